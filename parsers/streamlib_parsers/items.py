@@ -148,9 +148,11 @@ class Media(Part, frozen=True):
     name: str | None = None
 
     def __post_init__(self) -> None:
-        if self.data is not None and not isinstance(self.data, str):
+        # What a caller passes is not what the annotation says: bytes are the first mistake.
+        data: Any = self.data
+        if data is not None and not isinstance(data, str):
             raise TypeError(
-                f"data is base64 text, not {type(self.data).__name__}: "
+                f"data is base64 text, not {type(data).__name__}: "
                 "of bytes, `base64.b64encode(data).decode()`"
             )
 

@@ -113,10 +113,12 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
     def __post_init__(self) -> None:
         if isinstance(self.reasoning, str) and self.reasoning not in EFFORTS:
             raise ValueError(f"reasoning is one of {', '.join(EFFORTS)}, not {self.reasoning!r}")
-        if self.output_schema is not None and not isinstance(self.output_schema, dict):
+        # What a caller passes is not what the annotation says: classes are the first mistake.
+        schema: Any = self.output_schema
+        if schema is not None and not isinstance(schema, dict):
             raise TypeError(
                 "output_schema is a JSON Schema as a dict, "
-                f"not {self.output_schema!r:.100}: of a pydantic model, `Model.model_json_schema()`"
+                f"not {schema!r:.100}: of a pydantic model, `Model.model_json_schema()`"
             )
         _check_numbers(self)
         if isinstance(self.input, (Struct, bytes, dict, int, type(None))):

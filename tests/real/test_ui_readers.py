@@ -227,7 +227,7 @@ def test_use_chat_shows_an_error_and_tells_a_stop_from_it(readers: Readers, read
     assert (failed["status"], failed["isError"], failed["error"]) == (
         "error",
         True,
-        "truncated: the stream was left before its end",
+        "truncated: the stream was closed before its end",
     )
     stopped = readers.read(reader, encoded(reader, [*half, *_cancelled()]))
     assert (stopped["refused"], stopped["errors"]) == ([], [])
