@@ -1,0 +1,11 @@
+"""The tables of the wires, by name; each imports its SDK at first use."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from streamlib import WireApi
+from tests.fidelity import messages
+from tests.fidelity.compare import WireTable
+
+TABLES: Final[dict[WireApi, WireTable]] = {"messages": messages.TABLE}

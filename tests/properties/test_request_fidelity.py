@@ -1,0 +1,67 @@
+"""Invariant 12: a request of a wire's own SDK, decoded and built again, has the same leaves, or the
+report names each that is missing or changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from streamlib import Prompt, Request
+from tests.fidelity import messages
+from tests.fidelity.compare import Loss, compare
+from tests.fidelity.shapes import Field, Scalar, Struct, covering, structs_of
+
+BODY = {
+    "model": "any-model",
+    "max_tokens": 1,
+    "messages": [{"role": "user", "content": "hi"}],
+}
+
+
+def test_each_field_and_union_member_is_drawn() -> None:
+    """Every field of every struct that the type reaches occurs in some value."""
+    shape = messages.request_type()
+    wanted = {name for struct in structs_of(shape).values() for name in struct.fields}
+    drawn: set[str] = set()
+
+    def collect(value: Any) -> None:
+        if isinstance(value, dict):
+            drawn.update(value)
+            for inner in value.values():
+                collect(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                collect(inner)
+
+    for body in covering(shape):
+        collect(body)
+    assert wanted - drawn == set()
+    assert len(wanted) > 150
+
+
+def test_covering_draws_each_option_of_a_field() -> None:
+    inner = Struct("inner", lambda: {"a": Field(Scalar((1, 2)), is_required=True)})
+    outer = Struct("outer", lambda: {"b": Field(inner, is_required=False)})
+    assert list(covering(outer)) == [{}, {"b": {"a": 1}}, {"b": {"a": 2}}]
+
+
+def test_a_planted_loss_is_found() -> None:
+    """The comparison is an oracle only if it sees a leaf that a builder forgets."""
+
+    def forgetful(prompt: Prompt) -> Request:
+        request = messages.build_again(prompt)
+        body = msgspec.json.decode(request.body)
+        del body["temperature"]
+        return msgspec.structs.replace(request, body=msgspec.json.encode(body))
+
+    table = replace(messages.TABLE, build=forgetful)
+    outcome = compare(table, {**BODY, "temperature": 0.5})
+    assert outcome.silent == [Loss("/temperature", 0.5, "(missing)")]
+
+
+def test_a_loss_that_the_report_names_is_not_silent() -> None:
+    outcome = compare(messages.TABLE, {**BODY, "tools": [{"name": "f", "input_schema": {}}]})
+    assert outcome.silent == []
+    assert [loss.pointer for loss, _ in outcome.reported] == ["/tools/0/input_schema/type"]
