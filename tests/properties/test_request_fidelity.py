@@ -62,6 +62,7 @@ def test_a_planted_loss_is_found() -> None:
 
 
 def test_a_loss_that_the_report_names_is_not_silent() -> None:
-    outcome = compare(messages.TABLE, {**BODY, "tools": [{"name": "f", "input_schema": {}}]})
+    tool = {"name": "f", "input_schema": {"title": "none"}}
+    outcome = compare(messages.TABLE, {**BODY, "tools": [tool]})
     assert outcome.silent == []
     assert [loss.pointer for loss, _ in outcome.reported] == ["/tools/0/input_schema/type"]
