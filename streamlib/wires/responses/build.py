@@ -29,7 +29,7 @@ from streamlib.request.report import Report
 from streamlib.request.schemas import ANY_OBJECT, strict_schema
 from streamlib.request.target import BuiltRequest, Target
 from streamlib.wires.responses.build_input import ResponsesContext, wire_input
-from streamlib.wires.responses.build_input_rules import mark_cache
+from streamlib.wires.responses.build_input_rules import has_lifetimes, mark_cache
 from streamlib_parsers.items import JsonObject, ToolSpec
 
 CHOICES: Final = ("auto", "required", "none")
@@ -93,7 +93,8 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     include = _include(prompt, target, body)
     if include:
         body["include"] = include
-    body.update(_cache_options(prompt, report))
+    if not has_lifetimes(sent):
+        body.update(_cache_options(prompt, report))
     body.update(_plain(prompt, report))
     return BuiltRequest(body)
 
@@ -101,10 +102,12 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
 def _is_stored(prompt: Prompt, target: Target) -> bool:
     """Whether the server keeps the response: by the request, else by the provider, else not."""
     provider = target.provider
-    for values in (provider.overrides, prompt.extra or {}, provider.defaults):
+    extra = prompt.extra or {}
+    for values in (provider.overrides, extra, provider.defaults):
         if "store" in values:
             return bool(values["store"])
-    return False
+    # A response in the background is stored, or refused.
+    return bool(extra.get("background"))
 
 
 # --- tools ---
@@ -236,9 +239,11 @@ def _text(prompt: Prompt, report: Report) -> JsonObject:
     text: JsonObject = {}
     if prompt.verbosity:
         text["verbosity"] = prompt.verbosity
-    # A format in `extra` is the caller's, complete: ours must not be mixed into it.
+    # A format in `extra` that has a type is complete: ours must not be mixed into it. Without one
+    # it holds the name and the description.
     own = (prompt.extra or {}).get("text")
-    has_own_format = isinstance(own, dict) and "format" in own
+    own_format = own.get("format") if isinstance(own, dict) else None
+    has_own_format = isinstance(own_format, dict) and "type" in own_format
     if prompt.output_schema == ANY_OBJECT and not has_own_format:
         text["format"] = {"type": "json_object"}
     elif prompt.output_schema is not None and not has_own_format:

@@ -151,6 +151,8 @@ def _message(item: Message, entry: IndexedItem, context: ResponsesContext) -> Bo
     body: JsonObject = {"type": "message", **(item.native or {})}
     body["role"] = context.target.provider.roles.get(item.role, item.role)
     body["content"] = [input_part(part) for part in item.content]
+    if item.phase is not None:
+        body["phase"] = item.phase
     yield body
 
 

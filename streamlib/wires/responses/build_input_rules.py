@@ -16,8 +16,8 @@ from streamlib_parsers.wires.responses.items import TO_ANSWER
 OUTPUT_KINDS: Final = frozenset(kind for _, kind in TO_ANSWER.values())
 """Kinds of objects by which the caller answers a call of the wire's own kind."""
 
-MAX_BREAKPOINTS: Final = 4
-"""Cache breakpoints that a request may have."""
+BREAKPOINT: Final = "prompt_cache_breakpoint"
+"""Key of a part up to which the input is cached."""
 
 
 class InputObject(NamedTuple):
@@ -125,19 +125,29 @@ def _is_from_response(item: ResponseItem) -> bool:
 def mark_cache(sent: list[InputObject], prompt: Prompt, report: Report) -> None:
     """Sets cache breakpoints on the last parts of the items named by `CacheOptions.breakpoints`.
 
-    They live as long as `prompt_cache_options` of the request says.
+    They live as long as `prompt_cache_options` of the request says. All are sent: the API writes
+    the last four, and looks for the others.
     """
     if not isinstance(prompt.cache, CacheOptions):
         return
-    # The last breakpoints cover the most tokens.
-    for position in sorted(prompt.cache.breakpoints)[-MAX_BREAKPOINTS:]:
+    for position in sorted(prompt.cache.breakpoints):
         parts = _parts_of_item(sent, position)
         if parts:
-            parts[-1] = {**parts[-1], "prompt_cache_breakpoint": {"mode": "explicit"}}
+            # A breakpoint that the part has already may have a lifetime of its own.
+            parts[-1] = {BREAKPOINT: {"mode": "explicit"}, **parts[-1]}
         else:
             report.dropped(
                 f"/cache/breakpoints/{position}", "the item has no part that can carry a breakpoint"
             )
+
+
+def has_lifetimes(sent: list[InputObject]) -> bool:
+    """Whether a breakpoint of the input has a lifetime of its own."""
+    for body, _ in sent:
+        for part in _input_parts(body):
+            if "ttl" in part.get(BREAKPOINT, ()):
+                return True
+    return False
 
 
 def _parts_of_item(sent: list[InputObject], position: int) -> list[JsonObject]:

@@ -56,7 +56,7 @@ def _image(part: Image) -> JsonObject:
     body: JsonObject = {"type": "input_image"}
     if part.file_id:
         body["file_id"] = part.file_id
-    else:
+    elif part.data or part.url:
         body["image_url"] = data_url(part)
     # The types of the API require `detail`.
     body["detail"] = "auto"
@@ -67,6 +67,8 @@ def _document(part: Document) -> JsonObject:
     """A name goes with bytes only, and bytes do not go without one."""
     if part.file_id:
         return {"type": "input_file", "file_id": part.file_id}
+    if part.data is None and part.url is None:
+        return {"type": "input_file"}
     if part.data is None:
         return {"type": "input_file", "file_url": part.url}
     name = part.name or f"document.{EXTENSIONS.get(media_type(part), 'pdf')}"

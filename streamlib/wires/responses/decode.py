@@ -13,8 +13,16 @@ from typing import Any, Final, NamedTuple, get_args
 import msgspec
 from msgspec import Raw
 
-from streamlib.request.prompt import EFFORTS, CacheOptions, Prompt, ReasoningOptions
-from streamlib.request.schemas import ANY_OBJECT
+from streamlib.request.prompt import CacheOptions, Prompt
+from streamlib.wires.responses.build_input_rules import BREAKPOINT
+from streamlib.wires.responses.decode_settings import (
+    extra_fields,
+    logprobs,
+    output_schema,
+    reasoning_options,
+    rest_of,
+    tool_choice,
+)
 from streamlib_parsers.items import (
     Audio,
     ContentPart,
@@ -31,6 +39,8 @@ from streamlib_parsers.items import (
     Refusal,
     ResponseItem,
     Role,
+    ServerToolCall,
+    ServerToolResult,
     Text,
     ToolSpec,
     with_origin,
@@ -38,41 +48,6 @@ from streamlib_parsers.items import (
 from streamlib_parsers.wires.responses.items import item_of
 
 ORIGIN: Final = Origin("responses")
-
-READ: Final = frozenset(
-    {
-        # The type of a WebSocket message.
-        "type",
-        "model",
-        "input",
-        "instructions",
-        "tools",
-        "tool_choice",
-        "parallel_tool_calls",
-        "reasoning",
-        "text",
-        "include",
-        "max_output_tokens",
-        "temperature",
-        "top_p",
-        "top_logprobs",
-        "metadata",
-        "service_tier",
-        "safety_identifier",
-        "user",
-        "prompt_cache_key",
-        "prompt_cache_options",
-        "stream",
-    }
-)
-"""Keys with a field in `Prompt`; the others go into `extra`."""
-
-LOGPROBS: Final = "message.output_text.logprobs"
-
-INCLUDED: Final = frozenset({"reasoning.encrypted_content", LOGPROBS})
-"""Elements of `include` that the builder writes by itself."""
-
-BREAKPOINT: Final = "prompt_cache_breakpoint"
 
 
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
@@ -99,21 +74,21 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
         input=reader.items,
         instructions=fields.get("instructions"),
         tools=tools,
-        tool_choice=_choice(fields.get("tool_choice")),
+        tool_choice=tool_choice(fields.get("tool_choice"), tools),
         parallel_tools=fields.get("parallel_tool_calls"),
-        reasoning=_reasoning(fields.get("reasoning")),
+        reasoning=reasoning_options(fields.get("reasoning")),
         verbosity=text.get("verbosity"),
-        output_schema=_schema(text.get("format") or {}),
+        output_schema=output_schema(text.get("format") or {}),
         max_output_tokens=fields.get("max_output_tokens"),
         temperature=fields.get("temperature"),
         top_p=fields.get("top_p"),
-        logprobs=_logprobs(fields),
-        cache=_cache(fields.get("prompt_cache_options"), reader),
+        logprobs=logprobs(fields),
+        cache=reader.cache_options(fields.get("prompt_cache_options") or {}),
         metadata=fields.get("metadata") or None,
         service_tier=fields.get("service_tier"),
         conversation_id=fields.get("prompt_cache_key"),
         user_id=fields.get("safety_identifier") or fields.get("user"),
-        extra=_extra(fields) or None,
+        extra=extra_fields(fields, tools, has_lifetimes=reader.ttl is not None),
         model=fields.get("model"),
         stream=bool(fields.get("stream")),
     )
@@ -150,7 +125,8 @@ class _InputReader:
     def read(self, raw: Raw) -> None:
         """Appends the item of one object."""
         block = msgspec.json.decode(raw, type=dict[str, Any])
-        self._take_breakpoint(block.get("content") or block.get("output"))
+        if block.get("role") != "assistant":
+            self._take_breakpoint(block.get("content") or block.get("output"))
         self.items.append(_item(block, raw))
 
     def _take_breakpoint(self, parts: Any) -> None:
@@ -158,9 +134,21 @@ class _InputReader:
         if not isinstance(parts, list) or not parts:
             return
         last = parts[-1]
-        if isinstance(last, dict) and isinstance(last.get(BREAKPOINT), dict):
-            self.ttl = last.pop(BREAKPOINT).get("ttl") or self.ttl
-            self.marked.append(len(self.items))
+        if not isinstance(last, dict) or not isinstance(last.get(BREAKPOINT), dict):
+            return
+        self.marked.append(len(self.items))
+        if last[BREAKPOINT].get("ttl"):
+            # A lifetime of its own stays with the part; other wires have one for the request.
+            self.ttl = last[BREAKPOINT]["ttl"]
+        else:
+            del last[BREAKPOINT]
+
+    def cache_options(self, options: JsonObject) -> CacheOptions | None:
+        """`Prompt.cache`, from the breakpoints and `prompt_cache_options`."""
+        ttl = options.get("ttl") or self.ttl
+        if not ttl and not self.marked:
+            return None
+        return CacheOptions(ttl, tuple(self.marked))
 
 
 def _item(block: JsonObject, raw: Raw) -> ResponseItem:
@@ -172,7 +160,19 @@ def _item(block: JsonObject, raw: Raw) -> ResponseItem:
         return _message(block)
     if kind in ("function_call_output", "custom_tool_call_output"):
         return _call_output(block, kind)
-    return with_origin(item_of(block, raw), ORIGIN)
+    item = with_origin(item_of(block, raw), ORIGIN)
+    if isinstance(item, (ServerToolCall, ServerToolResult)) and item.status == "completed":
+        return _with_status(item, block.get("status"))
+    return item
+
+
+def _with_status(
+    item: ServerToolCall | ServerToolResult, status: Any
+) -> ServerToolCall | ServerToolResult:
+    """The item with its wire status (`in_progress`, `searching`): some kinds require one."""
+    if status is None:
+        return item
+    return msgspec.structs.replace(item, native={**(item.native or {}), "status": status})
 
 
 def _call_output(block: JsonObject, kind: str) -> ResponseItem:
@@ -180,7 +180,7 @@ def _call_output(block: JsonObject, kind: str) -> ResponseItem:
     if not isinstance(block.get("call_id"), str):
         return Opaque(kind, block, id=item_id, origin=ORIGIN)
     call_id, output = block["call_id"], _output(block["output"])
-    native = _rest(block, "type", "id", "status", "call_id", "output")
+    native = rest_of(block, "type", "id", "status", "call_id", "output")
     if kind == "custom_tool_call_output":
         return CustomToolCallOutput(call_id, output, id=item_id, native=native, origin=ORIGIN)
     return FunctionCallOutput(call_id, output, id=item_id, native=native, origin=ORIGIN)
@@ -201,14 +201,8 @@ def _message(block: JsonObject) -> Message:
         id=block.get("id"),
         status=status,
         origin=ORIGIN,
-        native=_rest(block, "type", "id", "status", "role", "content", "phase"),
+        native=rest_of(block, "type", "id", "status", "role", "content", "phase"),
     )
-
-
-def _rest(block: JsonObject, *read: str) -> JsonObject | None:
-    """The keys that no typed field holds."""
-    rest = {key: value for key, value in block.items() if key not in read and value is not None}
-    return rest or None
 
 
 def _output(output: Any) -> Output:
@@ -225,8 +219,10 @@ def _part(part: JsonObject) -> ContentPart:
     match part["type"]:
         case "input_text" | "output_text" | "text":
             annotations = tuple(part.get("annotations") or ())
-            native = _rest(part, "type", "text", "annotations", "logprobs")
-            return Text(part["text"], annotations, native=native)
+            read = ["type", "text", "annotations"]
+            if not part.get("logprobs"):
+                read.append("logprobs")
+            return Text(part["text"], annotations, native=rest_of(part, *read))
         case "input_image":
             return _image(part)
         case "input_file":
@@ -234,21 +230,24 @@ def _part(part: JsonObject) -> ContentPart:
         case "input_audio":
             return _audio(part)
         case "refusal":
-            return Refusal(part["refusal"], native=_rest(part, "type", "refusal"))
+            return Refusal(part["refusal"], native=rest_of(part, "type", "refusal"))
         case _:
             return Text(msgspec.json.encode(part).decode(), native=part)
 
 
 def _image(part: JsonObject) -> Image:
-    source = _source(part.get("image_url"), part.get("file_id"))
-    native = _rest(part, "type", "image_url", "file_id")
+    """Of two sources one has a field, the other stays in `native`."""
+    key = _first_filled(part, "image_url", "file_id")
+    source = _source(key, part)
+    native = rest_of(part, "type", key)
     return Image(source.data, source.url, source.file_id, source.media_type, native=native)
 
 
 def _document(part: JsonObject) -> Document:
     """A name beside a URL or an id has no place in the builder's form, so it stays in `native`."""
-    source = _source(part.get("file_data") or part.get("file_url"), part.get("file_id"))
-    read = ["type", "file_data", "file_url", "file_id"]
+    key = _first_filled(part, "file_data", "file_url", "file_id")
+    source = _source(key, part)
+    read = ["type", key]
     if source.data:
         read.append("filename")
     return Document(
@@ -257,7 +256,7 @@ def _document(part: JsonObject) -> Document:
         source.file_id,
         source.media_type,
         part.get("filename"),
-        native=_rest(part, *read),
+        native=rest_of(part, *read),
     )
 
 
@@ -279,17 +278,26 @@ class _Source(NamedTuple):
     media_type: str | None = None
 
 
-def _source(url: str | None, file_id: str | None) -> _Source:
+def _first_filled(part: JsonObject, *keys: str) -> str:
+    """The first of the keys that has a value; the last one if none has."""
+    for key in keys:
+        if part.get(key):
+            return key
+    return keys[-1]
+
+
+def _source(key: str, part: JsonObject) -> _Source:
     """Reads a `data:` URL, bare base64, another URL, or an id."""
-    if not url:
-        return _Source(file_id=file_id)
+    if key == "file_id":
+        return _Source(file_id=part.get(key))
+    url = str(part[key])
     prefix, comma, data = url.partition(",")
     if comma and prefix.startswith("data:") and prefix.endswith(";base64"):
         media_type = prefix.removeprefix("data:").removesuffix(";base64")
         # `text/plain;charset=utf-8` has parameters after the type.
         return _Source(data, media_type=media_type.partition(";")[0] or None)
     # A scheme ends within the first characters; base64 has no colon.
-    if ":" in url[:12]:
+    if key == "file_url" or ":" in url[:12]:
         return _Source(url=url)
     return _Source(url)
 
@@ -316,94 +324,3 @@ def _tool(tool: JsonObject) -> ToolSpec:
             native=native,
         )
     return ToolSpec(tool.get("name") or tool.get("server_label") or tool["type"], native=tool)
-
-
-def _choice(choice: Any) -> str | None:
-    """The choice or the tool's name; a form with neither stays in `extra`."""
-    if isinstance(choice, dict) and _is_one_tool(choice):
-        choice = choice.get("name") or choice["type"]
-    if isinstance(choice, str):
-        return choice
-    return None
-
-
-def _is_one_tool(choice: JsonObject) -> bool:
-    return choice.keys() <= {"type", "name"} and choice["type"] != "allowed_tools"
-
-
-def _reasoning(reasoning: Any) -> ReasoningOptions | None:
-    if not reasoning:
-        return None
-    effort = reasoning.get("effort")
-    if effort == "none":
-        effort = "off"
-    elif effort not in EFFORTS:
-        effort = None
-    summary = reasoning.get("summary")
-    if effort is None and summary is None:
-        return None
-    return ReasoningOptions(effort, summary=summary)
-
-
-def _logprobs(fields: JsonObject) -> int | None:
-    count: int | None = fields.get("top_logprobs")
-    if count is None and LOGPROBS in (fields.get("include") or ()):
-        # Only the chosen tokens.
-        return 0
-    return count
-
-
-def _cache(options: Any, reader: _InputReader) -> CacheOptions | None:
-    ttl = (options or {}).get("ttl") or reader.ttl
-    if not ttl and not reader.marked:
-        return None
-    return CacheOptions(ttl, tuple(reader.marked))
-
-
-def _extra(fields: JsonObject) -> JsonObject:
-    """Unknown keys, and known ones that hold more than `Prompt` can: those stay complete."""
-    extra = {key: value for key, value in fields.items() if key not in READ}
-    for key, exceeds_prompt in (
-        ("include", _include_exceeds),
-        ("text", _text_exceeds),
-        ("reasoning", _reasoning_exceeds),
-        ("tool_choice", _choice_exceeds),
-        ("prompt_cache_options", _cache_options_exceed),
-    ):
-        value = fields.get(key)
-        if value and exceeds_prompt(value):
-            extra[key] = value
-    return extra
-
-
-def _schema(text_format: JsonObject) -> JsonObject | None:
-    if text_format.get("type") == "json_object":
-        return ANY_OBJECT
-    schema: JsonObject | None = text_format.get("schema")
-    return schema
-
-
-def _include_exceeds(include: Any) -> bool:
-    return not set(include) <= INCLUDED
-
-
-def _text_exceeds(text: Any) -> bool:
-    text_format = text.get("format") or {"type": "text"}
-    is_typed = text_format["type"] in ("text", "json_object") or (
-        text_format["type"] == "json_schema" and text_format.get("strict") is True
-    )
-    return not is_typed or not text.keys() <= {"format", "verbosity"}
-
-
-def _reasoning_exceeds(reasoning: Any) -> bool:
-    if reasoning.get("effort") not in (None, "none", *EFFORTS):
-        return True
-    return not reasoning.keys() <= {"effort", "summary"}
-
-
-def _choice_exceeds(choice: Any) -> bool:
-    return isinstance(choice, dict) and not _is_one_tool(choice)
-
-
-def _cache_options_exceed(options: Any) -> bool:
-    return not options.keys() <= {"ttl"}

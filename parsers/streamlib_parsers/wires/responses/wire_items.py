@@ -132,7 +132,7 @@ def _hosted_call(item: ServerToolCall) -> JsonObject:
     fields: JsonObject = {}
     if not tool.name:
         fields["name"] = item.name
-    if "call_id" not in native and item.call_id != item.id:
+    if item.call_id and "call_id" not in native and item.call_id != item.id:
         fields["call_id"] = item.call_id
     field = _argument_field(tool, native)
     if field is not None and item.arguments:
@@ -157,6 +157,6 @@ def _result(item: ServerToolResult) -> JsonObject:
     native = item.native or {}
     _, output_field = RESULTS[native["type"]]
     fields: JsonObject = {output_field: item.output}
-    if "call_id" not in native:
+    if item.call_id and "call_id" not in native:
         fields["call_id"] = item.call_id
     return fields

@@ -394,7 +394,7 @@ def test_every_setting_is_read() -> None:
         service_tier="flex",
         user_id="u",
         conversation_id="c",
-        extra={"truncation": "auto", "store": True},
+        extra={"truncation": "auto", "store": True, "text": {"format": {"name": "n"}}},
         extra_wire="responses",
         model="m",
         stream=True,
