@@ -156,7 +156,7 @@ def output_schema(text_format: JsonObject) -> JsonObject | None:
 
 def _include_exceeds(fields: JsonObject) -> bool:
     """Whether the builder would not request the same by itself."""
-    include = set(fields.get("include") or ())
+    include: set[str] = set(fields.get("include") or ())
     if not include <= INCLUDED:
         return True
     # Of a stored response the builder requests encrypted reasoning beside `reasoning` only.
