@@ -60,6 +60,8 @@ CALLS: Final[Mapping[str, str]] = {
     "phi4_mini_json": f"functools[{_JSON}]",
     "internlm": '<|action_start|><|plugin|>{"name": "f", "parameters": {"k": "v"}}<|action_end|>',
     "hunyuan_a13b": f"<tool_calls>[{_JSON}]</tool_calls>",
+    "jamba": f"<tool_calls>[{_JSON}]</tool_calls>",
+    "apriel": f"<tool_calls>[{_JSON}]</tool_calls>",
     "longcat": f"<longcat_tool_call>{_JSON}</longcat_tool_call>",
     "cohere": (
         '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "f", "parameters": {"k": "v"}}]'
@@ -75,6 +77,10 @@ CALLS: Final[Mapping[str, str]] = {
         "</steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>"
     ),
     "minicpm5": '<function name="f"><param name="k">v</param></function>',
+    "gigachat35": (
+        '<｜GCML｜tool_calls><｜GCML｜invoke name="f"><｜GCML｜parameter name="k" string="true">v'
+        "</｜GCML｜parameter></｜GCML｜invoke></｜GCML｜tool_calls>"
+    ),
     "gigachat3": f"<|function_call|>{_JSON}",
     "think": "<think>Hm.</think>",
     "think:start": "<think>Hm.</think>",

@@ -463,6 +463,26 @@ FORMS = [
         [*F1, ("g", {})],
     ),
     Form(
+        "hunyuan-answer",
+        ("hunyuan_a13b",),
+        '<answer>\nSo.<tool_calls>[{"name":"f","arguments":{"k":"v"}}]</tool_calls>\n</answer>',
+        F1,
+        "So.",
+    ),
+    Form("jamba", ("jamba",), '<tool_calls>[{"name":"f","arguments":{"k":"v"}}]</tool_calls>', F1),
+    Form(
+        "apriel",
+        ("apriel",),
+        '<tool_calls>[{"name":"f","arguments":{"k":"v"},"id":"1"}]</tool_calls>',
+        F1,
+    ),
+    Form(
+        "hermes-wrapped-arguments",
+        ("hermes",),
+        '<tool_call>{"name":"f","arguments":{"input":{"k":"v"}}}</tool_call>',
+        F1,
+    ),
+    Form(
         "longcat",
         ("longcat",),
         '<longcat_tool_call>{"name":"f","arguments":{"k":"v"}}</longcat_tool_call>',
@@ -473,6 +493,20 @@ FORMS = [
         ("cohere",),
         '<|START_ACTION|>[{"tool_call_id":"0","tool_name":"f","parameters":{"k":"v"}}]'
         "<|END_ACTION|>",
+        F1,
+    ),
+    Form(
+        "cohere-action",
+        ("cohere",),
+        'Plan.\nAction: ```json\n[{"tool_name": "f", "parameters": {"k": "v"}},\n'
+        '{"tool_name": "g", "parameters": {}}]\n```',
+        [*F1, ("g", {})],
+        "Plan.\n",
+    ),
+    Form(
+        "dots-json",
+        ("dots",),
+        '<dots_function_call>\n{"name":"f","arguments":{"k":"v"}}\n</dots_function_call>',
         F1,
     ),
     Form(
@@ -502,6 +536,22 @@ FORMS = [
         F1,
     ),
     Form("minicpm5", ("minicpm5",), '<function name="f"><param name="k">v</param></function>', F1),
+    Form(
+        "minicpm5-character-data",
+        ("minicpm5",),
+        '<function name="f"><param name="k"><![CDATA[a</param>b]]></param></function>',
+        [("f", {"k": "a</param>b"})],
+    ),
+    Form(
+        "gigachat35",
+        ("gigachat35",),
+        'A <｜GCML｜tool_calls>\n<｜GCML｜invoke name="f">\n'
+        '<｜GCML｜parameter name="k" string="true">v</｜GCML｜parameter>\n'
+        '<｜GCML｜parameter name="n" string="false">1</｜GCML｜parameter>\n'
+        "</｜GCML｜invoke>\n</｜GCML｜tool_calls>",
+        [("f", {"k": "v", "n": 1})],
+        "A ",
+    ),
     Form("gigachat3", ("gigachat3",), '<|function_call|>{"name":"f","arguments":{"k":"v"}}', F1),
     Form(
         "gigachat3-old",
@@ -542,6 +592,19 @@ FORMS = [
                 },
             )
         ],
+    ),
+    Form(
+        "gemma4-without-quotes",
+        ("gemma4",),
+        "<|tool_call>call:f{k:New York,n:3,a:[x y,1]}<tool_call|>",
+        [("f", {"k": "New York", "n": 3, "a": ["x y", 1]})],
+    ),
+    Form("gemma4-parentheses", ("gemma4",), "<|tool_call>:f(k:v)<tool_call|>", F1),
+    Form(
+        "gemma4-ended-twice",
+        ("gemma4",),
+        '<|tool_call>call:f{k:<|"|>v<|"|>}<tool_call|><tool_call|><|tool_response>',
+        F1,
     ),
     Form("gemma4-json", ("gemma4",), '<|tool_call>call:f{"k":"v"}<tool_call|>', F1),
     Form(

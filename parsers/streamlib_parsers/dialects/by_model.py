@@ -34,7 +34,8 @@ DIALECTS_BY_MODEL: Final[tuple[Row, ...]] = (
     ("kimi-k3", ("kimi_k3", "kimi_k2", "think:open")),
     ("kimi-k2-thinking", ("kimi_k2", "hermes", "think:open")),
     ("kimi", ("kimi_k2", "hermes", "think")),
-    ("deepseek-r1", ("deepseek_v3", "deepseek_v31", "think:open")),
+    # Its distilled models write the form of the Qwen or Llama they were made of.
+    ("deepseek-r1", ("deepseek_v3", "deepseek_v31", "hermes", "think:open")),
     ("deepseek-v3.1", ("deepseek_v31", "deepseek_v3", "think")),
     ("deepseek-chat-v3.1", ("deepseek_v31", "deepseek_v3", "think")),
     ("deepseek-v3.2", ("deepseek_v32", "deepseek_v31", "think")),
@@ -47,6 +48,8 @@ DIALECTS_BY_MODEL: Final[tuple[Row, ...]] = (
     ("nous", ("hermes", "qwen3_coder", "think")),
     ("tulu", ("hermes", "qwen3_coder", "think")),
     ("smollm", ("hermes", "qwen3_coder", "think")),
+    # Before Nemotron: Apriel-Nemotron is one of these.
+    ("apriel", ("apriel", "think")),
     # Before Llama: Llama-Nemotron is one of these.
     ("nemotron", ("nemotron", "qwen3_coder", "hermes", "think")),
     ("llama", ("llama3_json", "pythonic")),
@@ -58,26 +61,31 @@ DIALECTS_BY_MODEL: Final[tuple[Row, ...]] = (
     ("gpt-", ("harmony",)),
     ("functiongemma", ("functiongemma",)),
     ("gemma", ("gemma4", "think")),
-    ("granite", ("granite", "think")),
+    ("granite", ("granite", "qwen3_coder", "think")),
     ("phi-4", ("phi4_mini_json",)),
     ("internlm", ("internlm", "think")),
     ("hunyuan", ("hunyuan_a13b", "think")),
-    ("jamba", ("hunyuan_a13b",)),
+    ("jamba", ("jamba",)),
     ("longcat", ("longcat", "think")),
-    # Writes Qwen3-Coder's form, not that of Step 3.
-    ("step-3.5", ("qwen3_coder", "step3", "think:open")),
+    # Qwen3-Coder's form, not that of Step 3.
+    ("step-3.", ("qwen3_coder", "step3", "think:open")),
+    ("step-5", ("qwen3_coder", "think:open")),
     ("step", ("step3", "think:open")),
-    ("dots", ("dots",)),
+    ("dots", ("dots", "think")),
     ("minicpm", ("minicpm5", "hermes", "think")),
+    ("gigachat3.5", ("gigachat35", "gigachat3", "think:open")),
     ("gigachat", ("gigachat3", "think")),
     ("apertus", ("apertus", "think")),
     ("lfm", ("pythonic", "think")),
     ("olmo", ("pythonic", "think")),
+    # Command R and R+ do not reason; Command R7B writes both tags.
+    ("command-r", ("cohere", "think")),
     ("command", ("cohere", "think:open")),
     ("cohere", ("cohere", "think:open")),
-    # Their reasoning comes with a closing tag alone; not checked: the form of their calls.
-    ("spark", ("hermes", "qwen3_coder", "think")),
-    ("ling-", ("hermes", "qwen3_coder", "think")),
+    # The form of GLM 4.7.
+    ("spark", ("glm47", "think")),
+    ("ling-3", ("glm47", "think")),
+    ("ling-", ("hermes", "glm47", "think")),
     ("reka", ("hermes", "qwen3_coder", "think")),
     (
         "",

@@ -223,15 +223,21 @@ class Cursor:
                 raise NoMatch
             yield
 
-    def json(self, sink: Callable[[str], object]) -> Parse[None]:
+    def json(self, sink: Callable[[str], object], head: str = "") -> Parse[None]:
         """Reads a JSON object, array or string and passes it to `sink` as it arrives.
 
         Line breaks inside its strings are escaped.
 
+        Args:
+            sink: receives the text.
+            head: the beginning of the value, where that was read before.
+
         Raises:
             NoMatch: it does not end, or is no JSON.
         """
-        yield from self._balanced(BalancedValue(), sink)
+        value = BalancedValue()
+        _, head = value.read(head, 0)
+        yield from self._balanced(value, sink, head)
 
     def parentheses(self, sink: Callable[[str], object]) -> Parse[None]:
         """Reads Python arguments from their `(` to their `)`.
@@ -241,12 +247,15 @@ class Cursor:
         """
         yield from self._balanced(BalancedValue("\"'"), sink)
 
-    def _balanced(self, value: BalancedValue, sink: Callable[[str], object]) -> Parse[None]:
+    def _balanced(
+        self, value: BalancedValue, sink: Callable[[str], object], head: str = ""
+    ) -> Parse[None]:
         while True:
             end, text = value.read(self.text, self.index)
             if text:
                 self.take(end)
-                sink(text)
+                sink(head + text)
+                head = ""
             if value.complete:
                 return
             if value.malformed or self.ended:

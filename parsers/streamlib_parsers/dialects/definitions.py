@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from streamlib_parsers.dialects.grammar import Dialect, Opener, anywhere
 from streamlib_parsers.dialects.grammars.brace_calls import BraceCalls
 from streamlib_parsers.dialects.grammars.channel_calls import ChannelCalls, LeakedChannel
-from streamlib_parsers.dialects.grammars.channel_marks import Marks
+from streamlib_parsers.dialects.grammars.channel_marks import Citations, Marks
 from streamlib_parsers.dialects.grammars.element_calls import ElementCalls
 from streamlib_parsers.dialects.grammars.json_calls import BareJson, JsonCalls
 from streamlib_parsers.dialects.grammars.keyed_calls import KeyedCalls
@@ -56,6 +56,7 @@ UNOPENED: Final = (
     "</think>",
     "</thinking>",
     "</mm:think>",
+    "</reasoning>",
     "</seed:think>",
     "</ifm|think>",
     "◁/think▷",
@@ -171,13 +172,52 @@ STEP3: Final = TaggedCalls(
         "<|tool_call_end|>",
     ),
 )
-MINICPM5: Final = TaggedCalls((), ("<function ",), ("</function>",), ("<param ",), ("</param>",))
+MINICPM5: Final = TaggedCalls(
+    (), ("<function ",), ("</function>",), ("<param ",), ("</param>",), character_data=True
+)
+DOTS: Final = replace(_invoke(pairs(("",), "dots_function_call"), ("",)), bare=False, newlines=True)
+GCML: Final = replace(_invoke(pairs(("｜GCML｜",), "tool_calls"), ("｜GCML｜",)), private=True)
+"""GigaChat 3.5 writes DeepSeek's form with its own name."""
 K3_MARKS: Final = (
     "<|open|>response<|sep|>",
     "<|close|>response<|sep|>",
     "<|open|>message<|sep|>",
     "<|close|>message<|sep|>",
 )
+GEMMA_MARKS: Final = (
+    "<|channel>thought<channel|>",
+    "<channel|>",
+    "<|tool_response>",
+    "<turn|>",
+)
+"""Empty reasoning, a closing token that comes twice, and the beginning of what follows."""
+GEMMA_REASONING: Final = ReasoningTags(
+    (("<|channel>thought\n", "<channel|>"), ("<|channel>", "<channel|>")),
+    ("<channel|>",),
+    where="anywhere",
+)
+GRANITE_REASONING: Final = ReasoningTags(
+    (
+        ("Here is my thought process:", "Here is my response:"),
+        ("Here is my thought process:", "Here's my response:"),
+        ("Here's my thought process:", "Here is my response:"),
+        ("Here's my thought process:", "Here's my response:"),
+    ),
+    where="start",
+)
+APRIEL_MARKS: Final = ("[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]")
+APRIEL_REASONING: Final = ReasoningTags(
+    (("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),),
+    ("[BEGIN FINAL RESPONSE]",),
+    where="start",
+)
+"""Since 1.5 the chat template writes the heading."""
+HUNYUAN_MARKS: Final = ("<answer>\n", "<answer>", "\n</answer>")
+GIGACHAT_MARKS: Final = ("<|message_sep|>\n\n", "<|message_sep|>")
+ACTION: Final = JsonCalls(
+    (Opener("Action: ```json", "line"), Opener("Action:```json", "line")), ("```",)
+)
+"""Command R and R+."""
 COHERE_MARKS: Final = (
     "<|START_TEXT|>",
     "<|END_TEXT|>",
@@ -235,25 +275,59 @@ _ALL: Final = (
             JsonCalls(anywhere("<|tool_call|>")),
             HERMES,
             JsonCalls(anywhere("<function_call>"), ("</function_call>",)),
+            GRANITE_REASONING,
         ],
     ),
     Dialect("phi4_mini_json", [JsonCalls((Opener("functools", "line"),), first="[")]),
     Dialect("internlm", [JsonCalls(anywhere("<|action_start|><|plugin|>"), ("<|action_end|>",))]),
-    Dialect("hunyuan_a13b", [JsonCalls(anywhere("<tool_calls>"), ("</tool_calls>",))]),
+    Dialect(
+        "hunyuan_a13b",
+        [JsonCalls(anywhere("<tool_calls>"), ("</tool_calls>",)), Marks(HUNYUAN_MARKS)],
+    ),
+    Dialect("jamba", [JsonCalls(anywhere("<tool_calls>"), ("</tool_calls>",))]),
+    Dialect(
+        "apriel",
+        [
+            JsonCalls(anywhere("<tool_calls>"), ("</tool_calls>",)),
+            APRIEL_REASONING,
+            Marks(APRIEL_MARKS),
+        ],
+    ),
     Dialect("longcat", [JsonCalls(anywhere("<longcat_tool_call>"), ("</longcat_tool_call>",))]),
     Dialect(
         "cohere",
-        [JsonCalls(anywhere("<|START_ACTION|>"), ("<|END_ACTION|>",)), Marks(COHERE_MARKS)],
+        [
+            JsonCalls(anywhere("<|START_ACTION|>"), ("<|END_ACTION|>",)),
+            ACTION,
+            Marks(COHERE_MARKS),
+            Citations(),
+        ],
     ),
     Dialect(
         "dots",
-        [replace(_invoke(pairs(("",), "dots_function_call"), ("",)), bare=False, newlines=True)],
+        [DOTS, JsonCalls(anywhere("<dots_function_call>"), ("</dots_function_call>",))],
     ),
     Dialect("step3", [STEP3]),
     Dialect("minicpm5", [MINICPM5]),
-    Dialect("gigachat3", [JsonCalls(anywhere("<|function_call|>", "function call<|role_sep|>"))]),
+    Dialect(
+        "gigachat3",
+        [
+            JsonCalls(anywhere("<|function_call|>", "function call<|role_sep|>")),
+            Marks(GIGACHAT_MARKS),
+        ],
+    ),
+    Dialect("gigachat35", [GCML, Marks(GIGACHAT_MARKS)]),
     Dialect("apertus", [KeyedCalls(anywhere("<|tools_prefix|>"), ("<|tools_suffix|>",))]),
-    Dialect("gemma4", [BraceCalls(anywhere("<|tool_call>"), ("<tool_call|>",), quote='<|"|>')]),
+    Dialect(
+        "gemma4",
+        [
+            BraceCalls(
+                anywhere("<|tool_call>"), ("<tool_call|>",), quote='<|"|>', turn_ends=GEMMA_MARKS
+            ),
+            GEMMA_REASONING,
+            Marks(GEMMA_MARKS),
+        ],
+    ),
     Dialect(
         "functiongemma",
         [BraceCalls(anywhere("<start_function_call>"), ("<end_function_call>",), quote="<escape>")],

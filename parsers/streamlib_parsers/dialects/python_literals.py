@@ -38,6 +38,8 @@ _ESCAPES: Final = {
 }
 _DIGITS_OF_ESCAPE: Final = {"x": 2, "u": 4, "U": 8}
 _SPACE: Final = " \t\r\n"
+_BEHIND_STRING: Final = ",)]}:"
+"""What may follow a string. A quote before anything else is one that LFM2 did not escape."""
 
 
 def literal(text: str) -> Any:
@@ -163,11 +165,15 @@ class _Reader:
         while True:
             escape = self._text.find("\\", index, end if end >= 0 else len(self._text))
             if escape < 0:
-                break
-            parts.append(self._text[index:escape])
-            part, index = self._escape(escape + 1)
-            parts.append(part)
-            if 0 <= end < index:  # this quote is escaped
+                if end < 0 or self._ends_string(end + len(quote)):
+                    break
+                parts.append(self._text[index : end + len(quote)])
+                index = end + len(quote)
+            else:
+                parts.append(self._text[index:escape])
+                part, index = self._escape(escape + 1)
+                parts.append(part)
+            if 0 <= end < index:  # this quote is escaped, or belongs to the string
                 end = self._text.find(quote, index)
         if end < 0:
             raise ValueError("a string does not end")
@@ -175,6 +181,12 @@ class _Reader:
         self._index = end + len(quote)
         self._skip_space()
         return "".join(parts)
+
+    def _ends_string(self, index: int) -> bool:
+        """Whether a quote that ends at `index` closes its string."""
+        while index < len(self._text) and self._text[index] in _SPACE:
+            index += 1
+        return index == len(self._text) or self._text[index] in _BEHIND_STRING
 
     def _escape(self, index: int) -> tuple[str, int]:
         """The character that an escape stands for, and where it ends.

@@ -45,6 +45,12 @@ class _CallCollector:
     def reclassify(self) -> None:
         """Ignored."""
 
+    def begin_citation(self) -> None:
+        """Ignored."""
+
+    def end_citation(self, sources: str) -> None:
+        """Ignored."""
+
     def notice(self, code: str, detail: str) -> None:
         """Ignored."""
 

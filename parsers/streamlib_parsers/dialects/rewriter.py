@@ -34,6 +34,18 @@ from streamlib_parsers.items import (
 from streamlib_parsers.open_items import OpenItem
 
 
+class _CitedText:
+    """Where the text of a citation begins, in characters of all text that was emitted."""
+
+    __slots__ = ("item_from", "text_from")
+
+    def __init__(self) -> None:
+        self.item_from = 0
+        """Where the open message begins."""
+        self.text_from: int | None = None
+        """Where the cited text begins; None outside of a citation."""
+
+
 class MessageRewriter:
     """One message of the wire; the `Sink` of its scanner."""
 
@@ -82,6 +94,8 @@ class MessageRewriter:
         """Characters of text received."""
         self._emitted = 0
         """Characters of text emitted; equal at the end if no text was left out."""
+        self._cited = _CitedText()
+        """The citation that is being read."""
         self._pending: list[str] = []
         """Text that was found and not emitted: one delta for all text of one chunk."""
         self._logprobs: list[JsonObject] = []
@@ -289,6 +303,23 @@ class MessageRewriter:
         self.reasoning(reasoning)
         self.end_reasoning()
 
+    def begin_citation(self) -> None:
+        """Cited text begins."""
+        self._emit_pending()
+        self._cited.text_from = self._emitted
+
+    def end_citation(self, sources: str) -> None:
+        """Cited text ends: an annotation tells where it stands in its message and what is cited."""
+        self._emit_pending()
+        cited_from, self._cited.text_from = self._cited.text_from, None
+        if cited_from is None or cited_from == self._emitted:
+            return
+        message = self._message_item()
+        start = max(0, cited_from - self._cited.item_from)
+        end = self._emitted - self._cited.item_from
+        annotation = {"type": "citation", "start": start, "end": end, "sources": sources}
+        self._assembler.annotation(message, annotation, self._part - self._first_part)
+
     def call(self, name: str, call_id: str) -> DuplicateCallCheck | StreamedCall:
         """A call begins. Beside calls of the wire itself it is only compared with them."""
         self._emit_pending()
@@ -332,6 +363,7 @@ class MessageRewriter:
         if self._message_count:
             item = replace(item, id=None, native=None, signature=None)
         self._message_count += 1
+        self._cited.item_from = self._emitted
         self._open = self._assembler.open(item)
         return self._open
 

@@ -80,6 +80,18 @@ class Sink(Protocol):
         """All text of the message so far was reasoning."""
         ...
 
+    def begin_citation(self) -> None:
+        """Cited text begins."""
+        ...
+
+    def end_citation(self, sources: str) -> None:
+        """Cited text ends.
+
+        Args:
+            sources: what is cited, as the model wrote it.
+        """
+        ...
+
     def call(self, name: str, call_id: str) -> CallWriter:
         """A call of an offered tool begins."""
         ...
@@ -292,6 +304,14 @@ class GrammarSink:
         """All text of the message so far was reasoning."""
         self._text.commit()
         self._sink.reclassify()
+
+    def begin_citation(self) -> None:
+        """Cited text begins."""
+        self._sink.begin_citation()
+
+    def end_citation(self, sources: str) -> None:
+        """Cited text ends; see `Sink.end_citation`."""
+        self._sink.end_citation(sources)
 
     def notice(self, code: str, detail: str) -> None:
         """An anomaly."""

@@ -51,7 +51,6 @@ CEILINGS: list[tuple[str, str, Any, int]] = [
         289,
     ),
     ("noise-before-arguments", "harmony", lambda size: f"to=functions.g{' ' * size}{{}}", 119),
-    ("number", "gemma4", lambda size: f"<|tool_call>call:g{{k:{'1' * size}}}<tool_call|>", 256),
     ("python-number", "pythonic", lambda size: f"[g(k={'1' * size})]", 400),
     ("python-lists", "pythonic", lambda depth: f"[g(k={nested('[', '', ']', depth)})]", 101),
     (

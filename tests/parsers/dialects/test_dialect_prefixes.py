@@ -55,12 +55,15 @@ END_TOKENS = {
     "phi4_mini_json": "}",
     "internlm": "}",
     "hunyuan_a13b": "}",
+    "jamba": "}",
+    "apriel": "}",
     "longcat": "}",
     "cohere": "}",
     "dots": "</invoke>",
     "step3": "</steptml:invoke>",
     "minicpm5": "</function>",
     "gigachat3": "}",
+    "gigachat35": "invoke>",
     "apertus": "}",
     "gemma4": "}",
     "functiongemma": "}",
@@ -106,9 +109,13 @@ def check_prefix(form: Form, prefix: str, reason: str | None) -> None:
     check_notices(form, prefix, response, calls, reason)
 
 
+FORM_END_TOKENS = {"deepseek_v32-empty": "/>", "dots-json": "}", "gemma4-parentheses": ")"}
+"""The same for a form that differs from the others of its dialect."""
+
+
 def count_of_ends(form: Form, prefix: str) -> int:
-    if form.name == "deepseek_v32-empty":
-        return prefix.count("/>")
+    if form.name in FORM_END_TOKENS:
+        return prefix.count(FORM_END_TOKENS[form.name])
     if form.name in ("harmony-parallel", "deepseek_v32-json", "pythonic-lfm2-json"):
         return len(form.calls)
     if form.dialects == ("deepseek_v32",):

@@ -42,6 +42,7 @@ class TaggedCalls(Struct, frozen=True):
         entities: whether character references in values are read.
         lenient: whether closing tags of values may be missing.
         private: whether the tags are tokens of the model's vocabulary, which no value contains.
+        character_data: whether `<![CDATA[...]]>` around a value belongs to the tags.
         json_without_schema: whether the values of a tool that was offered without any properties
             are JSON where they parse; else they stay text.
     """
@@ -59,6 +60,7 @@ class TaggedCalls(Struct, frozen=True):
     entities: Entities = "never"
     lenient: bool = False
     private: bool = False
+    character_data: bool = False
     json_without_schema: bool = False
     first: str = "<"
 
@@ -144,6 +146,8 @@ class TaggedCalls(Struct, frozen=True):
                 # Both or none, as the chat templates write them: a newline at one end only is the
                 # value's own.
                 value = value.removeprefix("\n").removesuffix("\n")
+            if self.character_data:
+                value = _character_data(value)
             parameters.append(Parameter(key, value, is_string=is_string))
         if stop in self.calls:
             raise NestedMatch  # the outer call lost its end, or the text only shows tags
@@ -168,6 +172,8 @@ class TaggedCalls(Struct, frozen=True):
 
 KEY_LETTERS: Final = frozenset(NAME + "-_:.")
 """What an attribute's name is made of."""
+CDATA: Final = "<![CDATA["
+CDATA_END: Final = "]]>"
 _STRING: Final = {"true": True, "false": False}
 
 
@@ -191,6 +197,15 @@ def attributes_of(head: str) -> dict[str, str]:
         attributes[key] = value
         rest = rest.strip()
     return attributes
+
+
+def _character_data(value: str) -> str:
+    """A value without the marks of XML's character data around it, and between its sections."""
+    text = value.strip()
+    if not (text.startswith(CDATA) and text.endswith(CDATA_END)):
+        return value
+    inner = text.removeprefix(CDATA).removesuffix(CDATA_END)
+    return inner.replace(CDATA_END + CDATA, "")
 
 
 def _name(head: str, *, equals: bool) -> str:
