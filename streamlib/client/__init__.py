@@ -14,9 +14,10 @@ from datetime import datetime
 from functools import cache, partial
 from hashlib import sha256
 from types import TracebackType
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import anyio
+import msgspec
 
 from streamlib.client.attempt import Attempt, Clock
 from streamlib.client.auth import KeyStore
@@ -32,6 +33,7 @@ from streamlib.providers import provider as provider_named
 from streamlib.providers.models import Traits
 from streamlib.request.build import Request, build_for
 from streamlib.request.endpoints import resolve_target
+from streamlib.request.headers import checked_headers
 from streamlib.request.prompt import Prompt
 from streamlib.request.target import Target
 from streamlib.transport import Transport, transport_for
@@ -44,6 +46,8 @@ from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.protocol import Parser, parser
 
 __all__ = ["Client", "StreamOptions"]
+
+Sent = TypeVar("Sent", Prompt, Request)
 
 
 class StreamOptions(TypedDict, total=False):
@@ -58,6 +62,7 @@ class StreamOptions(TypedDict, total=False):
     strict_origin: bool
     account: str | None
     errors: ErrorMode | None
+    headers: Mapping[str, str] | None
 
 
 class Client:
@@ -176,6 +181,7 @@ class Client:
         strict_origin: bool = False,
         account: str | None = None,
         errors: ErrorMode | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> ResponseStream:
         """Prepares the stream of one response, to be used with `async with`.
 
@@ -194,9 +200,10 @@ class Client:
             strict_origin: What is unknown of an item's origin counts as foreign.
             account: Sent in the provider's account header, and part of the origin.
             errors: Overrides the client's `errors`.
+            headers: HTTP headers of this request alone, beside those of `Prompt.headers`; no keys.
 
         Raises:
-            StreamError: The request cannot be built, or the key is invalid.
+            StreamError: The request cannot be built, or the key or a header is invalid.
             RuntimeError: The client is closed.
         """
         self._require_open()
@@ -206,11 +213,12 @@ class Client:
             raise StreamError(key)
         tools: Sequence[ToolSpec] = ()
         if isinstance(prompt, Request):
-            request = prompt
+            request = _with_headers(prompt, headers)
             service = self._provider(provider or request.origin.provider or "custom")
         else:
             if not isinstance(prompt, Prompt):
                 prompt = Prompt(prompt)
+            prompt = _with_headers(prompt, headers)
             tools = prompt.tools
             target, service = self._target(
                 model or prompt.model or "", provider, wire_api, base_url, account
@@ -387,6 +395,13 @@ class Client:
         if self._opened_transport is None:
             self._opened_transport = transport_for(self._http, self._connections)
         return self._opened_transport
+
+
+def _with_headers(sent: Sent, headers: Mapping[str, str] | None) -> Sent:
+    """A prompt or a request with further headers."""
+    if not headers:
+        return sent
+    return msgspec.structs.replace(sent, headers={**sent.headers, **checked_headers(headers)})
 
 
 def _response_parser(

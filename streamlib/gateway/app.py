@@ -37,7 +37,7 @@ from streamlib.gateway.token_count import count_tokens
 from streamlib.loopback import running
 from streamlib.providers import Provider
 from streamlib.providers.loopback import PROVIDER as LOOPBACK
-from streamlib.providers.wire_specs import WIRE_SPECS
+from streamlib.providers.wire_specs import ANTHROPIC_BETA, WIRE_SPECS
 from streamlib.wires.decoders import parse_request
 from streamlib.wires.encoders import error_body
 from streamlib.wires.routes import route
@@ -154,7 +154,7 @@ class Gateway:
         if match is None or match.wire_api not in CLIENT_WIRES:
             raise _unknown_path(path)
         body = await read_body(scope, receive)
-        prompt = parse_request(match.wire_api, body, path=path)
+        prompt = parse_request(match.wire_api, body, path=path, headers=beta_headers(scope))
         # Gemini's clients put model and streaming into the path, all others into the body.
         model = prompt.model or match.model or ""
         is_stream = match.stream
@@ -177,7 +177,8 @@ class Gateway:
         """Counts the tokens of a Messages request: Anthropic's number, or a marked estimate."""
         try:
             body = await read_body(request.scope, request.receive)
-            prompt = parse_request("messages", body, path="/v1/messages")
+            headers = beta_headers(request.scope)
+            prompt = parse_request("messages", body, path="/v1/messages", headers=headers)
             model = prompt.model or ""
             # A fallback may count otherwise: the first target is the one that most likely responds.
             hop = self.table.hops(self.table.rule(model), model)[0]
@@ -210,6 +211,17 @@ def _path(scope: Scope) -> str:
         return raw.decode("ascii", "replace").partition("?")[0]
     path: str = scope["path"]
     return path
+
+
+def beta_headers(scope: Scope) -> dict[str, str]:
+    """The only header of a client that may go upstream: the betas of Claude, as one list."""
+    values: list[str] = []
+    for name, value in scope["headers"]:
+        if name.lower() == ANTHROPIC_BETA.encode():
+            values.append(value.decode("latin-1"))
+    if not values:
+        return {}
+    return {ANTHROPIC_BETA: ",".join(values)}
 
 
 def _unknown_path(path: str) -> StreamError:

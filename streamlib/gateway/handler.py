@@ -96,27 +96,46 @@ class GatewayRequest(Struct, frozen=True, kw_only=True):
         return frozenset(tool.name for tool in self.prompt.tools if tool.format is not None)
 
 
-def prompt_for(request: GatewayRequest, hop: RouteTarget) -> Prompt:
-    """The prompt for one target.
+def restored_prompt(request: GatewayRequest) -> Prompt:
+    """The prompt for all targets of a request.
 
     Items get their origins back. An item with an envelope gets the origin in it. Any other is taken
     to be the first target's, if that target has the client's wire: its responses are sent
     unchanged, without envelopes.
-
-    Raises:
-        StreamError: the target cannot serve the request.
     """
     wire_api = request.wire_api
-    if hop.target.wire_api != wire_api:
-        _refuse_stored_state(request)
-    # All of them, not only the one of `hop`: after a fallback the history has items of several.
-    origins = [other.target.origin for other in request.hops]
+    # All of them: after a fallback the history has items of several.
+    origins = [hop.target.origin for hop in request.hops]
     items = restore_history(request.prompt.items, hashed_origins(origins))
     if origins[0].wire_api == wire_api:
         items = [_with_origin(item, wire_api, origins[0]) for item in items]
     prompt = msgspec.structs.replace(request.prompt, input=tuple(items), model=None, stream=None)
-    prompt = apply_rule_limits(prompt, request.rule)
+    return apply_rule_limits(prompt, request.rule)
+
+
+def prompt_for(request: GatewayRequest, restored: Prompt, hop: RouteTarget) -> Prompt:
+    """The prompt for one target.
+
+    Args:
+        request: the client's.
+        restored: what `restored_prompt` returned for it.
+        hop: the target.
+
+    Raises:
+        StreamError: the target cannot serve the request.
+    """
+    if hop.target.wire_api != request.wire_api:
+        _refuse_stored_state(request)
+    prompt = restored
+    # Betas are Anthropic's own: whoever else has the wire refuses them, or learns of them.
+    if not takes_betas(hop):
+        prompt = msgspec.structs.replace(prompt, headers={})
     return apply_rule_settings(prompt, request.rule, hop.target.wire_api)
+
+
+def takes_betas(hop: RouteTarget) -> bool:
+    """Whether a target gets the `anthropic-beta` of a client."""
+    return hop.provider.name == "anthropic" and hop.target.wire_api == "messages"
 
 
 def _refuse_stored_state(request: GatewayRequest) -> None:
@@ -156,6 +175,8 @@ class RequestHandler:
         self.report: list[Change] = []
         """Changes to the request for that target, later those to its response too."""
         self._client = client
+        self._restored: Prompt | None = None
+        """The prompt for all targets, once the first is tried."""
         self._send = send
         self._keep_alive = keep_alive
         self._encoder = self._new_encoder()
@@ -250,8 +271,11 @@ class RequestHandler:
             The failure, if nothing was sent yet, so that another target may be tried; else None.
         """
         try:
+            # Once for all targets, and after the request was accepted.
+            if self._restored is None:
+                self._restored = restored_prompt(self.request)
             self.stream = self._client.stream(
-                prompt_for(self.request, hop),
+                prompt_for(self.request, self._restored, hop),
                 hop.target.model,
                 provider=hop.provider,
                 wire_api=hop.target.wire_api,

@@ -42,6 +42,7 @@ class Traits(Struct, frozen=True, gc=False, omit_defaults=True):
         sampling_while_thinking: any sampling parameters while it thinks; otherwise a temperature
             of 1, and a `top_p` from 0.95 on.
         forced_while_adaptive: a forced tool choice beside adaptive thinking.
+        both_samplings: `temperature` and `top_p` in one request.
     """
 
     thinking: tuple[str, ...] = ("budget", "adaptive", "level")
@@ -64,6 +65,7 @@ class Traits(Struct, frozen=True, gc=False, omit_defaults=True):
     completion_tokens: bool = False
     sampling_while_thinking: bool = True
     forced_while_adaptive: bool = True
+    both_samplings: bool = True
 
 
 _LOW_TO_HIGH = ("low", "medium", "high")
@@ -79,6 +81,9 @@ _BUDGET = Traits(
     # platform.claude.com/docs, "Extended thinking", feature compatibility.
     sampling_while_thinking=False,
 )
+# "`temperature` and `top_p` cannot both be specified for this model", from Opus 4.1 on
+# (open-webui/pipelines#546, litellm#15097).
+_BUDGET_ONE_SAMPLING = replace(_BUDGET, both_samplings=False)
 _BUDGET_OR_ADAPTIVE = Traits(
     thinking=("budget", "adaptive"),
     efforts=_LOW_TO_MAX,
@@ -89,6 +94,7 @@ _BUDGET_OR_ADAPTIVE = Traits(
     # Bedrock refuses it up to Claude 4.7, and takes it from 4.8 on (langchain-aws#1141, #1151);
     # Anthropic's own API takes it from 4.6 on (pydantic-ai#7200), but does not think then.
     forced_while_adaptive=False,
+    both_samplings=False,
 )
 _ADAPTIVE = Traits(
     thinking=("adaptive",),
@@ -128,9 +134,10 @@ CLAUDE: Final[dict[str, Traits]] = {
     "claude-3-7": _BUDGET,
     "claude-opus-4": replace(_BUDGET, max_output=32_000),
     "claude-sonnet-4": _BUDGET,
-    "claude-haiku-4-5": _BUDGET,
-    "claude-sonnet-4-5": _BUDGET,
-    "claude-opus-4-5": replace(_BUDGET, efforts=_LOW_TO_HIGH),
+    "claude-opus-4-1": replace(_BUDGET_ONE_SAMPLING, max_output=32_000),
+    "claude-haiku-4-5": _BUDGET_ONE_SAMPLING,
+    "claude-sonnet-4-5": _BUDGET_ONE_SAMPLING,
+    "claude-opus-4-5": replace(_BUDGET_ONE_SAMPLING, efforts=_LOW_TO_HIGH),
     "claude-opus-4-6": _BUDGET_OR_ADAPTIVE,
     "claude-sonnet-4-6": _BUDGET_OR_ADAPTIVE,
     "claude-opus-4-7": _ADAPTIVE,

@@ -75,6 +75,7 @@ class WireSpec(Struct, frozen=True, kw_only=True):
         request_id_header: response header with the request's id.
         rate_limit_headers: whose names of rate limit headers its clients read.
         overloaded_status: HTTP status of the wire's own servers when they are overloaded.
+        beta_header: request header with the list of betas that a request uses; "": none.
         schema_rules: strict mode of structured output; None: any JSON Schema is taken.
         gateway: how the gateway serves clients of this wire; None: it does not.
     """
@@ -95,6 +96,7 @@ class WireSpec(Struct, frozen=True, kw_only=True):
     request_id_header: str = "x-request-id"
     rate_limit_headers: RateLimitHeaders = "openai"
     overloaded_status: int = 503
+    beta_header: str = ""
     schema_rules: SchemaRules | None = None
     gateway: GatewaySpec | None = None
 
@@ -105,6 +107,9 @@ _PRINTABLE: Final = r"\x21-\x7e"
 _OPENAI_SCHEMAS: Final = SchemaRules(
     OPENAI_KEYWORDS, closed=True, all_required=True, bare_refs=True
 )
+
+ANTHROPIC_BETA: Final = "anthropic-beta"
+"""Request header with the betas of Claude. Bedrock's own wires have them in the body."""
 
 WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
     "messages": WireSpec(
@@ -121,6 +126,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         request_id_header="request-id",
         rate_limit_headers="anthropic",
         overloaded_status=529,
+        beta_header=ANTHROPIC_BETA,
         schema_rules=SchemaRules(COMMON_KEYWORDS, closed=True),
         gateway=GatewaySpec(
             keep_alive=b'event: ping\ndata: {"type": "ping"}\n\n',
@@ -199,6 +205,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         json_is_complete_body=True,
         completed_by="messageStop",
         call_ids=Charset("a-zA-Z0-9_.:-"),
+        beta_header=ANTHROPIC_BETA,
     ),
     "invoke": WireSpec(
         path="/model/{model}/invoke-with-response-stream",
@@ -210,6 +217,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         json_is_complete_body=True,
         completed_by="the end of the inner wire",
         call_ids=Charset(),
+        beta_header=ANTHROPIC_BETA,
     ),
     "ollama": WireSpec(
         path="/api/chat",

@@ -25,6 +25,7 @@ from streamlib.providers.names import fit_names
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.context import BuildContext
 from streamlib.request.endpoints import resolve_target
+from streamlib.request.headers import with_headers
 from streamlib.request.history import CALLS, OUTPUTS, IndexedItem, repair
 from streamlib.request.json_objects import merged
 from streamlib.request.origins import downgrade
@@ -121,7 +122,8 @@ def build_for(
 ) -> Request:
     """Builds the request for a target that is resolved already; see `build`."""
     report = Report()
-    context = BuildContext(target, report)
+    prompt = _headers_for_wire(prompt, target.wire_api, report)
+    context = BuildContext(with_headers(target, prompt.headers), report)
     prompt = _extra_for_wire(prompt, context)
     items = repair(prompt.items, report)
     items = downgrade(items, target.origin, report, strict=strict_origin)
@@ -139,10 +141,12 @@ def build_for(
     body = merged(body, prompt.extra or {})
     headers = {
         "content-type": "application/json",
-        **target.provider.headers,
+        **context.target.provider.headers,
         **_identity_headers(prompt, context),
         **built.headers,
     }
+    for name in built.in_body:
+        headers.pop(name, None)
     if strict and report.changes:
         raise _strict_error(report.changes)
     return Request(
@@ -165,6 +169,16 @@ def _extra_for_wire(prompt: Prompt, context: BuildContext) -> Prompt:
     for key in prompt.extra:
         context.report.dropped(f"/extra/{key}", f"a field of {prompt.extra_wire}")
     return msgspec.structs.replace(prompt, extra=None)
+
+
+def _headers_for_wire(prompt: Prompt, wire_api: WireApi, report: Report) -> Prompt:
+    """Drops betas of another wire: what names features of one service is nothing for another."""
+    headers = dict(prompt.headers)
+    for name in {spec.beta_header for spec in WIRE_SPECS.values()}:
+        if name in headers and name != WIRE_SPECS[wire_api].beta_header:
+            report.dropped(f"/headers/{name}", f"{wire_api} has no such betas")
+            del headers[name]
+    return msgspec.structs.replace(prompt, headers=headers)
 
 
 def _encode(body: dict[str, Any]) -> bytes:

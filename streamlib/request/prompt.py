@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from streamlib.request.headers import checked_headers
 from streamlib_parsers.items import JsonObject, ResponseItem, ToolSpec, WireApi, user
 
 Effort: TypeAlias = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -77,6 +78,8 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
         extra: merged last into the request body, as the wire writes it.
         extra_wire: the only wire that `extra` is for; None: any. A request to another wire leaves
             it out and reports it. Set by `parse_request`.
+        headers: HTTP headers of this request alone (`anthropic-beta` …), names in lower case; they
+            win over the provider's own. No keys.
         model: the model a decoded request named (`parse_request`).
         stream: whether a decoded request wanted a stream (`parse_request`).
     """
@@ -109,6 +112,7 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
     model: str | None = None
     stream: bool | None = None
     extra_wire: WireApi | None = None
+    headers: dict[str, str] = {}
 
     def __post_init__(self) -> None:
         if isinstance(self.reasoning, str) and self.reasoning not in EFFORTS:
@@ -121,6 +125,8 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
                 f"not {schema!r:.100}: of a pydantic model, `Model.model_json_schema()`"
             )
         _check_numbers(self)
+        if self.headers:
+            force_setattr(self, "headers", checked_headers(self.headers))
         if isinstance(self.input, (Struct, bytes, dict, int, type(None))):
             raise TypeError(f"input is a str or a list of items, not a {type(self.input).__name__}")
         for name in ("input", "tools", "stop"):

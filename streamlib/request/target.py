@@ -50,7 +50,9 @@ class BuiltRequest(Struct, frozen=True, gc=False):
     Attributes:
         body: the request body, before the provider's own fields.
         headers: headers beyond the provider's own.
+        in_body: names of the provider's headers that are in the body instead.
     """
 
     body: dict[str, Any]
     headers: dict[str, str] = {}
+    in_body: tuple[str, ...] = ()

@@ -21,8 +21,6 @@ from streamlib_parsers.items import (
     ServerToolResult,
 )
 
-BINDING_BETA: Final = "thinking-binding-controls-2026-08-01"
-"""The beta header that `block_binding` needs."""
 MIN_BUDGET: Final = 1024
 """The smallest thinking budget the API takes, in tokens."""
 
@@ -146,6 +144,24 @@ def is_refused_while_thinking(
         return False
     context.report.dropped(f"/{name}", f"{context.target.model} takes none while it thinks (S1)")
     return True
+
+
+def without_second_sampling(values: JsonObject, top_p: str, context: BuildContext) -> JsonObject:
+    """The sampling parameters, of which newer models take a temperature or a `top_p` (S1).
+
+    Args:
+        values: `temperature`, and what else is sent.
+        top_p: The wire's name of `top_p`.
+    """
+    if context.target.traits.both_samplings or not {"temperature", top_p} <= values.keys():
+        return values
+    dropped, name = top_p, "top_p"
+    # The default temperature changes nothing.
+    if values["temperature"] == 1:
+        dropped = name = "temperature"
+    reason = f"{context.target.model} takes a temperature or a top_p, not both (S1)"
+    context.report.dropped(f"/{name}", reason)
+    return {key: value for key, value in values.items() if key != dropped}
 
 
 def effort(prompt: Prompt, context: BuildContext, thinking: JsonObject | None) -> str | None:

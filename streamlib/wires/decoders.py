@@ -38,7 +38,8 @@ def parse_request(
     Args:
         wire_api: The wire that the request is of.
         body: The body, as received.
-        headers: Of the request; Bedrock keeps the service tier there.
+        headers: Of the request; Bedrock keeps the service tier there, Anthropic the betas
+            (`Prompt.headers`).
         path: Of the request; Gemini and Bedrock name the model there.
 
     Raises:

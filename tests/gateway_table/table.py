@@ -44,7 +44,7 @@ from streamlib import (
     parse_request,
 )
 from streamlib.gateway import RouteRule, RouteTable
-from streamlib.gateway.handler import GatewayRequest, prompt_for
+from streamlib.gateway.handler import GatewayRequest, prompt_for, restored_prompt
 from streamlib.gateway.routes import RouteTarget
 from streamlib.gateway.translate import EventTranslator
 from streamlib.wires.encoders import encode_all
@@ -387,7 +387,7 @@ def received_request(client: WireApi, model: WireApi, body: bytes) -> bytes:
         is_stream=True,
         request_id="r",
     )
-    prompt = prompt_for(request, hop(model))
+    prompt = prompt_for(request, restored_prompt(request), hop(model))
     return build(prompt, "m", provider="custom", wire_api=model, base_url="http://up").body
 
 

@@ -110,7 +110,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     logprobs = None
     if fields.get("logprobs"):
         logprobs = fields.get("top_logprobs") or 0
-    plain = {name: fields.get(name) for name in PLAIN}
+    plain: JsonObject = {name: fields.get(name) for name in PLAIN}
     return Prompt(
         input=reader.items,
         instructions=reader.instructions,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import msgspec
 
 from streamlib.providers.names import Charset, fit_names
+from streamlib.providers.wire_specs import ANTHROPIC_BETA
 from streamlib.request.context import BuildContext
 from streamlib.request.history import CALLS, OUTPUTS, IndexedItem
 from streamlib.request.prompt import Prompt
@@ -78,7 +79,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     for key, value in optional.items():
         if value:
             body[key] = value
-    return BuiltRequest(body)
+    return BuiltRequest(body, in_body=(ANTHROPIC_BETA,))
 
 
 def _fit_ids_to_claude(items: list[IndexedItem], report: Report) -> list[IndexedItem]:

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from streamlib.providers.wire_specs import ANTHROPIC_BETA
 from streamlib.request.effort import level, nearest
 from streamlib.request.json_objects import merged, nested
 from streamlib.request.prompt import Prompt
@@ -18,6 +19,7 @@ from streamlib.request.report import Report
 from streamlib.request.schemas import ANY_OBJECT, strict_schema
 from streamlib.wires import claude
 from streamlib.wires.bedrock import CLAUDE
+from streamlib.wires.claude_betas import report_lost_betas, required_betas
 from streamlib.wires.converse.build_tools import claude_tool_fields, forces_call
 from streamlib.wires.converse.context import ConverseContext
 from streamlib_parsers.items import JsonObject
@@ -82,6 +84,7 @@ def model_fields(
             if claude.is_refused_while_thinking("top_k", prompt.top_k, thinking, context):
                 del fields["top_k"]
         return fields
+    report_lost_betas(prompt, context)
     if choice.keys() == {"none"}:
         report.dropped(
             "/tool_choice", "Converse has no choice none: the model may still call (B16)"
@@ -106,20 +109,14 @@ def _claude_thinking(
     effort = claude.effort(prompt, context, thinking)
     if effort:
         fields["output_config"] = {"effort": effort}
-    betas = split_betas(context.target.provider.headers.get("anthropic-beta"))
-    if thinking is not None and "block_binding" in thinking:
-        betas.append(claude.BINDING_BETA)
+    passed_on = (prompt.extra or {}).get(MODEL_FIELDS)
+    body = fields
+    if isinstance(passed_on, dict):
+        body = merged(fields, passed_on)
+    betas = required_betas(body, context.target.provider.headers.get(ANTHROPIC_BETA))
     if betas:
         fields["anthropic_beta"] = betas
     return fields
-
-
-def split_betas(header: str | None) -> list[str]:
-    """The names in an `anthropic-beta` header."""
-    if header is None:
-        return []
-    names = [name.strip() for name in header.split(",")]
-    return [name for name in names if name]
 
 
 def _thinking_level(prompt: Prompt, context: ConverseContext) -> JsonObject:
@@ -176,6 +173,7 @@ def inference_config(
         if value is None or claude.is_refused_while_thinking(name, value, thinking, context):
             continue
         _add_sampling(config, key, name, value, context)
+    config = claude.without_second_sampling(config, "topP", context)
     # a blank stop sequence is refused
     stop = [text for text in prompt.stop if text.strip()]
     if stop:

@@ -16,6 +16,7 @@ from msgspec import Raw
 
 from streamlib.request.json_objects import merged, nested
 from streamlib.request.prompt import EFFORTS, CacheOptions, Prompt, ReasoningOptions
+from streamlib.wires.claude_betas import take_betas
 from streamlib.wires.converse.build_settings import MODEL_FIELDS
 from streamlib.wires.converse.decode_parts import part_of
 from streamlib.wires.routes import route
@@ -86,6 +87,9 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     metadata = pop_first(settings, "requestMetadata")
     service_tier = pop_first(settings, "serviceTier.type")
     tool_choice, parallel_tools = _tool_choice(settings)
+    betas = take_betas(settings.get(MODEL_FIELDS) or {})
+    if settings.get(MODEL_FIELDS) == {}:
+        del settings[MODEL_FIELDS]
     model, stream = None, None
     matched = route(path)
     if matched is not None:
@@ -109,6 +113,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
         model=model,
         stream=stream,
         extra=settings or None,
+        headers=betas,
     )
 
 

@@ -15,7 +15,9 @@ import msgspec
 
 from streamlib.errors import invalid_request
 from streamlib.providers.shapes import ChatShape
+from streamlib.providers.wire_specs import ANTHROPIC_BETA
 from streamlib.request.context import BuildContext
+from streamlib.request.headers import joined_lists
 from streamlib.request.history import OUTPUTS, IndexedItem
 from streamlib.request.json_objects import merged
 from streamlib.request.prompt import Prompt
@@ -23,8 +25,9 @@ from streamlib.request.report import Report
 from streamlib.request.target import BuiltRequest
 from streamlib.wires.bedrock import family_of
 from streamlib.wires.chat import build as chat
+from streamlib.wires.claude_betas import report_lost_betas
 from streamlib.wires.converse import build as converse
-from streamlib.wires.converse.build_settings import MODEL_FIELDS, SERVICE_TIERS, split_betas
+from streamlib.wires.converse.build_settings import MODEL_FIELDS, SERVICE_TIERS
 from streamlib.wires.messages import build as messages
 from streamlib.wires.messages.build_content import REASONING_BLOCKS
 from streamlib_parsers.items import ContentPart, JsonObject, Media, Message, ResponseItem
@@ -38,6 +41,11 @@ CHAT: Final = ChatShape(stream_usage=False, custom_tools=False, content="string"
 
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
     """Returns the body, and headers for what Bedrock wants there."""
+    built = _build(prompt, items, context)
+    return BuiltRequest(built.body, built.headers, in_body=(ANTHROPIC_BETA,))
+
+
+def _build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
     match family_of(context.target).body:
         case "messages":
             return _claude(prompt, items, context)
@@ -61,8 +69,7 @@ def _claude(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> 
     sendable = [_without_addresses(entry, report) for entry in items]
     built = messages.build(prompt, sendable, context)
     body: JsonObject = {"anthropic_version": ANTHROPIC_VERSION}
-    provider_betas = context.target.provider.headers.get("anthropic-beta")
-    betas = split_betas(built.headers.get("anthropic-beta") or provider_betas)
+    betas = joined_lists(built.headers.get(ANTHROPIC_BETA, ""))
     if betas:
         body["anthropic_beta"] = betas
     body.update(built.body)
@@ -91,6 +98,7 @@ def _nova(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
 
 
 def _chat(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
+    report_lost_betas(prompt, context)
     # the Chat builder reads its dialect of Chat from the provider
     provider = msgspec.structs.replace(context.target.provider, chat=CHAT)
     target = msgspec.structs.replace(context.target, provider=provider)

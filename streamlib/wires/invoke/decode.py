@@ -16,6 +16,7 @@ from streamlib.request.json_objects import merged, nested
 from streamlib.request.prompt import Prompt
 from streamlib.wires.bedrock import ANY, family
 from streamlib.wires.chat import decode as chat
+from streamlib.wires.claude_betas import take_betas
 from streamlib.wires.converse import decode as converse
 from streamlib.wires.converse.build_settings import MODEL_FIELDS
 from streamlib.wires.converse.decode import pop_first
@@ -94,7 +95,14 @@ def _with_own_origin(item: ResponseItem) -> ResponseItem:
 def _claude(raw: dict[str, Raw]) -> Prompt:
     body = dict(raw)
     body.pop("anthropic_version", None)
-    return messages.decode(msgspec.json.encode(body), {}, "")
+    headers: dict[str, str] = {}
+    if "anthropic_beta" in body:
+        betas = {"anthropic_beta": msgspec.json.decode(body["anthropic_beta"])}
+        headers = take_betas(betas)
+        # Anything but a list of names stays where it is.
+        if headers:
+            del body["anthropic_beta"]
+    return messages.decode(msgspec.json.encode(body), headers, "")
 
 
 def _nova(raw: dict[str, Raw]) -> Prompt:

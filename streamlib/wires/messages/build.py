@@ -13,12 +13,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from streamlib.errors import invalid_request
+from streamlib.providers.wire_specs import ANTHROPIC_BETA
 from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
+from streamlib.request.json_objects import merged
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.request.report import Report
 from streamlib.request.target import BuiltRequest
 from streamlib.wires import claude
+from streamlib.wires.claude_betas import required_betas
 from streamlib.wires.messages import build_settings as settings
 from streamlib.wires.messages.build_content import Block, is_blank, item_blocks
 from streamlib_parsers.items import JsonObject, Message
@@ -73,7 +76,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     for turn in turns:
         content = [block.body for block in turn.blocks]
         body["messages"].append({"role": turn.role, "content": content})
-    return BuiltRequest(body, _beta_headers(thinking, context))
+    return BuiltRequest(body, _beta_headers(merged(body, prompt.extra or {}), context))
 
 
 # --- turns ---
@@ -264,12 +267,9 @@ def _mark_cache(cache: str | CacheOptions, turns: list[Turn], body: JsonObject) 
             turn.blocks[index] = block._replace(body={**block.body, "cache_control": marker})
 
 
-def _beta_headers(thinking: JsonObject | None, context: BuildContext) -> dict[str, str]:
-    """Headers of beta features that the body uses; betas of the provider stay."""
-    if thinking is None or "block_binding" not in thinking:
+def _beta_headers(body: JsonObject, context: BuildContext) -> dict[str, str]:
+    """The header with the betas of the caller and those that the body needs."""
+    betas = required_betas(body, context.target.provider.headers.get(ANTHROPIC_BETA))
+    if not betas:
         return {}
-    betas = claude.BINDING_BETA
-    provider_betas = context.target.provider.headers.get("anthropic-beta")
-    if provider_betas:
-        betas = f"{provider_betas},{betas}"
-    return {"anthropic-beta": betas}
+    return {ANTHROPIC_BETA: ",".join(betas)}

@@ -139,7 +139,7 @@ def sampling(prompt: Prompt, thinking: JsonObject | None, context: BuildContext)
             report.dropped(f"/{name}", f"{target.model} takes no sampling parameters (S1)")
         elif not claude.is_refused_while_thinking(name, value, thinking, context):
             values[name] = value
-    return values
+    return claude.without_second_sampling(values, "top_p", context)
 
 
 def renamed_settings(prompt: Prompt) -> JsonObject:

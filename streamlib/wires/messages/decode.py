@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 from msgspec import Raw
 
+from streamlib.providers.wire_specs import ANTHROPIC_BETA
 from streamlib.request.prompt import CacheOptions, Prompt, ReasoningOptions
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.items import (
@@ -96,7 +97,16 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
         extra=extra or None,
         model=settings.get("model"),
         stream=bool(settings.get("stream")),
+        headers=_beta_header(headers),
     )
+
+
+def _beta_header(headers: Mapping[str, str]) -> dict[str, str]:
+    """The betas that the request names; no other header says anything about the prompt."""
+    for name, value in headers.items():
+        if name.lower() == ANTHROPIC_BETA and value.strip():
+            return {ANTHROPIC_BETA: value.strip()}
+    return {}
 
 
 # --- turns ---

@@ -13,7 +13,7 @@ from streamlib import (
     ToolSpec,
     user,
 )
-from streamlib.providers.models import Traits
+from streamlib.providers.models import Traits, traits
 from tests.support.converse_builds import (
     CALL,
     CLAUDE,
@@ -206,6 +206,7 @@ def test_settings_have_the_names_of_the_wire() -> None:
         temperature=0.5,
         top_p=0.9,
         top_k=4,
+        models={CLAUDE: msgspec.structs.replace(traits(CLAUDE), both_samplings=True)},
         stop=["END", " "],
         metadata={"team": "a"},
         service_tier="flex",
@@ -316,8 +317,9 @@ def test_s1_sampling_is_left_out_while_claude_thinks() -> None:
 
 
 def test_s1_sampling_that_thinking_allows_is_sent() -> None:
-    sent = body(built(temperature=1, top_p=0.95, reasoning="high", model=CLAUDE))
-    assert sent["inferenceConfig"].items() >= {"temperature": 1, "topP": 0.95}.items()
+    for name, key, value in (("temperature", "temperature", 1), ("top_p", "topP", 0.95)):
+        sent = body(built(**{name: value}, reasoning="high", model=CLAUDE))
+        assert sent["inferenceConfig"][key] == value
 
 
 def test_a14_no_turn_ends_with_reasoning() -> None:
@@ -333,3 +335,9 @@ def test_a14_no_turn_ends_with_reasoning() -> None:
     assert any("A14" in reason for reason in reasons(request))
     alone = built(user("x"), SIGNED, cut, user("y"), model=CLAUDE)
     assert turns(alone) == [("user", ["text", "text"])]
+
+
+def test_s1_newer_claude_takes_one_sampling_parameter() -> None:
+    request = built(model="us.anthropic.claude-sonnet-4-5-v1:0", temperature=0.2, top_p=0.9)
+    assert body(request)["inferenceConfig"] == {"temperature": 0.2}
+    assert [change.path for change in request.report] == ["/top_p"]

@@ -216,14 +216,11 @@ def test_every_setting_is_decoded() -> None:
     assert prompt.output_schema == {"type": "object"}
     assert prompt.cache == CacheOptions("1h", (0, 8))
     assert prompt.extra is not None
+    assert prompt.headers == {"anthropic-beta": "context-1m-2025-08-07"}
     assert prompt.extra.keys() == {
-        "additionalModelRequestFields",
         "additionalModelResponseFieldPaths",
         "guardrailConfig",
         "outputConfig",
-    }
-    assert prompt.extra["additionalModelRequestFields"] == {
-        "anthropic_beta": ["context-1m-2025-08-07"]
     }
 
 
@@ -273,11 +270,14 @@ def members(request: Any) -> list[list[str]]:
 def test_the_complete_request_is_rebuilt() -> None:
     request: Any = {**REQUEST, "messages": list(REQUEST["messages"])}  # type: ignore[call-overload]
     request["messages"][1]["content"].pop()  # botocore does not know `hologram`
-    # The request has every field at once: Opus 4.6 would refuse its sampling and its forced choice
-    # beside thinking, which the builder leaves out.
+    # The request has every field at once: Opus 4.6 would refuse its two samplings, and them and its
+    # forced choice beside thinking, which the builder leaves out.
     takes_everything = traits(MODEL)
     takes_everything = msgspec.structs.replace(
-        takes_everything, sampling_while_thinking=True, forced_while_adaptive=True
+        takes_everything,
+        sampling_while_thinking=True,
+        forced_while_adaptive=True,
+        both_samplings=True,
     )
     again = rebuilt(decoded(request), {MODEL: takes_everything})
     assert members(again) == members(request)

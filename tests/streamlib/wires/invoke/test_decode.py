@@ -121,7 +121,7 @@ def test_the_body_of_claude_is_decoded_with_origin_invoke() -> None:
         "flex",
     )
     assert prompt.reasoning == ReasoningOptions(effort="high")
-    assert prompt.extra == {"anthropic_beta": ["context-1m-2025-08-07"]}
+    assert prompt.headers == {"anthropic-beta": "context-1m-2025-08-07"}
     assert [type(item) for item in items[1:3]] == [Reasoning, FunctionCall]
     assert {item.origin for item in items[1:3]} == {Origin("invoke")}
     assert (items[1].signature, items[2].arguments) == ("EqQB", '{"a": 1.0}')

@@ -300,8 +300,9 @@ def test_s1_sampling_is_left_out_while_claude_thinks(model: str) -> None:
 
 @pytest.mark.parametrize("model", THINKERS)
 def test_s1_sampling_that_thinking_allows_is_sent(model: str) -> None:
-    sent = body(built(reasoning="high", temperature=1, top_p=0.95, model=f"anthropic:{model}"))
-    assert (sent["temperature"], sent["top_p"]) == (1, 0.95)
+    for name, value in (("temperature", 1), ("top_p", 0.95)):
+        sent = body(built(reasoning="high", model=f"anthropic:{model}", **{name: value}))
+        assert sent[name] == value
 
 
 @pytest.mark.parametrize("model", THINKERS)
@@ -342,3 +343,21 @@ def test_a14_reasoning_behind_a_call_is_dropped() -> None:
     ]
     dropped = [change.path for change in request.report if "A14" in change.reason]
     assert dropped == ["/input/3"]
+
+
+@pytest.mark.parametrize(
+    ("model", "temperature", "sent", "dropped"),
+    [
+        ("claude-sonnet-4-5", 0.2, {"temperature": 0.2}, ["/top_p"]),
+        ("claude-opus-4-1", 1, {"top_p": 0.9}, ["/temperature"]),
+        ("claude-sonnet-4-6", 0.2, {"temperature": 0.2}, ["/top_p"]),
+        ("claude-opus-4-0", 0.2, {"temperature": 0.2, "top_p": 0.9}, []),
+    ],
+)
+def test_s1_newer_models_take_one_sampling_parameter(
+    model: str, temperature: float, sent: dict[str, float], dropped: list[str]
+) -> None:
+    request = built(model=f"anthropic:{model}", temperature=temperature, top_p=0.9)
+    values = {key: body(request)[key] for key in ("temperature", "top_p") if key in body(request)}
+    assert values == sent
+    assert [change.path for change in request.report] == dropped

@@ -1,0 +1,123 @@
+"""Headers of one request (`Prompt.headers`): which may be set, and how they join the provider's.
+
+A key is none of them: `api_key=` is kept out of logs and goes to its own origin only, and a
+`Request` with its headers can be printed and stored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn
+
+import msgspec
+
+from streamlib.errors import invalid_request
+from streamlib.providers.wire_specs import WIRE_SPECS
+from streamlib.request.target import Target
+
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")
+"""``field-name`` of RFC 9110, 5.1."""
+
+_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
+"""``field-value`` of RFC 9110, 5.5, in ASCII: no line break, no blank at either end."""
+
+_KEY_NAME: Final = re.compile(
+    r"""
+    .*authorization | .*(?:^|[-_])auth | .*cookie2? | .*token | .*secret | .*passw(?:or)?d
+    | .*credentials? | .*(?:^|[-_])(?:api|app|access|auth|subscription)[-_]?key | .*signature
+    """,
+    re.VERBOSE,
+)
+"""Names of headers that hold keys: those of the providers (`STYLES` of `client/auth.py`), of
+proxies (``proxy-authorization``, ``helicone-auth``, ``ocp-apim-subscription-key``) and of AWS
+(``x-amz-security-token``). ``idempotency-key`` is none."""
+
+_KEY_VALUE: Final = re.compile(r"(?:bearer|basic|aws4-hmac-sha256)\s.*", re.IGNORECASE)
+"""A value in one of the schemes of ``authorization``."""
+
+_OF_TRANSPORT: Final = frozenset(
+    {
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "x-amz-content-sha256",
+        "x-amz-date",
+    }
+)
+"""Headers that describe the connection, the body or its signature: only who writes those knows
+their values."""
+
+
+def checked_headers(headers: Any) -> dict[str, str]:
+    """The headers with their names in lower case.
+
+    Raises:
+        TypeError: not a mapping of texts to texts.
+        StreamError: `invalid_request`, code `headers`; a header that may not be set, or one that
+            HTTP cannot carry. The message has no value.
+    """
+    if not isinstance(headers, Mapping):
+        raise TypeError(f"headers is a dict of texts, not a {type(headers).__name__}")
+    checked: dict[str, str] = {}
+    for name, value in headers.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise TypeError("headers is a dict of texts: each name and each value is a str")
+        lowered = name.lower()
+        if not _NAME.fullmatch(name):
+            _refuse(f"{name[:100]!r} is no name of a header")
+        if _KEY_NAME.fullmatch(lowered) or _KEY_VALUE.fullmatch(value):
+            _refuse(f"{name} is a key: use api_key=, which is sent to its own origin only")
+        if lowered in _OF_TRANSPORT:
+            _refuse(f"{name} is set by the library")
+        if not _VALUE.fullmatch(value):
+            _refuse(f"the value of {name} is empty, or has line breaks or no printable ASCII")
+        if lowered in checked:
+            _refuse(f"{name} is set twice")
+        checked[lowered] = value
+    return checked
+
+
+def _refuse(message: str) -> NoReturn:
+    raise invalid_request(f"headers: {message}", "headers")
+
+
+def with_headers(target: Target, headers: Mapping[str, str]) -> Target:
+    """The target with headers that win over its provider's; lists of betas are joined.
+
+    They become the provider's own, so that whatever a builder reads there (a version, a beta) is
+    what is sent.
+    """
+    if not headers:
+        return target
+    list_header = WIRE_SPECS[target.wire_api].beta_header
+    provider = target.provider
+    joined: dict[str, str] = {name.lower(): value for name, value in provider.headers.items()}
+    for name, value in headers.items():
+        if name == list_header and name in joined:
+            joined[name] = ",".join(joined_lists(joined[name], value))
+        else:
+            joined[name] = value
+    return msgspec.structs.replace(
+        target, provider=msgspec.structs.replace(provider, headers=joined)
+    )
+
+
+def joined_lists(*values: str) -> list[str]:
+    """The elements of headers that are lists with commas, each once, in order."""
+    elements: dict[str, None] = {}
+    for value in values:
+        for element in value.split(","):
+            if element.strip():
+                elements[element.strip()] = None
+    return list(elements)
