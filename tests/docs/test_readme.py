@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import streamlib.providers
 from tests.support.shared import ROOT
 
 BLOCK = re.compile(
@@ -51,6 +52,7 @@ def test_example_prints_what_its_page_shows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)  # an example may write files
+    monkeypatch.setattr(streamlib.providers, "_registered", {})  # or register a provider
     exec(compile("\n" * line + code, page, "exec"), {"__name__": "__example__"})
     assert printed is None or capsys.readouterr().out == printed
 
