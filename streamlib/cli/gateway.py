@@ -172,10 +172,13 @@ def _greeting(table: RouteTable, token: Secret | None, address: tuple[Any, ...])
     key = "the token" if token else "any"
     lines = [f"gateway on {url}  (Ctrl-C stops, streams finish)"]
     for rule in table.rules:
-        line = f"  {rule.model:<24} -> {', '.join(rule.to)}"
-        if rule.base_url:
-            line += f" at {rule.base_url}"
-        lines.append(line)
+        targets: list[str] = []
+        for target in rule.targets:
+            text = target.model
+            if target.base_url:
+                text += f" at {target.base_url}"
+            targets.append(text)
+        lines.append(f"  {rule.model:<24} -> {', '.join(targets)}")
     lines += [
         f"  Anthropic SDK, Claude Code   ANTHROPIC_BASE_URL={url} ANTHROPIC_API_KEY={key}",
         f"  OpenAI SDK                   OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY={key}",

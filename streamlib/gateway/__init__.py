@@ -17,12 +17,20 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from None
 
-from streamlib.gateway.routes import RouteRule, RouteTable, load_table, read_route, read_table
+from streamlib.gateway.routes import (
+    RouteRule,
+    RouteTable,
+    RouteTo,
+    load_table,
+    read_route,
+    read_table,
+)
 
 __all__ = [
     "Gateway",
     "RouteRule",
     "RouteTable",
+    "RouteTo",
     "gateway",
     "load_table",
     "read_route",

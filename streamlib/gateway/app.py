@@ -109,8 +109,9 @@ class Gateway:
     def _needs_loopback(self) -> bool:
         """Whether a route goes to a loopback provider that nobody else runs."""
         for rule in self.table.rules:
-            if rule.base_url is None and any(to.startswith("loopback:") for to in rule.to):
-                return True
+            for target in rule.targets:
+                if target.base_url is None and target.model.startswith("loopback:"):
+                    return True
         return False
 
     @property

@@ -168,6 +168,8 @@ class RequestHandler:
         self.request = request
         self.model = ""
         """`provider:model` of the target that was tried last."""
+        self.base_url: str | None = None
+        """The address that the route has for it; None: its provider's own."""
         self.error: ErrorInfo | None = None
         """What ended the request, unless it succeeded."""
         self.stream: ResponseStream | None = None
@@ -254,6 +256,7 @@ class RequestHandler:
                     failure.kind,
                 )
             self.model = f"{hop.provider.name}:{hop.target.model}"
+            self.base_url = hop.base_url
             failure = await self._try(hop)
             if failure is None:
                 return
@@ -279,7 +282,7 @@ class RequestHandler:
                 hop.target.model,
                 provider=hop.provider,
                 wire_api=hop.target.wire_api,
-                base_url=self.request.rule.base_url,
+                base_url=hop.base_url,
                 api_key=hop.key,
                 dialects=self.request.rule.dialects,
                 errors="event",
@@ -434,8 +437,8 @@ class RequestHandler:
         requested = log_name(request.prompt.model or "")
         used = log_name(self.model)
         line = f"{request.request_id} {request.wire_api} {requested} -> {used}"
-        if request.rule.base_url:
-            line += f" at {urlsplit(request.rule.base_url).netloc}"
+        if self.base_url:
+            line += f" at {urlsplit(self.base_url).netloc}"
         line += f": {self._result()}, {self._tokens()}"
         # Each path once: a long history has the same change many times.
         changes = ", ".join({f"{change.action} {change.path}": None for change in self.report})

@@ -23,14 +23,14 @@ async def model_names(client: Client, table: RouteTable) -> list[str]:
             names[rule.model] = None
             continue
         # Any other target has a name that the client's pattern says nothing of.
-        if not rule.to[0].endswith(":*"):
+        if not rule.targets[0].model.endswith(":*"):
             continue
         hop = table.hops(rule, "model")[0]
         try:
             models = await client.models(
                 hop.provider,
                 wire_api=hop.target.wire_api,
-                base_url=rule.base_url,
+                base_url=hop.base_url,
                 api_key=hop.key,
             )
         except StreamError:

@@ -3,7 +3,8 @@
     [[route]]                                    # the first that matches wins
     model = "claude-*"                           # the client's model; * and ? as in file names
     to = "openrouter:x-ai/grok-code-fast-1"      # provider:model; * is the client's own name.
-                                                 # A list: the others are fallbacks
+                                                 # A list: the others are fallbacks, each a
+                                                 # name or a table with a server of its own
     reasoning = { high = "medium", "*" = "low" } # requested by the client -> requested of the model
     overrides = { temperature = 0 }              # fields of the model's wire, merged last
 
@@ -47,6 +48,30 @@ OTHERWISE: Final = "*"
 """Key of `RouteRule.reasoning` for what has no key of its own."""
 
 
+OF_ONE_SERVER: Final = ("base_url", "key_env", "headers")
+"""Fields of a route that belong to one server."""
+
+
+class RouteTo(
+    Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
+):
+    """One target of a route, with a server of its own. What is None is the route's.
+
+    Attributes:
+        model: `provider:model`, with `*` for the client's own name.
+        base_url: in place of the provider's own.
+        wire_api: in place of the provider's first.
+        key_env: the environment variable with the key; a `base_url` that requires a key needs it.
+        headers: sent to the provider, beside those of the route.
+    """
+
+    model: str
+    base_url: str | None = None
+    wire_api: WireApi | None = None
+    key_env: str | None = None
+    headers: dict[str, str] = {}
+
+
 class RouteRule(
     Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
 ):
@@ -54,9 +79,11 @@ class RouteRule(
 
     Attributes:
         model: pattern of the client's model names; `*`, `?` and `[…]` as in file names.
-        to: `provider:model`, with `*` for the client's own name; several: the others are fallbacks.
+        to: `provider:model`, with `*` for the client's own name, or a `RouteTo`; several: the
+            others are fallbacks.
         wire_api: in place of the provider's first.
-        base_url: in place of the provider's own.
+        base_url: in place of the provider's own. It, `key_env` and `headers` belong to one server:
+            with targets at several, each has its own.
         key_env: the environment variable with the key; a `base_url` that requires a key needs it.
         dialects: of calls or reasoning in text; None: those known for the model.
         reasoning: level requested by the client (or `unset`, `budget`, `*`) -> level or tokens.
@@ -67,7 +94,7 @@ class RouteRule(
     """
 
     model: str
-    to: str | tuple[str, ...]
+    to: str | RouteTo | tuple[str | RouteTo, ...]
     wire_api: WireApi | None = None
     base_url: str | None = None
     key_env: str | None = None
@@ -79,15 +106,37 @@ class RouteRule(
 
     def __post_init__(self) -> None:
         # The struct is frozen; this is still its construction.
-        if isinstance(self.to, str):
-            force_setattr(self, "to", (self.to,))
+        force_setattr(self, "to", _several(self.to))
         if not self.to:
             raise ValueError(f"the route {self.model!r} has no target")
+
+    @property
+    def targets(self) -> tuple[RouteTo, ...]:
+        """The targets, each with what it takes from the route."""
+        targets: list[RouteTo] = []
+        for to in _several(self.to):
+            target = RouteTo(to) if isinstance(to, str) else to
+            targets.append(
+                msgspec.structs.replace(
+                    target,
+                    base_url=target.base_url or self.base_url,
+                    wire_api=target.wire_api or self.wire_api,
+                    key_env=target.key_env or self.key_env,
+                    headers={**self.headers, **target.headers},
+                )
+            )
+        return tuple(targets)
 
     @property
     def is_pattern(self) -> bool:
         """Whether the route is for more than one name."""
         return any(char in self.model for char in "*?[")
+
+
+def _several(to: str | RouteTo | tuple[str | RouteTo, ...]) -> tuple[str | RouteTo, ...]:
+    if isinstance(to, (str, RouteTo)):
+        return (to,)
+    return to
 
 
 CATCH_ALL: Final = RouteRule("*", "loopback:*")
@@ -99,11 +148,13 @@ class RouteTarget(Struct, frozen=True):
     Attributes:
         provider: with the route's headers.
         target: where the request goes.
+        base_url: of the route; None: the provider's own.
         key: the route's own; None: the client's for this provider.
     """
 
     provider: Provider
     target: Target
+    base_url: str | None = None
     key: Secret | None = None
 
 
@@ -131,10 +182,11 @@ class RouteTable:
         self.rules = tuple(rules) or (CATCH_ALL,)
         self._providers = tuple(providers)
         self._keys: dict[str, Secret] = {}
-        """Variable -> key, of all `RouteRule.key_env`: read once."""
+        """Variable -> key, of all `RouteTo.key_env`: read once."""
         for rule in self.rules:
-            if rule.key_env:
-                self._keys[rule.key_env] = _read_key(rule.key_env)
+            for target in rule.targets:
+                if target.key_env:
+                    self._keys[target.key_env] = _read_key(target.key_env)
         for rule in self.rules:
             self._check(rule)
 
@@ -148,11 +200,19 @@ class RouteTable:
     def _check(self, rule: RouteRule) -> None:
         """Reports an impossible route at the start, not with the first request."""
         try:
-            self.hops(rule, "model")
+            hops = self.hops(rule, "model")
         except StreamError as error:
-            targets = ", ".join(rule.to)
+            targets = ", ".join(target.model for target in rule.targets)
             message = f"the route {rule.model!r} to {targets}: {error.info.message}"
             raise ValueError(message) from None
+        # A key, or a header that may hold one, would go to a server that it is not for.
+        servers = {(hop.provider.name, hop.base_url) for hop in hops}
+        for name in OF_ONE_SERVER:
+            if len(servers) > 1 and getattr(rule, name):
+                raise ValueError(
+                    f"the route {rule.model!r}: {name} is of one server, and its targets are at "
+                    f"{len(servers)}: give each target its own"
+                )
 
     def rule(self, model: str) -> RouteRule:
         """The first route that matches a client's model name.
@@ -169,16 +229,17 @@ class RouteTable:
 
     def hops(self, rule: RouteRule, model: str) -> list[RouteTarget]:
         """The targets of a route for a client's model: the first, then its fallbacks."""
-        return [self._hop(rule, to.replace("*", model)) for to in rule.to]
+        return [self._hop(to, model) for to in rule.targets]
 
-    def _hop(self, rule: RouteRule, name: str) -> RouteTarget:
+    def _hop(self, to: RouteTo, client_model: str) -> RouteTarget:
+        name = to.model.replace("*", client_model)
         provider, model = find(name, None, self._providers)
         # A request has its provider's headers: the route's are added to a copy of it.
-        if rule.headers:
-            headers = {**provider.headers, **rule.headers}
+        if to.headers:
+            headers = {**provider.headers, **to.headers}
             provider = msgspec.structs.replace(provider, headers=headers)
-        target = resolve_target(provider, model, rule.wire_api, rule.base_url)
-        return RouteTarget(provider, target, self._keys.get(rule.key_env or ""))
+        target = resolve_target(provider, model, to.wire_api, to.base_url)
+        return RouteTarget(provider, target, to.base_url, self._keys.get(to.key_env or ""))
 
 
 def _read_key(variable: str) -> Secret:

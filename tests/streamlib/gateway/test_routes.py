@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from streamlib import StreamError
-from streamlib.gateway import RouteRule, RouteTable, read_route, read_table
+from streamlib.client.retry import NO_RETRY
+from streamlib.gateway import RouteRule, RouteTable, RouteTo, read_route, read_table
 from tests.support.gateways import (
     ProviderResponse,
     Upstream,
@@ -79,3 +82,80 @@ async def test_token_count_is_exact_or_marked_as_estimate() -> None:
     assert "x-streamlib-estimate" not in exact.headers
     assert upstream.requests[0].url.endswith("/v1/messages/count_tokens")
     assert "max_tokens" not in upstream.body()
+
+
+async def test_each_target_has_its_own_server_and_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """C14: the second target's model went to the first server, with the first's key."""
+    monkeypatch.setenv("FIRST_KEY", "k-first")
+    monkeypatch.setenv("GROQ_API_KEY", "k-groq")
+    busy = ProviderResponse(529, {"content-type": "application/json"}, [b"{}"])
+    upstream = Upstream(busy, busy, weather_response("chat"))
+    rules = read_table(
+        """
+        [[route]]
+        model = "*"
+        to = [
+            { model = "custom:a", base_url = "http://one/v1", key_env = "FIRST_KEY", headers = { x-plan = "first" } },
+            { model = "custom:*", base_url = "http://two", wire_api = "messages" },
+            "groq:b",
+        ]
+        """  # noqa: E501  # a table of TOML is one line
+    )
+    async with serving(upstream, *rules, client={"retry": NO_RETRY}) as client:
+        response = await send(client, "chat", weather_prompt())
+    assert response.headers["x-streamlib-model"] == "groq:b"
+    sent = [(request.url, dict(request.headers)) for request in upstream.requests]
+    assert [url for url, _ in sent] == [
+        "http://one/v1/chat/completions",
+        "http://two/v1/messages",
+        "https://api.groq.com/openai/v1/chat/completions",
+    ]
+    assert ["k-first" in str(headers) for _, headers in sent] == [True, False, False]
+    assert ["x-plan" in headers for _, headers in sent] == [True, False, False]
+    assert "k-groq" in str(sent[2][1])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"base_url": "http://one"},
+        {"key_env": "FIRST_KEY"},
+        {"headers": {"x-plan": "first"}},
+    ],
+)
+@pytest.mark.parametrize(
+    "to",
+    [
+        ("openai:a", "groq:b"),
+        (RouteTo("custom:a", base_url="http://one"), RouteTo("custom:a", base_url="http://two")),
+    ],
+)
+def test_setting_for_several_servers_is_refused(
+    to: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C14: whose it is would be a guess."""
+    monkeypatch.setenv("FIRST_KEY", "k-first")
+    with pytest.raises(ValueError, match=f"{next(iter(options))} .* its own"):
+        RouteTable([RouteRule("*", to, **options)])
+
+
+def test_setting_for_several_models_of_one_server_is_taken() -> None:
+    table = RouteTable([RouteRule("*", ("custom:a", "custom:b"), base_url="http://one")])
+    hops = table.hops(table.rules[0], "x")
+    assert [(hop.target.model, hop.target.base_url) for hop in hops] == [
+        ("a", "http://one"),
+        ("b", "http://one"),
+    ]
+
+
+def test_target_wins_over_its_route() -> None:
+    to = (RouteTo("custom:a", wire_api="messages"), RouteTo("custom:b"))
+    table = RouteTable([RouteRule("*", to, wire_api="chat", base_url="http://one")])
+    hops = table.hops(table.rules[0], "x")
+    assert [hop.target.wire_api for hop in hops] == ["messages", "chat"]
+
+
+@pytest.mark.parametrize("to", ['[{base_url="http://x"}]', '[{model="a:b", url="x"}]', "3"])
+def test_target_that_is_none_is_refused(to: str) -> None:
+    with pytest.raises(ValueError, match="the route file: "):
+        read_table(f'[[route]]\nmodel = "a"\nto = {to}')
