@@ -181,7 +181,12 @@ class Encoder:
         return self._choice_chunk(0, {"content": ""})
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
-        self._envelope.update(envelope_of(event.values, self._report))
+        values = envelope_of(event.values, self._report)
+        created = values.pop("created", None)
+        # The time of the response itself; a caller's `created_at` stands for it.
+        if created and not self._common["created"]:
+            self._common["created"] = created
+        self._envelope.update(values)
         if self._started or not self._envelope:
             return b""
         return self._chunk([])

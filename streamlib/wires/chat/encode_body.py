@@ -52,14 +52,17 @@ def encode_body(
     if not choices:
         stop = (response.stop_reason, response.native_stop_reason)
         choices = (Choice(0, response.items, *stop),)
+    envelope = envelope_of(response.metadata, report)
     body: JsonObject = {
         "id": response.response_id or FIRST_ID,
         "object": "chat.completion",
-        "created": created_at or 0,
+        "created": 0,
         "model": response.model or model or "",
         "choices": [_choice_object(choice, report) for choice in choices],
-        **envelope_of(response.metadata, report),
+        **envelope,
     }
+    if created_at:
+        body["created"] = created_at
     own = any(_has_own_items(choice) for choice in choices)
     usage = chat_usage(response.usage, report, own=own)
     if usage:

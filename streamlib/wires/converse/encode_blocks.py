@@ -110,7 +110,10 @@ def s3_source(image: Image) -> JsonObject | None:
     """Returns the location of an image on S3, if it is there."""
     if image.url is None or not image.url.startswith("s3://"):
         return None
-    return {"s3Location": {"uri": image.url}}
+    location = {"uri": image.url}
+    if image.native and "bucketOwner" in image.native:
+        location["bucketOwner"] = image.native["bucketOwner"]
+    return {"s3Location": location}
 
 
 def _own_native(item: ResponseItem) -> JsonObject:

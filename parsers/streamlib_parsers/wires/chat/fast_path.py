@@ -96,7 +96,7 @@ class Chunk(Struct, gc=False, forbid_unknown_fields=True, kw_only=True):
     id: str | None = None
     # `error` would be another: the chunk is an error then (X26). Empty in Azure's first chunk (X8).
     object: Literal["chat.completion.chunk", ""] | None = None
-    created: float | None = None  # an integer by the schema; some servers send fractions
+    created: int | float | None = None  # an integer by the schema; some servers send fractions
     model: str | None = None
     service_tier: str | None = None
     system_fingerprint: str | None = None

@@ -146,6 +146,8 @@ class Machine:
 
         Servers repeat them in every chunk: only a change is reported.
         """
+        self._is_dated = False
+        """Whether a chunk had a `created` time. It is emitted once: every chunk repeats it."""
         self._is_body = False
         """A complete body is read, not a stream; set by its event name."""
         self._identified = False
@@ -236,6 +238,9 @@ class Machine:
     def _read_typed(self, chunk: Chunk) -> None:
         if not self._identified:
             self._identify(chunk.id, chunk.model)
+        if not self._is_dated and chunk.created:
+            self._is_dated = True
+            self._assembler.metadata({"created": chunk.created})
         if (chunk.system_fingerprint, chunk.service_tier, chunk.provider) != self._constants:
             self._on_constants(chunk)
         # Both names of the reasoning carry the same text (X2), so one is read.
@@ -355,7 +360,11 @@ class Machine:
         if choices is not None and not isinstance(choices, list):
             raise malformed("the choices of a chunk are not a list", data)
         self._identify(value.get("id"), value.get("model"))
-        self._metadata({key: member for key, member in value.items() if key not in CHUNK_KEYS})
+        envelope = {key: member for key, member in value.items() if key not in CHUNK_KEYS}
+        if not self._is_dated and value.get("created"):
+            self._is_dated = True
+            envelope["created"] = value["created"]
+        self._metadata(envelope)
         raw = RawArguments(data)
         for position, choice in enumerate(choices or []):
             if not isinstance(choice, dict):

@@ -400,6 +400,9 @@ class Machine:
         image = image_of(block.item)
         if delta.image is None or image is None:
             return False
+        if delta.image.get("error"):
+            # Whatever data came, the image failed: its item ends incomplete.
+            return False
         source = delta.image.get("source")
         data = at_path(source, "bytes")
         if isinstance(data, str):
@@ -408,7 +411,12 @@ class Machine:
             return True
         uri = at_path(source, "s3Location.uri")
         if isinstance(uri, str):
-            block.fields["content"] = (Image(url=uri, media_type=image.media_type),)
+            native = None
+            owner = at_path(source, "s3Location.bucketOwner")
+            if owner is not None:
+                native = {"bucketOwner": owner}
+            located = Image(url=uri, media_type=image.media_type, native=native)
+            block.fields["content"] = (located,)
             return True
         return False
 

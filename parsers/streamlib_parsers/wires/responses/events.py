@@ -246,3 +246,13 @@ def index_of(values: dict[str, Any], key: str) -> int | None:
     if is_integer and 0 <= index <= HIGHEST_INDEX:
         return int(index)
     raise malformed(f"{key} is {index!r:.80}")
+
+
+def list_of_objects(value: Any) -> list[dict[str, Any]] | None:
+    """Returns a list of one object a token; None for anything else."""
+    if not isinstance(value, list):
+        return None
+    for element in value:
+        if not isinstance(element, dict):
+            return None
+    return value

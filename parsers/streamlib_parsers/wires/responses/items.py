@@ -242,7 +242,7 @@ def _message(block: dict[str, Any], raw: bytes) -> Message:
     role: Role = "assistant"
     if block.get("role") in get_args(Role):
         role = block["role"]
-    known = [part for part in objects_at(block, "content") if _string(part, "type") in PART_READERS]
+    known = known_parts(block)
     return Message(
         role,
         tuple(PART_READERS[part["type"]](part) for part in known),
@@ -354,6 +354,11 @@ READERS: Final[dict[str, Callable[[dict[str, Any], bytes], ResponseItem]]] = {
     "compaction_summary": _compaction,
 }
 """Item types with an item of their own; every other type is an Opaque."""
+
+
+def known_parts(block: JsonObject) -> list[JsonObject]:
+    """Returns the parts of a message that a typed part holds, in order."""
+    return [part for part in objects_at(block, "content") if _string(part, "type") in PART_READERS]
 
 
 def unknown_parts(block: dict[str, Any]) -> Iterator[Opaque]:

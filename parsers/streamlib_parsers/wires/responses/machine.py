@@ -67,6 +67,7 @@ from streamlib_parsers.wires.responses.events import (
     index_of,
     items_in_body,
     items_in_end_event,
+    list_of_objects,
     name_of,
     nonempty_string,
 )
@@ -139,7 +140,8 @@ class Machine:
             part = self._texts.position(item, part)
         logprobs = event.logprobs
         if logprobs:
-            logprobs = _list_of_objects(logprobs)
+            logprobs = list_of_objects(logprobs)
+            self._output.logprobs_streamed.add((item.index, part))
         self._assembler.text(item, event.delta, part, logprobs or None)
 
     def _on_arguments(self, event: CallDelta, data: bytes) -> None:
@@ -429,16 +431,6 @@ class Machine:
         self.complete = True
         stop_reason, native = self._output.stop_reason(status, response.get("incomplete_details"))
         self._assembler.complete(stop_reason, native)
-
-
-def _list_of_objects(value: Any) -> list[dict[str, Any]] | None:
-    """Returns a list of one object a token; None for anything else."""
-    if not isinstance(value, list):
-        return None
-    for element in value:
-        if not isinstance(element, dict):
-            return None
-    return value
 
 
 # --- handlers of frequent events ---

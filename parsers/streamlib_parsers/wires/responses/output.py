@@ -25,6 +25,7 @@ from streamlib_parsers.items import (
     Reasoning,
     Refusal,
     ResponseItem,
+    Text,
 )
 from streamlib_parsers.json_text import decode_any, mark_surrogates, scrub
 from streamlib_parsers.open_items import OpenItem
@@ -32,6 +33,7 @@ from streamlib_parsers.wires.responses.events import (
     ItemAdded,
     ItemDone,
     ItemEvent,
+    list_of_objects,
     name_of,
     nonempty_string,
     type_of,
@@ -39,6 +41,7 @@ from streamlib_parsers.wires.responses.events import (
 from streamlib_parsers.wires.responses.items import (
     HOSTED,
     item_of,
+    known_parts,
     outline,
     to_answer,
     unknown_parts,
@@ -60,6 +63,8 @@ class OutputItems:
     def __init__(self, assembler: EventAssembler) -> None:
         # Every item that was opened, by index and id.
         self.slots = Slots()
+        # The text parts of which deltas brought logprobs, as (item, part).
+        self.logprobs_streamed: set[tuple[int, int]] = set()
         self._assembler = assembler
         # Ids of the complete calls that wait for an answer of the caller, in order of arrival.
         self._open_calls: dict[str, None] = {}
@@ -196,6 +201,7 @@ class OutputItems:
                 self._assembler.notice("nameless_call", detail, opened)
                 final = msgspec.structs.replace(final, status="incomplete")
         elif isinstance(final, Message):
+            self._add_logprobs(opened, final, block)
             self._annotate(opened, final)
         elif isinstance(final, Reasoning):
             final = _without_repetition(opened, final)
@@ -204,6 +210,19 @@ class OutputItems:
         for part in unknown_parts(block):
             self._assembler.close(self._assembler.open(part))
         self._note_outcome(opened.item)
+
+    def _add_logprobs(self, opened: OpenItem, final: Message, block: JsonObject) -> None:
+        """Emits the logprobs that no delta brought: a whole body has them in its parts only."""
+        for index, wire_part in enumerate(known_parts(block)):
+            logprobs = wire_part.get("logprobs")
+            if not logprobs or (opened.index, index) in self.logprobs_streamed:
+                continue
+            missing = ""
+            streamed = "".join(opened.part(index).fragments)
+            part = final.content[index]
+            if isinstance(part, Text) and part.text.startswith(streamed):
+                missing = part.text[len(streamed) :]
+            self._assembler.text(opened, missing, index, list_of_objects(logprobs))
 
     def _annotate(self, opened: OpenItem, final: Message) -> None:
         """Emits the citations that no event brought."""

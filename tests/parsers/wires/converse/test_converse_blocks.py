@@ -223,14 +223,17 @@ def test_image_in_a_bucket_has_a_url() -> None:
     (item,) = items_of(
         begin(0, image={"format": "jpeg"}), delta(0, image={"source": source}), stop(0)
     )
-    assert item.content == (Image(url="s3://bucket/a.png", media_type="image/jpeg"),)
+    native = {"bucketOwner": "1"}
+    image = Image(url="s3://bucket/a.png", media_type="image/jpeg", native=native)
+    assert item.content == (image,)
 
 
-def test_failed_image_is_incomplete_and_passes_its_error() -> None:
+@pytest.mark.parametrize("image", [{}, {"source": {"bytes": "iVBO"}}])
+def test_failed_image_is_incomplete_and_passes_its_error(image: Json) -> None:
     events = events_of(
         START,
         begin(0, image={"format": "png"}),
-        delta(0, image={"error": {"message": "no"}}),
+        delta(0, image=image | {"error": {"message": "no"}}),
         stop(0),
         TAIL,
     )

@@ -36,6 +36,7 @@ from tests.support.responses_frames import (
     Json,
     about,
     added,
+    body,
     body_of,
     call,
     completed,
@@ -389,6 +390,26 @@ def test_logprobs_belong_to_their_delta() -> None:
     logprob = {"token": "Hi", "logprob": -0.1}
     events = events_of(added(message()), text("Hi", logprobs=[logprob]), text("!", logprobs=[]))
     assert [event.logprobs for event in of(OutputTextDelta, events)] == [[logprob], None]
+
+
+def test_logprobs_of_a_whole_body_come_with_its_text() -> None:
+    logprob = {"token": "Hi", "logprob": -0.1}
+    item = message("Hi")
+    item["content"][0]["logprobs"] = [logprob]
+    deltas = of(OutputTextDelta, body_of(body(output=[item])))
+    assert [(delta.delta, delta.logprobs) for delta in deltas] == [("Hi", [logprob])]
+
+
+def test_logprobs_that_no_delta_had_come_with_the_item() -> None:
+    logprob = {"token": "Hi", "logprob": -0.1}
+    item = message("Hi")
+    item["content"][0]["logprobs"] = [logprob]
+    events = events_of(created(), added(message()), text("Hi"), done(item), completed(item))
+    deltas = of(OutputTextDelta, events)
+    assert [(delta.delta, delta.logprobs) for delta in deltas] == [("Hi", None), ("", [logprob])]
+    repeated = text("Hi", logprobs=[logprob])
+    events = events_of(created(), added(message()), repeated, done(item), completed(item))
+    assert [delta.logprobs for delta in of(OutputTextDelta, events)] == [[logprob]]
 
 
 def test_completed_is_emitted_at_once_and_is_last() -> None:

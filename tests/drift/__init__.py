@@ -1,0 +1,1 @@
+"""What of the official SDKs' unions the parsers and builders read: docs/drift.md."""
