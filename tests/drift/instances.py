@@ -5,7 +5,8 @@ Every string and every number is unique, so that its way through a parser can be
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
+import enum
 import types
 import typing
 from collections.abc import Iterator
@@ -79,19 +80,22 @@ class Instances:
             if depth > DEPTH:
                 return []
             return list(self.of_model(cls, depth))
-        if issubclass(cls, bool):
-            return [True]
-        if hasattr(cls, "__members__"):
+        if issubclass(cls, enum.Enum):
             return [member.value for member in cls]
-        if issubclass(cls, int):
-            return [next(self._numbers)]
-        if issubclass(cls, float):
-            return [next(self._numbers) + 0.5]
-        if issubclass(cls, datetime.datetime):
-            return [f"2026-11-22T10:00:00.{next(self._numbers)}Z"]
         if cls is type(None):
             return []
-        return [self._text(name)]
+        return [self._scalar(cls, name)]
+
+    def _scalar(self, cls: type, name: str) -> Any:
+        if issubclass(cls, bool):
+            return True
+        if issubclass(cls, int):
+            return next(self._numbers)
+        if issubclass(cls, float):
+            return next(self._numbers) + 0.5
+        if issubclass(cls, dt.datetime):
+            return f"2026-11-22T10:00:00.{next(self._numbers)}Z"
+        return self._text(name)
 
     def _text(self, name: str) -> str:
         number = next(self._numbers)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
 from streamlib_parsers import Notice, Opaque, Passthrough, ResponseEvent, ResponseMetadata
 
-Verdict: TypeAlias = Literal["typed", "passed through", "lost"]
+Verdict: TypeAlias = Literal["typed", "kept", "passed through", "reported", "lost"]
+"""Responses are typed, passed through or lost; requests are kept, reported or lost."""
+
+RANKS: Final[tuple[Verdict, ...]] = get_args(Verdict)
+"""The verdicts, the best first."""
 
 MARK: Final = re.compile(r"1\d{5}")
 """What `Instances` writes into each of its values: a number of six digits, used once."""
@@ -28,6 +32,7 @@ class Judgement:
     """What became of one member."""
 
     sdk: str
+    """The SDK, or the wire of a request."""
     member: str
     instances: int = 0
     verdict: Verdict = "typed"
@@ -38,8 +43,7 @@ class Judgement:
         """Adds one more instance; the worst verdict counts."""
         self.instances += 1
         self.lost.update(lost)
-        ranks: list[Verdict] = ["typed", "passed through", "lost"]
-        self.verdict = max(self.verdict, verdict, key=ranks.index)
+        self.verdict = max(self.verdict, verdict, key=RANKS.index)
 
 
 def judge(

@@ -16,8 +16,8 @@ from tests.support.chat_streams import sse
 
 Json = dict[str, Any]
 
-POSITIONS: Final = {"index", "object", "type"}
-"""Where a member belongs, and what it is."""
+POSITIONS: Final = {"index", "object", "type", "obfuscation"}
+"""Where a member belongs, what it is, and random padding against a reader of packet sizes."""
 
 
 def members() -> Iterator[Member]:

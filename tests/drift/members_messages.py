@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-
 from collections.abc import Iterator
 from typing import Any, Final
 
 import anthropic.types as stable
-import anthropic.types.beta as beta
+from anthropic.types import beta
 from anthropic.types.beta import beta_raw_content_block_start_event as beta_start
 from anthropic.types.raw_content_block_start_event import ContentBlock
 from pydantic import BaseModel
