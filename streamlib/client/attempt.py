@@ -2,7 +2,7 @@
 
 Each wait has its deadline. Only cancellations are raised here; any other failure becomes the
 `Failed` event of the attempt. Between two calls no timeout scope is open and no task runs; within
-one read there is at most one scope, and none if the transport ends a silent read by itself.
+one read there is at most one scope, and none if the transport ends a late read by itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from streamlib.client.body import BodyCollector
 from streamlib.client.sources import Source
 from streamlib.errors import StreamError
 from streamlib.providers.wire_specs import WIRE_SPECS
-from streamlib.transport import HttpResponse
+from streamlib.transport import HttpResponse, ReadTimeout
 from streamlib.transport.closing import CLOSING_SECONDS, ShieldedAwait
 from streamlib.transport.content_encoding import decode_content
 from streamlib.transport.deadlines import FOREVER, DeadlineTimer, Phase, deadline_error
@@ -112,8 +112,8 @@ class Attempt:
         """The timeout scope of the current wait, for `interrupt`."""
         self._chunks: AsyncIterator[bytes]
         """The decoded body; set with the response."""
-        self._read_timeout = FOREVER
-        """Seconds after which the transport ends a silent read by itself."""
+        self._read_timeout: ReadTimeout | None = None
+        """Ends late reads in place of a timeout scope, if the transport can."""
         self._parser = parse(None, None)
         """Replaced when the headers are known, which the parser reads too."""
         self._feeder: Parser | BodyCollector = self._parser
@@ -195,7 +195,7 @@ class Attempt:
         """Prepares to read the body, or returns the failure that status and headers mean."""
         self.status = response.status
         self.headers = self._source.redact_headers(response.headers)
-        self._read_timeout = getattr(response, "read_timeout", FOREVER)
+        self._read_timeout = getattr(response, "read_timeout", None)
         headers = self._received_headers = response.headers
         self._parser = self._feeder = self._parse(headers, received_at)
         # No bytes: the parser returns what it knows from the headers.
@@ -233,6 +233,7 @@ class Attempt:
             contextlib.suppress(Exception),
             anyio.CancelScope(deadline=deadline) as self._scope,
         ):
+            self._start_reads_in_scope()
             while len(body) < ERROR_BYTES:
                 body += await anext(self._chunks)
         self._scope = None
@@ -244,8 +245,11 @@ class Attempt:
     async def read(self) -> list[ResponseEvent]:
         """The next events, at least one; none after the end."""
         events: list[ResponseEvent] = []
+        began = self._clock()
         while not events and not self.finished:
-            chunk = await self._next_chunk()
+            chunk = await self._next_chunk(began)
+            # Parsing that yields no event is no time of the caller's: a flood has deadlines too.
+            began = self.last_read_at
             if self.finished:  # another task closed it meanwhile
                 return []
             if chunk is None or isinstance(chunk, ErrorInfo):
@@ -262,7 +266,7 @@ class Attempt:
         """The complete body of a response that is not a stream, or the failure."""
         body = bytearray()
         while True:
-            chunk = await self._next_chunk()
+            chunk = await self._next_chunk(self._clock())
             if chunk is None:
                 return bytes(body)
             if isinstance(chunk, ErrorInfo):
@@ -271,13 +275,20 @@ class Attempt:
             if len(body) > self._limits.response_bytes:
                 return limit_exceeded("response_bytes", self._limits.response_bytes).info
 
-    async def _next_chunk(self) -> bytes | ErrorInfo | None:
-        """The next bytes, None at their end, or the failure."""
+    async def _next_chunk(self, began: float) -> bytes | ErrorInfo | None:
+        """The next bytes, None at their end, or the failure.
+
+        Args:
+            began: Time from which on the stream waits for them.
+        """
         left, phase = self._timer.next_deadline()
-        began = self._clock()
+        failure: ErrorInfo | None = None
         try:
-            # The transport ends a longer silence by itself: no scope is needed (about 10 us).
-            if left >= self._read_timeout:
+            if left > 0 and self._read_timeout is not None:
+                # The transport ends a late read by itself: no scope is needed (about 10 us).
+                self._read_timeout.start(left)
+                return await anext(self._chunks)
+            if left == FOREVER:
                 return await anext(self._chunks)
             if left > 0:
                 with anyio.CancelScope(deadline=_after(left)) as self._scope:
@@ -286,14 +297,20 @@ class Attempt:
             return None
         except Exception as error:  # noqa: BLE001  # see `_send`
             point = FailurePoint(has_response=True, phase=phase, deadlines=self._timer.deadlines)
-            return classify_exception(error, point)
+            failure = classify_exception(error, point)
         finally:
             self._scope = None
             self._record_wait(began)
-        # Reached only if there was no time left, or the scope expired or was cancelled.
-        if phase == "drain":  # the response is complete; the server only left the stream open
-            return None
-        return deadline_error(phase, self._timer.deadlines)
+        if failure is None:  # there was no time left, or the scope expired or was cancelled
+            failure = deadline_error(phase, self._timer.deadlines)
+        if phase == "drain" and failure.kind == "stalled":
+            return None  # the response is complete; the server only left the stream open
+        return failure
+
+    def _start_reads_in_scope(self) -> None:
+        """The reads that follow have a timeout scope: the transport's own timeout ends none."""
+        if self._read_timeout is not None:
+            self._read_timeout.start(FOREVER)
 
     def _feed(self, chunk: bytes) -> list[ResponseEvent]:
         parser = self._parser
@@ -377,6 +394,7 @@ class Attempt:
             contextlib.suppress(Exception),
             anyio.CancelScope(deadline=deadline) as self._scope,
         ):
+            self._start_reads_in_scope()
             size = 0
             while size < DRAIN_BYTES:
                 size += len(await anext(self._chunks))

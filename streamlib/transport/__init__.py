@@ -19,6 +19,7 @@ from streamlib.transport.base import (
     UNKNOWN_POOL,
     HttpResponse,
     IteratorResponse,
+    ReadTimeout,
     Transport,
 )
 from streamlib.transport.httpcore_pool import pool_size
@@ -32,6 +33,7 @@ __all__ = [
     "HttpxResponse",
     "HttpxTransport",
     "IteratorResponse",
+    "ReadTimeout",
     "Transport",
     "transport_for",
 ]

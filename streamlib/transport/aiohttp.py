@@ -7,9 +7,9 @@
 The rules of the other transport hold: no redirect is followed, nothing is decoded, callers wait at
 `slots`, and a reused connection that turns out to be closed is replaced once.
 
-aiohttp's own read timeout keeps running while the caller handles an event. So the silence within a
-body is measured here, by one timer per stream which a read does not touch: when the timer fires, it
-ends a read that is overdue, and otherwise sets itself again.
+aiohttp's own read timeout keeps running while the caller handles an event, and any byte restarts
+it. So reads of a body are limited here, by one timer per stream which most reads do not touch: when
+the timer fires, it ends a read that is overdue, and otherwise sets itself again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import aiohttp
 import anyio
 from yarl import URL
 
-from streamlib.transport.base import CONNECTIONS, KEEPALIVE_SECONDS, UNKNOWN_POOL
+from streamlib.transport.base import CONNECTIONS, KEEPALIVE_SECONDS, UNKNOWN_POOL, ReadTimeout
 from streamlib.transport.deadlines import FOREVER, Deadlines
 from streamlib.transport.errors import is_connection_closed
 
@@ -139,21 +139,21 @@ async def _send(
     )
     connection = response.connection
     if connection is not None and connection.protocol is not None:
-        # The headers are here; silence within the body is measured by `_Chunks`.
+        # The headers are here; reads of the body are limited by `_Chunks`.
         connection.protocol.read_timeout = None
         connection.protocol.start_timeout()
-    return AiohttpResponse(response, deadlines.longest_silence)
+    return AiohttpResponse(response)
 
 
 class AiohttpResponse:
     """A response of aiohttp. See `HttpResponse`."""
 
-    def __init__(self, response: aiohttp.ClientResponse, read_timeout: float | None) -> None:
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.status = response.status
         self.headers = _joined_headers(response.headers.items())
-        self.read_timeout = FOREVER if read_timeout is None else read_timeout
-        """Seconds after which `chunks` ends a silent read."""
-        self.chunks = _Chunks(response.content, self.read_timeout)
+        self.chunks = _Chunks(response.content)
+        self.read_timeout: ReadTimeout = self.chunks
+        """Ends a late read."""
         self._response = response
 
     async def aclose(self) -> None:
@@ -181,27 +181,39 @@ def _joined_headers(headers: Any) -> dict[str, str]:
 class _Chunks:
     """The body. A class, since a generator that is left would stay suspended."""
 
-    def __init__(self, content: aiohttp.StreamReader, read_timeout: float) -> None:
+    def __init__(self, content: aiohttp.StreamReader) -> None:
         self._content = content
-        self._read_timeout = read_timeout
         self._loop = asyncio.get_running_loop()
-        self._deadline: float | None = None
-        """Loop time when the current read is overdue; None while nobody reads."""
+        self._is_reading = False
+        """Set while a read waits: time passes for no one else."""
+        self._deadline = FOREVER
+        """Loop time when the latest read is overdue."""
         self._timer: asyncio.TimerHandle | None = None
         """Set by the first read, and again by itself; None once it fired without a reader."""
+        self._fires_at = FOREVER
+        """Loop time of the timer."""
 
     def __aiter__(self) -> _Chunks:
         return self
 
+    def start(self, seconds: float) -> None:
+        """See `ReadTimeout`."""
+        self._deadline = self._loop.time() + seconds
+        if self._deadline < self._fires_at:
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._fires_at = self._deadline
+        self._timer = self._loop.call_at(self._fires_at, self._on_timer)
+
     async def __anext__(self) -> bytes:
-        if self._read_timeout < FOREVER:
-            self._deadline = self._loop.time() + self._read_timeout
-            if self._timer is None:
-                self._timer = self._loop.call_at(self._deadline, self._on_timer)
+        self._is_reading = True
         try:
             chunk = await self._content.readany()
         finally:
-            self._deadline = None
+            self._is_reading = False
         if not chunk:
             self.stop()
             raise StopAsyncIteration
@@ -210,18 +222,20 @@ class _Chunks:
     def _on_timer(self) -> None:
         """Ends a read that is overdue; waits on for one that is not; rests while nobody reads."""
         self._timer = None
-        if self._deadline is None:
+        self._fires_at = FOREVER
+        if not self._is_reading or self._deadline == FOREVER:
             return
         if self._deadline > self._loop.time():
-            self._timer = self._loop.call_at(self._deadline, self._on_timer)
+            self._set_timer()
         else:
-            self._content.set_exception(TimeoutError("no bytes were received"))
+            self._content.set_exception(TimeoutError("the read lasted too long"))
 
     def stop(self) -> None:
         """Cancels the timer: nothing more is read."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._fires_at = FOREVER
 
 
 class _ConnectionTrace:

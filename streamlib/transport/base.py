@@ -25,12 +25,25 @@ UNKNOWN_POOL: Final = 100
 """Concurrent streams through a user's client whose pool size is unknown: httpx's own default."""
 
 
+class ReadTimeout(Protocol):
+    """Ends a read that lasts too long, where a transport can do that without a timeout scope."""
+
+    def start(self, seconds: float) -> None:
+        """A read of the next chunk begins: it raises a timeout when so many seconds have passed.
+
+        They count from now on, and whatever arrives that completes no chunk restarts nothing.
+
+        Args:
+            seconds: More than zero; infinity means no limit.
+        """
+        ...
+
+
 class HttpResponse(Protocol):
     """Status and headers of a response whose body is still to be read.
 
-    A transport that ends a silent read by itself, after `deadlines.longest_silence`, may add an
-    attribute `read_timeout` in seconds: the caller then needs no timeout scope around each read.
-    Without the attribute, reads are assumed to wait for ever.
+    A transport that ends a late read by itself may add an attribute `read_timeout`, a
+    `ReadTimeout`: the caller then needs no timeout scope around each read (about 10 us).
     """
 
     @property

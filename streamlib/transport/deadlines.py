@@ -36,9 +36,6 @@ class Deadlines(Struct, frozen=True):
 
     The defaults are what the providers' own SDKs wait: models may reason for minutes.
 
-    While `idle` is the longest of `first_byte`, `first_event` and `idle`, a read needs no timeout
-    scope of its own (about 10 us each).
-
     Attributes:
         connect: TCP, and TLS, each.
         headers: from sending the request to the end of the response headers.
@@ -67,16 +64,6 @@ class Deadlines(Struct, frozen=True):
             # `not (value >= 0)` rather than `value < 0`: NaN must fail as well.
             if not (isinstance(value, (int, float)) and value >= 0):
                 raise ValueError(f"{name} is seconds, zero or more, or None: not {value!r}")
-
-    @property
-    def longest_silence(self) -> float | None:
-        """Seconds that no read waits longer than: for transports that end a read by themselves."""
-        longest = 0.0
-        for seconds in (self.first_byte, self.first_event, self.idle):
-            if seconds is None:
-                return None
-            longest = max(longest, seconds)
-        return longest
 
 
 NO_DEADLINES: Final = Deadlines(

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import anyio
 
-from streamlib.transport.base import KEEPALIVE_SECONDS, HttpResponse
+from streamlib.transport.base import KEEPALIVE_SECONDS, HttpResponse, ReadTimeout
 from streamlib.transport.closing import CLOSING_SECONDS, ShieldedAwait, exhaust
 from streamlib.transport.deadlines import FOREVER, Deadlines
 from streamlib.transport.errors import is_connection_closed
@@ -23,6 +23,9 @@ from streamlib.transport.httpcore_pool import close_half_open
 
 IDLE_CONNECTIONS: Final = 100
 """Idle connections that a client created here keeps."""
+
+FINITE: Final = 1e9
+"""A timeout that is no limit, and yet a number."""
 
 _CONNECTED: Final = (
     ".connect_tcp.complete",
@@ -92,13 +95,13 @@ class HttpxTransport:
         A reused connection that the server had already closed is replaced once, provided that no
         byte of a response was received.
         """
-        trace = _Trace()
+        trace = _Trace(deadlines)
         try:
-            return await self._send(method, url, headers, body, deadlines, trace)
+            return await self._send(method, url, headers, body, trace)
         except Exception as error:
             if not (trace.reused and is_connection_closed(error)):
                 raise
-        return await self._send(method, url, headers, body, deadlines, _Trace())
+        return await self._send(method, url, headers, body, _Trace(deadlines))
 
     async def _send(
         self,
@@ -106,33 +109,28 @@ class HttpxTransport:
         url: str,
         headers: Mapping[str, str],
         body: bytes,
-        deadlines: Deadlines,
         trace: _Trace,
     ) -> HttpxResponse:
-        # The library reads this dict when it begins to wait for the headers, and again for the
-        # body: a later change of "read" applies to the body.
-        timeouts = {
-            "connect": deadlines.connect,
-            "read": deadlines.first_byte,
-            "write": None,  # a large prompt may take long to upload
-            "pool": None,  # callers wait at `slots` instead
-        }
-        extensions = {"timeout": timeouts, "trace": trace}
+        extensions = {"timeout": trace.timeouts, "trace": trace}
         request = self._client.build_request(
             method, url, headers=headers, content=body, extensions=extensions
         )
         request.stream = _with_plain_body(request.stream, body)
+        response: Any = None
         try:
-            response = await self._client.send(request, stream=True, follow_redirects=False)
+            with trace.scope:
+                response = await self._client.send(request, stream=True, follow_redirects=False)
+            if response is None:  # the scope expired
+                raise TimeoutError("no byte of the response was received")
         except BaseException:
             with anyio.CancelScope(shield=True, deadline=anyio.current_time() + CLOSING_SECONDS):
                 await ShieldedAwait(self._close_half_open(trace.new_stream))
             raise
-        timeouts["read"] = deadlines.longest_silence
-        read_timeout = None
-        # A response from a mock transport has no socket, and nothing that applies the timeout.
-        if "network_stream" in response.extensions:
-            read_timeout = timeouts["read"]
+        # The library looks its timeout up again when it begins to read the body. A response from a
+        # mock transport has no socket, and nothing that applies it.
+        if trace.is_http2 or "network_stream" not in response.extensions:
+            return HttpxResponse(response, None)
+        trace.timeouts["read"] = read_timeout = SocketReadTimeout()
         return HttpxResponse(response, read_timeout)
 
     async def _close_half_open(self, network_stream: Any) -> None:
@@ -150,12 +148,61 @@ class HttpxTransport:
             await self._client.aclose()
 
 
-class _Trace:
-    """httpcore's trace callback for one request: did it open a connection, and which."""
+class SocketReadTimeout(float):
+    """The `read` timeout of a response's body: a deadline for all socket reads of one chunk.
+
+    The library passes it to ``fail_after`` of anyio or trio at each read of the socket, which adds
+    it to the current time. That sum is one and the same deadline until the next `start`, so that
+    bytes which complete no chunk (chunk extensions, trailers, compressed bytes that unpack to
+    nothing) do not postpone it.
+
+    Its value as a number must be finite: trio ignores an infinite timeout without adding it.
+    """
+
+    def __new__(cls) -> SocketReadTimeout:
+        """A timeout that is no limit before the first `start`."""
+        return super().__new__(cls, FINITE)
 
     def __init__(self) -> None:
+        self._seconds = FOREVER
+        """What the current read of a chunk may take."""
+        self._deadline: float | None = None
+        """The loop's time when it must end; None until it waits for the socket."""
+
+    def start(self, seconds: float) -> None:
+        """See `ReadTimeout`."""
+        self._seconds = seconds
+        self._deadline = None
+
+    def __radd__(self, now: float) -> float:
+        """The deadline of a read of the socket that begins now."""
+        if self._deadline is None:
+            self._deadline = now + self._seconds
+        return self._deadline
+
+
+class _Trace:
+    """httpcore's trace callback for one request: did it open a connection, and which.
+
+    Over HTTP/2 it also applies `first_byte`. A read of that socket says nothing of this response:
+    frames for others and pings arrive all the while, and a read timeout would end the others too.
+    """
+
+    def __init__(self, deadlines: Deadlines) -> None:
+        self.timeouts: dict[str, float | None] = {
+            "connect": deadlines.connect,
+            "read": deadlines.first_byte,
+            "write": None,  # a large prompt may take long to upload
+            "pool": None,  # callers wait at `slots` instead
+        }
+        """httpcore looks them up when it begins to connect, to write and to read."""
+        self.scope = anyio.CancelScope()
+        """Around the request, up to the response headers."""
+        self.is_http2 = False
         self.new_stream: Any = None
-        """The socket of a connection opened for this request; the TLS stream once there is one."""
+        """The socket of a connection opened for this request, while it is this request's alone;
+        the TLS stream once there is one."""
+        self._first_byte = deadlines.first_byte
         self._called = False
         """Set by the first trace event: a client that is not httpcore's reports none."""
         self._connected = False
@@ -167,6 +214,16 @@ class _Trace:
             self._connected = True
         if event.endswith(_CONNECTED):
             self.new_stream = info.get("return_value")
+        elif event.startswith("http2."):
+            self._note_http2(event)
+
+    def _note_http2(self, event: str) -> None:
+        self.is_http2 = True
+        self.timeouts["read"] = None
+        # Other requests may use the connection from now on: this one must not close it.
+        self.new_stream = None
+        if event == "http2.receive_response_headers.started" and self._first_byte is not None:
+            self.scope.deadline = anyio.current_time() + self._first_byte
 
     @property
     def reused(self) -> bool:
@@ -222,10 +279,10 @@ class _SingleChunk:
 class HttpxResponse:
     """A response of httpx or httpx2. See `HttpResponse`."""
 
-    def __init__(self, response: Any, read_timeout: float | None) -> None:
+    def __init__(self, response: Any, read_timeout: ReadTimeout | None) -> None:
         self._response = response
-        self.read_timeout = FOREVER if read_timeout is None else read_timeout
-        """Seconds after which the library ends a silent read."""
+        self.read_timeout = read_timeout
+        """Ends a late read; None if the library cannot."""
         self.status: int = response.status_code
         self.headers: dict[str, str] = {}
         for name, value in response.headers.items():

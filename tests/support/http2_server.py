@@ -1,10 +1,21 @@
-"""An HTTP/2 server (prior knowledge, no TLS) that sends GOAWAY within a response."""
+"""HTTP/2 servers (prior knowledge, no TLS): one that sends GOAWAY, one that runs a script.
+
+async def script(exchange: Exchange) -> None:
+    await exchange.headers()
+    await exchange.data(b"data: ...")
+    await exchange.ping()
+
+async with http2_server(script) as server: ... server.url ...
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import socket
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import anyio
 import pytest
@@ -50,3 +61,162 @@ async def _respond(stream: SocketStream, chunks: Sequence[bytes], error_code: in
     await stream.send(http.data_to_send())
     http.close_connection(error_code, last_stream_id=ended[0])
     await stream.send(http.data_to_send())
+
+
+class Exchange:
+    """One request on a connection, and what a script sends for it."""
+
+    def __init__(self, connection: Connection, stream_id: int, path: str) -> None:
+        self.path = path
+        self._connection = connection
+        self._stream_id = stream_id
+
+    async def headers(self, status: int = 200) -> None:
+        """Sends the response headers."""
+        fields = [(":status", str(status)), ("content-type", "text/event-stream")]
+        self._connection.http.send_headers(self._stream_id, fields)
+        await self._connection.flush()
+
+    async def data(self, body: bytes) -> None:
+        """Sends a DATA frame; an empty one brings the client no byte."""
+        self._connection.http.send_data(self._stream_id, body)
+        await self._connection.flush()
+
+    async def end(self) -> None:
+        """Ends the response."""
+        self._connection.http.end_stream(self._stream_id)
+        await self._connection.flush()
+
+    async def reset(self) -> None:
+        """Sends RST_STREAM."""
+        self._connection.http.reset_stream(self._stream_id, error_code=2)
+        await self._connection.flush()
+
+    async def goaway(self) -> None:
+        """Sends GOAWAY, and closes the connection."""
+        self._connection.http.close_connection(0)
+        await self._connection.flush()
+        await self._connection.socket.aclose()
+
+    async def abort(self) -> None:
+        """Closes the connection with RST."""
+        self._connection.socket.extra(SocketAttribute.raw_socket).setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
+        await self._connection.socket.aclose()
+
+    async def ping(self) -> None:
+        """Sends PING, which concerns the connection alone."""
+        self._connection.http.ping(b"12345678")
+        await self._connection.flush()
+
+    async def window(self) -> None:
+        """Sends WINDOW_UPDATE for the request."""
+        self._connection.http.increment_flow_control_window(1, self._stream_id)
+        await self._connection.flush()
+
+    async def garbage(self) -> None:
+        """Sends bytes that are no frame."""
+        await self._connection.socket.send(b"\x00\x00\x01\x00\x00\x00\x00\x00\x00x" * 4)
+
+
+Http2Script: TypeAlias = Callable[[Exchange], Awaitable[None]]
+
+
+class Connection:
+    """One connection of a client: each request runs the script in a task of its own."""
+
+    def __init__(self, socket_stream: SocketStream, script: Http2Script) -> None:
+        import h2.config
+        import h2.connection
+
+        self.socket = socket_stream
+        configuration = h2.config.H2Configuration(client_side=False, validate_outbound_headers=True)
+        self.http = h2.connection.H2Connection(configuration)
+        self._script = script
+        self._sending = anyio.Lock()
+        """Held while a task sends."""
+        self._scopes: dict[int, anyio.CancelScope] = {}
+        """Stream id to the scope of its script: a request that the client resets ends it."""
+
+    async def flush(self) -> None:
+        """Sends what h2 has ready; several scripts may call it at once."""
+        async with self._sending:
+            await self.socket.send(self.http.data_to_send())
+
+    async def serve(self) -> None:
+        """Reads frames until the client closes the connection."""
+        import h2.events
+
+        self.http.initiate_connection()
+        await self.flush()
+        paths: dict[int, str] = {}
+        async with anyio.create_task_group() as group:
+            while True:
+                try:
+                    received = await self.socket.receive()
+                except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    break
+                for event in self.http.receive_data(received):
+                    if isinstance(event, h2.events.RequestReceived):
+                        headers = dict(event.headers)
+                        path = headers.get(b":path", headers.get(":path"))
+                        paths[event.stream_id] = path.decode() if isinstance(path, bytes) else path
+                    elif isinstance(event, h2.events.DataReceived):
+                        self.http.acknowledge_received_data(
+                            event.flow_controlled_length, event.stream_id
+                        )
+                    elif isinstance(event, h2.events.StreamEnded):
+                        group.start_soon(self._run, event.stream_id, paths[event.stream_id])
+                    elif isinstance(event, h2.events.StreamReset):
+                        if event.stream_id in self._scopes:
+                            self._scopes[event.stream_id].cancel()
+                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    await self.flush()
+            group.cancel_scope.cancel()
+
+    async def _run(self, stream_id: int, path: str) -> None:
+        import h2.exceptions
+
+        # The client may close the connection, or the script itself, at any moment.
+        with (
+            suppress(
+                anyio.BrokenResourceError, anyio.ClosedResourceError, h2.exceptions.ProtocolError
+            ),
+            anyio.CancelScope() as self._scopes[stream_id],
+        ):
+            await self._script(Exchange(self, stream_id, path))
+
+
+@dataclass
+class Http2Server:
+    """What the server has seen so far."""
+
+    url: str = ""
+    connections: int = 0
+    open: int = 0
+    """Connections that neither side has closed."""
+
+
+@asynccontextmanager
+async def http2_server(script: Http2Script) -> AsyncIterator[Http2Server]:
+    """Serves HTTP/2 with prior knowledge while the block runs."""
+    pytest.importorskip("h2", reason="h2 is not installed: HTTP/2 goes untested")
+    server = Http2Server()
+
+    async def connection(stream: SocketStream) -> None:
+        server.connections += 1
+        server.open += 1
+        try:
+            async with stream:
+                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    await Connection(stream, script).serve()
+        finally:
+            server.open -= 1
+
+    listener: Any = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    async with listener, anyio.create_task_group() as group:
+        group.start_soon(listener.serve, connection)
+        server.url = f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}"
+        yield server
+        group.cancel_scope.cancel()

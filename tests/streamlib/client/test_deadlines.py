@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from streamlib.client.retry import RetryPolicy
+from streamlib.client.stream import ResponseStream
 from streamlib.errors import StreamError
 from streamlib.transport.deadlines import FOREVER, Deadlines, DeadlineTimer, deadline_error
 from streamlib_parsers import (
@@ -20,8 +21,10 @@ from streamlib_parsers import (
     OutputTextDelta,
     Passthrough,
     RateLimits,
+    ResponseEvent,
     TokenCount,
     Usage,
+    parser,
 )
 from tests.support.client_streams import FRAMES, stream_over
 from tests.support.clients import MemoryTransport, make_client, make_request
@@ -105,15 +108,6 @@ def test_deadlines_are_seconds() -> None:
     for wrong in (-1, float("nan"), "5"):
         with pytest.raises(ValueError, match="idle"):
             Deadlines(idle=wrong)  # type: ignore[arg-type]
-    assert Deadlines(idle=None).longest_silence is None
-    assert Deadlines(first_byte=1, first_event=3, idle=2).longest_silence == 3
-
-
-def test_read_needs_no_scope_by_default() -> None:
-    """A transport that ends a silent read by itself suffices if that is the next deadline."""
-    watch = DeadlineTimer(Deadlines())
-    watch.note_events([OutputTextDelta(0, 0, "x")])
-    assert watch.next_deadline() == (Deadlines().longest_silence, "idle")
 
 
 @pytest.mark.parametrize("event", [Notice("odd"), Passthrough("new", {}), RateLimits()])
@@ -359,48 +353,122 @@ async def test_missing_error_body_is_waited_for_briefly() -> None:
     assert elapsed == pytest.approx(10, abs=1e-3)
 
 
-async def test_read_timeout_of_a_transport_names_the_phase() -> None:
-    """httpx ends a read after the longest silence by itself: no scope of ours is needed."""
+USUAL_SCOPE: Final = anyio.CancelScope
 
-    class ReadTimeout(Exception):  # by this name it is known
-        pass
 
-    ReadTimeout.__name__ = "TimeoutException"
+class SelfTimed:
+    """Chunks that end a late read by themselves, as the chunks of a socket do."""
 
-    class Patient(MemoryTransport):
-        async def send(
-            self,
-            method: str,
-            url: str,
-            headers: Mapping[str, str],
-            body: bytes,
-            deadlines: Deadlines,
-        ) -> Any:
-            response: Any = await super().send(method, url, headers, body, deadlines)
-            response.read_timeout = deadlines.longest_silence
-            response.chunks = timed_out(response.chunks, response.read_timeout)
-            return response
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        self._chunks = chunks
+        self._deadline = FOREVER
+        self.started: list[float] = []
+        """What each read was allowed."""
 
-    async def timed_out(chunks: AsyncIterator[bytes], read_timeout: float) -> AsyncIterator[bytes]:
-        while True:
-            with anyio.move_on_after(read_timeout) as scope:
-                try:
-                    chunk = await anext(chunks)
-                except StopAsyncIteration:
-                    return
-            if scope.cancelled_caught:
-                raise ReadTimeout
-            yield chunk
+    def start(self, seconds: float) -> None:
+        self.started.append(seconds)
+        self._deadline = anyio.current_time() + seconds
 
-    even = Deadlines(first_byte=30, first_event=30, idle=30)
-    for script, phase, seconds in (
-        ([1e6], "first_byte", 30),
-        ([HELLO, 1e6], "idle", 30),
-        ([HELLO, 20.0, PING, 20.0, PING], "idle", 30),
-    ):
-        elapsed, error, _ = await run(Patient(script), even)
-        assert failure(error) == ("stalled", phase)
-        assert elapsed == pytest.approx(seconds, abs=1e-3)
+    def __aiter__(self) -> SelfTimed:
+        return self
+
+    async def __anext__(self) -> bytes:
+        with USUAL_SCOPE(deadline=self._deadline):
+            return await anext(self._chunks)
+        raise TimeoutError
+
+
+class SelfTimedTransport(MemoryTransport):
+    """A transport whose responses have a `read_timeout`."""
+
+    chunks: SelfTimed
+
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines
+    ) -> Any:
+        response: Any = await super().send(method, url, headers, body, deadlines)
+        self.chunks = response.chunks = response.read_timeout = SelfTimed(response.chunks)
+        return response
+
+
+EVEN: Final = Deadlines(first_byte=30, first_event=30, idle=30)
+
+
+@pytest.mark.parametrize(
+    ("script", "deadlines", "phase", "seconds"),
+    [
+        ([1e6], EVEN, "first_byte", 30),
+        ([HELLO, 1e6], EVEN, "idle", 30),
+        ([HELLO, 20.0, PING, 20.0, PING], EVEN, "idle", 30),
+        ([HELLO, 20.0, text("x"), 20.0, text("y"), 1e6], Deadlines(total=50), "total", 50),
+    ],
+)
+async def test_read_timeout_of_a_transport_names_the_phase(
+    script: list[Any],
+    deadlines: Deadlines,
+    phase: str,
+    seconds: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """C2: no scope of ours is needed for a read, whichever deadline is the next."""
+    scopes: list[float] = []
+
+    def counted(**options: Any) -> anyio.CancelScope:
+        scopes.append(options["deadline"])
+        return USUAL_SCOPE(**options)
+
+    from streamlib.client import attempt
+
+    transport = SelfTimedTransport(script)
+    monkeypatch.setattr(attempt.anyio, "CancelScope", counted)
+    elapsed, error, _ = await run(transport, deadlines)
+    assert failure(error) == ("deadline" if phase == "total" else "stalled", phase)
+    assert elapsed == pytest.approx(seconds, abs=1e-3)
+    assert transport.chunks.started
+    reads = len(transport.chunks.started)
+    assert len(scopes) == 2, f"one to send, one to close, none for {reads} reads"
+
+
+async def test_read_timeout_ends_the_tail_without_an_error() -> None:
+    transport = SelfTimedTransport([CHAT[: CHAT.rindex(b"data:")], 1e6])
+    elapsed, error, stream = await run(transport, LIMITS, "chat")
+    assert (error, stream.response.text) == (None, HELLO_TEXT)
+    assert elapsed == pytest.approx(5, abs=1e-3)
+
+
+async def test_parsing_without_an_event_counts_as_waiting() -> None:
+    """C2: a flood of comments keeps the stream busy, and is no work of the caller's."""
+
+    class SlowParser:
+        """Takes a second for each chunk."""
+
+        def __init__(self) -> None:
+            self.now = 0.0
+            self._parser = parser("messages")
+
+        def feed(self, chunk: bytes) -> list[ResponseEvent]:
+            self.now += 1
+            return self._parser.feed(chunk)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._parser, name)
+
+    async def flood() -> AsyncIterator[bytes]:
+        yield HELLO
+        for _ in range(100):
+            yield COMMENT
+        raise AssertionError("no deadline passed")
+
+    slow: Any = SlowParser()
+    stream = ResponseStream.from_chunks(
+        flood(), slow, deadlines=Deadlines(idle=30), errors="event", clock=lambda: slow.now
+    )
+    async with stream:
+        async for _ in stream:
+            pass
+    error = stream.response.error
+    assert error is not None
+    assert (error.kind, error.detail) == ("stalled", {"phase": "idle"})
 
 
 async def test_bytes_of_the_caller_have_no_deadlines_by_default(
