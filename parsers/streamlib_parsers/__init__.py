@@ -35,6 +35,7 @@ from streamlib_parsers.events import (
     TokenCount,
     Window,
 )
+from streamlib_parsers.hosted_tools import HostedTool
 from streamlib_parsers.items import (
     Audio,
     Compaction,
@@ -84,6 +85,7 @@ __all__ = [
     "FunctionCall",
     "FunctionCallArgumentsDelta",
     "FunctionCallOutput",
+    "HostedTool",
     "Image",
     "InvalidArguments",
     "ItemProgress",

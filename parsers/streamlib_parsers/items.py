@@ -20,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from streamlib_parsers.errors import InvalidArguments, ParseFailure
+from streamlib_parsers.hosted_tools import HostedName, HostedTool
 from streamlib_parsers.json_text import decode_any, scrub
 
 WireApi: TypeAlias = Literal[
@@ -79,7 +80,12 @@ class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
         format: makes it a free-form tool (Responses and Chat `custom`): its grammar object, or
             `{"type": "text"}`.
         native: a hosted or versioned tool of one wire, as that wire's own object
-            (`{"type": "web_search_20250305", …}`), sent unchanged.
+            (`{"type": "computer_20250124", …}`): sent unchanged there, and to no other wire.
+        native_wire: the wire that `native` is of; None: the one that has such a tool, or the one
+            that the prompt is sent to. Set by `parse_request`.
+        provider_run: a tool that the provider runs itself, in no wire's words: see `hosted`.
+        tools: makes it a namespace of functions (Responses: namespace). Other wires get them one
+            by one, under names with the namespace's before them.
     """
 
     name: str
@@ -88,6 +94,43 @@ class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
     strict: bool | None = None
     format: JsonObject | None = None
     native: JsonObject | None = None
+    native_wire: WireApi | None = None
+    provider_run: HostedTool | None = None
+    tools: Sequence[ToolSpec] = ()
+
+    def __post_init__(self) -> None:
+        _store_tuple(self, "tools")
+
+    @classmethod
+    def hosted(
+        cls,
+        name: HostedName,
+        *,
+        max_uses: int | None = None,
+        allowed_domains: Sequence[str] = (),
+        blocked_domains: Sequence[str] = (),
+        location: dict[str, str] | None = None,
+        stores: Sequence[str] = (),
+    ) -> ToolSpec:
+        """A tool that the provider runs itself, for any wire.
+
+        A target that lacks the tool, the limit or the location gets the request without it, and
+        the report names that. A restriction to domains or stores that a target lacks is an error
+        when the request is built.
+
+        Args:
+            name: `web_search`, `web_fetch`, `code_execution` or `file_search`.
+            max_uses: how often it may be called in one response.
+            allowed_domains: the only domains to search or fetch from.
+            blocked_domains: domains never to search or fetch from.
+            location: where the user is (``city``, ``region``, ``country``, ``timezone``).
+            stores: the file stores to search.
+
+        Raises:
+            ValueError: there is no such tool, or no such key of a location.
+        """
+        tool = HostedTool(name, max_uses, allowed_domains, blocked_domains, location, stores)
+        return cls(name, provider_run=tool)
 
 
 class Part(
@@ -289,11 +332,13 @@ class FunctionCall(Item, frozen=True):
         name: the function's name.
         arguments: the text exactly as received; of a JSON value its own bytes (``1.0`` and the
             order of keys survive).
+        namespace: the namespace of the function (responses: namespace).
     """
 
     call_id: str
     name: str
     arguments: str = ""
+    namespace: str | None = None
 
     def parsed(self) -> JsonObject:
         """The arguments as a dict; `""` is `{}`.
@@ -330,6 +375,7 @@ class CustomToolCall(Item, frozen=True):
     call_id: str
     name: str
     input: str = ""
+    namespace: str | None = None
 
     def output(self, output: Output, *, is_error: bool = False) -> CustomToolCallOutput:
         """The output item of this call."""

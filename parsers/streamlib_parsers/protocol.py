@@ -36,6 +36,7 @@ from streamlib_parsers.json_text import (
     mark_surrogates,
 )
 from streamlib_parsers.limits import LIMITS, Limits
+from streamlib_parsers.namespaces import NamespaceFilter, Namespaces, flat_tools
 from streamlib_parsers.rate_limits import read_rate_limits
 
 if TYPE_CHECKING:
@@ -402,6 +403,7 @@ def parser(
     limits: Limits = LIMITS,
     call_id: Callable[[int], str] | None = None,
     names: Mapping[str, str] | None = None,
+    namespaces: Namespaces | None = None,
 ) -> Parser:
     """A parser for one response of `wire_api`.
 
@@ -415,11 +417,14 @@ def parser(
         limits: exceeding one ends the stream with `limit_exceeded`.
         call_id: generates the id of the n-th call (from 0) that came without one.
         names: sent tool name -> your tool name.
+        namespaces: your tool name -> namespace and name there, of tools that were flattened.
 
     Raises:
         ValueError: unknown wire API or dialect.
     """
     module = wire(wire_api)
+    if namespaces:
+        tools = flat_tools(tools, namespaces)
     # The keys of `names` are the names as they were sent.
     offered = {tool.name for tool in tools} | set(names or ())
     assembler = EventAssembler(
@@ -432,6 +437,8 @@ def parser(
         filters.append(_dialect_filter(dialects, tools, assembler, names))
     if tools:
         filters.append(_leak_filter())
+    if namespaces:
+        filters.append(NamespaceFilter(namespaces))
     return Parser(module, assembler, limits, wire_api, filters)
 
 

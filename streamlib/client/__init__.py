@@ -433,4 +433,5 @@ def _response_parser(
         limits=limits,
         call_id=lambda n: f"call_{digest()}_{n}",
         names=request.names,
+        namespaces=request.namespaces,
     )

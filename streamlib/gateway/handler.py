@@ -42,7 +42,7 @@ from streamlib.gateway.json_array import JsonArray
 from streamlib.gateway.log_text import log_name, log_text
 from streamlib.gateway.restore import restore_history
 from streamlib.gateway.routes import RouteRule, RouteTarget, apply_rule_limits, apply_rule_settings
-from streamlib.gateway.translate import EventTranslator
+from streamlib.gateway.translate import EventTranslator, QualifiedName
 from streamlib.providers.wire_specs import gateway_spec
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Change
@@ -91,9 +91,16 @@ class GatewayRequest(Struct, frozen=True, kw_only=True):
     is_json_array: bool = False
 
     @property
-    def custom_tools(self) -> frozenset[str]:
-        """Names of the free-form tools."""
-        return frozenset(tool.name for tool in self.prompt.tools if tool.format is not None)
+    def custom_tools(self) -> frozenset[QualifiedName]:
+        """Namespaces and names of the free-form tools."""
+        names: set[QualifiedName] = set()
+        for tool in self.prompt.tools:
+            if tool.format is not None:
+                names.add((None, tool.name))
+            for member in tool.tools:
+                if member.format is not None:
+                    names.add((tool.name, member.name))
+        return frozenset(names)
 
 
 def restored_prompt(request: GatewayRequest) -> Prompt:

@@ -20,7 +20,7 @@ out and reported.
 from __future__ import annotations
 
 import sys
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -85,6 +85,9 @@ DELTAS: Final = (
 )
 """Events about an open item that are the same on every wire."""
 
+QualifiedName: TypeAlias = tuple[str | None, str]
+"""Namespace, or None, and name of a tool."""
+
 STATE_FIELDS: Final[JsonObject] = {
     "id": None,
     "signature": None,
@@ -109,13 +112,13 @@ class EventTranslator:
     each item.
     """
 
-    def __init__(self, wire_api: WireApi, custom: frozenset[str] = frozenset()) -> None:
+    def __init__(self, wire_api: WireApi, custom: frozenset[QualifiedName] = frozenset()) -> None:
         """Starts a response.
 
         Args:
             wire_api: the client's wire. One without a field for encrypted reasoning loses the
                 state that would be in it; `report` names it.
-            custom: names of the tools that the client declared as free-form.
+            custom: namespaces and names of the tools that the client declared as free-form.
         """
         self._origin = Origin(wire_api)
         self._custom = custom
@@ -227,7 +230,7 @@ class EventTranslator:
         if isinstance(item, Reasoning):
             # The encoder of the client's wire must take it for its own, and keep its slot.
             item = msgspec.structs.replace(item, origin=self._origin, **STATE_FIELDS)
-        elif isinstance(item, FunctionCall) and item.name in self._custom:
+        elif isinstance(item, FunctionCall) and (item.namespace, item.name) in self._custom:
             self._free_form.add(event.index)
             item = _free_form(item)
         self._items[event.index] = self._assembler.open(item)
@@ -383,5 +386,11 @@ def _free_form(item: FunctionCall) -> CustomToolCall:
     if isinstance(value, str):
         text = value
     return CustomToolCall(
-        item.call_id, item.name, text, status=item.status, choice=item.choice, origin=item.origin
+        item.call_id,
+        item.name,
+        text,
+        item.namespace,
+        status=item.status,
+        choice=item.choice,
+        origin=item.origin,
     )

@@ -2,7 +2,7 @@
 
 1. repair the history;
 2. downgrade what another origin made;
-3. fit ids and tool names to the wire;
+3. fit ids, tools and their names to the wire;
 4. build the body;
 5. apply the provider's fields, then `Prompt.extra`.
 
@@ -25,6 +25,7 @@ from streamlib.providers.names import fit_names
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.context import BuildContext
 from streamlib.request.endpoints import resolve_target
+from streamlib.request.fit_tools import fit_tools
 from streamlib.request.headers import with_headers
 from streamlib.request.history import CALLS, OUTPUTS, IndexedItem, repair
 from streamlib.request.json_objects import merged
@@ -50,6 +51,8 @@ class Request(Struct, frozen=True, gc=False, repr_omit_defaults=True):
         model: name as it is sent.
         origin: stamped on the items of the response.
         names: sent tool name -> your tool name, for `parser(names=…)`.
+        namespaces: your tool name -> namespace and name there, of functions of a namespace that
+            were sent one by one, for `parser(namespaces=…)`.
     """
 
     method: str
@@ -61,6 +64,7 @@ class Request(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     model: str
     origin: Origin
     names: dict[str, str] = {}
+    namespaces: dict[str, tuple[str, str]] = {}
 
 
 class Builder(Protocol):
@@ -128,6 +132,7 @@ def build_for(
     items = repair(prompt.items, report)
     items = downgrade(items, target.origin, report, strict=strict_origin)
     items = _fit_ids(items, context)
+    prompt, items, namespaces = fit_tools(prompt, items, context)
     sent_names = _tool_names(prompt, items, target.wire_api)
     if sent_names:
         prompt = _rename_tools(prompt, sent_names, report)
@@ -159,6 +164,7 @@ def build_for(
         model=target.model,
         origin=target.origin,
         names={sent: name for name, sent in sent_names.items()},
+        namespaces=namespaces,
     )
 
 
@@ -211,7 +217,8 @@ def _tool_names(prompt: Prompt, entries: list[IndexedItem], wire_api: WireApi) -
     """Your tool name -> the name that is sent, for those that the wire does not take."""
     names = [tool.name for tool in prompt.tools if tool.native is None]
     for entry in entries:
-        if isinstance(entry.item, CALLS):
+        # A call in a namespace has a name that only the namespace knows.
+        if isinstance(entry.item, CALLS) and entry.item.namespace is None:
             names.append(entry.item.name)
     return fit_names(names, WIRE_SPECS[wire_api].tool_names)
 
@@ -236,7 +243,7 @@ def _rename_calls(entries: list[IndexedItem], names: dict[str, str]) -> list[Ind
     renamed: list[IndexedItem] = []
     for entry in entries:
         item = entry.item
-        if isinstance(item, CALLS) and item.name in names:
+        if isinstance(item, CALLS) and item.namespace is None and item.name in names:
             item = msgspec.structs.replace(item, name=names[item.name])
         renamed.append(IndexedItem(entry.position, item))
     return renamed

@@ -292,7 +292,7 @@ def events_for_client(client: WireApi, model: WireApi, stream: bytes) -> list[Re
 def translated(client: WireApi, model: WireApi, events: list[ResponseEvent]) -> list[ResponseEvent]:
     if client == model:
         return events
-    translator = EventTranslator(client, frozenset({"patch"}))
+    translator = EventTranslator(client, frozenset({(None, "patch")}))
     translated_events: list[ResponseEvent] = []
     for event in events:
         translated_events += translator.feed(event)

@@ -25,7 +25,7 @@ CONTRACT = re.findall(
     ToolSpec WireApi ResponseItem RateLimits Window Created OutputItemAdded OutputTextDelta
     ReasoningContentDelta ReasoningSummaryDelta FunctionCallArgumentsDelta RefusalDelta MediaDelta
     AnnotationAdded ItemProgress OutputItemDone TokenCount ResponseMetadata Passthrough Notice
-    Completed Failed ResponseEvent Usage ErrorInfo InvalidArguments
+    Completed Failed ResponseEvent Usage ErrorInfo InvalidArguments HostedTool
     """,
 )
 

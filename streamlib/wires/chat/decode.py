@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Raw
 
+from streamlib.request.hosted_forms import read_hosted
 from streamlib.request.prompt import EFFORTS, CacheOptions, Prompt, ReasoningOptions
 from streamlib.request.schemas import ANY_OBJECT
 from streamlib_parsers.accumulate import accumulate
@@ -362,7 +363,11 @@ def _tool(tool: JsonObject) -> ToolSpec:
     kind = tool.get("type") or "function"
     body = tool.get(kind)
     if kind not in ("function", "custom") or not isinstance(body, dict):
-        return ToolSpec(str(tool.get("name") or kind), native=tool)
+        hosted = read_hosted("chat", tool)
+        name = str(tool.get("name") or kind)
+        if hosted is not None:
+            name = hosted.name
+        return ToolSpec(name, native=tool, native_wire="chat", provider_run=hosted)
     name, description = body["name"], body.get("description")
     if kind == "function":
         return ToolSpec(name, description, body.get("parameters"), body.get("strict"))

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Raw
 
+from streamlib.request.hosted_forms import read_hosted
 from streamlib.request.json_objects import merged, nested
 from streamlib.request.prompt import EFFORTS, CacheOptions, Prompt, ReasoningOptions
 from streamlib.wires.claude_betas import take_betas
@@ -255,9 +256,12 @@ def _tool(tool: JsonObject) -> ToolSpec:
     if not tool:
         raise ValueError("an empty tool")
     kind, value = next(iter(tool.items()))
+    hosted = read_hosted("converse", tool)
+    if hosted is not None:
+        return ToolSpec(hosted.name, native=tool, native_wire="converse", provider_run=hosted)
     if isinstance(value, dict):
-        return ToolSpec(value["name"], native=tool)
-    return ToolSpec(kind, native=tool)
+        return ToolSpec(value["name"], native=tool, native_wire="converse")
+    return ToolSpec(kind, native=tool, native_wire="converse")
 
 
 def _assistant_items(blocks: list[Raw]) -> tuple[ResponseItem, ...]:

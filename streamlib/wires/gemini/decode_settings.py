@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from streamlib.request.hosted_forms import read_hosted
 from streamlib.request.json_objects import camel_case
 from streamlib.request.prompt import Prompt, ReasoningOptions
 from streamlib.request.schemas import ANY_OBJECT
@@ -139,7 +140,14 @@ def _tools(tool: JsonObject) -> Iterator[ToolSpec]:
     """Each function by itself; each hosted tool by itself, named after its field."""
     for key, value in tool.items():
         if key != "functionDeclarations":
-            yield ToolSpec(key, native={key: value})
+            native = {key: value}
+            if isinstance(value, dict):
+                native = {key: camel_case(value)}
+            hosted = read_hosted("gemini", native)
+            name = key
+            if hosted is not None:
+                name = hosted.name
+            yield ToolSpec(name, native=native, native_wire="gemini", provider_run=hosted)
             continue
         for function in listed(value):
             declaration = _known(function)

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from streamlib.providers.wire_specs import ANTHROPIC_BETA
+from streamlib.request.hosted_forms import read_hosted
 from streamlib.request.prompt import CacheOptions, Prompt, ReasoningOptions
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.items import (
@@ -294,8 +295,11 @@ def _system_texts(system: Any) -> list[str]:
 
 def _tool(tool: JsonObject) -> ToolSpec:
     if tool.get("type", "custom") != "custom":
-        # a hosted tool; some have no name
-        return ToolSpec(tool.get("name") or tool["type"], native=tool)
+        # a tool of Anthropic's own; some have no name
+        name = tool.get("name") or tool["type"]
+        return ToolSpec(
+            name, native=tool, native_wire="messages", provider_run=read_hosted("messages", tool)
+        )
     return ToolSpec(
         tool["name"], tool.get("description"), tool.get("input_schema"), tool.get("strict")
     )

@@ -124,7 +124,7 @@ def _string_list(value: Any) -> list[str]:
 def _tool(tool: JsonObject) -> ToolSpec:
     function = tool.get("function")
     if not isinstance(function, dict):
-        return ToolSpec(str(tool.get("name") or tool["type"]), native=tool)
+        return ToolSpec(str(tool.get("name") or tool["type"]), native=tool, native_wire="ollama")
     return ToolSpec(function["name"], function.get("description"), function.get("parameters"))
 
 

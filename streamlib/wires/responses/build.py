@@ -116,6 +116,8 @@ def _is_stored(prompt: Prompt, target: Target) -> bool:
 def _tool(tool: ToolSpec, index: int, report: Report) -> JsonObject:
     if tool.native is not None:
         return tool.native
+    if tool.tools:
+        return _namespace(tool, index, report)
     body: JsonObject = {"type": "function", "name": tool.name}
     if tool.description:
         body["description"] = tool.description
@@ -134,6 +136,16 @@ def _tool(tool: ToolSpec, index: int, report: Report) -> JsonObject:
     # S1: without the field the API would refuse schemas that are not in the strict subset.
     body["strict"] = bool(tool.strict)
     return body
+
+
+def _namespace(tool: ToolSpec, index: int, report: Report) -> JsonObject:
+    """A group of functions. The API requires a description, even an empty one."""
+    return {
+        "type": "namespace",
+        "name": tool.name,
+        "description": tool.description or "",
+        "tools": [_tool(member, index, report) for member in tool.tools],
+    }
 
 
 def _choice_fields(prompt: Prompt, report: Report) -> JsonObject:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, get_args
 import msgspec
 from msgspec import Raw
 
+from streamlib.request.hosted_forms import read_hosted
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.wires.responses.build_input_rules import BREAKPOINT
 from streamlib.wires.responses.decode_settings import (
@@ -322,5 +323,15 @@ def _tool(tool: JsonObject) -> ToolSpec:
             tool.get("parameters"),
             tool.get("strict"),
             native=native,
+            native_wire="responses" if native else None,
         )
-    return ToolSpec(tool.get("name") or tool.get("server_label") or tool["type"], native=tool)
+    hosted = read_hosted("responses", tool)
+    if hosted is not None:
+        return ToolSpec(hosted.name, native=tool, native_wire="responses", provider_run=hosted)
+    members: list[ToolSpec] = []
+    if tool["type"] == "namespace":
+        members = [_tool(member) for member in tool["tools"]]
+    name = tool.get("name") or tool.get("server_label") or tool["type"]
+    return ToolSpec(
+        name, tool.get("description"), native=tool, native_wire="responses", tools=members
+    )

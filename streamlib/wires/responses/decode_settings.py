@@ -72,14 +72,19 @@ def _choice_exceeds(choice: Any, tools: list[ToolSpec]) -> bool:
         return False
     kind, name = choice["type"], choice.get("name")
     if kind not in NAMED_KINDS:
-        is_offered = any((tool.native or {}).get("type") == kind == tool.name for tool in tools)
-        return not is_offered or choice.keys() != {"type"}
+        return not any(_is_of_kind(tool, kind) for tool in tools) or choice.keys() != {"type"}
     offered = [tool for tool in tools if tool.name == name]
     # Of a tool that is not in the list (a stored prompt has its own) the builder takes a function.
     offered_kind = "function"
     if offered:
         offered_kind = _kind(offered[0])
     return kind != offered_kind or choice.keys() != {"type", "name"}
+
+
+def _is_of_kind(tool: ToolSpec, kind: str) -> bool:
+    """Whether a choice of this kind means the tool, and the builder writes it so again."""
+    is_native = (tool.native or {}).get("type") == kind
+    return is_native and (tool.name == kind or tool.provider_run is not None)
 
 
 def _kind(tool: ToolSpec) -> str:

@@ -275,7 +275,8 @@ def _function_call(block: dict[str, Any], raw: bytes) -> FunctionCall:
         _string(block, "call_id"),
         _string(block, "name"),
         _argument_text(block, raw, "arguments"),
-        **_common_fields(block, ("call_id", "name", "arguments")),
+        _string(block, "namespace") or None,
+        **_common_fields(block, ("call_id", "name", "arguments", "namespace")),
     )
 
 
@@ -284,7 +285,8 @@ def _custom_tool_call(block: dict[str, Any], raw: bytes) -> CustomToolCall:
         _string(block, "call_id"),
         _string(block, "name"),
         _argument_text(block, raw, "input"),
-        **_common_fields(block, ("call_id", "name", "input")),
+        _string(block, "namespace") or None,
+        **_common_fields(block, ("call_id", "name", "input", "namespace")),
     )
 
 

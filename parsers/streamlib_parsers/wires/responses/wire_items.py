@@ -43,6 +43,8 @@ def wire_item(item: ResponseItem) -> JsonObject:
         fields["id"] = item.id
     if isinstance(item, Opaque):
         return {**item.payload, **fields}
+    if isinstance(item, (FunctionCall, CustomToolCall)) and item.namespace is not None:
+        fields["namespace"] = item.namespace
     return {**fields, **(item.native or {}), **_typed_fields(item)}
 
 

@@ -83,7 +83,7 @@ ITEMS: dict[str, tuple[Json, type, Json]] = {
     "function_call": (
         call('{"b":1.0, "a":[]}', namespace="crm"),
         FunctionCall,
-        {"arguments": '{"b":1.0, "a":[]}', "native": {"namespace": "crm"}},
+        {"arguments": '{"b":1.0, "a":[]}', "namespace": "crm", "native": None},
     ),
     "custom_tool_call": (
         {"type": "custom_tool_call", "id": "i", "call_id": "c", "name": "sql", "input": "SELECT"},

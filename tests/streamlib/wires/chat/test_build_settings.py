@@ -29,7 +29,7 @@ def test_tools_functions_free_form_and_hosted() -> None:
         TOOL,
         ToolSpec("p", format=grammar),
         ToolSpec("q", format={"type": "text"}),
-        ToolSpec("w", native=hosted),
+        ToolSpec("w", native=hosted, native_wire="chat"),
         ToolSpec("s", strict=True),
     ]
     assert body(built(tools=tools))["tools"] == [

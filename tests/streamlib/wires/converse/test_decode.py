@@ -205,7 +205,7 @@ def test_every_setting_is_decoded() -> None:
     assert prompt.thinking == ReasoningOptions(effort="high", display="summarized")
     assert [(tool.name, tool.strict, tool.native is not None) for tool in prompt.tools] == [
         ("f", True, False),
-        ("nova_grounding", None, True),
+        ("web_search", None, True),
     ]
     assert (prompt.tool_choice, prompt.parallel_tools, prompt.service_tier, prompt.metadata) == (
         "required",

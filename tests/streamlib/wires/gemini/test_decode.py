@@ -142,7 +142,7 @@ def test_every_setting_is_read() -> None:
     assert [(tool.name, tool.native) for tool in prompt.tools] == [
         ("f", None),
         ("g", None),
-        ("googleSearch", {"googleSearch": {}}),
+        ("web_search", {"googleSearch": {}}),
     ]
     assert prompt.tools[0].schema == {
         "type": "object",

@@ -19,6 +19,7 @@ from streamlib import (
     Document,
     FunctionCall,
     FunctionCallOutput,
+    HostedTool,
     Image,
     Message,
     Opaque,
@@ -375,11 +376,18 @@ def test_every_setting_is_read() -> None:
         tools=[
             ToolSpec("f", "d", schema, strict=True),
             ToolSpec("patch", format={"type": "text"}),
-            ToolSpec("web_search", native={"type": "web_search", "search_context_size": "low"}),
             ToolSpec(
-                "deep", native={"type": "mcp", "server_label": "deep", "server_url": "https://x"}
+                "web_search",
+                native={"type": "web_search", "search_context_size": "low"},
+                native_wire="responses",
+                provider_run=HostedTool("web_search"),
             ),
-            ToolSpec("later", None, schema, strict=False, native=deferred),
+            ToolSpec(
+                "deep",
+                native={"type": "mcp", "server_label": "deep", "server_url": "https://x"},
+                native_wire="responses",
+            ),
+            ToolSpec("later", None, schema, strict=False, native=deferred, native_wire="responses"),
         ],
         tool_choice="f",
         parallel_tools=False,

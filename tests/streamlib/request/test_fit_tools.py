@@ -1,0 +1,392 @@
+"""Native tools stay on their own wire; namespaces are flattened and restored (B1)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from streamlib import (
+    FunctionCall,
+    Prompt,
+    Request,
+    Response,
+    StreamError,
+    ToolSpec,
+    accumulate,
+    build,
+    parse_body,
+    parse_request,
+    user,
+)
+from streamlib_parsers.items import CustomToolCall, WireApi
+
+TARGETS: Final[list[tuple[WireApi, str]]] = [
+    ("messages", "anthropic:claude-opus-5"),
+    ("responses", "openai:gpt-6"),
+    ("chat", "deepseek:deepseek-v4"),
+    ("chat", "openrouter:x/y"),
+    ("gemini", "google:gemini-3-pro"),
+    ("converse", "bedrock:amazon.nova-2-lite-v1:0"),
+    ("converse", "bedrock:anthropic.claude-opus-5"),
+    ("invoke", "bedrock:anthropic.claude-opus-5"),
+    ("invoke", "bedrock:amazon.nova-2-lite-v1:0"),
+    ("invoke", "bedrock:openai.gpt-oss-120b-1:0"),
+    ("ollama", "ollama:qwen3"),
+]
+
+# wire -> tools that no other wire has
+NATIVES: Final[dict[WireApi, list[dict[str, Any]]]] = {
+    "messages": [
+        {"type": "computer_20250124", "name": "computer", "display_width_px": 1},
+        {"type": "bash_20250124", "name": "bash"},
+        {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool"},
+        {"type": "memory_20250818", "name": "memory"},
+        {"type": "mcp_toolset", "mcp_server_name": "fs"},
+    ],
+    "responses": [
+        {"type": "image_generation"},
+        {"type": "computer"},
+        {"type": "shell"},
+        {"type": "local_shell"},
+        {"type": "apply_patch"},
+        {"type": "mcp", "server_label": "deep", "server_url": "https://x.test"},
+        {"type": "tool_search"},
+        {"type": "x_search"},
+    ],
+    "gemini": [{"googleMaps": {}}, {"computerUse": {"environment": "ENVIRONMENT_BROWSER"}}],
+    "converse": [{"systemTool": {"name": "nova_next"}}],
+    "chat": [{"type": "builtin_function", "builtin_function": {"name": "$web_search"}}],
+}
+CLAUDE_ON_BEDROCK: Final = ("bedrock:anthropic.claude-opus-5",)
+"""Models that take Claude's own tools on another wire than Messages."""
+
+
+def built(wire: WireApi, model: str, tools: Any, **settings: Any) -> Request:
+    prompt = Prompt(settings.pop("input", "hi"), tools=tools, **settings)
+    return build(prompt, model, wire_api=wire, base_url="https://x.test/v1")
+
+
+def body(request: Request) -> Any:
+    return msgspec.json.decode(request.body)
+
+
+def changes(request: Request) -> list[tuple[str, str]]:
+    return [(change.action, change.path) for change in request.report]
+
+
+def is_home(wire: WireApi, target: WireApi, model: str, native: dict[str, Any]) -> bool:
+    """Whether a target takes a native tool of a wire."""
+    if wire == target:
+        return True
+    if wire == "messages" and model in CLAUDE_ON_BEDROCK:
+        return True
+    # InvokeModel has the body of the model's own API.
+    inner = {"converse": "nova", "chat": "gpt-oss"}
+    return target == "invoke" and wire in inner and inner[wire] in model
+
+
+@pytest.mark.parametrize("knows_wire", [True, False], ids=["decoded", "made by hand"])
+@pytest.mark.parametrize(("target", "model"), TARGETS)
+@pytest.mark.parametrize(
+    ("wire", "native"), [(wire, native) for wire, natives in NATIVES.items() for native in natives]
+)
+def test_native_tool_is_sent_to_its_own_wire_alone(
+    wire: WireApi, native: dict[str, Any], target: WireApi, model: str, knows_wire: bool
+) -> None:
+    """B1: raw tools of one wire reached the others, which answer 400 or 500."""
+    tool = ToolSpec("own", native=native)
+    if knows_wire:
+        tool = msgspec.structs.replace(tool, native_wire=wire)
+    request = built(target, model, [tool])
+    text = request.body.decode()
+    kind = str(native.get("type") or next(iter(native)))
+    if is_home(wire, target, model, native):
+        assert kind in text
+        assert changes(request) == []
+    else:
+        assert kind not in text
+        assert changes(request) == [("dropped", "/tools/0")]
+
+
+def test_unknown_native_tool_goes_where_it_was_made_for() -> None:
+    tool = ToolSpec("new", native={"type": "brand_new"})
+    for target, model in (("responses", "openai:gpt-6"), ("chat", "custom:x")):
+        wire: Any = target
+        assert body(built(wire, model, [tool]))["tools"] == [{"type": "brand_new"}]
+
+
+def test_wire_named_by_the_caller_wins_over_the_form() -> None:
+    """Servers of Chat have tools that look like those of Responses."""
+    native = {"type": "web_search"}
+    tool = ToolSpec("search", native=native, native_wire="chat")
+    assert body(built("chat", "custom:x", [tool]))["tools"] == [native]
+    assert "tools" not in body(built("chat", "custom:x", [ToolSpec("search", native=native)]))
+
+
+def test_function_with_keys_of_responses_is_plain_elsewhere() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    function = {
+        "type": "function",
+        "name": "later",
+        "parameters": schema,
+        "strict": False,
+        "defer_loading": True,
+    }
+    request = {"model": "m", "input": "hi", "tools": [function]}
+    tools = parse_request("responses", msgspec.json.encode(request)).tools
+    sent = built("chat", "deepseek:deepseek-v4", tools)
+    assert body(sent)["tools"] == [
+        {"type": "function", "function": {"name": "later", "parameters": schema, "strict": False}}
+    ]
+    assert ("dropped", "/tools/0/native/defer_loading") in changes(sent)
+
+
+# --- tool choice ---
+
+SEARCH: Final = ToolSpec.hosted("web_search")
+CODE: Final = ToolSpec.hosted("code_execution")
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "sent"),
+    [
+        ("messages", "anthropic:claude-opus-4-5", {"type": "tool", "name": "code_execution"}),
+        ("responses", "openai:gpt-6", {"type": "code_interpreter"}),
+        ("responses", "xai:grok-5", {"type": "code_interpreter"}),
+        ("chat", "openrouter:x/y", None),
+        ("chat", "groq:openai/gpt-oss-120b", None),
+        ("chat", "deepseek:deepseek-v4", None),
+        ("gemini", "google:gemini-3-pro", None),
+        ("converse", "bedrock:amazon.nova-2-lite-v1:0", None),
+        ("ollama", "ollama:qwen3", None),
+    ],
+)
+@pytest.mark.parametrize("choice", ["code_execution", "code_interpreter"])
+def test_choice_of_a_hosted_tool_per_wire(
+    target: WireApi, model: str, sent: Any, choice: str
+) -> None:
+    native = {"type": "code_interpreter", "container": {"type": "auto"}}
+    request = {"model": "m", "input": "hi", "tools": [native]}
+    tools = parse_request("responses", msgspec.json.encode(request)).tools
+    made = built(target, model, tools, tool_choice=choice)
+    assert body(made).get("tool_choice") == sent
+    assert "toolChoice" not in made.body.decode()
+    assert (("dropped", "/tool_choice") in changes(made)) is (sent is None)
+
+
+def test_choice_by_type_comes_back_for_its_own_wire() -> None:
+    choice = {"type": "web_search_preview"}
+    request = {"model": "m", "input": "hi", "tools": [choice], "tool_choice": choice}
+    prompt = parse_request("responses", msgspec.json.encode(request))
+    sent = build(prompt, "openai:gpt-6")
+    assert body(sent)["tool_choice"] == choice
+    assert changes(sent) == []
+    forced = build(prompt, "anthropic:claude-opus-4-5")
+    assert body(forced)["tool_choice"] == {"type": "tool", "name": "web_search"}
+
+
+@pytest.mark.parametrize("choice", ["required", "auto", "none"])
+def test_choice_is_dropped_with_the_last_tool(choice: str) -> None:
+    request = built(
+        "chat", "deepseek:deepseek-v4", [SEARCH], tool_choice=choice, parallel_tools=False
+    )
+    assert body(request).keys().isdisjoint({"tools", "tool_choice", "parallel_tool_calls"})
+    assert changes(request) == [
+        ("dropped", "/tools/0"),
+        ("dropped", "/tool_choice"),
+        ("dropped", "/parallel_tools"),
+    ]
+
+
+def test_function_named_like_a_hosted_tool_may_be_chosen() -> None:
+    tools = [ToolSpec("web_search", "mine"), CODE]
+    request = built("chat", "deepseek:deepseek-v4", tools, tool_choice="web_search")
+    assert body(request)["tool_choice"] == {"type": "function", "function": {"name": "web_search"}}
+
+
+# --- namespaces ---
+
+SCHEMA: Final = {"type": "object", "properties": {"id": {"type": "string"}}}
+NAMESPACE: Final = {
+    "type": "namespace",
+    "name": "crm",
+    "description": "Customers.",
+    "tools": [
+        {"type": "function", "name": "lookup", "parameters": SCHEMA, "strict": False},
+        {"type": "custom", "name": "note"},
+    ],
+}
+TYPED: Final = ToolSpec("crm", "Customers.", tools=[ToolSpec("lookup", schema=SCHEMA)])
+FLAT: Final = "crm__lookup"
+
+
+def decoded(*tools: Any, **fields: Any) -> Prompt:
+    request = {"model": "m", "input": "hi", "tools": tools, **fields}
+    return parse_request("responses", msgspec.json.encode(request))
+
+
+def test_namespace_is_sent_to_responses_as_it_came() -> None:
+    request = build(decoded(NAMESPACE), "openai:gpt-6")
+    assert body(request)["tools"] == [NAMESPACE]
+    assert (changes(request), request.namespaces) == ([], {})
+    typed = built("responses", "openai:gpt-6", [TYPED])
+    assert body(typed)["tools"] == [
+        {**NAMESPACE, "tools": [NAMESPACE["tools"][0]]}  # type: ignore[index]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("target", "model"),
+    [*((wire, model) for wire, model in TARGETS if wire != "responses"), ("responses", "xai:grok")],
+)
+def test_namespace_is_flattened_elsewhere(target: WireApi, model: str) -> None:
+    """B1: `namespace` objects went raw to Chat and Gemini."""
+    prompt = msgspec.structs.replace(decoded(NAMESPACE), model=None)
+    request = build(prompt, model, wire_api=target, base_url="https://x.test/v1")
+    text = request.body.decode()
+    assert FLAT in text
+    assert "crm__note" in text
+    assert '"namespace"' not in text
+    assert request.namespaces == {FLAT: ("crm", "lookup"), "crm__note": ("crm", "note")}
+    assert ("changed", "/tools/0") in changes(request)
+
+
+CALL: Final[dict[WireApi, dict[str, Any]]] = {
+    "messages": {
+        "type": "message",
+        "content": [{"type": "tool_use", "id": "c1", "name": FLAT, "input": {"id": "7"}}],
+        "stop_reason": "tool_use",
+    },
+    "chat": {
+        "choices": [
+            {
+                "message": {
+                    "tool_calls": [
+                        {
+                            "id": "c1",
+                            "type": "function",
+                            "function": {"name": FLAT, "arguments": '{"id":"7"}'},
+                        }
+                    ]
+                },
+                "finish_reason": "tool_calls",
+            }
+        ]
+    },
+    "gemini": {
+        "candidates": [
+            {
+                "content": {"parts": [{"functionCall": {"name": FLAT, "args": {"id": "7"}}}]},
+                "finishReason": "STOP",
+            }
+        ]
+    },
+}
+
+
+def answer(wire: WireApi, request: Request, **options: Any) -> Response:
+    return accumulate(
+        parse_body(
+            wire,
+            msgspec.json.encode(CALL[wire]),
+            names=request.names,
+            namespaces=request.namespaces,
+            **options,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("wire", "model"),
+    [
+        ("messages", "anthropic:claude-opus-5"),
+        ("chat", "deepseek:deepseek-v4"),
+        ("gemini", "google:gemini-3-pro"),
+    ],
+)
+def test_call_gets_its_namespace_back_and_is_replayed(wire: WireApi, model: str) -> None:
+    request = built(wire, model, [TYPED])
+    (call,) = answer(wire, request).calls
+    assert isinstance(call, FunctionCall)
+    assert (call.namespace, call.name, call.parsed()) == ("crm", "lookup", {"id": "7"})
+    history = [user("hi"), call, call.output("known")]
+    again = built(wire, model, [TYPED], input=history)
+    assert again.body.decode().count(FLAT) == 2 + (wire == "gemini")
+    native = body(built("responses", "openai:gpt-6", [TYPED], input=history))["input"][1]
+    assert (native["name"], native["namespace"]) == ("lookup", "crm")
+
+
+def test_flat_name_that_is_taken_gets_another() -> None:
+    tools = [TYPED, ToolSpec(FLAT, "mine")]
+    request = built("chat", "deepseek:deepseek-v4", tools)
+    names = [tool["function"]["name"] for tool in body(request)["tools"]]
+    assert len(set(names)) == 2
+    assert names[1] == FLAT
+    assert request.namespaces == {names[0]: ("crm", "lookup")}
+    (call,) = answer("chat", request).calls
+    assert (getattr(call, "namespace", ""), call.name) == (None, FLAT)
+
+
+def test_long_flat_name_is_fitted_and_restored() -> None:
+    long = "mcp__" + "server_" * 9
+    tool = ToolSpec(f"{long}__", tools=[ToolSpec("read", schema=SCHEMA)])
+    request = built("chat", "deepseek:deepseek-v4", [tool])
+    (sent,) = [tool["function"]["name"] for tool in body(request)["tools"]]
+    assert len(sent) <= 64
+    assert request.names == {sent: f"{long}__read"}
+    chunk = {**CALL["chat"]["choices"][0]["message"]["tool_calls"][0]["function"], "name": sent}
+    call_body = {
+        "choices": [
+            {
+                "message": {"tool_calls": [{"id": "c", "type": "function", "function": chunk}]},
+                "finish_reason": "tool_calls",
+            }
+        ]
+    }
+    events = parse_body(
+        "chat",
+        msgspec.json.encode(call_body),
+        names=request.names,
+        namespaces=request.namespaces,
+    )
+    (call,) = accumulate(events).calls
+    assert (getattr(call, "namespace", ""), call.name) == (f"{long}__", "read")
+
+
+def test_call_in_text_gets_its_namespace_back() -> None:
+    """A dialect reads the flat name, with the types of the namespace's function."""
+    tool = ToolSpec(
+        "crm",
+        tools=[
+            ToolSpec("add", schema={"type": "object", "properties": {"n": {"type": "integer"}}})
+        ],
+    )
+    request = built("chat", "custom:x", [tool])
+    parameter = "<parameter=n>\n7\n</parameter>"
+    text = f"<tool_call>\n<function=crm__add>\n{parameter}\n</function>\n</tool_call>"
+    message = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
+    events = parse_body(
+        "chat",
+        msgspec.json.encode(message),
+        tools=[tool],
+        dialects=("qwen3_coder",),
+        namespaces=request.namespaces,
+    )
+    (call,) = accumulate(events).calls
+    assert (getattr(call, "namespace", ""), call.name) == ("crm", "add")
+    assert msgspec.json.decode(getattr(call, "arguments", "")) == {"n": 7}
+
+
+def test_custom_call_keeps_its_namespace_on_responses() -> None:
+    call = CustomToolCall("c1", "note", "text", "crm")
+    history = [user("hi"), call, call.output("ok")]
+    sent = body(built("responses", "openai:gpt-6", [TYPED], input=history))["input"][1]
+    assert (sent["name"], sent["namespace"]) == ("note", "crm")
+
+
+def test_restriction_inside_a_namespace_is_refused_too() -> None:
+    member = ToolSpec.hosted("web_search", allowed_domains=["iana.org"])
+    with pytest.raises(StreamError, match="/tools/0/tools/0/allowed_domains"):
+        built("gemini", "google:gemini-3-pro", [ToolSpec("n", tools=[member])])
