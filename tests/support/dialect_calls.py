@@ -83,3 +83,28 @@ CODE = "def a():\n    if x < 3:\n        pass\n"
 K = '{"k": "v"}'
 F1 = [("f", {"k": "v"})]
 DSML = "｜DSML｜"
+
+
+def long_forms() -> list[Form]:
+    """Calls with a long string: it is emitted while it is written."""
+    value = "x" * 60 + "\nif a < b && c: pass\n" + "y" * 40
+    calls = [("f", {"n": 3, "k": value, "s": "v"})]
+    pairs = "".join(
+        f"<arg_key>{key}</arg_key><arg_value>{text}</arg_value>"
+        for key, text in (("n", "3"), ("k", value), ("s", "v"))
+    )
+    arguments = "".join(
+        f'<|open|>argument key="{key}"<|sep|>{text}<|close|>argument<|sep|>'
+        for key, text in (("n", "3"), ("k", value), ("s", "v"))
+    )
+    texts = {
+        "xai": xai("f", n="3", k=value, s="v"),
+        "anthropic": invoke(ANTML, "f", n="3", k=value, s="v"),
+        "qwen3_coder": f"<tool_call>\n{function('f', n='3', k=value, s='v')}\n</tool_call>",
+        "glm47": f"<tool_call>f{pairs}</tool_call>",
+        "deepseek_v32": invoke(DSML, "f", n="3", k=value, s="v"),
+        "minimax_m2": f"<minimax:tool_call>\n{invoke('', 'f', n='3', k=value, s='v')}\n"
+        "</minimax:tool_call>",
+        "kimi_k3": f'<|open|>call tool="f" index="1"<|sep|>{arguments}<|close|>call<|sep|>',
+    }
+    return [Form(f"{name}-long", (name,), text, calls) for name, text in texts.items()]

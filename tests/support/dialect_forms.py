@@ -18,10 +18,12 @@ from tests.support.dialect_calls import (
     function,
     invoke,
     kimi,
+    long_forms,
     xai,
 )
 
 FORMS = [
+    *long_forms(),
     Form("xai", ("xai",), xai("f", k="v"), F1),
     Form("xai-text-around", ("xai",), f"Look.\n{xai('f', k='v')} ok", F1, "Look.\n ok"),
     Form(

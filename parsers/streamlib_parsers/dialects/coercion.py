@@ -60,39 +60,30 @@ class Parameter(Struct, frozen=True):
     is_string: bool | None = None
 
 
-def arguments_text(
+def parameter_value(
     schema: JsonObject,
-    parameters: Sequence[Parameter],
+    parameter: Parameter,
     entities: Entities,
-    notice: Callable[[str, str], None],
     *,
     json_if_untyped: bool = False,
 ) -> str:
-    """The arguments of a call as a JSON object.
+    """The value of a parameter as JSON.
 
     Args:
         schema: of the tool's arguments.
-        parameters: in the order written; of one that comes twice the last one wins, with a Notice.
-        entities: whether character references in values are read.
-        notice: receives (code, detail).
+        parameter: as the model wrote it.
+        entities: whether character references in the value are read.
         json_if_untyped: whether a value without a schema is JSON where it parses.
     """
-    values: dict[str, str] = {}
-    for parameter in parameters:
-        if parameter.key in values:
-            notice("duplicate_parameter", parameter.key)
-        text = parameter.text
-        if entities == "always" or (entities == "escaped" and "&lt;" in text and "<" not in text):
-            text = unescaped(text)
-        if parameter.is_string is None:
-            own_schema = property_schema(schema, parameter.key, schema)
-            value = coerced(text, own_schema, schema, json_if_untyped=json_if_untyped)
-        elif parameter.is_string:
-            value = dumps(text)
-        else:
-            value = _json(text) or dumps(text)
-        values[parameter.key] = value
-    return json_object_text(values)
+    text = parameter.text
+    if entities == "always" or (entities == "escaped" and "&lt;" in text and "<" not in text):
+        text = unescaped(text)
+    if parameter.is_string is None:
+        own_schema = property_schema(schema, parameter.key, schema)
+        return coerced(text, own_schema, schema, json_if_untyped=json_if_untyped)
+    if parameter.is_string:
+        return dumps(text)
+    return _json(text) or dumps(text)
 
 
 def json_object_text(members: Mapping[str, str]) -> str:
@@ -111,13 +102,7 @@ def coerced(
         root: the schema that `$ref` refers into.
         json_if_untyped: whether a value that the schema does not type is JSON where it parses.
     """
-    types: set[str] = set()
-    constants: list[Any] = []
-    for alternative in _alternatives(schema, root, HOPS):
-        own_types = _types(alternative)
-        types.update(own_types)
-        if not own_types:
-            constants.extend(_constants(alternative))
+    types, constants = _allowed(schema, root)
     constant = _constant_spelled(text, constants)
     if constant is not None:
         return constant
@@ -126,6 +111,16 @@ def coerced(
     if json_if_untyped and not constants:
         return _json(text) or dumps(text)
     return dumps(text)
+
+
+def is_text(schema: JsonObject, root: JsonObject, *, json_if_untyped: bool = False) -> bool:
+    """Whether a value is a string whatever it is; the arguments are those of `coerced`."""
+    types, constants = _allowed(schema, root)
+    if constants:
+        return False
+    if types:
+        return types == {"string"}
+    return not json_if_untyped
 
 
 def property_schema(schema: JsonObject, key: str | int, root: JsonObject) -> JsonObject:
@@ -195,6 +190,18 @@ def _alternatives(schema: Any, root: JsonObject, hops: int) -> Iterable[JsonObje
             for branch in branches[:HOPS]:
                 # Halved: alternatives inside alternatives multiply.
                 yield from _alternatives(branch, root, hops // 2)
+
+
+def _allowed(schema: JsonObject, root: JsonObject) -> tuple[set[str], list[Any]]:
+    """The types that the schema allows, and the values that it enumerates without a type."""
+    types: set[str] = set()
+    constants: list[Any] = []
+    for alternative in _alternatives(schema, root, HOPS):
+        own_types = _types(alternative)
+        types.update(own_types)
+        if not own_types:
+            constants.extend(_constants(alternative))
+    return types, constants
 
 
 def _referred(reference: str, root: JsonObject) -> Any:

@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from streamlib_parsers.dialects.argument_writer import ValueRules
 from streamlib_parsers.dialects.grammar import Dialect, Opener, anywhere
 from streamlib_parsers.dialects.grammars.brace_calls import BraceCalls
 from streamlib_parsers.dialects.grammars.channel_calls import ChannelCalls, LeakedChannel
@@ -124,7 +125,7 @@ def _function(wrapper: str) -> TaggedCalls:
         parameter_ends=("</parameter>",),
         equals=True,
         lenient=True,
-        newlines=True,
+        rules=ValueRules("leading"),
     )
 
 
@@ -134,12 +135,14 @@ XAI: Final = TaggedCalls(
     ends(("xai:",), "function_call"),
     tags(("xai:",), "parameter"),
     ends(("xai:",), "parameter"),
+    rules=ValueRules(entities="escaped"),
+    json_without_schema=True,
 )
 GLM: Final = PairCalls(
     "<tool_call>", "</tool_call>", ("<arg_key>", "</arg_key>"), ("<arg_value>", "</arg_value>")
 )
 MINIMAX_M2: Final = replace(
-    _invoke(pairs(("minimax:",), "tool_call"), ("",)), bare=False, newlines=True
+    _invoke(pairs(("minimax:",), "tool_call"), ("",)), bare=False, rules=ValueRules("paired")
 )
 MINIMAX_M3: Final = ElementCalls("]<]minimax[>[")
 KIMI_K2: Final = NamedCalls(
@@ -154,7 +157,7 @@ HERMES: Final = JsonCalls(anywhere("<tool_call>"), ("</tool_call>",))
 ANTHROPIC: Final = replace(
     _invoke(pairs(PREFIXES, "function_calls"), PREFIXES),
     stray=("count", "court", "call"),
-    newlines=True,
+    rules=ValueRules("paired"),
 )
 STEP3: Final = TaggedCalls(
     (
@@ -173,9 +176,16 @@ STEP3: Final = TaggedCalls(
     ),
 )
 MINICPM5: Final = TaggedCalls(
-    (), ("<function ",), ("</function>",), ("<param ",), ("</param>",), character_data=True
+    (),
+    ("<function ",),
+    ("</function>",),
+    ("<param ",),
+    ("</param>",),
+    rules=ValueRules(character_data=True),
 )
-DOTS: Final = replace(_invoke(pairs(("",), "dots_function_call"), ("",)), bare=False, newlines=True)
+DOTS: Final = replace(
+    _invoke(pairs(("",), "dots_function_call"), ("",)), bare=False, rules=ValueRules("paired")
+)
 GCML: Final = replace(_invoke(pairs(("｜GCML｜",), "tool_calls"), ("｜GCML｜",)), private=True)
 """GigaChat 3.5 writes DeepSeek's form with its own name."""
 K3_MARKS: Final = (
@@ -227,12 +237,16 @@ COHERE_MARKS: Final = (
 
 _ALL: Final = (
     # Calls in Grok's reasoning count only where the wire reports that it stopped for calls.
-    Dialect("xai", [replace(XAI, entities="escaped", json_without_schema=True)], in_thoughts=False),
+    Dialect(
+        "xai",
+        [replace(XAI, rules=ValueRules(entities="escaped"), json_without_schema=True)],
+        in_thoughts=False,
+    ),
     Dialect("anthropic", [ANTHROPIC]),
     Dialect("hermes", [HERMES]),
     Dialect("qwen3_coder", [_function("tool_call")]),
     Dialect("seed_oss", [_function("seed:tool_call")]),
-    Dialect("mimo", [replace(_function("tool_call"), newlines=False, entities="always")]),
+    Dialect("mimo", [replace(_function("tool_call"), rules=ValueRules(entities="always"))]),
     # Later GLM models write no line breaks, which the grammar does not need.
     Dialect("glm45", [GLM]),
     Dialect("glm47", [GLM]),

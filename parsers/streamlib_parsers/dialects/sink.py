@@ -175,10 +175,16 @@ class GrammarSink:
 
     # --- calls ---
 
-    def call(self, name: str, call_id: str = "") -> None:
+    def call(self, name: str, call_id: str = "", *, opener_size: int | None = None) -> None:
         """A call begins.
 
         One of a tool that was not offered is read to its end and emitted as text.
+
+        Args:
+            name: of the tool, as the model wrote it.
+            call_id: as the model wrote it; "" for none.
+            opener_size: how many characters since the last commit are not searched again if this
+                turns out to be no call; None: all.
         """
         original_name = self._tools.original_name(name)
         self._call = self._add_arguments = None
@@ -194,7 +200,7 @@ class GrammarSink:
             self._add_arguments = self._call.add
             # Where the arguments do not match, what stands before them must not be searched again:
             # the same call would be begun twice.
-            self._text.opener = self._text.uncommitted()
+            self._text.opener = self._text.uncommitted()[:opener_size]
 
     def arguments(self, text: str) -> None:
         """A fragment of the call's arguments, which together are a JSON object."""

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from streamlib_parsers.dialects.coercion import (
     Parameter,
-    arguments_text,
     coerced,
+    is_text,
+    parameter_value,
     property_schema,
     unescaped,
 )
@@ -270,24 +271,30 @@ def test_value_without_schema_is_json_only_on_request() -> None:
 
 def test_type_in_the_call_wins_over_the_schema() -> None:
     schema = {"properties": {"a": INTEGER, "b": STRING}}
-    text = arguments_text(
-        schema,
-        [Parameter("a", "1", is_string=True), Parameter("b", "[1]", is_string=False)],
-        "never",
-        print,
-    )
-    assert json.loads(text) == {"a": "1", "b": [1]}
+    assert parameter_value(schema, Parameter("a", "1", is_string=True), "never") == '"1"'
+    assert parameter_value(schema, Parameter("b", "[1]", is_string=False), "never") == "[1]"
 
 
-def test_repeated_parameter_keeps_last_value_in_first_position() -> None:
-    notices: list[tuple[str, str]] = []
-    text = arguments_text(
-        {},
-        [Parameter("a", "1"), Parameter("b", "2"), Parameter("a", "3")],
-        "never",
-        lambda *notice: notices.append(notice),
-    )
-    assert (text, notices) == ('{"a":"3","b":"2"}', [("duplicate_parameter", "a")])
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        (STRING, True),
+        ({"type": "str"}, True),
+        ({"type": "string", "enum": ["a"]}, True),
+        ({"anyOf": [STRING, STRING]}, True),
+        ({}, True),
+        ({"type": ["string", "null"]}, False),
+        ({"anyOf": [STRING, INTEGER]}, False),
+        ({"anyOf": [STRING, {"const": 1}]}, False),
+        (INTEGER, False),
+    ],
+)
+def test_value_is_certainly_text_for_these_schemas(
+    schema: dict[str, Any], *, expected: bool
+) -> None:
+    """A9: no text may change into another type once it was emitted."""
+    assert is_text(schema, schema) is expected
+    assert is_text({}, {}, json_if_untyped=True) is False
 
 
 @pytest.mark.parametrize(
@@ -303,9 +310,7 @@ def test_repeated_parameter_keeps_last_value_in_first_position() -> None:
 def test_character_references_are_read_only_on_request(
     entities: Any, text: str, expected: str
 ) -> None:
-    assert json.loads(arguments_text({}, [Parameter("k", text)], entities, print)) == {
-        "k": expected
-    }
+    assert json.loads(parameter_value({}, Parameter("k", text), entities)) == expected
 
 
 @pytest.mark.parametrize(

@@ -251,6 +251,13 @@ def test_call_inside_an_unclosed_value_is_not_recovered() -> None:
                 "</arg_value></tool_call>"
             ),
         ),
+        (
+            "kimi_k3",
+            (
+                '<|open|>call tool="f" index="1"<|sep|><|open|>argument key="k"<|sep|>a'
+                '<|open|>argument key="n"<|sep|>1<|close|>argument<|sep|><|close|>call<|sep|>'
+            ),
+        ),
     ],
 )
 def test_private_token_ends_a_value_without_closing_tag(dialect: str, text: str) -> None:
@@ -276,12 +283,22 @@ def test_malformed_call_in_a_section_is_one_incomplete_item(dialect: str, argume
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [("v\n", "v\n"), ("\nv", "\nv"), ("\nv\n", "v"), ("\nv\n\n", "v\n"), ("\n", ""), ("", "")],
+    [("v\n", "v\n"), ("\nv", "v"), ("\nv\n", "v"), ("\nv\n\n", "v\n"), ("\n", ""), ("", "")],
 )
-def test_newline_at_one_end_belongs_to_the_value(value: str, expected: str) -> None:
-    """A5: an edit tool must get the text that the model wrote."""
+def test_newline_behind_the_value_needs_one_before_it(value: str, expected: str) -> None:
+    """A5: an edit tool must get the text that the model wrote; the template writes the first."""
     text = f"<function=f>\n<parameter=k>{value}</parameter>\n</function>"
     assert outcome(filtered([text], ["qwen3_coder"]))[2] == [("f", {"k": expected})]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [("v\n", "v\n"), ("\nv", "\nv"), ("\nv\n", "v"), ("\n", ""), ("", "")]
+)
+def test_newline_at_one_end_belongs_to_the_value(value: str, expected: str) -> None:
+    """A5: where the template writes none."""
+    assert outcome(filtered([invoke("", "f", k=value)], ["anthropic"]))[2] == [
+        ("f", {"k": expected})
+    ]
 
 
 @pytest.mark.parametrize(

@@ -507,6 +507,8 @@ def test_random_forms_in_a_row_are_all_recovered() -> None:
         dialects = list(dict.fromkeys(name for form in forms for name in form.dialects))
         if len({form.text.split(">")[0].strip() for form in forms}) < 3:
             continue  # two families with the same tag never meet in one model
+        if "kimi_k2" in dialects and {"deepseek_v3", "deepseek_v31"} & set(dialects):
+            continue  # written in ASCII, DeepSeek's token is Kimi's
         text = " and\n".join(form.text for form in forms)
         output, _, calls, _ = outcome(filtered([text], dialects))
         expected = [call for form in forms for call in form.calls]

@@ -14,12 +14,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from streamlib_parsers.dialects.coercion import Parameter, arguments_text, unescaped
+from streamlib_parsers.dialects.argument_writer import RAW, ArgumentWriter
+from streamlib_parsers.dialects.coercion import unescaped
 from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
 from streamlib_parsers.dialects.grammar import Opener, anywhere
 from streamlib_parsers.dialects.grammars.keyed_calls import expect
 from streamlib_parsers.dialects.grammars.tagged_calls import attributes_of
-from streamlib_parsers.dialects.literal_search import StringBuffer
 from streamlib_parsers.dialects.sink import GrammarSink
 
 SEP: Final = "<|sep|>"
@@ -74,23 +74,31 @@ class OpenCloseCalls(Struct, frozen=True):
             yield from expect(text, CALL_END)
             sink.end_call()
             return
-        parameters: list[Parameter] = []
-        while (yield from text.literal(ARGUMENT)):
-            parameters.append((yield from _argument(text)))
-            yield from text.spaces()
+        writer = ArgumentWriter(text, sink, name, RAW)
+        part = yield from text.literal(ARGUMENT)
+        while part:
+            part = yield from _argument(text, writer)
+            if part == ARGUMENT_END:
+                yield from text.spaces()
+                part = yield from text.literal(ARGUMENT)
         yield from expect(text, CALL_END)
-        sink.add_call(name, arguments_text(sink.schema(name), parameters, "never", sink.notice))
+        writer.end()
 
 
-def _argument(text: Cursor) -> Parse[Parameter]:
+def _argument(text: Cursor, writer: ArgumentWriter) -> Parse[str]:
+    """Reads an argument and what ends it: its own end, or the next argument."""
     attributes = yield from _attributes(text)
-    value = StringBuffer()
-    if not attributes.get("key") or not (yield from text.until((ARGUMENT_END,), value.add)):
+    if not attributes.get("key"):
         raise NoMatch
     is_string = None
     if "type" in attributes:
         is_string = attributes["type"] == "string"
-    return Parameter(attributes["key"], value.text(), is_string=is_string)
+    value = writer.parameter(attributes["key"], is_string=is_string)
+    stop = yield from text.until((ARGUMENT_END, ARGUMENT, CALL, SECTION), value.add)
+    if stop not in (ARGUMENT_END, ARGUMENT):
+        raise NoMatch  # the call lost its end
+    value.close()
+    return stop
 
 
 def _attributes(text: Cursor) -> Parse[dict[str, str]]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from streamlib_parsers.dialects.coercion import Parameter, arguments_text
+from streamlib_parsers.dialects.argument_writer import ArgumentWriter, ValueRules
 from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
 from streamlib_parsers.dialects.grammar import NAME, Opener, anywhere
 from streamlib_parsers.dialects.grammars.keyed_calls import expect
@@ -50,7 +50,7 @@ class PairCalls(Struct, frozen=True):
         stop = yield from text.literal(self.key[0], self.end)
         if not name or not stop:
             raise NoMatch
-        parameters: list[Parameter] = []
+        writer = ArgumentWriter(text, sink, name, ValueRules(json_if_untyped=True))
         # GLM's tags are tokens of their own: a value that was not closed ends before the next one.
         tags = ValueTags(
             (self.value[1],), (self.key[0],), (self.end,), (self.begin,), head_end="", private=True
@@ -59,9 +59,7 @@ class PairCalls(Struct, frozen=True):
             key, _ = yield from text.head(self.key[1])
             yield from text.spaces()
             yield from expect(text, self.value[0])
-            value, stop = yield from tag_value(text, tags)
-            parameters.append(Parameter(key.strip(), value))
-        arguments = arguments_text(
-            sink.schema(name), parameters, "never", sink.notice, json_if_untyped=True
-        )
-        sink.add_call(name, arguments)
+            value = writer.parameter(key.strip())
+            stop = yield from tag_value(text, tags, value)
+            value.close()
+        writer.end()

@@ -8,10 +8,20 @@ the outer one never ends, is emitted as text, and the inner one is read.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from msgspec import Struct
 
 from streamlib_parsers.dialects.cursor import HEAD, Cursor, NoMatch, Parse
 from streamlib_parsers.dialects.literal_search import StringBuffer
+
+
+class ValueText(Protocol):
+    """Receives the text of a value."""
+
+    def add(self, text: str) -> None:
+        """A fragment."""
+        ...
 
 
 class ValueTags(Struct, frozen=True):
@@ -48,23 +58,32 @@ class ValueTags(Struct, frozen=True):
 class _Value:
     """The value so far."""
 
-    __slots__ = ("_head", "_last", "closed", "nested", "written")
+    __slots__ = ("_behind", "_head", "_last", "_output", "nested")
 
-    def __init__(self) -> None:
-        self.written = StringBuffer()
-        """All text so far."""
-        self.closed = -1
-        """Characters before the last closing tag; -1 before the first."""
+    def __init__(self, output: ValueText) -> None:
         self.nested = 0
         """Calls that are open inside of it."""
+        self._output = output
+        """Receives what is certain to be the value's."""
+        self._behind: StringBuffer | None = None
+        """Text from the last closing tag on: the value's only if another one follows. None before
+        the first."""
         self._head: list[str] | None = None
         """Text since the last opening tag of a call; None where another tag followed."""
         self._last = ""
         """The last character."""
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether a closing tag was read."""
+        return self._behind is not None
+
     def add(self, text: str) -> None:
         """Text."""
-        self.written.add(text)
+        if self._behind is None:
+            self._output.add(text)
+        else:
+            self._behind.add(text)
         self._last = text[-1]
         if self._head is not None:
             self._head.append(text)
@@ -73,6 +92,12 @@ class _Value:
         """A tag that turned out to belong to the value; one that opens a call has a head."""
         self.add(stop)
         self._head = [] if opens else None
+
+    def close(self) -> None:
+        """A closing tag follows: all text before it is the value's."""
+        if self._behind is not None:
+            self._output.add(self._behind.text())
+        self._behind = StringBuffer()
 
     def is_after_head(self, end: str) -> bool:
         """Whether nothing but the head of a call stands since the last opening tag."""
@@ -86,31 +111,29 @@ class _Value:
         """Whether a line begins here."""
         return self._last == "\n"
 
-    def text(self) -> str:
-        """The value: up to its last closing tag if there was one."""
-        text = self.written.text()
-        if self.closed < 0:
-            return text
-        return text[: self.closed]
 
-
-def tag_value(text: Cursor, tags: ValueTags) -> Parse[tuple[str, str]]:
+def tag_value(text: Cursor, tags: ValueTags, output: ValueText) -> Parse[str]:
     """Reads a value and the tag after it.
 
+    Args:
+        text: the message.
+        tags: those that matter.
+        output: receives the value.
+
     Returns:
-        The value; and one of `nexts`, `ends` or `outer`.
+        One of `nexts`, `ends` or `outer`.
 
     Raises:
         NoMatch: the value does not end, or its call lost its own end.
     """
     if tags.private:
-        return _private_value(text, tags)
-    return _raw_value(text, tags)
+        return _private_value(text, tags, output)
+    return _raw_value(text, tags, output)
 
 
-def _raw_value(text: Cursor, tags: ValueTags) -> Parse[tuple[str, str]]:
+def _raw_value(text: Cursor, tags: ValueTags, output: ValueText) -> Parse[str]:
     """A value that may itself contain tags."""
-    value, stops = _Value(), tags.stops
+    value, stops = _Value(output), tags.stops
     while True:
         stop = yield from text.until(stops, value.add)
         if not stop:
@@ -118,14 +141,14 @@ def _raw_value(text: Cursor, tags: ValueTags) -> Parse[tuple[str, str]]:
         if stop in tags.closes:
             # Remembered, not obeyed: what follows decides whether it closed the value.
             if not value.nested:
-                value.closed = value.written.size
+                value.close()
         elif stop not in tags.opens:
             begins_inner_call = value.is_after_head(tags.head_end)
-            if begins_inner_call and value.closed >= 0:
+            if begins_inner_call and value.is_closed:
                 # A complete call begins behind a closed value: the outer one lost its end.
                 raise NoMatch
             if not begins_inner_call and _ends_value(value, stop, tags):
-                return value.text(), stop
+                return stop
             if begins_inner_call and stop in tags.nexts:
                 value.nested += 1
             elif stop in tags.ends and value.nested and not begins_inner_call:
@@ -133,20 +156,20 @@ def _raw_value(text: Cursor, tags: ValueTags) -> Parse[tuple[str, str]]:
         value.add_stop(stop, opens=stop in tags.opens)
 
 
-def _private_value(text: Cursor, tags: ValueTags) -> Parse[tuple[str, str]]:
+def _private_value(text: Cursor, tags: ValueTags, output: ValueText) -> Parse[str]:
     """A value that contains no tags: the first one but a closing tag ends it.
 
     Raises:
         NoMatch: the value does not end, or another call begins: this one lost its end.
     """
-    value = _Value()
+    value = _Value(output)
     while True:
         stop = yield from text.until(tags.stops, value.add)
         if stop in tags.nexts or stop in tags.ends:
-            return value.text(), stop
+            return stop
         if stop not in tags.closes:
             raise NoMatch
-        value.closed = value.written.size
+        value.close()
         value.add_stop(stop, opens=False)
 
 
@@ -154,6 +177,6 @@ def _ends_value(value: _Value, stop: str, tags: ValueTags) -> bool:
     """Whether `stop`, a tag of its call, ends the value."""
     if value.nested:
         return False
-    if value.closed >= 0:
+    if value.is_closed:
         return True
     return tags.lenient and value.on_new_line and stop not in tags.outer

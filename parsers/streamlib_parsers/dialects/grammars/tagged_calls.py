@@ -5,9 +5,9 @@ Attribute style:
 Equals style:
     <tool_call>⏎<function=f>⏎<parameter=k>⏎v⏎</parameter>⏎</function>⏎</tool_call>
 
-Values are raw text, typed by the tool's schema, so a call is emitted when its closing tag was read,
-with all its arguments. The wrapper may be missing at either end. A call tag directly inside a call
-makes both of them text.
+Values are raw text, typed by the tool's schema. A call is emitted when its closing tag was read,
+with all its arguments; one with a long string is emitted from there on. The wrapper may be missing
+at either end. A call tag directly inside a call makes both of them text.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from streamlib_parsers.dialects.coercion import Entities, Parameter, arguments_text
+from streamlib_parsers.dialects.argument_writer import RAW, ArgumentWriter, ValueRules
 from streamlib_parsers.dialects.cursor import Cursor, NestedMatch, NoMatch, Parse
 from streamlib_parsers.dialects.grammar import NAME, Opener, anywhere
 from streamlib_parsers.dialects.grammars.tag_value import ValueTags, tag_value
 from streamlib_parsers.dialects.sink import GrammarSink
+from streamlib_parsers.items import JsonObject
 
 
 class TaggedCalls(Struct, frozen=True):
@@ -38,11 +40,9 @@ class TaggedCalls(Struct, frozen=True):
         stray: words that models write on a line of their own before a call without wrapper, and do
             not mean.
         between: what may stand around each call in a wrapper.
-        newlines: whether one newline at both ends of a value belongs to the tags.
-        entities: whether character references in values are read.
+        rules: how values are written.
         lenient: whether closing tags of values may be missing.
         private: whether the tags are tokens of the model's vocabulary, which no value contains.
-        character_data: whether `<![CDATA[...]]>` around a value belongs to the tags.
         json_without_schema: whether the values of a tool that was offered without any properties
             are JSON where they parse; else they stay text.
     """
@@ -56,11 +56,9 @@ class TaggedCalls(Struct, frozen=True):
     bare: bool = True
     stray: Sequence[str] = ()
     between: Sequence[str] = ()
-    newlines: bool = False
-    entities: Entities = "never"
+    rules: ValueRules = RAW
     lenient: bool = False
     private: bool = False
-    character_data: bool = False
     json_without_schema: bool = False
     first: str = "<"
 
@@ -124,7 +122,7 @@ class TaggedCalls(Struct, frozen=True):
 
     def _parameters(self, text: Cursor, sink: GrammarSink, name: str, stop: str) -> Parse[None]:
         """Parameters from behind the first one's tag, `stop`, to the end of the call."""
-        parameters: list[Parameter] = []
+        writer = ArgumentWriter(text, sink, name, self._rules_for(sink.schema(name)))
         tags = ValueTags(
             self.parameter_ends,
             self.parameters,
@@ -141,24 +139,20 @@ class TaggedCalls(Struct, frozen=True):
                 # DeepSeek's string="false"
                 is_string = _STRING.get(attributes_of(head).get("string", ""))
             key = _name(head, equals=self.equals)
-            value, stop = yield from tag_value(text, tags)
-            if self.newlines and value.startswith("\n") and value.endswith("\n"):
-                # Both or none, as the chat templates write them: a newline at one end only is the
-                # value's own.
-                value = value.removeprefix("\n").removesuffix("\n")
-            if self.character_data:
-                value = _character_data(value)
-            parameters.append(Parameter(key, value, is_string=is_string))
+            value = writer.parameter(key, is_string=is_string)
+            stop = yield from tag_value(text, tags, value)
+            value.close()
         if stop in self.calls:
             raise NestedMatch  # the outer call lost its end, or the text only shows tags
         if not stop:
             raise NoMatch
-        schema = sink.schema(name)
-        json_if_untyped = self.json_without_schema and not schema.get("properties")
-        arguments = arguments_text(
-            schema, parameters, self.entities, sink.notice, json_if_untyped=json_if_untyped
-        )
-        sink.add_call(name, arguments)
+        writer.end()
+
+    def _rules_for(self, schema: JsonObject) -> ValueRules:
+        """How the values of a tool are written."""
+        if self.json_without_schema and not schema.get("properties"):
+            return replace(self.rules, json_if_untyped=True)
+        return self.rules
 
     def _json(self, text: Cursor, sink: GrammarSink, name: str) -> Parse[None]:
         """The body of a call as one JSON object."""
@@ -172,8 +166,6 @@ class TaggedCalls(Struct, frozen=True):
 
 KEY_LETTERS: Final = frozenset(NAME + "-_:.")
 """What an attribute's name is made of."""
-CDATA: Final = "<![CDATA["
-CDATA_END: Final = "]]>"
 _STRING: Final = {"true": True, "false": False}
 
 
@@ -197,15 +189,6 @@ def attributes_of(head: str) -> dict[str, str]:
         attributes[key] = value
         rest = rest.strip()
     return attributes
-
-
-def _character_data(value: str) -> str:
-    """A value without the marks of XML's character data around it, and between its sections."""
-    text = value.strip()
-    if not (text.startswith(CDATA) and text.endswith(CDATA_END)):
-        return value
-    inner = text.removeprefix(CDATA).removesuffix(CDATA_END)
-    return inner.replace(CDATA_END + CDATA, "")
 
 
 def _name(head: str, *, equals: bool) -> str:
