@@ -29,6 +29,8 @@ EXAMPLES: Final = """examples:
   streamlib serve --pace 0.05 --fault stall@5
   # the connection of the first request is lost, the next succeeds
   streamlib serve --fault disconnect@0 --failing 1
+  # errors as the real services send them, for requests that they would refuse
+  streamlib serve --strict
   # recordings and captures, in chunks of seven bytes, to any client
   streamlib serve response.jsonl capture.sse --chunk 7
 """
@@ -68,6 +70,11 @@ def add(commands: Any) -> None:
         metavar="N",
         help="only the first N requests get the fault (default: all)",
     )
+    command.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse what the real service refuses, with its error, and sign reasoning and calls",
+    )
     command.set_defaults(run=run)
 
 
@@ -106,6 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
             fault=fault,
             at=after,
             failing=arguments.failing,
+            strict=arguments.strict,
         )
         anyio.run(_serve, behaviour, arguments.port)
     except (OSError, OverflowError) as error:

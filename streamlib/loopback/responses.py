@@ -1,15 +1,15 @@
 """A deterministic response to a prompt: equal requests give equal events, byte for byte.
 
 There is reasoning where the request enables it, a call of the first tool that may be called (with
-arguments made from the tool's schema), and, once outputs are there, a text that repeats the last of
-them. A word counts as a token.
+arguments made from the tool's schema; "3 calls" in the last message makes three), and, once outputs
+are there, a text that repeats the last of them. A word counts as a token.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -39,6 +39,9 @@ EchoedItem: TypeAlias = Reasoning | Message | FunctionCall
 SIGNATURE: Final = "bG9vcGJhY2stc2lnbmF0dXJl"
 """The signature of all reasoning: opaque, and valid base64."""
 
+REQUESTED_CALLS: Final = re.compile(r"\b([2-9]) calls\b")
+"""How a message asks for parallel calls."""
+
 
 def echo_response(prompt: Prompt, wire_api: WireApi = "messages") -> list[ResponseEvent]:
     """The events of the response to a prompt.
@@ -47,14 +50,49 @@ def echo_response(prompt: Prompt, wire_api: WireApi = "messages") -> list[Respon
         prompt: what is echoed.
         wire_api: the wire of the items' origin.
     """
+    assembler = _assembler(prompt, wire_api)
+    return _response(_items(prompt, assembler), assembler, prompt)
+
+
+def scripted_response(
+    items: Iterable[EchoedItem], prompt: Prompt, wire_api: WireApi
+) -> list[ResponseEvent]:
+    """The events of a response that consists of these items.
+
+    Args:
+        items: reasoning, texts and calls, in order. A call's id is the item's own, or a generated
+            one where that is empty.
+        prompt: what the response answers: the model's name and the ids come from it.
+        wire_api: the wire of the items' origin.
+    """
+    assembler = _assembler(prompt, wire_api)
+    return _response(_with_call_ids(items, assembler), assembler, prompt)
+
+
+def _with_call_ids(items: Iterable[EchoedItem], assembler: EventAssembler) -> Iterator[EchoedItem]:
+    for item in items:
+        if isinstance(item, FunctionCall) and not item.call_id:
+            yield msgspec.structs.replace(item, call_id=assembler.new_call_id())
+        else:
+            yield item
+
+
+def _assembler(prompt: Prompt, wire_api: WireApi) -> EventAssembler:
+    """An assembler whose ids depend on the prompt alone."""
     digest = hashlib.sha256(msgspec.json.encode(prompt)).hexdigest()[:16]
     assembler = EventAssembler(LIMITS, Origin(wire_api), lambda n: f"call_{digest[:8]}_{n}")
-    input_tokens = sum(len(_tokens(text)) for text in _prompt_texts(prompt))
     assembler.identify(f"resp_{digest}", prompt.model or "loopback")
+    return assembler
+
+
+def _response(
+    items: Iterator[EchoedItem], assembler: EventAssembler, prompt: Prompt
+) -> list[ResponseEvent]:
+    input_tokens = sum(len(_tokens(text)) for text in _prompt_texts(prompt))
     assembler.usage(Usage(input_tokens=input_tokens, output_tokens=0))
     output_tokens = 0
     called = False
-    for item in _items(prompt, assembler):
+    for item in items:
         output_tokens += _stream(assembler, item)
         if isinstance(item, FunctionCall):
             called = True
@@ -78,7 +116,8 @@ def _items(prompt: Prompt, assembler: EventAssembler) -> Iterator[EchoedItem]:
     elif tool is not None:
         yield Message("assistant", (Text(f"I will ask {tool.name}."),))
         arguments = msgspec.json.encode(example(tool.schema or {})).decode()
-        yield FunctionCall(assembler.new_call_id(), tool.name, arguments)
+        for _ in range(_requested_calls(last)):
+            yield FunctionCall(assembler.new_call_id(), tool.name, arguments)
     else:
         yield Message("assistant", (Text(_echo(last)),))
 
@@ -90,6 +129,16 @@ def _callable_tool(prompt: Prompt) -> ToolSpec | None:
         if tool.native is None and allowed:
             return tool
     return None
+
+
+def _requested_calls(item: ResponseItem | None) -> int:
+    """How many parallel calls the last message asks for: "make 3 calls"; one without a number."""
+    match = None
+    if isinstance(item, Message):
+        match = REQUESTED_CALLS.search(item.text)
+    if match is None:
+        return 1
+    return int(match[1])
 
 
 def _output_text(output: Any) -> str:

@@ -25,7 +25,8 @@ from anyio.abc import SocketAttribute, SocketStream, TaskStatus
 from msgspec import Struct
 
 from streamlib.errors import StreamError
-from streamlib.loopback.responses import echo_response
+from streamlib.loopback.responses import EchoedItem, echo_response, scripted_response
+from streamlib.loopback.strict import StrictProvider
 from streamlib.request.prompt import Prompt
 from streamlib.wires.decoders import parse_request
 from streamlib.wires.encoders import encode_body, encoder, error_body
@@ -33,6 +34,7 @@ from streamlib.wires.routes import Route, route
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.items import WireApi
 
 Fault: TypeAlias = Literal["truncate", "disconnect", "malformed", "stall"]
 Responder: TypeAlias = Callable[[Prompt, Any], Sequence[ResponseEvent]]
@@ -56,6 +58,10 @@ class Behaviour(Struct, frozen=True):
         failing: only the first so many requests get the fault or the error; the later ones
             succeed, with the recordings from the first on. None: all. Requests that no wire has do
             not count.
+        strict: refuse what the real service refuses, with its error, and sign what is given out:
+            `streamlib.loopback.strict`. Recordings are sent as they are.
+        turns: items of responses to make, one response a request, in order and then from the
+            start; without any, the response is an echo of the request.
     """
 
     recordings: tuple[bytes, ...] = ()
@@ -66,6 +72,8 @@ class Behaviour(Struct, frozen=True):
     status: int = 200
     headers: dict[str, str] = {}
     failing: int | None = None
+    strict: bool = False
+    turns: tuple[tuple[EchoedItem, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if self.fault is not None and self.fault not in get_args(Fault):
@@ -150,6 +158,12 @@ class Loopback:
         """Requests of a wire so far; `Behaviour.failing` counts these."""
         self._recordings_sent = 0
         """Recordings that were sent to requests which should succeed."""
+        self._turns_sent = 0
+        """Scripted turns that were sent."""
+        self._strict: StrictProvider | None = None
+        """Rules and signatures; None where every request is taken."""
+        if behaviour.strict:
+            self._strict = StrictProvider()
 
     def next_behaviour(self) -> Behaviour:
         """Counts a request and returns how it is responded to."""
@@ -187,6 +201,11 @@ class Loopback:
             not_found = b'{"error":{"message":"no such path","type":"not_found_error"}}'
             return ServedResponse(404, JSON, iter([not_found]), Behaviour())
         wire_api = matched.wire_api
+        if self._strict is not None:
+            refused = self._strict.check(wire_api, body, headers, matched.model)
+            if refused is not None:
+                behaviour = Behaviour(headers=refused.headers)
+                return ServedResponse(refused.status, JSON, iter([refused.body]), behaviour)
         try:
             prompt = parse_request(wire_api, body, headers=headers, path=path)
         except StreamError as error:
@@ -200,15 +219,17 @@ class Loopback:
             kind: ErrorKind = "overloaded" if behaviour.status >= 500 else "rate_limited"
             error_info = ErrorInfo(kind, "the loopback provider was configured to fail")
             return _error_response(matched, error_info, behaviour)
-        return self._made_response(behaviour, matched, prompt)
+        return self._made_response(behaviour, matched, prompt, body)
 
     def _made_response(
-        self, behaviour: Behaviour, matched: Route, prompt: Prompt
+        self, behaviour: Behaviour, matched: Route, prompt: Prompt, body: bytes
     ) -> ServedResponse:
         """A response made from the request: a stream or a complete body."""
         wire_api = matched.wire_api
         prompt = msgspec.structs.replace(prompt, model=prompt.model or matched.model)
-        events = self._respond(prompt, wire_api)
+        events = self._events(prompt, wire_api)
+        if self._strict is not None:
+            events = self._strict.signed(wire_api, events, body)
         # Where the path says whether it streams (Gemini, Bedrock), the body does not.
         streams = prompt.stream if matched.stream is None else matched.stream
         if not streams:
@@ -221,6 +242,15 @@ class Loopback:
         if behaviour.chunk:
             chunks = _chunks(b"".join(encoded), behaviour.chunk)
         return ServedResponse(200, encode.media_type, iter(chunks), behaviour)
+
+    def _events(self, prompt: Prompt, wire_api: WireApi) -> Sequence[ResponseEvent]:
+        """The events of a response: the next scripted turn, else what the responder makes."""
+        turns = self.behaviour.turns
+        if not turns:
+            return self._respond(prompt, wire_api)
+        items = turns[self._turns_sent % len(turns)]
+        self._turns_sent += 1
+        return scripted_response(items, prompt, wire_api)
 
     def _next_recording(self, behaviour: Behaviour) -> bytes:
         """The next recording. A request that should fail does not use it up."""

@@ -28,6 +28,9 @@ from streamlib_parsers.items import JsonObject, Message
 
 MAX_BREAKPOINTS: Final = 4
 """Cache markers that a request may hold (A23)."""
+VERSION_HEADER: Final = "anthropic-version"
+VERSION: Final = "2023-06-01"
+"""The API refuses a request without a version. Newer ones accept fewer fields."""
 PROVIDER_RUN: Final = frozenset({"server_tool_use", "mcp_tool_use", "compaction"})
 """Types of blocks at which the provider may pause a turn; `*_tool_result` too."""
 
@@ -40,7 +43,7 @@ class Turn(NamedTuple):
 
 
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
-    """Returns the body and the beta headers."""
+    """Returns the body, and the headers of version and betas."""
     instructions, items = _split_leading_system(prompt, items)
     blocks = _drop_final_reasoning(list(_blocks(items, context)), context.report)
     turns = _turns(blocks, context.report)
@@ -76,7 +79,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     for turn in turns:
         content = [block.body for block in turn.blocks]
         body["messages"].append({"role": turn.role, "content": content})
-    return BuiltRequest(body, _beta_headers(merged(body, prompt.extra or {}), context))
+    return BuiltRequest(body, _headers(merged(body, prompt.extra or {}), context))
 
 
 # --- turns ---
@@ -267,9 +270,14 @@ def _mark_cache(cache: str | CacheOptions, turns: list[Turn], body: JsonObject) 
             turn.blocks[index] = block._replace(body={**block.body, "cache_control": marker})
 
 
-def _beta_headers(body: JsonObject, context: BuildContext) -> dict[str, str]:
-    """The header with the betas of the caller and those that the body needs."""
-    betas = required_betas(body, context.target.provider.headers.get(ANTHROPIC_BETA))
-    if not betas:
-        return {}
-    return {ANTHROPIC_BETA: ",".join(betas)}
+def _headers(body: JsonObject, context: BuildContext) -> dict[str, str]:
+    """The version, where the provider does not set it, and the betas that the request needs."""
+    provider = context.target.provider
+    headers: dict[str, str] = {}
+    # Vertex has the version in the body.
+    if VERSION_HEADER not in provider.headers and "anthropic_version" not in provider.overrides:
+        headers[VERSION_HEADER] = VERSION
+    betas = required_betas(body, provider.headers.get(ANTHROPIC_BETA))
+    if betas:
+        headers[ANTHROPIC_BETA] = ",".join(betas)
+    return headers

@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from streamlib.cli import main
@@ -46,3 +47,15 @@ def test_serve_rejects_a_truncated_recording(
 def test_serve_needs_a_fault_for_failing_requests(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--failing", "1"]) == 2
     assert "needs --fault" in capsys.readouterr().err
+
+
+def test_serve_strict_refuses_what_the_service_refuses() -> None:
+    command = (sys.executable, "-m", "streamlib", "serve", "--strict", "--port", "0")
+    with terminal(*command) as server:
+        server.wait_for("(")
+        url = re.search(r"http://\S+", server.text)
+        assert url is not None
+        body = {"model": "claude-opus-5", "messages": []}
+        response = httpx.post(f"{url.group()}/v1/messages", json=body)
+    assert response.status_code == 400
+    assert response.json()["error"]["message"] == "anthropic-version: header is required"

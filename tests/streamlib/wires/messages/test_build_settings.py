@@ -361,3 +361,11 @@ def test_s1_newer_models_take_one_sampling_parameter(
     values = {key: body(request)[key] for key in ("temperature", "top_p") if key in body(request)}
     assert values == sent
     assert [change.path for change in request.report] == dropped
+
+
+def test_build_sends_a_version_to_servers_of_ones_own() -> None:
+    """Found by the strict provider: the API answers 400 without ``anthropic-version``."""
+    assert built().headers["anthropic-version"] == "2023-06-01"
+    in_body = {"anthropic_version": "vertex-2023-10-16"}
+    vertex = Provider("mine", wires=("messages",), base_url="http://x", overrides=in_body)
+    assert "anthropic-version" not in build(Prompt(input="hi"), "m", provider=vertex).headers

@@ -1,0 +1,95 @@
+"""What the strict provider has issued, so that it knows it again: signatures and responses.
+
+A signature is base64 of a record and of its HMAC. The HMAC covers the content that was signed, so a
+changed text, a foreign signature, or a signature of another wire is not valid.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from streamlib_parsers.items import JsonObject, WireApi
+
+MAC_BYTES: Final = 32
+"""Bytes of HMAC-SHA256."""
+
+SERVICES: Final[dict[WireApi, str]] = {"invoke": "converse"}
+"""Wires of one service, which knows the signatures of both (Bedrock)."""
+
+
+class Signed(Struct, frozen=True, array_like=True):
+    """What a signature says about the item that has it.
+
+    Attributes:
+        response_id: the response it was a part of.
+        index: its number among the signed items of that response.
+        count: how many signed items that response has.
+    """
+
+    response_id: str
+    index: int
+    count: int
+
+
+class StoredResponse(Struct, frozen=True):
+    """A response that the service stores (`store` of Responses).
+
+    Attributes:
+        items: the conversation up to its end: the input, then the output.
+    """
+
+    items: tuple[JsonObject, ...]
+
+
+class Ledger:
+    """Signs what the provider gives out, and recognizes it when it comes back.
+
+    Attributes:
+        stored: the stored responses by their id.
+        reasoning_before: id of an item -> id of the reasoning that produced it.
+    """
+
+    def __init__(self, account: str = "loopback") -> None:
+        self.stored: dict[str, StoredResponse] = {}
+        self.reasoning_before: dict[str, str] = {}
+        self._key = hashlib.sha256(f"streamlib strict {account}".encode()).digest()
+        """Of all HMACs. An account's signatures are valid on every run of its provider."""
+        self._responses = 0
+        """Responses so far; each has an id of its own."""
+
+    def next_number(self) -> int:
+        """The number of the next response, from 1."""
+        self._responses += 1
+        return self._responses
+
+    def sign(self, wire_api: WireApi, record: Signed, content: str) -> str:
+        """The signature of an item's content on a wire."""
+        payload = msgspec.json.encode(record)
+        return base64.b64encode(payload + self._mac(wire_api, payload, content)).decode()
+
+    def read(self, wire_api: WireApi, signature: Any, content: str) -> Signed | None:
+        """What a signature says; None if this provider did not sign this content with it."""
+        if not isinstance(signature, str):
+            return None
+        try:
+            # Google's SDK writes base64 for URLs, which JSON of proto3 takes too.
+            raw = base64.b64decode(signature.replace("-", "+").replace("_", "/"), validate=True)
+        except (binascii.Error, ValueError):
+            return None
+        payload, mac = raw[:-MAC_BYTES], raw[-MAC_BYTES:]
+        if not hmac.compare_digest(mac, self._mac(wire_api, payload, content)):
+            return None
+        return msgspec.json.decode(payload, type=Signed)
+
+    def _mac(self, wire_api: WireApi, payload: bytes, content: str) -> bytes:
+        text = content.encode("utf-8", "surrogatepass")
+        service = SERVICES.get(wire_api, wire_api)
+        message = b"\0".join((service.encode(), payload, text))
+        return hmac.new(self._key, message, hashlib.sha256).digest()

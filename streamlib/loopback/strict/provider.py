@@ -1,0 +1,281 @@
+"""What the server asks: is this request refused, and what does a response look like when signed.
+
+Signed are: Claude's reasoning, the first call of a response and the end of a text of Gemini 3, and
+the encrypted content and the ids of Responses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from streamlib.loopback.strict import chat, converse, gemini, invoke, messages, ollama, responses
+from streamlib.loopback.strict.ledger import Ledger, Signed, StoredResponse
+from streamlib.loopback.strict.messages_thinking import THINKING_RULES
+from streamlib.loopback.strict.messages_tools import TOOL_RULES
+from streamlib.loopback.strict.rules import (
+    Rejection,
+    Rule,
+    StrictRequest,
+    canonical,
+    first_rejection,
+    string,
+)
+from streamlib_parsers.events import (
+    Completed,
+    Created,
+    OutputItemAdded,
+    OutputItemDone,
+    ResponseEvent,
+)
+from streamlib_parsers.items import (
+    FunctionCall,
+    JsonObject,
+    Message,
+    Reasoning,
+    ResponseItem,
+    WireApi,
+)
+
+RULES: Final[dict[WireApi, tuple[Rule, ...]]] = {
+    "messages": (
+        messages.check_version,
+        messages.check_beta_names,
+        messages.check_fields,
+        *messages.CONTENT_RULES,
+        *TOOL_RULES,
+        *THINKING_RULES,
+    ),
+    "responses": responses.RULES,
+    "chat": chat.RULES,
+    "gemini": gemini.RULES,
+    "converse": converse.RULES,
+    "invoke": invoke.RULES,
+    "ollama": ollama.RULES,
+}
+"""The rules of each wire, in the order in which a request is checked."""
+
+ID_PREFIXES: Final[tuple[tuple[type[Reasoning | Message | FunctionCall], str], ...]] = (
+    (Reasoning, "rs"),
+    (Message, "msg"),
+    (FunctionCall, "fc"),
+)
+"""Items of Responses and what their ids begin with."""
+
+
+class Refused(NamedTuple):
+    """A refusal as it is sent."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str]
+
+
+class StrictProvider:
+    """The rules of every wire, and the ledger of one run of the server.
+
+    Attributes:
+        ledger: what was issued.
+    """
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+
+    def check(
+        self, wire_api: WireApi, raw_body: bytes, headers: Mapping[str, str], model: str | None
+    ) -> Refused | None:
+        """The refusal of a request, or None where the service takes it.
+
+        Args:
+            wire_api: the wire of the request.
+            raw_body: its body.
+            headers: its headers.
+            model: the model in the path, if it is there.
+        """
+        try:
+            body = msgspec.json.decode(raw_body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return _refused(wire_api, Rejection("The request body is not valid JSON."))
+        if not isinstance(body, dict):
+            return _refused(wire_api, Rejection("The request body is not a JSON object."))
+        request = StrictRequest(
+            wire_api,
+            body,
+            {name.lower(): value for name, value in headers.items()},
+            model or string(body.get("model")),
+            self.ledger,
+        )
+        rejection = first_rejection(RULES[wire_api], request)
+        if rejection is None:
+            return None
+        return _refused(wire_api, rejection)
+
+    def signed(
+        self, wire_api: WireApi, events: Sequence[ResponseEvent], raw_body: bytes
+    ) -> list[ResponseEvent]:
+        """The events of a response with signatures and ids, as the service would give it.
+
+        Args:
+            wire_api: the wire of the response.
+            events: the response.
+            raw_body: of the request that it answers: Responses stores both.
+        """
+        number = self.ledger.next_number()
+        signer = _Signer(wire_api, self.ledger, number, events)
+        signed = [signer.signed(event) for event in events]
+        if wire_api == "responses":
+            self._store(signer, msgspec.json.decode(raw_body))
+        return signed
+
+    def _store(self, signer: _Signer, body: JsonObject) -> None:
+        """Keeps a response that may be named by its id: all but those of ``store: false``."""
+        if body.get("store") is False:
+            return
+        request = StrictRequest("responses", body, {}, "", self.ledger)
+        items = (*responses.conversation(request), *signer.output)
+        self.ledger.stored[signer.response_id] = StoredResponse(items)
+
+
+class _Signer:
+    """Signs the items of one response.
+
+    Attributes:
+        response_id: of the response.
+        output: its items as objects of Responses, for the store.
+    """
+
+    def __init__(
+        self, wire_api: WireApi, ledger: Ledger, number: int, events: Sequence[ResponseEvent]
+    ) -> None:
+        self.response_id = f"resp_{hashlib.sha256(str(number).encode()).hexdigest()[:24]}"
+        self.output: list[JsonObject] = []
+        self._wire_api: WireApi = wire_api
+        self._ledger = ledger
+        self._index = 0
+        """Signed items so far."""
+        self._count = 0
+        """Signed items of the whole response."""
+        self._reasoning_id: str | None = None
+        """The reasoning directly before the next item (Responses)."""
+        self._has_signed_call = False
+        """The first call of the response has its signature (Gemini)."""
+        for event in events:
+            if isinstance(event, OutputItemDone) and isinstance(event.item, Reasoning):
+                self._count += 1
+
+    def signed(self, event: ResponseEvent) -> ResponseEvent:
+        """The event with the id of this response, and its item signed."""
+        match event:
+            case Created():
+                return msgspec.structs.replace(event, response_id=self.response_id)
+            case Completed():
+                return msgspec.structs.replace(event, response_id=self.response_id)
+            case OutputItemAdded():
+                return msgspec.structs.replace(event, item=self._with_id(event.item, event.index))
+            case OutputItemDone():
+                item = self._with_id(event.item, event.index)
+                return msgspec.structs.replace(event, item=self._signed_item(item))
+            case _:
+                return event
+
+    def _with_id(self, item: ResponseItem, index: int) -> ResponseItem:
+        if self._wire_api != "responses":
+            return item
+        for kind, prefix in ID_PREFIXES:
+            if isinstance(item, kind):
+                item_id = f"{prefix}_{self.response_id.removeprefix('resp_')}{index:04}"
+                return msgspec.structs.replace(item, id=item_id)
+        return item
+
+    def _signed_item(self, item: ResponseItem) -> ResponseItem:
+        match self._wire_api:
+            case "messages" | "converse" | "invoke":
+                return self._claude_item(item)
+            case "gemini":
+                return self._gemini_item(item)
+            case "responses":
+                return self._responses_item(item)
+            case _:
+                return item
+
+    def _signature(self, content: str) -> str:
+        record = Signed(self.response_id, self._index, self._count)
+        self._index += 1
+        return self._ledger.sign(self._wire_api, record, content)
+
+    def _claude_item(self, item: ResponseItem) -> ResponseItem:
+        if not isinstance(item, Reasoning):
+            return item
+        if item.redacted:
+            return msgspec.structs.replace(item, encrypted_content=self._signature(""))
+        return msgspec.structs.replace(item, signature=self._signature(item.text))
+
+    def _gemini_item(self, item: ResponseItem) -> ResponseItem:
+        if isinstance(item, FunctionCall) and not self._has_signed_call:
+            self._has_signed_call = True
+            arguments = msgspec.json.decode(item.arguments or "{}")
+            signature = self._signature(canonical([item.name, arguments]))
+            return msgspec.structs.replace(item, signature=signature)
+        if isinstance(item, Message):
+            return msgspec.structs.replace(item, signature=self._signature(""))
+        return msgspec.structs.replace(item, signature=None)
+
+    def _responses_item(self, item: ResponseItem) -> ResponseItem:
+        if self._reasoning_id is not None and item.id is not None:
+            self._ledger.reasoning_before[item.id] = self._reasoning_id
+        self._reasoning_id = None
+        if isinstance(item, Reasoning):
+            self._reasoning_id = item.id
+            encrypted_content = self._signature("")
+            item = msgspec.structs.replace(
+                item,
+                signature=None,
+                content="",
+                summary=(item.text,),
+                encrypted_content=encrypted_content,
+            )
+        self.output.append(_stored_item(item))
+        return item
+
+
+def _stored_item(item: ResponseItem) -> JsonObject:
+    """An output item as the rules of Responses read it."""
+    match item:
+        case Reasoning():
+            return {"type": "reasoning", "id": item.id, "summary": []}
+        case FunctionCall():
+            return {"type": "function_call", "id": item.id, "call_id": item.call_id}
+        case _:
+            return {"type": "message", "id": item.id, "role": "assistant", "content": []}
+
+
+def _refused(wire_api: WireApi, rejection: Rejection) -> Refused:
+    """The error body of the wire's own service."""
+    headers: dict[str, str] = {}
+    message = rejection.message
+    body: JsonObject
+    match wire_api:
+        case "messages":
+            error = {"type": "invalid_request_error", "message": message}
+            body = {"type": "error", "error": error, "request_id": "req_loopback"}
+        case "responses" | "chat":
+            body = {
+                "error": {
+                    "message": message,
+                    "type": "invalid_request_error",
+                    "param": rejection.param,
+                    "code": rejection.code,
+                }
+            }
+        case "gemini":
+            status = "INVALID_ARGUMENT"
+            body = {"error": {"code": rejection.status, "message": message, "status": status}}
+        case "converse" | "invoke":
+            headers["x-amzn-errortype"] = "ValidationException"
+            body = {"message": message}
+        case "ollama":
+            body = {"error": message}
+    return Refused(rejection.status, msgspec.json.encode(body), headers)
