@@ -1,5 +1,8 @@
-"""Deltas of items that came without any: a stage such as `aggregate` drops them, and encoders write
-text, arguments and media from deltas only."""
+"""Events that a pipeline stage dropped, and that an encoder needs.
+
+Encoders write text, arguments and media from deltas only, and only of items that were added and
+ended. `aggregate` drops the deltas; `only` may drop any kind of event.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,11 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from streamlib.request.report import Change
+from streamlib.request.report import Change, Report
 from streamlib_parsers.events import (
     AnnotationAdded,
+    Completed,
+    Failed,
     FunctionCallArgumentsDelta,
     MediaDelta,
     OutputItemAdded,
@@ -36,6 +41,15 @@ DELTAS: Final = frozenset(
     }
 )
 
+BEGUN_BY: Final[dict[type, ResponseItem]] = {
+    OutputTextDelta: Message("assistant", status="incomplete"),
+    RefusalDelta: Message("assistant", status="incomplete"),
+    MediaDelta: Message("assistant", status="incomplete"),
+    ReasoningContentDelta: Reasoning(status="incomplete"),
+    ReasoningSummaryDelta: Reasoning(status="incomplete"),
+}
+"""The item that a delta opens where none was added. A call's arguments do not name their tool."""
+
 
 class _Encoder(Protocol):
     """As `streamlib.wires.encoders.Encoder`, which cannot be imported here: a circle."""
@@ -51,48 +65,109 @@ class _Encoder(Protocol):
 
 
 class WithMissingDeltas:
-    """An encoder that gives each item without deltas as one delta a part, before its end."""
+    """An encoder that adds what a stage dropped, or names it in the report.
+
+    What no delta brought of an item is given before its end, as one delta a part. A delta of a text
+    whose item was never added opens one. What cannot be made again is in the report.
+    """
 
     def __init__(self, encoder: _Encoder) -> None:
         self._encoder = encoder
         self.media_type = encoder.media_type
-        # Indexes of the items that were opened.
-        self._opened: set[int] = set()
-        # Those of them that had no delta yet.
-        self._without: set[int] = set()
+        self._latest: dict[int, type] = {}
+        """The kind of the latest delta of each item. Most deltas are of the kind before them."""
+        self._streamed: dict[int, set[type]] = {}
+        """All kinds of deltas that came, by item; an item has an entry once it was opened."""
+        self._ended: set[int] = set()
+        """Indexes of the items whose end the encoder got."""
+        self._waiting: dict[int, OutputItemDone] = {}
+        """Ends of items without deltas, by index, that wait for an item before them."""
+        self._missing: set[int] = set()
+        """Indexes of items whose deltas came, although nothing says what they are."""
+        self._report = Report()
+        """What could not be made again."""
 
     @property
     def report(self) -> list[Change]:
         """What the wire could not carry, so far."""
-        return self._encoder.report
+        return self._encoder.report + self._report.changes
 
     def feed(self, event: ResponseEvent) -> bytes:
         """Returns the bytes of one event."""
         # Most events are deltas: one look-up finds them; an `isinstance` that misses costs more.
         kind = type(event)
         if kind in DELTAS:
-            if self._without:
-                self._without.discard(event.index)  # type: ignore[union-attr]
+            index: int = event.index  # type: ignore[union-attr, assignment]
+            if self._latest.get(index) is not kind:
+                return self._on_new_kind(index, event)
         elif isinstance(event, OutputItemAdded):
-            self._opened.add(event.index)
-            self._without.add(event.index)
+            self._streamed[event.index] = set()
         elif isinstance(event, OutputItemDone):
-            return self._complete(event) + self._encoder.feed(event)
+            self._waiting[event.index] = event
+            return self._release()
+        elif isinstance(event, (Completed, Failed)):
+            out = self._release(all_items=True)
+            self._note_missing()
+            return out + self._encoder.feed(event)
         return self._encoder.feed(event)
+
+    def _on_new_kind(self, index: int, delta: ResponseEvent) -> bytes:
+        """Returns a delta of another kind than its item's delta before it, if there was one."""
+        out = b""
+        if index not in self._streamed:
+            item = BEGUN_BY.get(type(delta))
+            if item is None:
+                # The item's end, if it comes, has the name of a call and all of its arguments.
+                self._missing.add(index)
+                return b""
+            self._streamed[index] = set()
+            out = self._encoder.feed(OutputItemAdded(index, item))
+        self._latest[index] = type(delta)
+        self._streamed[index].add(type(delta))
+        out += self._encoder.feed(delta)
+        if self._waiting:
+            out += self._release()
+        return out
+
+    def _release(self, *, all_items: bool = False) -> bytes:
+        """Returns the items that are done, in their order.
+
+        An item without deltas waits until each item before it is done or has deltas: where deltas
+        were dropped, the texts of all items come with their ends, and must keep their order.
+        """
+        out = b""
+        for index in sorted(self._waiting):
+            is_next = all(map(self._is_written, range(index)))
+            if all_items or is_next or self._streamed.get(index):
+                event = self._waiting.pop(index)
+                out += self._complete(event) + self._encoder.feed(event)
+        return out
+
+    def _is_written(self, index: int) -> bool:
+        """Whether an item is done, or had deltas."""
+        return index in self._ended or bool(self._streamed.get(index))
 
     def _complete(self, event: OutputItemDone) -> bytes:
         """Returns what the encoder had of an item before its end, had it been streamed."""
         index, item = event.index, event.item
+        self._ended.add(index)
+        self._missing.discard(index)
         out = b""
-        if index not in self._opened:
-            self._opened.add(index)
-            self._without.add(index)
+        if index not in self._streamed:
+            self._streamed[index] = set()
             out = self._encoder.feed(OutputItemAdded(index, skeleton(item)))
-        if index in self._without:
-            self._without.discard(index)
-            for delta in deltas_of(index, item):
+        streamed = self._streamed[index]
+        for delta in deltas_of(index, item):
+            if type(delta) not in streamed:
                 out += self._encoder.feed(delta)
         return out
+
+    def _note_missing(self) -> None:
+        """Names the items that no reader of the encoded response gets complete."""
+        for index in sorted(self._missing):
+            self._report.dropped(f"/items/{index}", "its OutputItemAdded never came")
+        for index in sorted(self._streamed.keys() - self._ended):
+            self._report.dropped(f"/items/{index}", "its OutputItemDone never came")
 
     def close(self) -> bytes:
         """Returns the end of the stream."""

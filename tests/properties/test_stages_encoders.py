@@ -7,52 +7,96 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamlib import (
+    AnnotationAdded,
+    Completed,
+    Created,
     CustomToolCall,
+    Failed,
     FunctionCall,
+    FunctionCallArgumentsDelta,
     Message,
+    OutputItemAdded,
+    OutputItemDone,
     OutputTextDelta,
     Reasoning,
+    ReasoningContentDelta,
+    ReasoningSummaryDelta,
     ResponseEvent,
+    TokenCount,
     accumulate,
     encoder,
     parser,
 )
-from streamlib.pipeline import aggregate, coalesce, through
+from streamlib.pipeline import aggregate, coalesce, only, through, until
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.items import Origin
 from streamlib_parsers.limits import LIMITS
+from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.protocol import WIRE_APIS
 
 STAGES: dict[str, Callable[[], Any]] = {"aggregate": aggregate, "coalesce": lambda: coalesce(1)}
-KINDS = ("text", "reasoning", "summary", "call", "custom")
+DROPPED = (
+    Created,
+    OutputItemAdded,
+    OutputItemDone,
+    OutputTextDelta,
+    ReasoningContentDelta,
+    ReasoningSummaryDelta,
+    FunctionCallArgumentsDelta,
+    AnnotationAdded,
+    TokenCount,
+)
+"""Kinds of events that `only` is made to drop, one at a time."""
+KINDS = ("text", "cited", "reasoning", "summary", "call", "custom")
+CITATION = {"type": "url_citation", "url": "https://example.com/", "title": "Example"}
 TEXTS = st.text('ab \n"\\ü🙂<{', min_size=1, max_size=12).map(lambda text: f"{text}.")
 
 
-def streamed(wire: Any, items: list[tuple[str, list[str]]]) -> list[ResponseEvent]:
+def streamed(
+    wire: Any, items: list[tuple[str, list[str]]], *, overlap: bool = False
+) -> list[ResponseEvent]:
+    """The events of these items, one after the other, or all of them open at once."""
     assembler = EventAssembler(LIMITS, Origin(wire))
     assembler.identify("r", "m")
+    opened: list[OpenItem] = []
     for number, (kind, fragments) in enumerate(items):
-        if kind == "text":
-            item = assembler.open(Message("assistant"))
-            write: Any = assembler.text
-        elif kind == "reasoning":
-            item, write = assembler.open(Reasoning()), assembler.reasoning
-        elif kind == "summary":
-            item, write = assembler.open(Reasoning()), assembler.summary
-        elif kind == "call":
-            item, write = assembler.open(FunctionCall(f"c{number}", "f")), assembler.arguments
+        item = assembler.open(BLANK[kind](number))
+        if kind in ("call", "custom"):
             fragments = ['{"a":', '"b"}']  # noqa: PLW2901
-        else:
-            item, write = assembler.open(CustomToolCall(f"c{number}", "f")), assembler.arguments
         for fragment in fragments:
-            write(item, fragment)
-        assembler.close(item)
+            WRITERS[kind](assembler, item, fragment)
+        if kind == "cited":
+            assembler.annotation(item, CITATION)
+        opened.append(item)
+        if not overlap:
+            assembler.close(item)
+    if overlap:
+        for item in reversed(opened):
+            assembler.close(item)
     assembler.complete("stop")
     return assembler.take()
+
+
+BLANK: dict[str, Callable[[int], Any]] = {
+    "text": lambda number: Message("assistant"),
+    "cited": lambda number: Message("assistant"),
+    "reasoning": lambda number: Reasoning(),
+    "summary": lambda number: Reasoning(),
+    "call": lambda number: FunctionCall(f"c{number}", "f"),
+    "custom": lambda number: CustomToolCall(f"c{number}", "f"),
+}
+WRITERS: dict[str, Callable[..., None]] = {
+    "text": EventAssembler.text,
+    "cited": EventAssembler.text,
+    "reasoning": EventAssembler.reasoning,
+    "summary": EventAssembler.summary,
+    "call": EventAssembler.arguments,
+    "custom": EventAssembler.arguments,
+}
 
 
 def texts(events: list[ResponseEvent]) -> list[Any]:
@@ -81,15 +125,55 @@ ITEMS = st.lists(
 
 @pytest.mark.parametrize("wire", WIRE_APIS)
 @pytest.mark.parametrize("stage", STAGES)
-@given(items=ITEMS)
-def test_stage_before_an_encoder_loses_no_text(wire: Any, stage: str, items: Any) -> None:
+@given(items=ITEMS, overlap=st.booleans())
+def test_stage_before_an_encoder_loses_no_text(
+    wire: Any, stage: str, items: Any, overlap: bool
+) -> None:
     """A15: after `aggregate` no encoder wrote any text; Gemini's raised `KeyError`."""
-    events = streamed(wire, items)
+    events = streamed(wire, items, overlap=overlap)
     without, report = read(wire, events)
     with_stage, stage_report = read(wire, list(through(events, STAGES[stage]())))
     assert with_stage == without
     # Fewer deltas may lose less: Gemini reports arguments that it joins again.
     assert {change.path for change in stage_report} <= {change.path for change in report}
+
+
+@pytest.mark.parametrize("wire", WIRE_APIS)
+@pytest.mark.parametrize("dropped", DROPPED)
+@settings(max_examples=20)
+@given(items=ITEMS, overlap=st.booleans())
+def test_dropped_events_lose_no_item_silently(
+    wire: Any, dropped: Any, items: Any, overlap: bool
+) -> None:
+    """Chat, Gemini and Ollama raised `KeyError` where no item was added."""
+    events = streamed(wire, items, overlap=overlap)
+    expected, _ = read(wire, events)
+    kept = {type(event) for event in events} - {dropped}
+    result, report = read(wire, list(through(events, only(*kept))))
+    is_reported = any(change.path.startswith("/items/") for change in report)
+    if overlap:
+        # What is streamed comes before what only an item's end has: the order is not defined.
+        result, expected = (
+            [sorted(texts) for texts in result],
+            [sorted(texts) for texts in expected],
+        )
+    assert result == expected or is_reported
+
+
+@pytest.mark.parametrize("wire", [*WIRE_APIS, "vercel", "agui"])
+@settings(max_examples=20)
+@given(items=ITEMS, count=st.integers(0, 30))
+def test_stream_that_until_ends_is_not_complete(wire: Any, items: Any, count: int) -> None:
+    events = streamed("chat", items)
+    seen = iter(range(len(events) + 1))
+    stopped = list(through(events, until(lambda _: next(seen) >= count)))
+    encode = encoder(wire)
+    body = b"".join([encode.feed(event) for event in stopped] + [encode.close()])
+    if wire in WIRE_APIS:
+        parse = parser(wire)
+        last = [*parse.feed(body), *parse.close()][-1]
+        assert isinstance(last, (type(stopped[-1]), Failed))
+        assert isinstance(last, Completed) == isinstance(stopped[-1], Completed)
 
 
 @pytest.mark.parametrize("name", ["vercel", "agui"])
