@@ -61,16 +61,25 @@ class AiohttpTransport:
         """See `Transport`.
 
         A reused connection that the server had already closed is replaced once, provided that no
-        byte of a response was received.
+        byte of a response was received. One that holds bytes of an earlier response is closed.
         """
         session = self._open_session()
-        trace = _ConnectionTrace()
-        try:
-            return await _send(session, method, url, headers, body, deadlines, trace)
-        except Exception as error:
-            if not (trace.reused and is_connection_closed(error)):
-                raise
-        return await _send(session, method, url, headers, body, deadlines, _ConnectionTrace())
+        has_replaced = False
+        while True:
+            trace = _ConnectionTrace()
+            try:
+                response = await _send(session, method, url, headers, body, deadlines, trace)
+            except Exception as error:
+                is_stale = trace.reused and is_connection_closed(error)
+                if not trace.has_unread and (has_replaced or not is_stale):
+                    raise
+                has_replaced = True
+                continue
+            came_too_early = trace.reused and body and not trace.is_sending
+            if not (trace.has_unread or came_too_early):
+                return response
+            # Earlier bytes were taken for the response. The request was not sent: see `_Body`.
+            await response.aclose()
 
     def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -125,7 +134,7 @@ async def _send(
         method,
         URL(url, encoded=True),  # aiohttp would encode the path again, and void a signature
         headers=headers,
-        data=io.BytesIO(body) if body else None,  # aiohttp warns about bytes over 1 MiB
+        data=_Body(body, trace) if body else None,
         skip_auto_headers=SKIPPED_HEADERS,
         allow_redirects=False,
         raise_for_status=False,
@@ -239,10 +248,47 @@ class _Chunks:
 
 
 class _ConnectionTrace:
-    """Trace of one request: `reused` is set if it was sent on an existing connection."""
+    """Trace of one request."""
 
     def __init__(self) -> None:
         self.reused = False
+        """Set if it is sent on an existing connection."""
+        self.is_sending = False
+        """Set when its body began to be sent."""
+        self.has_unread = False
+        """Set if that connection held bytes before the request was sent: it must not be used."""
+
+
+class _Body(aiohttp.BytesIOPayload):
+    """The body of a request, which is not sent to a connection that holds unread bytes.
+
+    aiohttp looks for them when a response ends, but not when a connection is used again: what was
+    received in between would be the response to this request. A payload, not bytes, also because
+    aiohttp warns about bytes over 1 MiB.
+    """
+
+    def __init__(self, body: bytes, trace: _ConnectionTrace) -> None:
+        super().__init__(io.BytesIO(body))
+        self._trace = trace
+
+    async def write(self, writer: Any) -> None:
+        """Writes the body, in aiohttp before 3.12."""
+        self._check_connection(writer)
+        await super().write(writer)
+
+    async def write_with_length(self, writer: Any, content_length: int | None) -> None:
+        """Writes the body, in aiohttp 3.12 and later."""
+        self._check_connection(writer)
+        await super().write_with_length(writer, content_length)
+
+    def _check_connection(self, writer: Any) -> None:
+        self._trace.is_sending = True
+        if not self._trace.reused or writer.transport is None:
+            return
+        # True also for bytes that were received since the last response.
+        if writer.transport.get_protocol().should_close:
+            self._trace.has_unread = True
+            raise ConnectionResetError("the connection holds bytes of an earlier response")
 
 
 async def _on_reused(session: aiohttp.ClientSession, context: Any, params: Any) -> None:

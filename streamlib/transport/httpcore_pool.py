@@ -12,13 +12,20 @@ What is read:
 - ``AsyncConnectionPool._max_connections``
 - ``AsyncHTTPConnection._connection`` and ``AsyncHTTP11Connection._network_stream``: the socket
 - `connection.info()`, public, whose text holds the state: `'http://host:80', HTTP/1.1, NEW, ...`
+- ``_stream``, ``_httpcore_stream`` and ``_connection`` of the streams under a response's body, down
+  to the ``AsyncHTTP11Connection``, and its ``_h11_state``, an ``h11.Connection``
+- ``_stream`` of its socket: an anyio or trio stream, with ``transport_stream`` under TLS. anyio
+  buffers in ``_protocol.read_queue`` (asyncio) and ``_read_bio`` (TLS), trio in ``_incoming`` (TLS)
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from streamlib.transport.base import UNKNOWN_POOL
+
+_LAYERS: Final = 8
+"""Streams may stand on streams, but not for ever."""
 
 
 def pool_size(client: Any) -> int:
@@ -47,6 +54,60 @@ async def close_half_open(client: Any, network_stream: Any) -> None:
                 continue
             if ", NEW," in connection.info():
                 await connection.aclose()
+
+
+def keep_only_if_empty(response: Any) -> None:
+    """Makes the pool close the connection of a response if it holds bytes that came after it.
+
+    They would be read as the response to the next request. httpcore looks for such bytes in the
+    socket alone; they may also be in a buffer: of h11, of the event loop, or of TLS.
+    """
+    connection = _http11_connection(response)
+    if connection is None:
+        return
+    state = connection._h11_state
+    if state.trailing_data[0] or _has_buffered_bytes(connection._network_stream):
+        # The public way to make h11 refuse another request: httpcore closes the connection then.
+        state.send_failed()
+
+
+def _http11_connection(response: Any) -> Any:
+    """The connection under a response of HTTP/1.1; None for any other, or an unknown library."""
+    layer = getattr(response, "stream", None)
+    for _ in range(_LAYERS):
+        for name in ("_stream", "_httpcore_stream", "_connection"):
+            below = getattr(layer, name, None)
+            if below is not None:
+                break
+        else:
+            return None
+        layer = below
+        if hasattr(layer, "_h11_state") and hasattr(layer, "_network_stream"):
+            return layer
+    return None
+
+
+def _has_buffered_bytes(network_stream: Any) -> bool:
+    layer = getattr(network_stream, "_stream", None)
+    for _ in range(_LAYERS):
+        if layer is None:
+            return False
+        if getattr(getattr(layer, "_protocol", None), "read_queue", None):
+            return True
+        for name in ("_read_bio", "_incoming", "_ssl_object"):
+            if _pending(getattr(layer, name, None)):
+                return True
+        layer = getattr(layer, "transport_stream", None)
+    return False
+
+
+def _pending(buffer: Any) -> int:
+    """Bytes in a buffer of TLS."""
+    pending: Any = getattr(buffer, "pending", 0)
+    if callable(pending):  # of an SSLObject; a MemoryBIO has a number
+        pending = pending()
+    count: int = pending
+    return count
 
 
 def _pools(client: Any) -> list[Any]:

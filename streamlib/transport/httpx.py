@@ -19,7 +19,7 @@ from streamlib.transport.base import KEEPALIVE_SECONDS, HttpResponse, ReadTimeou
 from streamlib.transport.closing import CLOSING_SECONDS, ShieldedAwait, exhaust
 from streamlib.transport.deadlines import FOREVER, Deadlines
 from streamlib.transport.errors import is_connection_closed
-from streamlib.transport.httpcore_pool import close_half_open
+from streamlib.transport.httpcore_pool import close_half_open, keep_only_if_empty
 
 IDLE_CONNECTIONS: Final = 100
 """Idle connections that a client created here keeps."""
@@ -300,5 +300,6 @@ class HttpxResponse:
         A closed response leaves httpx's generators suspended, and the garbage collector would
         warn: they are read to their end.
         """
+        keep_only_if_empty(self._response)
         await self._response.aclose()
         await exhaust(self.chunks)
