@@ -255,7 +255,7 @@ class _Fitter:
         _check_restrictions(declaration, hosted, path, api)
         for field in ("max_uses", "location"):
             if getattr(hosted, field) is not None and not getattr(declaration, field):
-                self._report.dropped(f"{path}/{field}", f"{hosted.name} of {api} has none")
+                self._report.dropped(f"{path}/{field}", f"{hosted.name} of {api} has no {field}")
         own: JsonObject | None = None
         if native_wire == self._target.wire_api:
             own = tool.native
@@ -273,7 +273,7 @@ class _Fitter:
 
 
 def _api_name(target: Any) -> str:
-    return f"{target.wire_api} of {target.provider.name}"
+    return f"{target.provider.name} ({target.wire_api})"
 
 
 def _read(wire_api: WireApi, native: JsonObject) -> HostedTool | None:
