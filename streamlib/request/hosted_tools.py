@@ -285,7 +285,8 @@ WIRE_TOOLS: Final[dict[WireApi, Tools]] = {
     "invoke": {},
     "ollama": {},
 }
-"""Wire -> its own hosted tools: of the provider that made it, and of servers that are not known."""
+"""Wire -> its own hosted tools: of the provider that made it, and of servers that are not known.
+A wire without a row has none."""
 
 PROVIDER_TOOLS: Final[dict[tuple[WireApi, str], Tools]] = {
     ("messages", "anthropic"): ANTHROPIC,
@@ -315,7 +316,7 @@ https://github.com/vllm-project/vllm/issues/49493, July 2026."""
 
 def tools_of(wire_api: WireApi, provider: str, model: str) -> Tools:
     """The hosted tools that a model of a provider has on a wire."""
-    tools = PROVIDER_TOOLS.get((wire_api, provider), WIRE_TOOLS[wire_api])
+    tools = PROVIDER_TOOLS.get((wire_api, provider), WIRE_TOOLS.get(wire_api, {}))
     available: Tools = {}
     for name, declaration in tools.items():
         is_known = any(part in model.lower() for part in declaration.models)
@@ -326,7 +327,7 @@ def tools_of(wire_api: WireApi, provider: str, model: str) -> Tools:
 
 def declarations(wire_api: WireApi) -> Iterator[tuple[HostedName, Declaration]]:
     """Every declaration of a wire: a decoder does not know the provider."""
-    yield from WIRE_TOOLS[wire_api].items()
+    yield from WIRE_TOOLS.get(wire_api, {}).items()
     for (wire, _), tools in PROVIDER_TOOLS.items():
         if wire == wire_api:
             yield from tools.items()
