@@ -38,6 +38,7 @@ from streamlib_parsers.events import (
 from streamlib_parsers.hosted_tools import HostedTool
 from streamlib_parsers.items import (
     Audio,
+    CacheMark,
     Compaction,
     ContentPart,
     CustomToolCall,
@@ -56,6 +57,7 @@ from streamlib_parsers.items import (
     ServerToolCall,
     ServerToolResult,
     Text,
+    ToolOptions,
     ToolSpec,
     WireApi,
     user,
@@ -70,6 +72,7 @@ __all__ = [
     "Accumulator",
     "AnnotationAdded",
     "Audio",
+    "CacheMark",
     "Choice",
     "Compaction",
     "Completed",
@@ -118,6 +121,7 @@ __all__ = [
     "Text",
     "Timing",
     "TokenCount",
+    "ToolOptions",
     "ToolSpec",
     "Usage",
     "Window",

@@ -69,6 +69,48 @@ class Origin(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
     account: str | None = None
 
 
+class CacheMark(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
+    """The prompt is cached up to here.
+
+    messages: cache_control · converse: cachePoint.
+
+    Attributes:
+        ttl: how long, as the wire writes it ("5m", "1h"); None: the provider's default.
+    """
+
+    ttl: str | None = None
+
+
+class ToolOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
+    """What some wires let a tool say beyond its signature. A wire that lacks one reports it.
+
+    Attributes:
+        defer_loading: the model sees the tool only once a search found it.
+            messages, responses: defer_loading.
+        eager_input_streaming: arguments are streamed before they are known to be valid.
+            messages: eager_input_streaming.
+        input_examples: arguments of example calls. messages: input_examples.
+        allowed_callers: who may call it, as the wire writes it.
+            messages, responses: allowed_callers.
+        output_schema: JSON Schema of its output. responses: output_schema ·
+            gemini: responseJsonSchema.
+        native: further keys of the tool, as `native_wire` writes them.
+        native_wire: the only wire that `native` is for; None: any.
+    """
+
+    defer_loading: bool | None = None
+    eager_input_streaming: bool | None = None
+    input_examples: Sequence[JsonObject] = ()
+    allowed_callers: Sequence[str] = ()
+    output_schema: JsonObject | None = None
+    native: JsonObject | None = None
+    native_wire: WireApi | None = None
+
+    def __post_init__(self) -> None:
+        _store_tuple(self, "input_examples")
+        _store_tuple(self, "allowed_callers")
+
+
 class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """A tool offered to the model.
 
@@ -86,6 +128,8 @@ class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
         provider_run: a tool that the provider runs itself, in no wire's words: see `hosted`.
         tools: makes it a namespace of functions (Responses: namespace). Other wires get them one
             by one, under names with the namespace's before them.
+        cache: caches the prompt up to this tool.
+        options: what some wires let a tool say beyond the rest.
     """
 
     name: str
@@ -97,6 +141,8 @@ class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
     native_wire: WireApi | None = None
     provider_run: HostedTool | None = None
     tools: Sequence[ToolSpec] = ()
+    cache: CacheMark | None = None
+    options: ToolOptions | None = None
 
     def __post_init__(self) -> None:
         _store_tuple(self, "tools")

@@ -77,6 +77,9 @@ class WireSpec(Struct, frozen=True, kw_only=True):
         overloaded_status: HTTP status of the wire's own servers when they are overloaded.
         beta_header: request header with the list of betas that a request uses; "": none.
         schema_rules: strict mode of structured output; None: any JSON Schema is taken.
+        tool_cache: a request may be cached up to one of its tools (`ToolSpec.cache`).
+        tool_options: fields of `ToolOptions` that its builder writes; others are left out and
+            reported.
         gateway: how the gateway serves clients of this wire; None: it does not.
     """
 
@@ -98,11 +101,20 @@ class WireSpec(Struct, frozen=True, kw_only=True):
     overloaded_status: int = 503
     beta_header: str = ""
     schema_rules: SchemaRules | None = None
+    tool_cache: bool = False
+    tool_options: tuple[str, ...] = ()
     gateway: GatewaySpec | None = None
 
 
 _PRINTABLE: Final = r"\x21-\x7e"
 """Printable ASCII without the space."""
+
+_CLAUDE_TOOL_OPTIONS: Final = (
+    "defer_loading",
+    "eager_input_streaming",
+    "input_examples",
+    "allowed_callers",
+)
 
 _OPENAI_SCHEMAS: Final = SchemaRules(
     OPENAI_KEYWORDS, closed=True, all_required=True, bare_refs=True
@@ -128,6 +140,8 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         overloaded_status=529,
         beta_header=ANTHROPIC_BETA,
         schema_rules=SchemaRules(COMMON_KEYWORDS, closed=True),
+        tool_cache=True,
+        tool_options=_CLAUDE_TOOL_OPTIONS,
         gateway=GatewaySpec(
             keep_alive=b'event: ping\ndata: {"type": "ping"}\n\n',
             reasoning_slot="signature",
@@ -206,6 +220,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         completed_by="messageStop",
         call_ids=Charset("a-zA-Z0-9_.:-"),
         beta_header=ANTHROPIC_BETA,
+        tool_cache=True,
     ),
     "invoke": WireSpec(
         path="/model/{model}/invoke-with-response-stream",
@@ -218,6 +233,8 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         completed_by="the end of the inner wire",
         call_ids=Charset(),
         beta_header=ANTHROPIC_BETA,
+        tool_cache=True,
+        tool_options=_CLAUDE_TOOL_OPTIONS,
     ),
     "ollama": WireSpec(
         path="/api/chat",

@@ -34,6 +34,7 @@ from streamlib.request.prompt import Prompt
 from streamlib.request.provider_steps import apply_steps
 from streamlib.request.report import Change, Report
 from streamlib.request.target import BuiltRequest, Target
+from streamlib.request.tool_options import fit_tool_options
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import Origin, ResponseItem, ToolSpec, WireApi
 
@@ -129,6 +130,7 @@ def build_for(
     prompt = _headers_for_wire(prompt, target.wire_api, report)
     context = BuildContext(with_headers(target, prompt.headers), report)
     prompt = _extra_for_wire(prompt, context)
+    prompt = fit_tool_options(prompt, target.wire_api, report)
     items = repair(prompt.items, report)
     items = downgrade(items, target.origin, report, strict=strict_origin)
     items = _fit_ids(items, context)

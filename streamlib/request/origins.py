@@ -10,8 +10,8 @@
 | citations of a text | kept | dropped, the text stays |
 | compaction with text | kept | text |
 | compaction without text, opaque items | kept | dropped |
-| options of the caller's parts (`native`) | kept | dropped |
-| item ids, other `native` | kept where the wire wants them | dropped, not reported |
+| options of the caller's items and parts (`native`) | kept | dropped |
+| item ids, `native` of a model's items | kept where the wire wants them | dropped, not reported |
 
 Nothing else is dropped silently: each downgrade is a `Change` in the report.
 """
@@ -120,8 +120,9 @@ def _bare(item: ResponseItem) -> Downgrade:
     reasons: list[str] = []
     if item.signature:
         reasons.append("its signature belongs to another origin")
-    if isinstance(item, OUTPUTS) and not isinstance(item.output, str):
-        reasons += _lost_options(item.output)
+    if isinstance(item, OUTPUTS):
+        # the caller made it: what it had on its own wire is an option
+        reasons += _lost_options(item, () if isinstance(item.output, str) else item.output)
     if reasons:
         return "downgraded", "; ".join(reasons), bare
     return None, "", bare
@@ -136,15 +137,15 @@ def _message(item: Message) -> Downgrade:
         reasons.append("citations and signature belong to another origin")
     # What a model's own text had beside it is no option of a request.
     if item.role != "assistant":
-        reasons += _lost_options(item.content)
+        reasons += _lost_options(item, item.content)
     if reasons:
         return "downgraded", "; ".join(reasons), bare
     return None, "", bare
 
 
-def _lost_options(parts: Iterable[ContentPart]) -> list[str]:
-    """Why the options of an item's parts are lost: one reason, or none."""
-    names: set[str] = set()
+def _lost_options(item: ResponseItem, parts: Iterable[ContentPart]) -> list[str]:
+    """Why the options of an item and its parts are lost: one reason, or none."""
+    names: set[str] = set(item.native or ())
     for part in parts:
         names.update(part.native or ())
     if not names:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from streamlib.request.headers import checked_headers
-from streamlib_parsers.items import JsonObject, ResponseItem, ToolSpec, WireApi, user
+from streamlib_parsers.items import CacheMark, JsonObject, ResponseItem, ToolSpec, WireApi, user
 
 Effort: TypeAlias = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: tuple[Effort, ...] = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -23,27 +23,52 @@ class ReasoningOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_o
         budget: tokens, for models that take a budget.
         summary: how much of it is summarised (responses: auto, concise, detailed).
         display: what of it is sent (messages: summarized, omitted).
+        effort_only: sends the level alone and does not switch thinking on
+            (messages: output_config.effort without thinking).
+        off_form: how `off` is written, where the model takes it (messages: disabled,
+            between_tools).
     """
 
     effort: Effort | None = None
     budget: int | None = None
     summary: str | None = None
     display: str | None = None
+    effort_only: bool = False
+    off_form: str | None = None
 
 
 class CacheOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """Prompt caching.
 
+    Without breakpoints, `instructions` and `automatic` the provider or the builder chooses where.
+    `ToolSpec.cache` caches up to a tool.
+
     Attributes:
         ttl: how long, as the wire writes it ("5m", "1h", "24h").
         breakpoints: indexes of the input items to cache up to.
+        lifetimes: of single breakpoints, by their item: they win over `ttl`; None is the
+            provider's default.
+        instructions: caches up to the end of `Prompt.instructions`.
+        automatic: lets the provider choose one more (messages: cache_control of the body).
     """
 
     ttl: str | None = None
     breakpoints: Sequence[int] = ()
+    lifetimes: dict[int, str | None] = {}
+    instructions: CacheMark | None = None
+    automatic: CacheMark | None = None
 
     def __post_init__(self) -> None:
         force_setattr(self, "breakpoints", tuple(self.breakpoints))
+
+    @property
+    def chooses_itself(self) -> bool:
+        """Whether the provider or the builder chooses where to cache."""
+        return not (self.breakpoints or self.instructions or self.automatic)
+
+    def lifetime(self, item_index: int) -> str | None:
+        """The lifetime of the breakpoint behind an item."""
+        return self.lifetimes.get(item_index, self.ttl)
 
 
 class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from streamlib.providers.models import Traits
 from streamlib.request.context import BuildContext
 from streamlib.request.effort import BUDGETS, level, nearest
 from streamlib.request.history import OUTPUTS, IndexedItem
@@ -55,13 +56,15 @@ def thinking(
         report.dropped("/reasoning", f"{target.model} cannot think")
         return {}
     if options.effort == "off":
-        return _off(context)
+        return _off(options, context)
+    if options.effort_only:
+        return {}
     if _takes_adaptive(options, target):
         if forced_call and not target.traits.forced_while_adaptive:
             report.dropped("/reasoning", "the model does not think where a call is forced (T6)")
             return {}
         return _adaptive(options, prompt.thinking_mismatch)
-    fields = _budget(options, max_tokens, context)
+    fields = _budget(options, max_tokens, prompt.thinking_mismatch, context)
     if forced_call or unreasoned_tool_turn:
         report.dropped(
             "/reasoning",
@@ -72,12 +75,16 @@ def thinking(
     return fields
 
 
-def _off(context: BuildContext) -> JsonObject:
+def _off(options: ReasoningOptions, context: BuildContext) -> JsonObject:
     target = context.target
-    if not target.traits.thinking_off:
+    form = target.traits.thinking_off
+    if not form:
         context.report.dropped("/reasoning", f"{target.model} always thinks (T4)")
         return {}
-    return {"thinking": {"type": target.traits.thinking_off}}
+    if options.off_form is not None and form == Traits().thinking_off:
+        # nothing special is known of the model: it takes what the caller names
+        form = options.off_form
+    return {"thinking": {"type": form}}
 
 
 def _takes_adaptive(options: ReasoningOptions, target: Target) -> bool:
@@ -89,15 +96,25 @@ def _takes_adaptive(options: ReasoningOptions, target: Target) -> bool:
 
 
 def _adaptive(options: ReasoningOptions, mismatch: str | None) -> JsonObject:
-    fields: JsonObject = {"type": "adaptive"}
+    return {"thinking": _with_options({"type": "adaptive"}, options, mismatch)}
+
+
+def _with_options(
+    fields: JsonObject, options: ReasoningOptions, mismatch: str | None
+) -> JsonObject:
     if options.display:
         fields["display"] = options.display
     if mismatch:
         fields["block_binding"] = {"prefix_mismatch_behavior": mismatch}
-    return {"thinking": fields}
+    return fields
 
 
-def _budget(options: ReasoningOptions, max_tokens: int | None, context: BuildContext) -> JsonObject:
+def _budget(
+    options: ReasoningOptions,
+    max_tokens: int | None,
+    mismatch: str | None,
+    context: BuildContext,
+) -> JsonObject:
     """Thinking with a budget, which must stay below `max_tokens` (T1)."""
     target, report = context.target, context.report
     # a budget of 0 counts as none; without a level it is the middle one
@@ -106,8 +123,7 @@ def _budget(options: ReasoningOptions, max_tokens: int | None, context: BuildCon
     if options.budget is not None and budget != options.budget:
         report.add("changed", "/reasoning", f"a budget is at least {MIN_BUDGET} tokens (T1)")
     fields: JsonObject = {"type": "enabled", "budget_tokens": budget}
-    if options.display:
-        fields["display"] = options.display
+    fields = _with_options(fields, options, mismatch)
     if max_tokens is None or max_tokens > budget:
         return {"thinking": fields}
     report.add("changed", "/max_output_tokens", "raised above the thinking budget (T1)")
@@ -165,13 +181,14 @@ def without_second_sampling(values: JsonObject, top_p: str, context: BuildContex
 
 
 def effort(prompt: Prompt, context: BuildContext, thinking: JsonObject | None) -> str | None:
-    """The effort to send beside adaptive thinking, at a level the model takes.
+    """The effort to send, at a level the model takes.
 
     Args:
-        thinking: The `thinking` that is sent; only its adaptive form has an effort.
+        thinking: The `thinking` that is sent: its adaptive form has an effort. A budget has one if
+            the caller sets both; without thinking, `ReasoningOptions.effort_only` sends one.
     """
     options = prompt.thinking
-    if options is None or thinking is None or thinking.get("type") != "adaptive":
+    if options is None or not _sends_effort(options, thinking):
         return None
     requested = level(options)
     if requested is None:
@@ -183,6 +200,14 @@ def effort(prompt: Prompt, context: BuildContext, thinking: JsonObject | None) -
     chosen = nearest(requested, allowed)
     context.report.add("changed", "/reasoning", f"{target.model}: effort {chosen or 'left out'}")
     return chosen
+
+
+def _sends_effort(options: ReasoningOptions, thinking: JsonObject | None) -> bool:
+    if thinking is None:
+        return options.effort_only
+    if thinking.get("type") == "enabled":
+        return options.effort is not None and options.budget is not None
+    return thinking.get("type") == "adaptive"
 
 
 def unpaired_server_calls(entries: Sequence[IndexedItem]) -> set[int]:

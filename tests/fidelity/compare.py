@@ -20,6 +20,8 @@ from tests.fidelity.shapes import Struct
 
 Body: TypeAlias = dict[str, Any]
 MISSING: Final = "(missing)"
+OF_ITEMS: Final = ("/input", "/cache/breakpoints")
+"""Paths of the prompt behind which the index of an item stands."""
 INDEX: Final = re.compile(r"(?<=/)\d+(?=/|$)")
 
 
@@ -49,8 +51,8 @@ class WireTable:
             that are allowed. In place.
         equivalents: the equivalent forms.
         added: leaves that the builder always adds, as regular expressions of pointers -> source.
-        reported: key of the body -> paths of the prompt whose changes name it. `/input` stands for
-            the items of the same turn; `*` for the same index.
+        reported: key of the body -> paths of the prompt whose changes name it. Behind those of
+            `OF_ITEMS` stands an item of the same turn; `*` is the same index.
         turns: the key that holds the turns.
         path: of the request, where it names the model.
     """
@@ -184,10 +186,10 @@ def _is_named(table: WireTable, body: Body, pointer: str, path: str, changed: st
     Args:
         path: the path of the prompt that the key of the body stands for.
     """
-    if path == "/input":
-        if changed == "/input":
+    if path in OF_ITEMS:
+        if changed == path:
             return True
-        matched = re.match(r"/input/(\d+)(/|$)", changed)
+        matched = re.match(rf"{path}/(\d+)(/|$)", changed)
         if matched is None:
             return False
         return int(matched[1]) in _items_of_turn(table, body, pointer)

@@ -33,9 +33,6 @@ LEFT_OUT: Final = frozenset(
         "betas",
         "user_profile_id",
         "workspace_id",
-        # blocks as the SDK parses them, of which each has a type for requests beside it
-        "BetaContentBlock",
-        "ContentBlock",
     }
 )
 
@@ -66,6 +63,9 @@ def complete(body: Body) -> None:
     for number, turn in enumerate(body["messages"]):
         if turn["role"] == "system" and not turns:
             turns.append({"role": "user", "content": "hi"})
+        if not turn.get("content") and not turn.get("output_config"):
+            # SDK, system messages: one with neither content nor output_config fields is rejected
+            turn["content"] = "text"
         if not isinstance(turn.get("content"), list):
             turns.append(turn)
             continue
@@ -132,22 +132,26 @@ def texts_as_blocks(body: Body) -> None:
 
 
 def join_turns(body: Body) -> None:
-    """Adjacent turns of one role are one turn, unless they have fields of their own."""
+    """Adjacent turns of one role are one turn, unless they have other fields of their own."""
     turns: list[Body] = []
-    plain = {"role", "content"}
     for turn in body["messages"]:
-        is_next = turns and turns[-1]["role"] == turn["role"]
-        if is_next and turn.keys() == plain == turns[-1].keys():
-            turns[-1]["content"] = [*turns[-1]["content"], *turn["content"]]
-        else:
+        if not turns or _fields(turns[-1]) != _fields(turn):
             turns.append(turn)
+        elif "content" in turn:
+            turns[-1]["content"] = [*turns[-1].get("content", ()), *turn["content"]]
     body["messages"] = turns
+
+
+def _fields(turn: Body) -> Body:
+    return {key: value for key, value in turn.items() if key != "content"}
 
 
 def drop_defaults(body: Body) -> None:
     """Fields with the value that they have when they are absent."""
     if body.get("stream") is False:
         del body["stream"]
+    if body.get("tool_choice", {}).get("disable_parallel_tool_use") is False:
+        del body["tool_choice"]["disable_parallel_tool_use"]
     for tool in body.get("tools", ()):
         if tool.get("type") == "custom":
             del tool["type"]
@@ -155,6 +159,18 @@ def drop_defaults(body: Body) -> None:
         for block in turn.get("content", ()):
             if block.get("type") == "tool_result" and block.get("is_error") is False:
                 del block["is_error"]
+
+
+def drop_empty(body: Body) -> None:
+    """Objects whose fields are all optional, and absent."""
+    for values, key in [
+        (body, "metadata"),
+        (body, "output_config"),
+        (body.get("thinking", {}), "block_binding"),
+        *((turn, "output_config") for turn in body["messages"]),
+    ]:
+        if values.get(key) == {}:
+            del values[key]
 
 
 EQUIVALENTS: Final = (
@@ -165,19 +181,26 @@ EQUIVALENTS: Final = (
         texts_as_blocks,
     ),
     Equivalent(
+        "metadata: {}, output_config: {}, block_binding: {} / absent",
+        "SDK: null, absent or an empty object means every default (block_binding); "
+        "an empty output_config is accepted beside content",
+        drop_empty,
+    ),
+    Equivalent(
         "adjacent turns of one role / one turn",
         "SDK, messages: consecutive turns of one role are combined",
         join_turns,
     ),
     Equivalent(
-        "stream: false, tools[].type: custom, tool_result.is_error: false / absent",
+        "stream: false, tools[].type: custom, tool_result.is_error: false, "
+        "tool_choice.disable_parallel_tool_use: false / absent",
         "DOCS, Messages API reference: the defaults",
         drop_defaults,
     ),
 )
 REPORTED: Final = {
-    "messages": ("/input",),
-    "system": ("/instructions", "/input"),
+    "messages": ("/input", "/cache/breakpoints"),
+    "system": ("/instructions", "/input", "/cache/breakpoints", "/cache/instructions"),
     "tools": ("/tools/*",),
     "tool_choice": ("/tool_choice", "/parallel_tools"),
     "thinking": ("/reasoning",),

@@ -20,7 +20,8 @@ from tests.fidelity.shapes import Array, Choice, Field, Map, Scalar, Shape, Stru
 Values: TypeAlias = Mapping[str, tuple[Any, ...]]
 """Values of texts and numbers: by `Struct.field`, else by the name of the field."""
 
-BASE64: Final = ("iVBORw0KGgo=",)
+BASE64: Final = ("AAAA",)
+"""Bytes of no known format, so that no media type contradicts them."""
 PLAIN: Final[dict[Any, tuple[Any, ...]]] = {
     str: ("text",),
     int: (3,),
@@ -53,11 +54,20 @@ class TypeReader:
         values: Of texts and numbers, see `Values`.
         left_out: Fields that are no part of the body, as `Struct.field` or by their name, and
             names of types: headers, and what the SDK itself replaces.
+        has_models: pydantic models are types of requests; otherwise those of responses, which
+            stand beside the TypedDicts in some unions.
     """
 
-    def __init__(self, values: Values, left_out: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        values: Values,
+        left_out: frozenset[str] = frozenset(),
+        *,
+        has_models: bool = False,
+    ) -> None:
         self._values = values
         self._left_out = left_out
+        self._has_models = has_models
         self._structs: dict[Any, Struct] = {}
         """Read once each, so that types may refer to themselves."""
 
@@ -131,8 +141,7 @@ class TypeReader:
     def _union(self, options: tuple[Any, ...], kind: str, name: str) -> Shape:
         shapes: list[Shape] = []
         for option in options:
-            # None is what a field that is absent says, too
-            if option is type(None) or getattr(option, "__name__", "") in self._left_out:
+            if self._is_left_out(option):
                 continue
             # a name that any text may extend: its literals are enough, or `Values` names some
             if option is str and _has_literals(options):
@@ -145,6 +154,16 @@ class TypeReader:
         if len(shapes) == 1:
             return shapes[0]
         return Choice(tuple(shapes))
+
+    def _is_left_out(self, option: Any) -> bool:
+        # None is what a field that is absent says, too
+        if option is type(None):
+            return True
+        if typing.get_origin(option) is typing.Annotated:
+            option = typing.get_args(option)[0]
+        members = typing.get_args(option) or (option,)
+        is_model = any(hasattr(member, "model_fields") for member in members)
+        return is_model and not self._has_models
 
 
 def _has_literals(options: tuple[Any, ...]) -> bool:

@@ -22,7 +22,8 @@ CONTRACT = re.findall(
     parser parse_body accumulate Accumulator Response Choice Timing Parser LIMITS Limits user
     Message Reasoning FunctionCall FunctionCallOutput CustomToolCall CustomToolCallOutput
     ServerToolCall ServerToolResult Compaction Opaque Text Image Document Audio Refusal Origin
-    ToolSpec WireApi ResponseItem RateLimits Window Created OutputItemAdded OutputTextDelta
+    ToolSpec ToolOptions CacheMark WireApi ResponseItem RateLimits Window Created OutputItemAdded
+    OutputTextDelta
     ReasoningContentDelta ReasoningSummaryDelta FunctionCallArgumentsDelta RefusalDelta MediaDelta
     AnnotationAdded ItemProgress OutputItemDone TokenCount ResponseMetadata Passthrough Notice
     Completed Failed ResponseEvent Usage ErrorInfo InvalidArguments HostedTool

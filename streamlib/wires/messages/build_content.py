@@ -47,22 +47,27 @@ RoleAndBlock: TypeAlias = tuple[str, JsonObject]
 
 
 class Block(NamedTuple):
-    """One content block, the role of its turn, and the index of its item (-1: none)."""
+    """One content block, the role of its turn, and the index of its item (-1: none).
+
+    A system message of settings alone has an empty body.
+    """
 
     role: str
     body: JsonObject
     item_index: int
+    turn_fields: JsonObject | None = None
+    """Fields of its turn beside role and content."""
 
     @property
     def type(self) -> str:
         """The wire's type of the block."""
-        block_type: str = self.body["type"]
+        block_type: str = self.body.get("type", "")
         return block_type
 
     @property
     def is_reasoning(self) -> bool:
         """Whether the block is reasoning, readable or redacted."""
-        return self.body["type"] in REASONING_BLOCKS
+        return self.type in REASONING_BLOCKS
 
 
 def item_blocks(entry: IndexedItem, context: BuildContext) -> Iterator[RoleAndBlock]:
@@ -94,7 +99,7 @@ def item_blocks(entry: IndexedItem, context: BuildContext) -> Iterator[RoleAndBl
 
 def _message(item: Message, path: str, context: BuildContext) -> Iterator[RoleAndBlock]:
     if item.role in ("system", "developer"):
-        yield _system_inside(item, path, context)
+        yield from _system_inside(item, path, context)
         return
     for part in item.content:
         block = _part(part, path, context.report)
@@ -107,14 +112,41 @@ def _message(item: Message, path: str, context: BuildContext) -> Iterator[RoleAn
         yield item.role, block
 
 
-def _system_inside(item: Message, path: str, context: BuildContext) -> RoleAndBlock:
+def _system_inside(item: Message, path: str, context: BuildContext) -> Iterator[RoleAndBlock]:
     """A system message amid the conversation."""
     if context.target.traits.system_role:
-        return "system", {"type": "text", "text": item.text}
+        if not item.content and item.native:
+            # settings alone
+            yield "system", {}
+        for block in system_blocks(item, path, context.report):
+            yield "system", block
+        return
     context.report.add(
         "changed", path, "the model takes no system message here: sent as user text (A17)"
     )
-    return "user", {"type": "text", "text": f"<system>\n{item.text}\n</system>"}
+    if item.content:
+        yield "user", {"type": "text", "text": f"<system>\n{item.text}\n</system>"}
+
+
+def system_blocks(item: Message, path: str, report: Report) -> list[JsonObject]:
+    """The texts of a system message."""
+    blocks: list[JsonObject] = []
+    for part in item.content:
+        if isinstance(part, Text):
+            blocks.append(_text(part) | (part.native or {}))
+        else:
+            report.dropped(path, "system messages hold text only")
+    return blocks
+
+
+def turn_fields(item: Item) -> JsonObject | None:
+    """The fields of a system turn beside role and content: `native` of its items has them."""
+    if isinstance(item, Message) and item.role == "system":
+        return item.native
+    if not isinstance(item, Opaque) or not item.native or item.native.get("role") != "system":
+        return None
+    fields = {key: value for key, value in item.native.items() if key != "role"}
+    return fields or None
 
 
 def _reasoning(item: Reasoning, path: str, context: BuildContext) -> Iterator[RoleAndBlock]:
@@ -251,9 +283,9 @@ def _part(part: ContentPart, path: str, report: Report) -> JsonObject | None:
         case Refusal():
             return {"type": "text", "text": part.refusal}
         case Image():
-            return {"type": "image", "source": _source(part), **native}
+            return {"type": "image", "source": _source(part, path, report), **native}
         case Document():
-            return _document(part) | native
+            return _document(part, path, report) | native
         case Audio():
             report.dropped(path, "Messages takes no audio")
             if part.transcript:
@@ -272,20 +304,22 @@ def _citation(annotation: JsonObject) -> JsonObject:
     return {key: value for key, value in annotation.items() if key not in CITATION_RESPONSE_KEYS}
 
 
-def _document(part: Document) -> JsonObject:
-    block: JsonObject = {"type": "document", "source": _source(part)}
+def _document(part: Document, path: str, report: Report) -> JsonObject:
+    block: JsonObject = {"type": "document", "source": _source(part, path, report)}
     if part.name:
         block["title"] = part.name
     return block
 
 
-def _source(part: Image | Document) -> JsonObject:
+def _source(part: Image | Document, path: str, report: Report) -> JsonObject:
     if part.file_id:
         return {"type": "file", "file_id": part.file_id}
     if part.url:
         return {"type": "url", "url": part.url}
     data = part.data or ""
     mime = media_type(part)
+    if part.media_type is not None and mime != part.media_type:
+        report.add("changed", path, f"the bytes are {mime}, not {part.media_type} (A19)")
     if mime == "text/plain":
         # the API takes plain text as text only, never in base64
         return {"type": "text", "media_type": mime, "data": _decode_base64(data)}

@@ -11,8 +11,15 @@ from streamlib.request.context import BuildContext
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.schemas import ANY_OBJECT, strict_schema
+from streamlib.request.tool_options import option_fields
 from streamlib.wires import claude
 from streamlib.wires.arguments import free_form_schema, object_schema
+from streamlib.wires.lost_settings import (
+    report_conversation,
+    report_unsupported,
+    stop_sequences,
+)
+from streamlib.wires.messages.build_cache import marker
 from streamlib_parsers.items import JsonObject, ToolSpec
 
 DEFAULT_MAX_TOKENS: Final = 32_000
@@ -50,8 +57,16 @@ def tools(prompt: Prompt, report: Report) -> list[JsonObject]:
 
 
 def _tool(tool: ToolSpec, path: str, report: Report) -> JsonObject:
-    if tool.native is not None:
-        return tool.native
+    body = tool.native
+    if body is None:
+        body = _signature(tool, path, report)
+    if tool.cache is not None:
+        body = {**body, "cache_control": marker(tool.cache.ttl)}
+    # the wire has the names of our fields
+    return body | option_fields(tool)
+
+
+def _signature(tool: ToolSpec, path: str, report: Report) -> JsonObject:
     body: JsonObject = {"name": tool.name}
     # an empty description is refused
     if tool.description:
@@ -73,6 +88,9 @@ def _tool(tool: ToolSpec, path: str, report: Report) -> JsonObject:
 def tool_choice(prompt: Prompt, context: BuildContext) -> JsonObject | None:
     """`tool_choice`, or None where it is not sent (S6: never without tools)."""
     if not prompt.tools:
+        for name in ("tool_choice", "parallel_tools"):
+            if getattr(prompt, name) is not None:
+                context.report.dropped(f"/{name}", "there are no tools (S6)")
         return None
     choice: JsonObject | None = None
     if prompt.tool_choice in TOOL_CHOICES:
@@ -89,7 +107,9 @@ def tool_choice(prompt: Prompt, context: BuildContext) -> JsonObject | None:
     if prompt.parallel_tools is False:
         # the flag is part of the choice, so there must be one; `none` does not take it
         choice = choice or {"type": "auto"}
-        if choice["type"] != "none":
+        if choice["type"] == "none":
+            context.report.dropped("/parallel_tools", "no call is allowed")
+        else:
             choice["disable_parallel_tool_use"] = True
     return choice
 
@@ -124,9 +144,7 @@ def output_config(
 def sampling(prompt: Prompt, thinking: JsonObject | None, context: BuildContext) -> JsonObject:
     """Temperature and its kin, where model, version and thinking allow them (S1)."""
     target, report = context.target, context.report
-    for name in UNSUPPORTED:
-        if getattr(prompt, name) is not None:
-            report.dropped(f"/{name}", f"Messages has no {name}")
+    report_unsupported(prompt, UNSUPPORTED, "Messages", report)
     version = target.provider.headers.get("anthropic-version", "")
     # versions are dates, so they compare as text
     is_allowed = target.traits.sampling and version < VERSION_WITHOUT_SAMPLING
@@ -142,21 +160,21 @@ def sampling(prompt: Prompt, thinking: JsonObject | None, context: BuildContext)
     return claude.without_second_sampling(values, "top_p", context)
 
 
-def renamed_settings(prompt: Prompt) -> JsonObject:
+def renamed_settings(prompt: Prompt, context: BuildContext) -> JsonObject:
     """Settings that only need the wire's name."""
     body: JsonObject = {}
-    if prompt.stop:
-        # the API refuses a blank stop sequence
-        body["stop_sequences"] = [text for text in prompt.stop if text.strip()]
-    user_id = prompt.user_id or _user_id_of_metadata(prompt)
+    stop = stop_sequences(prompt, context.report)
+    if stop:
+        body["stop_sequences"] = stop
+    user_id = prompt.user_id
+    for key, value in (prompt.metadata or {}).items():
+        if key == "user_id" and not user_id:
+            user_id = value
+        elif value != user_id:
+            context.report.dropped(f"/metadata/{key}", "Messages takes user_id alone")
     if user_id:
         body["metadata"] = {"user_id": user_id}
     if prompt.service_tier:
         body["service_tier"] = prompt.service_tier
+    report_conversation(prompt, "Messages", context)
     return body
-
-
-def _user_id_of_metadata(prompt: Prompt) -> str | None:
-    if prompt.metadata is None:
-        return None
-    return prompt.metadata.get("user_id")

@@ -7,16 +7,17 @@ it once received: one block, one item, in order, with its signature and its argu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
 
 from streamlib.providers.wire_specs import ANTHROPIC_BETA
-from streamlib.request.hosted_forms import read_hosted
-from streamlib.request.prompt import CacheOptions, Prompt, ReasoningOptions
+from streamlib.request.prompt import Prompt
+from streamlib.wires.messages import decode_settings
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.items import (
+    CacheMark,
     ContentPart,
     Document,
     FunctionCallOutput,
@@ -27,35 +28,11 @@ from streamlib_parsers.items import (
     Origin,
     ResponseItem,
     Text,
-    ToolSpec,
 )
 from streamlib_parsers.protocol import parse_body
 
 ORIGIN: Final = Origin("messages")
-PROMPT_KEYS: Final = frozenset(
-    {
-        "cache_control",
-        "max_tokens",
-        "messages",
-        "metadata",
-        "model",
-        "output_config",
-        "service_tier",
-        "stop_sequences",
-        "stream",
-        "system",
-        "temperature",
-        "thinking",
-        "tool_choice",
-        "tools",
-        "top_k",
-        "top_p",
-    }
-)
-"""Keys of the body that fields of `Prompt` hold; the others go into `extra`."""
 MEDIA: Final[dict[str, type[Image | Document]]] = {"image": Image, "document": Document}
-TOOL_CHOICES: Final = {"auto": "auto", "any": "required", "none": "none"}
-"""Type of `tool_choice` -> `Prompt.tool_choice`; `tool` has the name of one."""
 
 
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
@@ -67,35 +44,31 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
         if key != "messages":
             settings[key] = msgspec.json.decode(value)
     reader = _Reader()
-    system = _system_texts(settings.get("system"))
-    instructions: str | None = None
-    if system:
-        # `instructions` is one text; further ones are items, so that their number stays
-        instructions = system.pop(0)
-    for text in system:
-        reader.items.append(Message("system", (Text(text),), origin=ORIGIN))
+    instructions = reader.read_system(settings.get("system"))
     for turn in msgspec.json.decode(raw["messages"], type=list[dict[str, Raw]]):
         reader.read_turn(turn)
-    tool_choice, parallel_tools = _tool_choice(settings.get("tool_choice"))
+    tool_choice, parallel_tools = decode_settings.tool_choice(settings.get("tool_choice"))
     output_config = settings.get("output_config") or {}
-    extra = {key: value for key, value in settings.items() if key not in PROMPT_KEYS}
+    thinking = settings.get("thinking")
+    automatic = decode_settings.mark(settings.get("cache_control"))
     return Prompt(
         input=reader.items,
         instructions=instructions,
-        tools=[_tool(tool) for tool in settings.get("tools") or ()],
+        tools=[decode_settings.tool(tool) for tool in settings.get("tools") or ()],
         tool_choice=tool_choice,
         parallel_tools=parallel_tools,
-        reasoning=_reasoning(settings.get("thinking"), output_config),
+        reasoning=decode_settings.reasoning(thinking, output_config),
         output_schema=(output_config.get("format") or {}).get("schema"),
         max_output_tokens=settings.get("max_tokens"),
         temperature=settings.get("temperature"),
         top_p=settings.get("top_p"),
         top_k=settings.get("top_k"),
         stop=settings.get("stop_sequences") or (),
-        cache=reader.cache(settings.get("cache_control")),
+        cache=decode_settings.cache(reader.marked, reader.instructions_mark, automatic),
         user_id=(settings.get("metadata") or {}).get("user_id"),
         service_tier=settings.get("service_tier"),
-        extra=extra or None,
+        thinking_mismatch=decode_settings.thinking_mismatch(thinking),
+        extra=decode_settings.extra(settings),
         model=settings.get("model"),
         stream=bool(settings.get("stream")),
         headers=_beta_header(headers),
@@ -113,61 +86,73 @@ def _beta_header(headers: Mapping[str, str]) -> dict[str, str]:
 # --- turns ---
 
 
-class _ReadItem(NamedTuple):
-    """An item, and the number of blocks it was read from."""
-
-    item: ResponseItem
-    block_count: int
-
-
 class _Reader:
-    """Reads turns into items, and notes which of them carried a cache marker."""
+    """Reads turns into items, and notes behind which of them a cache mark stood."""
 
     def __init__(self) -> None:
         self.items: list[ResponseItem] = []
         """Grows with each turn."""
-        self._marked: list[int] = []
-        """Indices of the items with a cache marker."""
-        self._ttl: str | None = None
-        """Lifetime of the last marker that had one."""
+        self.marked: dict[int, CacheMark] = {}
+        """Index of an item -> the cache mark behind it."""
+        self.instructions_mark: CacheMark | None = None
+        """The cache mark behind the instructions."""
 
-    def cache(self, marker: JsonObject | None) -> CacheOptions | Literal["auto"] | None:
-        """The cache setting: markers on blocks win over the body's own `cache_control`."""
-        if self._marked:
-            return CacheOptions(self._ttl, tuple(self._marked))
-        if not marker:
-            return None
-        if marker.get("ttl"):
-            return CacheOptions(marker["ttl"])
-        return "auto"
+    def read_system(self, system: Any) -> str | None:
+        """Returns the instructions, which are one text; further ones become items."""
+        if isinstance(system, str) or not system:
+            return system or None
+        instructions: str | None = None
+        for index, block in enumerate(system):
+            marker = decode_settings.mark(block.pop("cache_control", None))
+            part = _text(block)
+            if index == 0 and part == Text(part.text):
+                instructions = part.text
+                self.instructions_mark = marker
+                continue
+            self._add(Message("system", (part,), origin=ORIGIN), marker)
+        return instructions
 
     def read_turn(self, turn: dict[str, Raw]) -> None:
         """Reads one message."""
         role = msgspec.json.decode(turn["role"], type=str)
+        fields: JsonObject = {}
+        for key, value in turn.items():
+            if key not in ("role", "content") and bytes(value) != b"null":
+                fields[key] = msgspec.json.decode(value)
+        if role == "system" and "content" not in turn and fields:
+            # a system message of settings alone
+            self._add(Message("system", origin=ORIGIN, native=fields), None)
+            return
         blocks = msgspec.json.decode(_content(turn["content"]), type=list[dict[str, Raw]])
-        is_marked = [self._pop_marker(block) for block in blocks]
+        marks = [_pop_mark(block) for block in blocks]
         if role == "assistant":
-            read_items = _assistant_items(blocks)
-        else:
-            read_items = _user_items(role, blocks)
-        start = 0
-        for item, block_count in read_items:
-            end = start + block_count
-            self.items.append(item)
-            if any(is_marked[start:end]):
-                self._marked.append(len(self.items) - 1)
-            start = end
+            for item, mark in zip(_assistant_items(blocks), marks, strict=True):
+                self._add(item, mark)
+            return
+        for item, mark in _user_items(role, blocks, marks):
+            if role == "system":
+                item = _with_fields(item, fields)  # noqa: PLW2901
+            self._add(item, mark)
 
-    def _pop_marker(self, block: dict[str, Raw]) -> bool:
-        """Removes the cache marker of a block; returns whether it had one."""
-        raw = block.pop("cache_control", None)
-        if raw is None:
-            return False
-        marker = msgspec.json.decode(raw)
-        if marker is None:
-            return False
-        self._ttl = marker.get("ttl") or self._ttl
-        return True
+    def _add(self, item: ResponseItem, mark: CacheMark | None) -> None:
+        self.items.append(item)
+        if mark is not None:
+            self.marked[len(self.items) - 1] = mark
+
+
+def _pop_mark(block: dict[str, Raw]) -> CacheMark | None:
+    """Removes the cache mark of a block."""
+    raw = block.pop("cache_control", None)
+    if raw is None:
+        return None
+    return decode_settings.mark(msgspec.json.decode(raw))
+
+
+def _with_fields(item: ResponseItem, fields: JsonObject) -> ResponseItem:
+    """The item with the fields of its turn: each item of a system turn has them all."""
+    if not fields:
+        return item
+    return msgspec.structs.replace(item, native={**(item.native or {}), **fields})
 
 
 def _content(content: Raw) -> Raw:
@@ -178,38 +163,43 @@ def _content(content: Raw) -> Raw:
     return Raw(msgspec.json.encode([{"type": "text", "text": text}]))
 
 
-def _assistant_items(blocks: list[dict[str, Raw]]) -> Iterator[_ReadItem]:
+def _assistant_items(blocks: list[dict[str, Raw]]) -> tuple[ResponseItem, ...]:
+    """One item for each block."""
     body = msgspec.json.encode({"type": "message", "content": blocks})
     response = accumulate(parse_body("messages", body, origin=ORIGIN))
     if response.error is not None:
         raise ValueError(response.error.message)
-    for item in response.items:
-        yield _ReadItem(item, 1)
+    return response.items
 
 
-def _user_items(role: Any, blocks: list[dict[str, Raw]]) -> Iterator[_ReadItem]:
-    """Adjacent parts are one message; each other block is an item.
+def _user_items(
+    role: Any, blocks: list[dict[str, Raw]], marks: list[CacheMark | None]
+) -> Iterator[tuple[ResponseItem, CacheMark | None]]:
+    """Adjacent parts are one message, which a cache mark ends; each other block is an item.
 
     Args:
         role: As on the wire: `Prompt` is checked for it, when it is complete.
     """
     parts: list[ContentPart] = []
-    for raw in blocks:
+    for raw, mark in zip(blocks, marks, strict=True):
         block = {key: msgspec.json.decode(value) for key, value in raw.items()}
         part = _part(block)
         if part is not None:
             parts.append(part)
+            if mark is not None:
+                yield Message(role, tuple(parts), origin=ORIGIN), mark
+                parts = []
             continue
         if parts:
-            yield _ReadItem(Message(role, tuple(parts), origin=ORIGIN), len(parts))
+            yield Message(role, tuple(parts), origin=ORIGIN), None
             parts = []
         if block["type"] == "tool_result":
-            yield _ReadItem(_call_output(block), 1)
+            yield _call_output(block), mark
         else:
             opaque = Opaque(block["type"], block, origin=ORIGIN, native={"role": role})
-            yield _ReadItem(opaque, 1)
+            yield opaque, mark
     if parts:
-        yield _ReadItem(Message(role, tuple(parts), origin=ORIGIN), len(parts))
+        yield Message(role, tuple(parts), origin=ORIGIN), None
 
 
 def _call_output(block: JsonObject) -> FunctionCallOutput:
@@ -280,55 +270,3 @@ def _native(block: JsonObject, *typed_keys: str) -> JsonObject | None:
         if key not in typed_keys and value is not None:
             native[key] = value
     return native or None
-
-
-# --- settings ---
-
-
-def _system_texts(system: Any) -> list[str]:
-    if not system:
-        return []
-    if isinstance(system, str):
-        return [system]
-    return [block["text"] for block in system]
-
-
-def _tool(tool: JsonObject) -> ToolSpec:
-    if tool.get("type", "custom") != "custom":
-        # a tool of Anthropic's own; some have no name
-        name = tool.get("name") or tool["type"]
-        return ToolSpec(
-            name, native=tool, native_wire="messages", provider_run=read_hosted("messages", tool)
-        )
-    return ToolSpec(
-        tool["name"], tool.get("description"), tool.get("input_schema"), tool.get("strict")
-    )
-
-
-def _tool_choice(choice: JsonObject | None) -> tuple[str | None, bool | None]:
-    """`Prompt.tool_choice` and `.parallel_tools`."""
-    if not choice:
-        return None, None
-    parallel_tools: bool | None = None
-    if choice.get("disable_parallel_tool_use"):
-        parallel_tools = False
-    if choice["type"] == "tool":
-        return choice.get("name"), parallel_tools
-    return TOOL_CHOICES[choice["type"]], parallel_tools
-
-
-def _reasoning(
-    thinking: JsonObject | None, output_config: JsonObject
-) -> ReasoningOptions | Literal["off"] | None:
-    effort = output_config.get("effort")
-    if thinking:
-        if thinking["type"] in ("disabled", "between_tools"):
-            return "off"
-        return ReasoningOptions(
-            effort=effort,
-            budget=thinking.get("budget_tokens"),
-            display=thinking.get("display"),
-        )
-    if effort:
-        return ReasoningOptions(effort=effort)
-    return None

@@ -1,0 +1,217 @@
+"""Turns of a Messages request: runs of blocks of one role, and what the API wants of them.
+
+Numbers such as A6 are the rows of the rule table in docs/wires/messages.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from streamlib.errors import invalid_request
+from streamlib.request.context import BuildContext
+from streamlib.request.history import IndexedItem
+from streamlib.request.prompt import Prompt
+from streamlib.request.report import Report
+from streamlib.wires import claude
+from streamlib.wires.messages.build_content import (
+    Block,
+    is_blank,
+    item_blocks,
+    system_blocks,
+    turn_fields,
+)
+from streamlib_parsers.items import JsonObject, Message
+
+INSTRUCTIONS: Final = -1
+"""Index of the block of `Prompt.instructions`, which is no item."""
+PROVIDER_RUN: Final = frozenset({"server_tool_use", "mcp_tool_use", "compaction"})
+"""Types of blocks at which the provider may pause a turn; `*_tool_result` too."""
+
+
+class Turn(NamedTuple):
+    """A run of blocks of one role."""
+
+    role: str
+    blocks: list[Block]
+    fields: JsonObject | None = None
+    """Beside role and content (messages: clear_at, output_config of a system message)."""
+
+    @property
+    def body(self) -> JsonObject:
+        """The message."""
+        content = [block.body for block in self.blocks if block.body]
+        fields = self.fields or {}
+        if fields and not content:
+            return {"role": self.role, **fields}
+        return {"role": self.role, "content": content, **fields}
+
+
+def split_leading_system(
+    prompt: Prompt, items: list[IndexedItem], report: Report
+) -> tuple[list[Block], list[IndexedItem]]:
+    """Blocks of `system`, and the other items.
+
+    System and developer messages before the first other item belong to `system`.
+    """
+    blocks: list[Block] = []
+    if prompt.instructions:
+        blocks.append(Block("system", {"type": "text", "text": prompt.instructions}, INSTRUCTIONS))
+    count = 0
+    for entry in items:
+        item = entry.item
+        if not isinstance(item, Message) or item.role not in ("system", "developer"):
+            break
+        # a request has one `system`; the order of its texts stays
+        for body in system_blocks(item, entry.path, report):
+            blocks.append(Block("system", body, entry.position))
+        if item.native:
+            report.dropped(entry.path, f"`system` has no {', '.join(sorted(item.native))}")
+        count += 1
+    remaining: list[Block] = []
+    for block in blocks:
+        if not is_blank(block.body):
+            remaining.append(block)
+        elif block.item_index == INSTRUCTIONS:
+            report.dropped("/instructions", "blank text (A1)")
+        else:
+            report.dropped(f"/input/{block.item_index}", "blank text (A1)")
+    return remaining, items[count:]
+
+
+def all_blocks(items: list[IndexedItem], context: BuildContext) -> Iterator[Block]:
+    """The blocks of all items, without those the API refuses anywhere."""
+    unpaired = claude.unpaired_server_calls(items)
+    for entry in items:
+        if entry.position in unpaired:
+            context.report.dropped(entry.path, "a server tool call without its result (A15)")
+            continue
+        fields = turn_fields(entry.item)
+        for role, body in item_blocks(entry, context):
+            if is_blank(body):
+                context.report.dropped(entry.path, "blank text (A1)")
+            else:
+                yield Block(role, body, entry.position, fields)
+
+
+def drop_final_reasoning(blocks: list[Block], report: Report) -> list[Block]:
+    """No turn ends with reasoning (A14).
+
+    One does if the call behind its reasoning was truncated, and therefore is not sent.
+    """
+    remaining: list[Block] = []
+    dropped: list[Block] = []
+    is_end = True
+    for block in reversed(blocks):
+        if block.role == "assistant" and block.is_reasoning and is_end:
+            dropped.append(block)
+            continue
+        is_end = block.role != "assistant"
+        remaining.append(block)
+    for block in reversed(dropped):
+        report.dropped(f"/input/{block.item_index}", "a turn does not end with reasoning (A14)")
+    remaining.reverse()
+    return remaining
+
+
+def group_turns(blocks: list[Block], report: Report) -> list[Turn]:
+    """Runs of one role (A3); system messages with other fields stay apart."""
+    turns: list[Turn] = []
+    for block in blocks:
+        fields = block.turn_fields
+        is_next = turns and turns[-1].role == block.role and turns[-1].fields == fields
+        if not is_next:
+            turns.append(Turn(block.role, [], fields))
+        turns[-1].blocks.append(block)
+    for turn in turns:
+        if turn.role == "user":
+            _put_results_first(turn, report)
+    if not turns:
+        raise invalid_request("there is nothing to send: the input is empty", "empty_input")
+    return turns
+
+
+def _put_results_first(turn: Turn, report: Report) -> None:
+    """Tool results stand first in a user turn (A6)."""
+    # a stable sort: results keep their order among themselves, other blocks too
+    ordered = sorted(turn.blocks, key=lambda block: block.type != "tool_result")
+    if ordered == turn.blocks:
+        return
+    report.add(
+        "repaired",
+        f"/input/{turn.blocks[0].item_index}",
+        "tool results stand before other content (A6)",
+        breaks_prefix=True,
+    )
+    turn.blocks[:] = ordered
+
+
+def is_unreasoned_tool_turn(turns: Sequence[Turn]) -> bool:
+    """Whether the request continues a turn that called tools and began without reasoning (T8)."""
+    if turns[-1].role != "user":
+        return False
+    for turn in reversed(turns):
+        if turn.role == "assistant":
+            calls_tools = any(block.type == "tool_use" for block in turn.blocks)
+            return calls_tools and not turn.blocks[0].is_reasoning
+    return False
+
+
+# --- the last turn ---
+
+
+def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: BuildContext) -> None:
+    """Removes or adds what the API wants at the end of a request.
+
+    It refuses blank ends, reasoning while thinking is off, and for some models a last turn of the
+    assistant.
+    """
+    last = turns[-1]
+    if last.role != "assistant":
+        return
+    if _is_thinking_off(thinking, context):
+        _drop_reasoning(last, context.report)
+    if last.blocks[-1].type == "text":
+        _trim_end(last)
+    if not context.target.traits.prefill and not _is_paused(last):
+        context.report.add(
+            "generated",
+            "/input",
+            f"{context.target.model} wants a user turn last: 'Continue.' added (A13)",
+        )
+        block = Block("user", {"type": "text", "text": "Continue."}, -1)
+        turns.append(Turn("user", [block]))
+
+
+def _is_thinking_off(thinking: JsonObject | None, context: BuildContext) -> bool:
+    if thinking is not None:
+        return bool(thinking["type"] == "disabled")
+    # not set: the model's default counts. A model without a known limit is one we do not know.
+    traits = context.target.traits
+    return not traits.thinking_default and bool(traits.max_output)
+
+
+def _drop_reasoning(turn: Turn, report: Report) -> None:
+    """With thinking off, the last assistant turn holds no reasoning (T8b)."""
+    for block in turn.blocks:
+        if block.is_reasoning:
+            report.add(
+                "dropped",
+                f"/input/{block.item_index}",
+                "thinking is off: no reasoning in the last assistant turn (T8b)",
+                breaks_prefix=True,
+            )
+    turn.blocks[:] = [block for block in turn.blocks if not block.is_reasoning]
+
+
+def _trim_end(turn: Turn) -> None:
+    """A final assistant text does not end in blanks (A12)."""
+    last = turn.blocks[-1]
+    # a copy: the block may be an object of the caller's history
+    turn.blocks[-1] = last._replace(body={**last.body, "text": last.body["text"].rstrip()})
+
+
+def _is_paused(turn: Turn) -> bool:
+    """Whether the provider paused the turn: it ends in a tool of its own, and goes on as it is."""
+    block_type = turn.blocks[-1].type
+    return block_type in PROVIDER_RUN or block_type.endswith("_tool_result")
