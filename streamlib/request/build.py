@@ -134,7 +134,9 @@ def build_for(
     items = repair(prompt.items, report)
     items = downgrade(items, target.origin, report, strict=strict_origin)
     items = _fit_ids(items, context)
-    prompt, items, namespaces = fit_tools(prompt, items, context)
+    fitted = fit_tools(prompt, items, context)
+    prompt, items = fitted.prompt, fitted.items
+    report.tool_paths = fitted.paths
     sent_names = _tool_names(prompt, items, target.wire_api)
     if sent_names:
         prompt = _rename_tools(prompt, sent_names, report)
@@ -166,7 +168,7 @@ def build_for(
         model=target.model,
         origin=target.origin,
         names={sent: name for name, sent in sent_names.items()},
-        namespaces=namespaces,
+        namespaces=fitted.namespaces,
     )
 
 

@@ -54,6 +54,8 @@ class FittedTools(NamedTuple):
     items: list[IndexedItem]
     namespaces: dict[str, tuple[str, str]]
     """Flat name -> namespace and name there, of the functions that were in one."""
+    paths: list[str]
+    """Of each tool, its JSON pointer into the caller's prompt."""
 
 
 def fit_tools(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> FittedTools:
@@ -75,7 +77,7 @@ def fit_tools(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -
             prompt = replace(prompt, parallel_tools=None)
     if not fitter.takes_namespaces:
         items = [_flat_call(entry, fitter.namespaces) for entry in items]
-    return FittedTools(prompt, items, fitter.namespaces)
+    return FittedTools(prompt, items, fitter.namespaces, fitter.paths)
 
 
 def _flat_call(entry: IndexedItem, namespaces: dict[str, tuple[str, str]]) -> IndexedItem:
@@ -96,6 +98,8 @@ class _Fitter:
     def __init__(self, prompt: Prompt, context: BuildContext) -> None:
         self.sent: list[ToolSpec] = []
         """The tools that the target gets."""
+        self.paths: list[str] = []
+        """Of each of them, its JSON pointer into the prompt."""
         self.namespaces: dict[str, tuple[str, str]] = {}
         """Flat name -> namespace and name there."""
         self.is_changed = False
@@ -105,6 +109,11 @@ class _Fitter:
         self._choice = prompt.tool_choice
         self._taken = {tool.name for tool in prompt.tools}
         """Names that a flat name must not have."""
+        self._functions: set[str] = set()
+        """Names of the caller's own functions."""
+        for tool in prompt.tools:
+            if tool.native is None and tool.provider_run is None:
+                self._functions.add(tool.name)
         self._sent_names: dict[str, str | None] = {}
         """Name or type of a hosted or native tool -> the name it is sent under; None: it is not."""
         self._hosted_names: set[str] = set()
@@ -128,7 +137,11 @@ class _Fitter:
             self.is_changed = True
         self._note_names(tool, fitted)
         if fitted is not None:
-            self.sent.append(fitted)
+            self._send(fitted, path)
+
+    def _send(self, tool: ToolSpec, path: str) -> None:
+        self.sent.append(tool)
+        self.paths.append(path)
 
     def choice(self) -> str | None:
         """`tool_choice`, which may name a tool that is not sent, or sent under another name."""
@@ -172,19 +185,20 @@ class _Fitter:
 
     def _add_namespace(self, tool: ToolSpec, path: str) -> None:
         if self.takes_namespaces:
-            self.sent.append(tool)
+            self._send(tool, path)
             return
         self.is_changed = True
         names: list[str] = []
         for index, member in enumerate(tool.tools):
-            fitted = self._fitted(member, f"{path}/tools/{index}")
+            member_path = f"{path}/tools/{index}"
+            fitted = self._fitted(member, member_path)
             if fitted is None:
                 continue
             name = self._free_name(flat_name(tool.name, member.name))
             names.append(name)
             self.namespaces[name] = (tool.name, member.name)
             self._sent_names.setdefault(member.name, name)
-            self.sent.append(replace(fitted, name=name))
+            self._send(replace(fitted, name=name), member_path)
         reason = f"{_api_name(self._target)} has no namespaces: sent as {', '.join(names)}"
         if tool.description:
             reason += ", without the description that they share"
@@ -263,6 +277,9 @@ class _Fitter:
         if native_wire is not None:
             _report_options(native_wire, tool.native or {}, native, path, self._report)
         name = native.get("name", tool.name)
+        if "name" in native and name in self._functions | self._hosted_names:
+            self._report.dropped(path, f"{api} wants unique names, and another tool is {name}")
+            return None
         return replace(
             tool,
             name=name,

@@ -34,13 +34,22 @@ class Report:
         """In the order in which they were made."""
         self._seen: set[Change] = set()
         """The same changes, to find a repeated one without a search."""
+        self.tool_paths: list[str] = []
+        """JSON pointers into the prompt of the tools that builders get; empty: they get its own."""
 
     def add(self, action: Action, path: str, reason: str, *, breaks_prefix: bool = False) -> None:
         """Adds a change; the same one twice counts once."""
+        if self.tool_paths and path.startswith("/tools/"):
+            path = self._tool_path(path)
         change = Change(action, path, reason, breaks_prefix)
         if change not in self._seen:
             self._seen.add(change)
             self.changes.append(change)
+
+    def _tool_path(self, path: str) -> str:
+        """The pointer into the prompt for a pointer into the tools that a builder got."""
+        index, slash, rest = path.removeprefix("/tools/").partition("/")
+        return self.tool_paths[int(index)] + slash + rest
 
     def dropped(self, path: str, reason: str) -> None:
         """Adds something that the target has no place for."""

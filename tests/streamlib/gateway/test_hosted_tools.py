@@ -8,9 +8,20 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from streamlib import FunctionCall, Usage, encoder, parse_body, parser
+from streamlib import (
+    FunctionCall,
+    ToolSpec,
+    Usage,
+    build,
+    encoder,
+    parse_body,
+    parse_request,
+    parser,
+)
+from streamlib.loopback.strict import StrictProvider
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.assembler import EventAssembler
+from streamlib_parsers.hosted_tools import HOSTED_NAMES
 from streamlib_parsers.items import Origin, WireApi
 from streamlib_parsers.limits import LIMITS
 from tests.support.gateways import (
@@ -77,6 +88,9 @@ FOREIGN: Final = {
     "web_search_preview",
 }
 """Keys and types that only Responses has."""
+
+STORES: Final = {"file_search": ["s_1"]}
+"""File search needs them."""
 
 each_upstream = pytest.mark.parametrize("wire", list(SEARCH))
 
@@ -190,6 +204,30 @@ async def test_lost_restriction_is_the_clients_error() -> None:
     assert "allowed_domains" in response.json()["error"]["message"]
     upstream, response = await exchange("messages", tools=[search])
     assert upstream.body()["tools"] == [{**SEARCH["messages"], "allowed_domains": ["iana.org"]}]  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    ("wire", "model"),
+    [
+        ("messages", "anthropic:claude-opus-5"),
+        ("responses", "openai:gpt-6"),
+        ("chat", "openai:gpt-6"),
+        ("gemini", "google:gemini-3-pro"),
+        ("converse", "bedrock:anthropic.claude-opus-5"),
+        ("converse", "bedrock:amazon.nova-2-lite-v1:0"),
+        ("ollama", "ollama:qwen3"),
+    ],
+)
+def test_strict_provider_takes_what_codex_offers(wire: WireApi, model: str) -> None:
+    prompt = parse_request("responses", msgspec.json.encode(REQUEST))
+    for name in HOSTED_NAMES:
+        tools = [*prompt.tools, ToolSpec.hosted(name, stores=STORES.get(name, ()))]
+        prompt_with_tool = msgspec.structs.replace(prompt, tools=tools)
+        request = build(prompt_with_tool, model, wire_api=wire, base_url="http://x.test/v1")
+        name_in_path = model.partition(":")[2]
+        assert StrictProvider().check(wire, request.body, request.headers, name_in_path) is None, (
+            name
+        )
 
 
 async def test_responses_upstream_gets_the_tools_as_they_are() -> None:

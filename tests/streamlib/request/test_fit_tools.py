@@ -206,6 +206,16 @@ def test_function_named_like_a_hosted_tool_may_be_chosen() -> None:
     assert body(request)["tool_choice"] == {"type": "function", "function": {"name": "web_search"}}
 
 
+@pytest.mark.parametrize("first", [ToolSpec("web_search", "mine"), SEARCH])
+def test_hosted_tool_gives_way_to_a_tool_of_its_name(first: ToolSpec) -> None:
+    """Messages refuses two tools of one name."""
+    request = built("messages", "anthropic:claude-opus-5", [first, SEARCH])
+    assert [tool["name"] for tool in body(request)["tools"]] == ["web_search"]
+    assert changes(request) == [("dropped", "/tools/1")]
+    request = built("messages", "anthropic:claude-opus-5", [SEARCH, ToolSpec("web_search")])
+    assert changes(request) == [("dropped", "/tools/0")]
+
+
 # --- namespaces ---
 
 SCHEMA: Final = {"type": "object", "properties": {"id": {"type": "string"}}}
@@ -327,6 +337,20 @@ def test_flat_name_that_is_taken_gets_another() -> None:
     assert request.namespaces == {names[0]: ("crm", "lookup")}
     (call,) = answer("chat", request).calls
     assert (getattr(call, "namespace", ""), call.name) == (None, FLAT)
+
+
+def test_report_points_into_the_callers_prompt() -> None:
+    """Tools that are left out or flattened before it change the index that a builder sees."""
+    odd = ToolSpec("odd", schema={"properties": {}})
+    tools = [SEARCH, ToolSpec("crm", tools=[ToolSpec("a"), odd]), odd, ToolSpec("a.b")]
+    request = built("chat", "deepseek:deepseek-v4", tools)
+    assert changes(request) == [
+        ("dropped", "/tools/0"),
+        ("changed", "/tools/1"),
+        ("renamed", "/tools/3/name"),
+        ("changed", "/tools/1/tools/1/schema"),
+        ("changed", "/tools/2/schema"),
+    ]
 
 
 def test_long_flat_name_is_fitted_and_restored() -> None:
