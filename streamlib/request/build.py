@@ -147,7 +147,8 @@ def build_for(
     built = builder.build(prompt, items, context)
     built = apply_steps(prompt, built, context)
     body = _apply_provider_fields(built.body, prompt, context)
-    body = merged(body, prompt.extra or {})
+    extra = prompt.extra or {}
+    body = merged(body, {key: extra[key] for key in extra if key not in built.merged_extra})
     headers = {
         "content-type": "application/json",
         **context.target.provider.headers,

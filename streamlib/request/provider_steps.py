@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
 from streamlib.errors import invalid_request
 from streamlib.request.context import BuildContext
 from streamlib.request.history import content_parts
@@ -93,7 +95,7 @@ def initiator(prompt: Prompt, built: BuiltRequest, context: BuildContext) -> Bui
     for item in prompt.items:
         if any(isinstance(part, Image) for part in content_parts(item)):
             headers["copilot-vision-request"] = "true"
-    return BuiltRequest(built.body, {**built.headers, **headers})
+    return msgspec.structs.replace(built, headers={**built.headers, **headers})
 
 
 STEPS: Final[dict[str, RequestStep]] = {
@@ -120,4 +122,4 @@ def _with_functions(
 
 
 def _with_body(built: BuiltRequest, **fields: Any) -> BuiltRequest:
-    return BuiltRequest({**built.body, **fields}, built.headers)
+    return msgspec.structs.replace(built, body={**built.body, **fields})

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from streamlib import WireApi
-from tests.fidelity import messages
+from tests.fidelity import chat, messages, responses
 from tests.fidelity.compare import WireTable
 
-TABLES: Final[dict[WireApi, WireTable]] = {"messages": messages.TABLE}
+TABLES: Final[dict[WireApi, WireTable]] = {
+    "messages": messages.TABLE,
+    "responses": responses.TABLE,
+    "chat": chat.TABLE,
+}

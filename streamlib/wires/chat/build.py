@@ -77,7 +77,11 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
         value = getattr(prompt, name)
         if value is not None:
             body[name] = value
-    return BuiltRequest(merged(shape.defaults, merged(body, _identity(prompt, context))))
+    body = merged(shape.defaults, merged(body, _identity(prompt, context)))
+    merged_extra: tuple[str, ...] = ()
+    if _format_rest(prompt) is not None:
+        merged_extra = ("response_format",)
+    return BuiltRequest(body, merged_extra=merged_extra)
 
 
 # --- tools ---
@@ -229,7 +233,7 @@ def _output_format(prompt: Prompt, context: BuildContext) -> JsonObject:
         context.report.dropped("/output_schema", f"{provider.name} has no structured output")
         return {}
     if schema == ANY_OBJECT:
-        return {"response_format": {"type": "json_object"}}
+        return {"response_format": merged({"type": "json_object"}, _format_rest(prompt) or {})}
     if shape.output != "json_schema":
         context.report.add(
             "changed",
@@ -240,10 +244,24 @@ def _output_format(prompt: Prompt, context: BuildContext) -> JsonObject:
     # The API requires a name, in the characters of a tool's name.
     title = str(schema.get("title") or "output")
     name = fit_names([title], WIRE_SPECS["chat"].tool_names).get(title, title)
-    if shape.strict_schemas:
+    rest = _format_rest(prompt) or {}
+    is_strict = rest.get("json_schema", {}).get("strict", True)
+    if shape.strict_schemas and is_strict:
         schema = strict_schema(schema, "chat", "/output_schema", context.report)
     json_schema = {"name": name, "schema": schema, "strict": True}
-    return {"response_format": {"type": "json_schema", "json_schema": json_schema}}
+    response_format = {"type": "json_schema", "json_schema": json_schema}
+    return {"response_format": merged(response_format, rest)}
+
+
+def _format_rest(prompt: Prompt) -> JsonObject | None:
+    """What `extra` adds to the format of a schema: its name, description, `strict`.
+
+    A format with a type is the caller's own, complete, and merged over the body like all `extra`.
+    """
+    rest = (prompt.extra or {}).get("response_format")
+    if not isinstance(rest, dict) or "type" in rest:
+        return None
+    return rest
 
 
 def _identity(prompt: Prompt, context: BuildContext) -> JsonObject:
@@ -256,6 +274,10 @@ def _identity(prompt: Prompt, context: BuildContext) -> JsonObject:
             body[shape.user] = prompt.user_id
         else:
             context.report.dropped("/user_id", f"{provider.name} has no field for it")
-    if prompt.conversation_id is not None and shape.conversation:
-        body = merged(body, nested(shape.conversation, prompt.conversation_id))
+    if prompt.conversation_id is None:
+        return body
+    if shape.conversation:
+        return merged(body, nested(shape.conversation, prompt.conversation_id))
+    if not provider.conversation_header:
+        context.report.dropped("/conversation_id", f"{provider.name} has no field for it")
     return body

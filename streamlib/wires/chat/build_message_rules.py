@@ -25,13 +25,15 @@ MAX_CACHE_MARKERS: Final = 4
 class ChatMessage:
     """One message, and the items it was made from."""
 
-    __slots__ = ("body", "positions")
+    __slots__ = ("body", "keeps_parts", "positions")
 
     def __init__(self, body: JsonObject, *positions: int) -> None:
         self.body = body
         """The wire's object; the rules below change it in place."""
         self.positions = list(positions)
         """Of the items, in the prompt's input; none for what the builder added itself."""
+        self.keeps_parts = False
+        """Whether the texts of an assistant message stay apart."""
 
     @property
     def role(self) -> str:
@@ -52,7 +54,7 @@ def system_first(messages: list[ChatMessage], context: BuildContext) -> list[Cha
         leading.append(message)
     result: list[ChatMessage] = []
     if leading:
-        text = SEPARATOR.join(str(message.body["content"]) for message in leading)
+        text = SEPARATOR.join(_text_of(message) for message in leading)
         joined = ChatMessage({**leading[0].body, "content": text})
         for message in leading:
             joined.positions += message.positions
@@ -64,10 +66,17 @@ def system_first(messages: list[ChatMessage], context: BuildContext) -> list[Cha
                 f"/input/{message.positions[0]}",
                 f"{provider.name} takes system messages at the start only: user text (C5)",
             )
-            text = f"<system>\n{message.body['content']}\n</system>"
+            text = f"<system>\n{_text_of(message)}\n</system>"
             message.body = {"role": "user", "content": [text_part(text)]}
         result.append(message)
     return result
+
+
+def _text_of(message: ChatMessage) -> str:
+    content = message.body["content"]
+    if isinstance(content, str):
+        return content
+    return SEPARATOR.join(str(part.get("text", "")) for part in content)
 
 
 def bridge_tool_to_user(messages: list[ChatMessage], context: BuildContext) -> list[ChatMessage]:
@@ -140,7 +149,8 @@ def shape_content(messages: list[ChatMessage], target: Target) -> None:
         is_assistant = message.role == "assistant"
         content = message.body.get("content")
         if isinstance(content, list):
-            content = _joined(content, shape.content, is_assistant=is_assistant)
+            is_one_text = is_assistant and not message.keeps_parts
+            content = _joined(content, shape.content, is_one_text=is_one_text)
         if isinstance(content, str) and content and shape.content == "parts":
             content = [text_part(content)]
         message.body["content"] = content
@@ -156,7 +166,7 @@ def shape_content(messages: list[ChatMessage], target: Target) -> None:
 
 
 def _joined(
-    parts: list[JsonObject], content_form: str, *, is_assistant: bool
+    parts: list[JsonObject], content_form: str, *, is_one_text: bool
 ) -> str | list[JsonObject]:
     """The parts as one string where it may be one.
 
@@ -166,7 +176,7 @@ def _joined(
     # A part with further keys (`cache_control` of the caller) cannot be a string.
     if any(part.keys() != {"type", "text"} for part in parts):
         return parts
-    if is_assistant:
+    if is_one_text:
         return "".join(part["text"] for part in parts)
     if content_form == "string" or (content_form == "auto" and len(parts) == 1):
         return SEPARATOR.join(part["text"] for part in parts)

@@ -44,7 +44,7 @@ from streamlib.wires.chat.build_message_rules import (
     shape_content,
     system_first,
 )
-from streamlib.wires.chat.build_parts import text_part, wire_part
+from streamlib.wires.chat.build_parts import is_list, text_part, wire_part
 from streamlib_parsers.items import (
     Audio,
     Compaction,
@@ -128,6 +128,8 @@ class AssistantMessage:
         """`tool_calls` so far. Once there is one, every item until its result belongs here."""
         self.keys: JsonObject = {}
         """Further keys of the message (`refusal`, `audio`, keys of the provider's own)."""
+        self.keeps_parts = False
+        """Whether the parts are those of a request, which had them as a list."""
         self.unordered = False
         """Whether an item came after a position that this wire can express."""
 
@@ -231,15 +233,11 @@ class Conversation:
             self._assistant_message(item, entry)
             return
         self.flush()
-        role = self._role(item.role)
-        if role in SYSTEM_ROLES:
-            self.messages.append(ChatMessage({"role": role, "content": item.text}, entry.position))
-            return
         parts = self._wire_parts(item.content, entry)
         if not parts:
             self._report.dropped(entry.path, "a message without content (C7)")
             return
-        body = {"role": role, "content": parts, **self._own_keys(item)}
+        body = {"role": self._role(item.role), "content": parts, **self._caller_keys(item, entry)}
         self.messages.append(ChatMessage(body, entry.position))
 
     def _output(self, item: FunctionCallOutput | CustomToolCallOutput, entry: IndexedItem) -> None:
@@ -251,7 +249,7 @@ class Conversation:
         if isinstance(item.output, str):
             content = item.output
         else:
-            content = self._output_content(item.output, call_id, entry)
+            content = self._output_content(item, item.output, call_id, entry)
         if item.is_error:
             self._report.add("changed", f"{entry.path}/is_error", ERROR)
             if isinstance(content, str):
@@ -259,15 +257,21 @@ class Conversation:
             else:
                 content = [text_part("[error]"), *content]
         body = {"role": "tool", "tool_call_id": call_id, "content": content}
-        body.update(self._own_keys(item))
+        body.update(self._caller_keys(item, entry))
         self.messages.append(ChatMessage(body, entry.position))
 
     def _output_content(
-        self, output: Sequence[ContentPart], call_id: str, entry: IndexedItem
+        self,
+        item: FunctionCallOutput | CustomToolCallOutput,
+        output: Sequence[ContentPart],
+        call_id: str,
+        entry: IndexedItem,
     ) -> str | list[JsonObject]:
         parts = self._wire_parts(output, entry)
         media = [part for part in parts if part["type"] != "text"]
         if media and self._shape.tool_parts:
+            return parts
+        if not media and self._keeps_parts(item, output):
             return parts
         # Without media every server takes one string, so parts are only sent where they must be.
         text = "\n".join(part["text"] for part in parts if part["type"] == "text")
@@ -304,6 +308,20 @@ class Conversation:
                 parts.append(body)
         return parts
 
+    def _keeps_parts(self, item: ResponseItem, parts: Sequence[ContentPart]) -> bool:
+        """Whether texts stay apart that Chat had as a list; others become one string."""
+        is_from_chat = item.origin is not None and item.origin.wire_api == "chat"
+        return is_from_chat and self._shape.content != "string" and is_list(parts)
+
+    def _caller_keys(self, item: ResponseItem, entry: IndexedItem) -> JsonObject:
+        """Further keys of a message that the caller wrote (`name`)."""
+        keys = self._own_keys(item)
+        if item.native and not keys:
+            names = ", ".join(sorted(item.native))
+            reason = f"{self._context.target.provider.name} takes no further keys: {names}"
+            self._report.dropped(entry.path, reason)
+        return keys
+
     def _own_keys(self, item: ResponseItem) -> JsonObject:
         """C4: the keys that the provider's own response had, if it takes them back."""
         if self._shape.bare_messages or item.native is None:
@@ -323,6 +341,26 @@ class Conversation:
 
     def _assistant_message(self, item: Message, entry: IndexedItem) -> None:
         assistant = self._gather(entry)
+        is_text = all(isinstance(part, (Text, Refusal)) for part in item.content)
+        if is_text and self._keeps_parts(item, item.content) and not self._shape.bare_messages:
+            assistant.keeps_parts = True
+            assistant.parts += self._wire_parts(item.content, entry)
+        else:
+            self._assistant_parts(item, assistant, entry)
+        if self._shape.bare_messages:
+            # A response has keys too, which never were the caller's.
+            if item.origin is not None and item.origin.provider is None:
+                self._caller_keys(item, entry)
+            return
+        # The part's own `audio` key was written by `_audio`, in the form of a request.
+        keys = {key: value for key, value in self._own_keys(item).items() if key != "audio"}
+        if item.signature:
+            keys = merged(keys, nested(SIGNATURE, item.signature))
+        assistant.keys = merged(assistant.keys, keys)
+
+    def _assistant_parts(
+        self, item: Message, assistant: AssistantMessage, entry: IndexedItem
+    ) -> None:
         for part in item.content:
             match part:
                 case Text():
@@ -333,13 +371,6 @@ class Conversation:
                     self._audio(part, assistant, entry)
                 case Image() | Document():
                     self._media_part(part, entry)
-        if self._shape.bare_messages:
-            return
-        # The part's own `audio` key was written by `_audio`, in the form of a request.
-        keys = {key: value for key, value in self._own_keys(item).items() if key != "audio"}
-        if item.signature:
-            keys = merged(keys, nested(SIGNATURE, item.signature))
-        assistant.keys = merged(assistant.keys, keys)
 
     def _text(self, part: Text, assistant: AssistantMessage) -> None:
         text = part.text
@@ -448,13 +479,15 @@ class Conversation:
         if assistant.calls:
             body["tool_calls"] = assistant.calls
         position = assistant.positions[0]
-        if not parts and body.keys() == {"role", "content"}:
+        if not parts and body.keys() <= {"role", "content", "name"}:
             self._report.dropped(f"/input/{position}", "an assistant message without content (C7)")
             return
         if assistant.unordered:
             self._report.add("changed", f"/input/{position}", UNORDERED)
         body.update(filler(body, self._context, position))
-        self.messages.append(ChatMessage(body, *assistant.positions))
+        message = ChatMessage(body, *assistant.positions)
+        message.keeps_parts = assistant.keeps_parts
+        self.messages.append(message)
 
 
 def free_form_as_function(call_id: str, name: str, text: str) -> JsonObject:

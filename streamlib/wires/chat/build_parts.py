@@ -8,13 +8,24 @@ Chat takes files as bytes or by id, and PDFs only: documents of text are sent as
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from streamlib.request.history import IndexedItem
+from streamlib.request.json_objects import merged
 from streamlib.request.media import data_url, media_type
 from streamlib.request.report import Report
 from streamlib.wires.text_documents import is_text, text_of_document
-from streamlib_parsers.items import Audio, ContentPart, Document, Image, JsonObject, Refusal, Text
+from streamlib_parsers.items import (
+    Audio,
+    ContentPart,
+    Document,
+    Image,
+    JsonObject,
+    Message,
+    Refusal,
+    Text,
+)
 
 AUDIO_FORMATS: Final = {
     "mpeg": "mp3",
@@ -52,13 +63,30 @@ def wire_part(part: ContentPart, entry: IndexedItem, report: Report) -> JsonObje
         case Text():
             return {**text_part(part.text), **native}
         case Image():
-            return _image(part, native, entry, report)
+            body = _image(part, native, entry, report)
         case Document():
-            return _document(part, entry, report)
+            body = _document(part, entry, report)
         case Audio():
-            return _audio(part, entry, report)
+            audio = _audio(part, entry, report)
+            if audio is None:
+                return None
+            body = audio
         case Refusal():
-            return text_part(part.refusal)
+            return _refusal(part, native, entry)
+    # Keys of the object inside a part are in `native` under its name.
+    return merged(body, {key: value for key, value in native.items() if key != "detail"})
+
+
+def _refusal(part: Refusal, native: JsonObject, entry: IndexedItem) -> JsonObject:
+    """Only a message of the assistant has such a part, which is one that Chat itself wrote."""
+    if isinstance(entry.item, Message) and entry.item.role == "assistant":
+        return {"type": "refusal", "refusal": part.refusal, **native}
+    return text_part(part.refusal)
+
+
+def is_list(parts: Sequence[ContentPart]) -> bool:
+    """Whether parts are more than one string can hold."""
+    return len(parts) > 1 or any(part.native for part in parts)
 
 
 def _native(part: ContentPart, entry: IndexedItem) -> JsonObject:
@@ -88,12 +116,14 @@ def _document(part: Document, entry: IndexedItem, report: Report) -> JsonObject:
             "changed", entry.path, "Chat takes PDFs only: a document of text is sent as text"
         )
         return text_part(text_of_document(part.data, part.name or kind))
-    if part.data is None:
+    if part.url is not None:
         report.add(
             "changed",
             entry.path,
             "Chat has no URLs of files: sent in the place of the bytes, which some providers take",
         )
+    if part.data is None and part.url is None:
+        return {"type": "file", "file": {}}
     file = {"filename": part.name or "document.pdf", "file_data": data_url(part)}
     return {"type": "file", "file": file}
 

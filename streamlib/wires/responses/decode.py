@@ -305,26 +305,33 @@ def _source(key: str, part: JsonObject) -> _Source:
 
 # --- settings ---
 
-TOOL_KEYS: Final = frozenset({"type", "name", "description", "parameters", "strict"})
-"""Keys of a function tool with a field in `ToolSpec`."""
+TOOL_KEYS: Final = {
+    "function": frozenset({"type", "name", "description", "parameters", "strict"}),
+    "custom": frozenset({"type", "name", "description", "format"}),
+}
+"""Kinds of tools of the caller's own, with the keys that have a field in `ToolSpec`."""
 
 
 def _tool(tool: JsonObject) -> ToolSpec:
-    """A function tool with further keys (`defer_loading` …) keeps the wire's own object."""
-    if tool["type"] == "custom":
+    """A tool of yours with further keys (`defer_loading` …) keeps the wire's own object."""
+    kind = tool["type"]
+    if kind not in TOOL_KEYS:
+        return _native_tool(tool)
+    keys = {key for key, value in tool.items() if value is not None}
+    name, description = tool["name"], tool.get("description")
+    native, native_wire = None, None
+    if not keys <= TOOL_KEYS[kind]:
+        native, native_wire = tool, "responses"
+    if kind == "custom":
         tool_format = tool.get("format") or {"type": "text"}
-        return ToolSpec(tool["name"], tool.get("description"), format=tool_format)
-    if tool["type"] == "function":
-        keys = {key for key, value in tool.items() if value is not None}
-        native = None if keys <= TOOL_KEYS else tool
-        return ToolSpec(
-            tool["name"],
-            tool.get("description"),
-            tool.get("parameters"),
-            tool.get("strict"),
-            native=native,
-            native_wire="responses" if native else None,
-        )
+        spec = ToolSpec(name, description, format=tool_format)
+    else:
+        spec = ToolSpec(name, description, tool.get("parameters"), tool.get("strict"))
+    return msgspec.structs.replace(spec, native=native, native_wire=native_wire)
+
+
+def _native_tool(tool: JsonObject) -> ToolSpec:
+    """A hosted tool, a namespace, or a tool of a kind that is not known."""
     hosted = read_hosted("responses", tool)
     if hosted is not None:
         return ToolSpec(hosted.name, native=tool, native_wire="responses", provider_run=hosted)

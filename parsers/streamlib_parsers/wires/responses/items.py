@@ -302,10 +302,10 @@ def _hosted_call(block: dict[str, Any], raw: bytes) -> ServerToolCall:
         name = _string(block, "name")
         typed_keys.append("name")
     call_id = _string(block, "call_id")
-    if call_id:
-        typed_keys.append("call_id")
-    else:
+    if not call_id:
         call_id = _string(block, "id")
+    elif call_id != block.get("id"):
+        typed_keys.append("call_id")
     field = _first_filled(block, tool.arguments)
     if field is None:
         return ServerToolCall(

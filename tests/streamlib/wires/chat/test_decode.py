@@ -312,7 +312,9 @@ def test_every_setting_is_read() -> None:
         "u",
         {"type": "object"},
     )
-    assert prompt.extra == {"store": False}
+    # A format of the builder has a name of its own.
+    rest = {"json_schema": {"name": "x"}}
+    assert prompt.extra == {"store": False, "response_format": rest}
     assert prompt.cache == CacheOptions("1h", (6,))
 
 
