@@ -128,6 +128,11 @@ def content_parts(item: ResponseItem) -> tuple[ContentPart, ...]:
     return ()
 
 
+def system_text(item: Message) -> str:
+    """The text of a system message whose parts become one: a paragraph each."""
+    return "\n\n".join(part.text for part in item.content if isinstance(part, Text))
+
+
 def _image_count(item: ResponseItem) -> int:
     return sum(isinstance(part, Image) for part in content_parts(item))
 

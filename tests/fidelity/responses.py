@@ -6,7 +6,7 @@ Sources: SDK is the docstrings of `openai.types.responses`, WIRE docs/wires/resp
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import pytest
 

@@ -75,9 +75,9 @@ def settings(fields: JsonObject, tools: list[ToolSpec]) -> dict[str, Any]:
     if fields.get("logprobs"):
         logprobs = fields.get("top_logprobs") or 0
     # Mistral's name of the field is `random_seed`.
-    seed = _first_given(fields, extra, "seed", "random_seed")
-    max_output = _first_given(fields, extra, "max_completion_tokens", "max_tokens")
-    user_id = _first_given(fields, extra, "safety_identifier", "user")
+    seed = _first_present(fields, extra, "seed", "random_seed")
+    max_output = _first_present(fields, extra, "max_completion_tokens", "max_tokens")
+    user_id = _first_present(fields, extra, "safety_identifier", "user")
     extra.update(_rests(fields))
     return {
         "tools": tools,
@@ -98,14 +98,14 @@ def settings(fields: JsonObject, tools: list[ToolSpec]) -> dict[str, Any]:
     }
 
 
-def _first_given(fields: JsonObject, extra: JsonObject, *names: str) -> Any:
+def _first_present(fields: JsonObject, extra: JsonObject, *names: str) -> Any:
     """The value of the first name that has one; another one under a later name goes to `extra`."""
-    given = [name for name in names if fields.get(name) is not None]
-    for name in given[1:]:
-        if fields[name] != fields[given[0]]:
+    present = [name for name in names if fields.get(name) is not None]
+    for name in present[1:]:
+        if fields[name] != fields[present[0]]:
             extra[name] = fields[name]
-    if given:
-        return fields[given[0]]
+    if present:
+        return fields[present[0]]
     return None
 
 
@@ -134,7 +134,7 @@ def _string_list(value: Any) -> list[str]:
 
 def _choice(fields: JsonObject, tools: list[ToolSpec], extra: JsonObject) -> str | None:
     """The choice or the tool's name; a form that the builder would not write goes to `extra`."""
-    choice = fields.get("tool_choice") or fields.get("function_call")
+    choice: Any = fields.get("tool_choice") or fields.get("function_call")
     if isinstance(choice, dict) and "type" not in choice:
         # The older field has the name alone.
         choice = {"type": "function", "function": choice}
@@ -145,8 +145,8 @@ def _choice(fields: JsonObject, tools: list[ToolSpec], extra: JsonObject) -> str
         return choice
     if not choice:
         return None
-    kind = choice["type"]
-    named = choice.get(kind, choice)
+    kind = str(choice["type"])
+    named: Any = choice.get(kind, choice)
     # Of a tool that is not in the list the builder takes a function.
     offered_kind = "function"
     for tool in tools:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from streamlib.request.history import IndexedItem
+from streamlib.request.history import IndexedItem, system_text
 from streamlib.request.origins import reasoning_as_text
 from streamlib.request.report import Report
 from streamlib.wires.arguments import as_object
@@ -83,7 +83,7 @@ def item_blocks(entry: IndexedItem, context: ConverseContext) -> Iterator[RoleAn
 
 def _message(item: Message, path: str, context: ConverseContext) -> Iterator[RoleAndBlock]:
     if item.role in ("system", "developer"):
-        yield _system_turn(item.text, path, context)
+        yield _system_turn(system_text(item), path, context)
     elif item.role == "assistant":
         for part in item.content:
             yield from _assistant_part(part, path, context.report)

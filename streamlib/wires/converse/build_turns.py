@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from streamlib.errors import invalid_request
-from streamlib.request.history import IndexedItem
+from streamlib.request.history import IndexedItem, system_text
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.wires.claude import unpaired_server_calls
@@ -54,7 +54,7 @@ def split_leading_system(
         item = entry.item
         if not isinstance(item, Message) or item.role not in ("system", "developer"):
             break
-        texts.append(SystemText(item.text, entry.position))
+        texts.append(SystemText(system_text(item), entry.position))
         count += 1
     # blank text is refused (B2)
     return [text for text in texts if text.text.strip()], items[count:]

@@ -14,7 +14,7 @@ from typing import Final
 
 from streamlib.errors import invalid_request
 from streamlib.request.context import BuildContext
-from streamlib.request.history import IndexedItem
+from streamlib.request.history import IndexedItem, system_text
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.target import BuiltRequest
@@ -73,7 +73,7 @@ def _leading_system(
         item = entry.item
         if not isinstance(item, Message) or item.role not in ("system", "developer"):
             break
-        texts.append(item.text)
+        texts.append(system_text(item))
         count += 1
     return [text for text in texts if text], items[count:]
 

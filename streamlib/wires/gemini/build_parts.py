@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw
 
 from streamlib.request.context import BuildContext
-from streamlib.request.history import CALLS, Call, IndexedItem
+from streamlib.request.history import CALLS, Call, IndexedItem, system_text
 from streamlib.request.media import media_type
 from streamlib.request.origins import downgrade_item
 from streamlib.wires.arguments import as_object
@@ -158,7 +158,7 @@ def _message(item: Message, entry: IndexedItem, context: GeminiContext) -> Parts
             entry.path,
             "Gemini takes no system message amid a conversation: sent as user text (G8)",
         )
-        yield Part("user", {"text": f"<system>\n{item.text}\n</system>"}, entry.position)
+        yield Part("user", {"text": f"<system>\n{system_text(item)}\n</system>"}, entry.position)
         return
     content = item.content
     if not content and item.signature:

@@ -257,6 +257,8 @@ def _reasoning(block: dict[str, Any], raw: bytes) -> Reasoning:
     native_content = _untyped_of_parts(content)
     if block.get("content") == []:
         native_content = []  # so that replay sends the empty list again
+    if len(content) > 1:
+        native_content = content  # complete: the typed text has lost their boundaries
     return Reasoning(
         "".join(_string(part, "text") for part in content),
         tuple(_string(part, "text") for part in summary),

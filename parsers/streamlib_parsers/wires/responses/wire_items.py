@@ -1,7 +1,6 @@
 """OpenAI Responses: `ResponseItem` to items of the wire, the reverse of `items.py`.
 
-`wire_item(item_of(x))` equals `x`, less `status`, `logprobs` and the boundaries between several
-reasoning parts.
+`wire_item(item_of(x))` equals `x`, less `status` and `logprobs`.
 """
 
 from __future__ import annotations
@@ -123,6 +122,9 @@ def _reasoning(item: Reasoning) -> JsonObject:
         content.append({"type": "reasoning_text", "text": item.content})
     if content or "content" in native:
         fields["content"] = _with_native_keys(content, native.get("content"))
+    parts = native.get("content") or ()
+    if len(parts) > 1 and "".join(part.get("text", "") for part in parts) == item.content:
+        fields["content"] = parts
     if item.encrypted_content is not None:
         fields["encrypted_content"] = item.encrypted_content
     return fields

@@ -167,7 +167,7 @@ def test_c4_bare_messages_have_only_common_keys() -> None:
             }
         ],
     }
-    assert changes(request) == [("changed", "/input/1")]
+    assert changes(request) == [("changed", "/input/1"), ("dropped", "/input/1")]
 
 
 def test_unknown_keys_and_parts_of_this_wire_are_replayed() -> None:
