@@ -457,3 +457,18 @@ FRAME_GENERATORS: Final[Mapping[WireApi, Mapping[str, FrameGenerator]]] = {
     "ollama": OLLAMA,
 }
 """Every wire's generators by name."""
+
+
+def frame_generators(wire_api: WireApi) -> Mapping[str, FrameGenerator]:
+    """The generators of a wire, by the name of the frame.
+
+    Raises:
+        ValueError: the wire has none, so it cannot be fuzzed yet.
+    """
+    generators = FRAME_GENERATORS.get(wire_api)
+    if generators is None:
+        raise ValueError(
+            f"no frames to fuzz {wire_api!r} with: add them to FRAME_GENERATORS "
+            "in streamlib/testing/frame_generators.py"
+        )
+    return generators

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from streamlib.testing.frame_generators import FRAME_GENERATORS, INDEXES, LEGAL
+from streamlib.testing.frame_generators import INDEXES, LEGAL, frame_generators
 from streamlib.testing.frames import encode_payloads, framed, unframed
 from streamlib_parsers.items import WireApi
 
@@ -200,7 +200,7 @@ def split_at(body: bytes, offsets: Sequence[int]) -> list[bytes]:
 
 def random_stream(wire_api: WireApi, rng: random.Random, most: int = 14) -> bytes:
     """A stream of frames in any order, mostly with indexes that the wire allows."""
-    generators = FRAME_GENERATORS[wire_api]
+    generators = frame_generators(wire_api)
     names = list(generators)
     payloads: list[Any] = []
     # The first generator of a wire is what starts its response.
@@ -242,7 +242,7 @@ def _change_frames(wire_api: WireApi, body: bytes, rng: random.Random) -> bytes:
     elif change == 3:
         del frames[index:]
     else:
-        generators = FRAME_GENERATORS[wire_api]
+        generators = frame_generators(wire_api)
         name = rng.choice(list(generators))
         payload = generators[name](rng.choice(INDEXES), rng.choice(TEXTS))
         frames[index:index] = unframed(wire_api, encode_payloads(wire_api, [payload]))

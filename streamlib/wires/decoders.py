@@ -53,9 +53,11 @@ def parse_request(
     try:
         return _checked(module.decode(body, headers or {}, path or ""), wire_api)
     except KeyError as error:
-        raise invalid_request(f"not a {wire_api} request: {error} is missing or unknown") from None
+        raise invalid_request(
+            f"not a request of {wire_api}: {error} is missing or unknown"
+        ) from None
     except MALFORMED as error:
-        raise invalid_request(f"not a {wire_api} request: {error}") from None
+        raise invalid_request(f"not a request of {wire_api}: {error}") from None
 
 
 def _checked(prompt: Prompt, wire_api: WireApi) -> Prompt:

@@ -12,6 +12,7 @@ import pytest
 
 from streamlib.cli import main
 from streamlib.testing.dialect_calls import CALLS
+from streamlib.testing.frame_generators import frame_generators
 from streamlib.testing.fuzz_targets import TARGETS, find_target
 from streamlib.testing.fuzzing import (
     Campaign,
@@ -296,3 +297,9 @@ def test_fixed_defects_stay_fixed(name: str, body: bytes) -> None:
 def test_saved_bodies_can_be_replayed() -> None:
     assert replay_bodies("chat", [b"", b"data: [DONE]\n\n"]) == []
     examine(find_target("chat"), b"data: {}\n\n", [1, 5])
+
+
+def test_a_wire_without_frame_generators_is_named() -> None:
+    new_wire: Any = "new"
+    with pytest.raises(ValueError, match="no frames to fuzz 'new' with"):
+        frame_generators(new_wire)
