@@ -33,10 +33,13 @@ from streamlib_parsers.events import (
     TokenCount,
 )
 from streamlib_parsers.items import (
+    BUILT_IN_CALLS,
     CustomToolCall,
     FunctionCall,
     JsonObject,
     Message,
+    Opaque,
+    PendingCall,
     Reasoning,
     Refusal,
     ResponseItem,
@@ -153,9 +156,34 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
         return calls
 
     @property
+    def pending(self) -> list[PendingCall]:
+        """Everything that waits for an output of yours, in order; `calls` are among it.
+
+        Beside those: approvals to give, and calls of tools that the provider defines and you run
+        (computer, shell, patches, searches for tools). Complete ones only, as in `calls`.
+        """
+        if self.error is not None and self.error.kind == "generation_failed":
+            return []
+        # A call whose output is in the response already was run by the provider.
+        answered = {item.answers for item in self.items if isinstance(item, Opaque)}
+        pending: list[PendingCall] = []
+        for item in self.items:
+            if not isinstance(item, (FunctionCall, CustomToolCall, *BUILT_IN_CALLS)):
+                continue
+            if item.status == "completed" and item.call_id not in answered:
+                pending.append(item)
+        return pending
+
+    @property
     def unfinished(self) -> bool:
-        """Whether the turn goes on: calls to run, or the provider paused and wants the history."""
-        return self.stop_reason in ("tool_calls", "pause")
+        """Whether the turn goes on: something is `pending`, or the provider paused.
+
+        True only where the next request differs from this one, and False for a response that
+        failed or has not ended: a loop over it ends.
+        """
+        if self.stop_reason == "pause":
+            return bool(self.items)
+        return self.stop_reason is not None and bool(self.pending)
 
 
 class Accumulator:

@@ -32,7 +32,16 @@ from streamlib.loopback import running
 from streamlib.providers import find
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.prompt import EFFORTS, Prompt
-from streamlib_parsers import WIRE_APIS, Image, Response, ResponseItem, ToolSpec, user
+from streamlib_parsers import (
+    WIRE_APIS,
+    CustomToolCall,
+    FunctionCall,
+    Image,
+    Response,
+    ResponseItem,
+    ToolSpec,
+    user,
+)
 
 if TYPE_CHECKING:
     from streamlib.client import Client
@@ -314,7 +323,11 @@ class Conversation:
 
     def _collect_outputs(self, response: Response) -> bool:
         """Reads an output for every call; False where the input ends before that."""
-        for call in response.calls:
+        for call in response.pending:
+            if not isinstance(call, (FunctionCall, CustomToolCall)):
+                # A shell or screen of this machine is nothing to type in.
+                self._screen.note(f"a {type(call).__name__} cannot be answered here")
+                return False
             output = read_line(f"output of {printable(call.name)}: ")
             if output is None:
                 self._screen.note(f"{call.name} was left without an output")

@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from streamlib_parsers.items import (
+    BUILT_IN_CALLS,
     Compaction,
     CustomToolCall,
     FunctionCall,
@@ -52,6 +53,7 @@ MADE_BY_MODELS: Final = (
     ServerToolResult,
     Compaction,
     Opaque,
+    *BUILT_IN_CALLS,
 )
 
 _TO_STANDARD_ALPHABET: Final = str.maketrans("-_", "+/")

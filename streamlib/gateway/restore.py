@@ -21,6 +21,7 @@ from streamlib.gateway.envelopes import Envelope, is_envelope, open_envelope
 from streamlib.gateway.translate import CALLS, HIDDEN
 from streamlib_parsers.errors import InvalidArguments
 from streamlib_parsers.items import (
+    BUILT_IN_OUTPUTS,
     Compaction,
     CustomToolCall,
     CustomToolCallOutput,
@@ -89,7 +90,7 @@ def _turns(items: Sequence[ResponseItem]) -> Iterator[list[ResponseItem]]:
 def _is_from_caller(item: ResponseItem) -> bool:
     if isinstance(item, Message):
         return item.role != "assistant"
-    return isinstance(item, (FunctionCallOutput, CustomToolCallOutput))
+    return isinstance(item, (FunctionCallOutput, CustomToolCallOutput, *BUILT_IN_OUTPUTS))
 
 
 def _has_envelope(turn: list[ResponseItem]) -> bool:

@@ -51,6 +51,7 @@ from streamlib_parsers.events import (
 )
 from streamlib_parsers.filter_assembler import FilterAssembler
 from streamlib_parsers.items import (
+    BUILT_IN_CALLS,
     Compaction,
     CustomToolCall,
     FunctionCall,
@@ -69,7 +70,7 @@ from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage
 
-HIDDEN: Final = (ServerToolCall, ServerToolResult, Compaction, Opaque)
+HIDDEN: Final = (ServerToolCall, ServerToolResult, Compaction, Opaque, *BUILT_IN_CALLS)
 """Kinds that only the wire they come from can represent: an envelope carries them unseen."""
 
 CALLS: Final = (FunctionCall, CustomToolCall)

@@ -6,7 +6,8 @@ Repairs, in this order, each one in the report:
 2. a call id used twice is made unique, on the call and on its output;
 3. every call gets exactly one output, directly after the turn that made the calls: a missing one is
    generated as an error, a late one is moved up, a second one is dropped, and an output without a
-   call becomes user text.
+   call becomes user text. Calls of built-in tools (`BuiltInCall`) get outputs of their own kind;
+   that of a computer, whose output cannot state an error, becomes text, and so does the error.
 """
 
 from __future__ import annotations
@@ -17,8 +18,12 @@ from typing import Any, Final, NamedTuple, TypeAlias, get_args
 
 import msgspec
 
+from streamlib.request.built_in_text import call_as_text, error_output, output_as_text
 from streamlib.request.report import Report
 from streamlib_parsers.items import (
+    BUILT_IN_CALLS,
+    BUILT_IN_OUTPUTS,
+    BuiltInOutput,
     ContentPart,
     CustomToolCall,
     CustomToolCallOutput,
@@ -28,6 +33,7 @@ from streamlib_parsers.items import (
     JsonObject,
     Message,
     Opaque,
+    PendingCall,
     ResponseItem,
     Text,
     tag,
@@ -46,6 +52,8 @@ Call: TypeAlias = FunctionCall | CustomToolCall
 CallOutput: TypeAlias = FunctionCallOutput | CustomToolCallOutput
 CALLS: Final = (FunctionCall, CustomToolCall)
 OUTPUTS: Final = (FunctionCallOutput, CustomToolCallOutput)
+ALL_CALLS: Final = (*CALLS, *BUILT_IN_CALLS)
+ALL_OUTPUTS: Final = (*OUTPUTS, *BUILT_IN_OUTPUTS)
 
 KINDS: Final = frozenset(tag(kind) for kind in get_args(ResponseItem))
 """Tags of the item kinds that this version knows."""
@@ -164,20 +172,20 @@ def repair(items: Iterable[ResponseItem], report: Report) -> list[IndexedItem]:
 
 def _drop_incomplete(entries: list[IndexedItem], report: Report) -> list[IndexedItem]:
     """Drops incomplete calls and their outputs, and incomplete items of unknown kinds."""
-    incomplete: set[str] = set()
-    complete: set[str] = set()
+    incomplete: set[PairKey] = set()
+    complete: set[PairKey] = set()
     for entry in entries:
-        if isinstance(entry.item, CALLS):
-            ids = incomplete if entry.item.status == "incomplete" else complete
-            ids.add(entry.item.call_id)
+        if isinstance(entry.item, ALL_CALLS):
+            keys = incomplete if entry.item.status == "incomplete" else complete
+            keys.add(_pair_key(entry.item))
     # An id that a complete call has too may keep its output: it is that call's.
     incomplete_only = incomplete - complete
     remaining: list[IndexedItem] = []
     for entry in entries:
         item = entry.item
-        if isinstance(item, CALLS) and item.status == "incomplete":
+        if isinstance(item, ALL_CALLS) and item.status == "incomplete":
             report.dropped(entry.path, "the call is incomplete: its arguments were truncated")
-        elif isinstance(item, OUTPUTS) and item.call_id in incomplete_only:
+        elif isinstance(item, ALL_OUTPUTS) and _pair_key(item) in incomplete_only:
             report.dropped(entry.path, "its call is incomplete and was dropped")
         elif isinstance(item, Opaque) and item.status == "incomplete":
             # It has what its start contained: sent alone, that would pass for the complete item.
@@ -189,24 +197,52 @@ def _drop_incomplete(entries: list[IndexedItem], report: Report) -> list[Indexed
 
 def _make_ids_unique(entries: list[IndexedItem], report: Report) -> list[IndexedItem]:
     """Gives the second call with an id a new one; outputs follow the call before them."""
-    uses: dict[str, int] = {}
-    current: dict[str, str] = {}
+    uses: dict[PairKey, int] = {}
+    current: dict[PairKey, str] = {}
     unique: list[IndexedItem] = []
     for position, item in entries:
-        if isinstance(item, CALLS):
-            count = uses.get(item.call_id, 0) + 1
-            uses[item.call_id] = count
-            current[item.call_id] = item.call_id
+        if isinstance(item, ALL_CALLS):
+            key = _pair_key(item)
+            count = uses.get(key, 0) + 1
+            uses[key] = count
+            current[key] = item.call_id
             if count > 1:
-                current[item.call_id] = f"{item.call_id}_{count}"
-        if isinstance(item, CALLS + OUTPUTS):
-            call_id = current.get(item.call_id, item.call_id)
+                current[key] = f"{item.call_id}_{count}"
+        if isinstance(item, ALL_CALLS + ALL_OUTPUTS):
+            call_id = current.get(_pair_key(item), item.call_id)
             if call_id != item.call_id:
                 path = f"/input/{position}/call_id"
                 report.add("renamed", path, "the id was used by an earlier call")
                 item = msgspec.structs.replace(item, call_id=call_id)  # noqa: PLW2901
         unique.append(IndexedItem(position, item))
     return unique
+
+
+PairKey: TypeAlias = tuple[str, str]
+
+_FAMILIES: Final[dict[type, str]] = {
+    **dict.fromkeys(CALLS + OUTPUTS, "function"),
+    **{kind: kind.__name__ for kind in BUILT_IN_CALLS},
+    **{
+        output: call.__name__ for call, output in zip(BUILT_IN_CALLS, BUILT_IN_OUTPUTS, strict=True)
+    },
+}
+"""Kinds of which an output answers a call."""
+
+
+def _pair_key(item: PendingCall | CallOutput | BuiltInOutput) -> PairKey:
+    """What a call and its output have in common."""
+    return _FAMILIES[type(item)], item.call_id
+
+
+def _opaque_pairs(entries: list[IndexedItem]) -> set[str]:
+    """Ids of calls and outputs that a version before the built-in calls saved as `Opaque`."""
+    ids: set[str] = set()
+    for entry in entries:
+        if isinstance(entry.item, Opaque):
+            values = (entry.item.payload.get("call_id"), entry.item.payload.get("id"))
+            ids.update(value for value in (*values, entry.item.answers) if isinstance(value, str))
+    return ids
 
 
 def _pair_outputs(entries: list[IndexedItem], report: Report) -> list[IndexedItem]:
@@ -224,7 +260,7 @@ class _Pairing:
         self.paired: list[IndexedItem] = []
         """The repaired history so far."""
         self._report = report
-        self._calls: list[tuple[int, Call]] = []
+        self._calls: list[tuple[int, PendingCall]] = []
         """Position and call, of the current turn, whose outputs are not set yet."""
         self._has_output = False
         """The current turn has had an output, so its calls are over."""
@@ -232,35 +268,46 @@ class _Pairing:
         """`response_id` of the newest item: items of one response are one turn."""
         self._orphans: set[int] = set()
         """Positions of outputs that stand before their call, or have none."""
-        self._outputs: defaultdict[str, list[IndexedItem]] = defaultdict(list)
+        self._outputs: defaultdict[PairKey, list[IndexedItem]] = defaultdict(list)
         """Every other output by the id of its call."""
-        called: set[str] = set()
+        self._opaque = _opaque_pairs(entries)
+        """Ids in calls and outputs of unknown kinds; what belongs to them stays where it is."""
+        called: set[PairKey] = set()
         for entry in entries:
-            if isinstance(entry.item, CALLS):
-                called.add(entry.item.call_id)
-            elif isinstance(entry.item, OUTPUTS) and entry.item.call_id in called:
-                self._outputs[entry.item.call_id].append(entry)
-            elif isinstance(entry.item, OUTPUTS):
+            item = entry.item
+            if isinstance(item, ALL_CALLS):
+                called.add(_pair_key(item))
+            elif not isinstance(item, ALL_OUTPUTS):
+                continue
+            elif _pair_key(item) in called:
+                self._outputs[_pair_key(item)].append(entry)
+            elif not self._is_beside_opaque(item):
                 self._orphans.add(entry.position)
 
     def take(self, entry: IndexedItem) -> None:
         """Takes the next item."""
         item = entry.item
-        if isinstance(item, OUTPUTS):
+        if isinstance(item, ALL_OUTPUTS):
             if entry.position not in self._orphans:
                 self._has_output = True
+                if self._is_beside_opaque(item):
+                    self.paired.append(entry)
                 return
             reason = "an output without its call, sent as user text"
             self._report.add("downgraded", entry.path, reason)
             self.flush()
-            self.paired.append(IndexedItem(entry.position, _output_as_text(item)))
+            self.paired.append(IndexedItem(entry.position, _orphan_as_text(item)))
             return
         if self._ends_turn(item):
             self.flush(entry.position)
-        if isinstance(item, CALLS):
+        if isinstance(item, ALL_CALLS) and not self._is_beside_opaque(item):
             self._calls.append((entry.position, item))
         self._response = item.response_id
         self.paired.append(entry)
+
+    def _is_beside_opaque(self, item: PendingCall | CallOutput | BuiltInOutput) -> bool:
+        is_built_in = isinstance(item, BUILT_IN_CALLS + BUILT_IN_OUTPUTS)
+        return is_built_in and item.call_id in self._opaque
 
     def _ends_turn(self, item: ResponseItem) -> bool:
         if isinstance(item, Message) and item.role != "assistant":
@@ -272,6 +319,7 @@ class _Pairing:
         """Ends the turn: the outputs of its calls in their order, then the generated ones."""
         present: list[IndexedItem] = []
         generated: list[IndexedItem] = []
+        texts: list[IndexedItem] = []
         for position, call in self._calls:
             output = self._output_of(call, before)
             if output is not None:
@@ -279,17 +327,31 @@ class _Pairing:
                 continue
             reason = "the call had no output; it gets an error as its output"
             self._report.add("generated", f"/input/{position}", reason)
-            error = call.output(INTERRUPTED, is_error=True)
-            generated.append(IndexedItem(position, error))
+            error = error_output(call, INTERRUPTED)
+            if error is not None:
+                generated.append(IndexedItem(position, error))
+                continue
+            self._replace_by_text(position)
+            texts.append(IndexedItem(position, user(f"[{INTERRUPTED}]")))
         present.sort(key=lambda entry: entry.position)
         self.paired += present
         self.paired += generated
+        # Other wires want the outputs of functions directly behind their calls.
+        self.paired += texts
         self._calls.clear()
         self._has_output = False
 
-    def _output_of(self, call: Call, before: int | None) -> IndexedItem | None:
+    def _replace_by_text(self, position: int) -> None:
+        """Replaces a call of this turn by assistant text."""
+        for index in range(len(self.paired) - 1, -1, -1):
+            entry = self.paired[index]
+            if entry.position == position and isinstance(entry.item, BUILT_IN_CALLS):
+                self.paired[index] = IndexedItem(position, call_as_text(entry.item))
+                return
+
+    def _output_of(self, call: PendingCall, before: int | None) -> IndexedItem | None:
         """The output of a call; `before` is the position of the item that ends the turn."""
-        outputs = self._outputs.get(call.call_id)
+        outputs = self._outputs.get(_pair_key(call))
         if not outputs:
             return None
         for extra in outputs[1:]:
@@ -301,8 +363,10 @@ class _Pairing:
         return first
 
 
-def _output_as_text(item: CallOutput) -> Message:
+def _orphan_as_text(item: CallOutput | BuiltInOutput) -> Message:
     """An output without its call, as a user message."""
+    if isinstance(item, BUILT_IN_OUTPUTS):
+        return output_as_text(item)
     parts = item.output
     if isinstance(parts, str):
         parts = (Text(parts),)

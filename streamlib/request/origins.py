@@ -7,6 +7,7 @@
 | summary of reasoning | kept | text, as reasoning |
 | signature on a message or call | kept | dropped, the item stays |
 | server tool call and result | kept | text |
+| call of a built-in tool, its output | kept, by other models too | text, a screenshot as an image |
 | citations of a text | kept | dropped, the text stays |
 | compaction with text | kept | text |
 | compaction without text, opaque items | kept | dropped |
@@ -23,9 +24,12 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from streamlib.request.built_in_text import call_as_text, output_as_text
 from streamlib.request.history import OUTPUTS, IndexedItem
 from streamlib.request.report import Action, Report
 from streamlib_parsers.items import (
+    BUILT_IN_CALLS,
+    BUILT_IN_OUTPUTS,
     Compaction,
     ContentPart,
     Message,
@@ -40,6 +44,11 @@ from streamlib_parsers.items import (
 
 ENCRYPTED_PREFIXES: Final = ("encrypted_", "signature", "thoughtSignature")
 """Beginnings of field names that hold provider state in results of providers' own tools."""
+
+BUILT_IN_WIRE: Final = "responses"
+"""The wire that has the calls of built-in tools."""
+
+AS_TEXT: Final = "a call of a tool that the target lacks and its output are sent as text"
 
 Downgrade: TypeAlias = tuple[Action | None, str, ResponseItem | None]
 """What was done (None: nothing to report), why, and the item that is sent instead, if any."""
@@ -72,16 +81,47 @@ def downgrade(
 ) -> list[IndexedItem]:
     """The items as `target` can read them: those of another origin are downgraded."""
     readable: list[IndexedItem] = []
+    # Ids of the built-in calls that became text: so do their outputs.
+    as_text: set[str] = set()
+    # Outputs that became text, until the outputs of functions beside them are through: these must
+    # follow their calls directly.
+    waiting: list[IndexedItem] = []
     for entry in entries:
-        if same_origin(entry.item.origin, target, strict=strict):
+        item = entry.item
+        if not isinstance(item, OUTPUTS + BUILT_IN_OUTPUTS):
+            readable += waiting
+            waiting.clear()
+        if isinstance(item, BUILT_IN_OUTPUTS):
+            if item.call_id in as_text or target.wire_api != BUILT_IN_WIRE:
+                report.add("downgraded", entry.path, AS_TEXT)
+                waiting.append(IndexedItem(entry.position, output_as_text(item)))
+            else:
+                readable.append(entry)
+            continue
+        if _is_readable(item, target, strict=strict):
             readable.append(entry)
             continue
-        action, reason, item = downgrade_item(entry.item)
+        if isinstance(item, BUILT_IN_CALLS):
+            as_text.add(item.call_id)
+        action, reason, replacement = downgrade_item(item)
         if action is not None:
             report.add(action, entry.path, reason)
-        if item is not None:
-            readable.append(IndexedItem(entry.position, item))
-    return readable
+        if replacement is not None:
+            readable.append(IndexedItem(entry.position, replacement))
+    return readable + waiting
+
+
+def _is_readable(item: ResponseItem, target: Origin, *, strict: bool) -> bool:
+    """Whether the target takes the item as it is."""
+    if not isinstance(item, BUILT_IN_CALLS):
+        return same_origin(item.origin, target, strict=strict)
+    if target.wire_api != BUILT_IN_WIRE:
+        return False
+    made = item.origin
+    if made is not None and not strict:
+        # It holds no state of one model or account, but another provider may lack the tool.
+        made = Origin(made.wire_api, made.provider)
+    return same_origin(made, target, strict=strict)
 
 
 def reasoning_as_text(item: Reasoning) -> Message | None:
@@ -106,6 +146,8 @@ def downgrade_item(item: ResponseItem) -> Downgrade:
             return _server_result(item)
         case Compaction():
             return _compaction(item)
+        case _ if isinstance(item, BUILT_IN_CALLS):
+            return "downgraded", AS_TEXT, call_as_text(item)
         case Opaque():
             return "dropped", f"{item.kind} is known to its own provider only", None
         case _:

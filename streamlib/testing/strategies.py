@@ -37,13 +37,20 @@ from streamlib.testing.responses import random_response
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import (
+    ApplyPatchCall,
+    ApprovalRequest,
+    ComputerCall,
     FunctionCall,
     Image,
     Message,
     Origin,
     Reasoning,
     ResponseItem,
+    ShellCall,
+    ShellResult,
     Text,
+    ToolSearchCall,
+    ToolSpec,
     WireApi,
     user,
 )
@@ -226,6 +233,11 @@ def _conversation(
         for call in calls:
             output = _tool_output(rng, images=images)
             history.append(call.output(output, is_error=rng.random() < 0.2))
+        if calls and wire_api == "responses":
+            # A built-in tool beside the functions: its output may stand before theirs or behind.
+            built_in = _built_in_pair(rng, turn, source)
+            history[-len(calls) : -len(calls)] = built_in[:1]
+            history.insert(len(history) - rng.randrange(len(calls) + 1), built_in[1])
         # Outputs of tools are what the next turn continues from.
         if not calls:
             history.append(user(rng.choice(_MESSAGES)))
@@ -245,6 +257,25 @@ def _turn(rng: random.Random, turn: int, source: dict[str, Any]) -> list[Respons
     if all(isinstance(item, Reasoning) for item in items):
         items.append(Message("assistant", [Text("Yes.")], **source))
     return items
+
+
+def _built_in_pair(
+    rng: random.Random, turn: int, source: dict[str, Any]
+) -> tuple[ResponseItem, ResponseItem]:
+    """A call of a tool that the provider defines and the caller runs, and its output."""
+    call_id = f"built_in_{turn}"
+    pairs: list[tuple[ResponseItem, ResponseItem]] = []
+    computer = ComputerCall(call_id, [{"type": "wait"}], **source)
+    pairs.append((computer, computer.output(_PNG)))
+    shell = ShellCall(call_id, {"commands": ["ls"]}, **source)
+    pairs.append((shell, shell.output([ShellResult("a.txt")])))
+    patch = ApplyPatchCall(call_id, {"type": "delete_file", "path": "a.txt"}, **source)
+    pairs.append((patch, patch.output(failed=True)))
+    approval = ApprovalRequest(call_id, "files", "read", "{}", **source)
+    pairs.append((approval, approval.respond(approve=True)))
+    search = ToolSearchCall(call_id, '{"goal": "weather"}', **source)
+    pairs.append((search, search.output([ToolSpec("get_weather")])))
+    return rng.choice(pairs)
 
 
 def _tool_output(rng: random.Random, *, images: bool) -> Any:

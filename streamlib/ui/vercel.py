@@ -74,6 +74,7 @@ from streamlib_parsers.events import (
     TokenCount,
 )
 from streamlib_parsers.items import (
+    BUILT_IN_CALLS,
     CustomToolCall,
     JsonObject,
     Message,
@@ -85,6 +86,9 @@ from streamlib_parsers.items import (
 )
 
 __all__ = ["HEADERS", "Encoder", "encode_body", "error_body"]
+
+CUSTOM: Final = (Opaque, *BUILT_IN_CALLS)
+"""Items that version 7 of the SDK shows as `custom` parts."""
 
 HEADERS: Final = {
     "content-type": "text/event-stream",
@@ -234,7 +238,7 @@ class Encoder:
 
     def _is_custom(self, item: ResponseItem) -> bool:
         """Whether the item becomes a `custom` part."""
-        return self._version == 7 and isinstance(item, Opaque) and not item.choice
+        return self._version == 7 and isinstance(item, CUSTOM) and not item.choice
 
     def _start_part(self, index: int) -> bytes:
         if index in self._open:
@@ -302,7 +306,7 @@ class Encoder:
             if call_id is None:
                 return b""
             return self._end_call(call_id, item)
-        if isinstance(item, Opaque) and self._is_custom(item):
+        if isinstance(item, CUSTOM) and self._is_custom(item):
             return custom_frame(item)
         if isinstance(item, ServerToolResult) and not item.choice:
             return self._result(item)

@@ -8,8 +8,9 @@ from streamlib.ui.ui_parts import total_tokens
 from streamlib.wires.encoders import sse
 from streamlib.wires.json_objects import without_none
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.items import JsonObject, Opaque, ResponseItem, ServerToolCall
+from streamlib_parsers.items import BuiltInCall, JsonObject, Opaque, ResponseItem, ServerToolCall
 from streamlib_parsers.usage import Usage
+from streamlib_parsers.wires.responses.wire_items import wire_item
 
 
 def part_frame(kind: str, /, **fields: Any) -> bytes:
@@ -24,15 +25,18 @@ def provider_executed(item: ResponseItem) -> JsonObject:
     return {}
 
 
-def custom_frame(item: Opaque) -> bytes:
-    """Returns the `custom` part of an item of unknown kind, which version 7 has."""
+def custom_frame(item: Opaque | BuiltInCall) -> bytes:
+    """Returns the `custom` part of an item without a part of its own, which version 7 has."""
     provider: str | None = None
     if item.origin is not None:
         provider = item.origin.provider or item.origin.wire_api
     provider = provider or "unknown"
-    return part_frame(
-        "custom", kind=f"{provider}.{item.kind}", providerMetadata={provider: item.payload}
-    )
+    if isinstance(item, Opaque):
+        kind, payload = item.kind, item.payload
+    else:
+        payload = wire_item(item)
+        kind = payload["type"]
+    return part_frame("custom", kind=f"{provider}.{kind}", providerMetadata={provider: payload})
 
 
 def message_metadata(usage: Usage | None, model: str | None) -> JsonObject:

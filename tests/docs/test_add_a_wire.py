@@ -43,7 +43,7 @@ def copy_with_the_guides_wire(root: Path) -> None:
     for path in re.findall(r"<!-- not run: file (\S+) -->", PAGE):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(block(f"not run: file {path}"), encoding="utf-8")
-    items = root / "parsers" / "streamlib_parsers" / "items.py"
+    items = root / "parsers" / "streamlib_parsers" / "item_base.py"
     add_after(items, r"WireApi: TypeAlias = Literal\[", '"tiny", ')
     specs = "streamlib/providers/wire_specs.py"
     entry = block(f"not run: entry of WIRE_SPECS in {specs}")

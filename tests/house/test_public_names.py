@@ -27,6 +27,9 @@ CONTRACT = re.findall(
     ReasoningContentDelta ReasoningSummaryDelta FunctionCallArgumentsDelta RefusalDelta MediaDelta
     AnnotationAdded ItemProgress OutputItemDone TokenCount ResponseMetadata Passthrough Notice
     Completed Failed ResponseEvent Usage ErrorInfo InvalidArguments HostedTool
+    ComputerCall ComputerCallOutput ShellCall ShellCallOutput ShellResult ApplyPatchCall
+    ApplyPatchCallOutput ApprovalRequest ApprovalResponse ToolSearchCall ToolSearchOutput
+    PendingCall
     """,
 )
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import get_args
 
+import msgspec
+
 from streamlib import (
     Compaction,
     CustomToolCallOutput,
@@ -22,19 +24,25 @@ from streamlib import (
     build,
     dump_history,
     load_history,
+    parse_body,
     parser,
+    user,
 )
 from streamlib.recording import load, load_events
+from streamlib_parsers.items import BUILT_IN_CALLS, BUILT_IN_OUTPUTS
 
 SAVED = Path(__file__).parent / "saved"
 HISTORY = (SAVED / "history-0.1.0.json").read_bytes()
 RECORDING = SAVED / "recording-0.1.0.jsonl"
+OPAQUE_CALLS = (SAVED / "history-0.2.0-opaque-calls.json").read_bytes()
 EVENTS = (SAVED / "events-0.1.0.jsonl").read_bytes()
 
 
 def test_a_history_of_0_1_0_loads_with_every_kind() -> None:
     items = load_history(HISTORY)
-    assert {type(item) for item in items} == set(get_args(ResponseItem))
+    # The calls of built-in tools came later: it has one as `Opaque`.
+    later = {*BUILT_IN_CALLS, *BUILT_IN_OUTPUTS}
+    assert {type(item) for item in items} == set(get_args(ResponseItem)) - later
     reasoning = next(item for item in items if isinstance(item, Reasoning))
     assert reasoning.signature == "c2lnbmF0dXJl"
     assert reasoning.origin is not None
@@ -57,6 +65,32 @@ def test_a_history_of_0_1_0_keeps_the_state_of_its_origin() -> None:
     assert not any(isinstance(item, (Compaction, ServerToolResult)) for item in items[:3])
     responses = build(Prompt(items), "openai:gpt-5.5", wire_api="responses")
     assert b"c2lnbmF0dXJl" not in responses.body
+
+
+def test_built_in_calls_saved_as_opaque_are_replayed() -> None:
+    """B5: histories from before `ComputerCall` and its like, with answers written by hand."""
+    items = load_history(OPAQUE_CALLS)
+    assert dump_history(items) == OPAQUE_CALLS
+    calls = [item.payload for item in items if isinstance(item, Opaque)]
+    assert len(calls) == 12
+    request = build(Prompt(items), "openai:gpt-5.5", wire_api="responses")
+    assert (msgspec.json.decode(request.body)["input"][1:], request.report) == (calls, [])
+
+
+def test_opaque_outputs_answer_typed_calls() -> None:
+    """B5: a caller that still writes the wire's outputs by hand."""
+    saved = [item for item in load_history(OPAQUE_CALLS) if isinstance(item, Opaque)]
+    body = {
+        "model": "gpt-5.5",
+        "status": "completed",
+        "output": [item.payload for item in saved[:6]],
+    }
+    typed = accumulate(parse_body("responses", msgspec.json.encode(body))).items
+    assert all(isinstance(item, BUILT_IN_CALLS) for item in typed)
+    history = [user("Do it."), *typed, *saved[6:]]
+    request = build(Prompt(history), "openai:gpt-5.5", wire_api="responses")
+    sent = msgspec.json.decode(request.body)["input"][1:]
+    assert (sent, request.report) == ([item.payload for item in saved], [])
 
 
 def test_a_recording_of_0_1_0_parses_to_its_saved_events() -> None:

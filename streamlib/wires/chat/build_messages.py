@@ -209,6 +209,8 @@ class Conversation:
                 self._compaction(item, entry)
             case Opaque() as item:
                 self._opaque(item, entry)
+            case _ as item:
+                raise TypeError(f"{type(item).__name__} is text for every wire but its own")
 
     def flush(self) -> None:
         """Writes what is gathered and buffered."""

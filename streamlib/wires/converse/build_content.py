@@ -76,6 +76,8 @@ def item_blocks(entry: IndexedItem, context: ConverseContext) -> Iterator[RoleAn
             yield from _compaction(item, path, report)
         case Opaque() as item:
             yield _opaque(item)
+        case _ as item:
+            raise TypeError(f"{type(item).__name__} is text for every wire but its own")
 
 
 # --- one function per item kind ---

@@ -118,6 +118,8 @@ def _item_parts(entry: IndexedItem, context: GeminiContext) -> Parts:
             return _compaction(item, entry, context)
         case Opaque() as item:
             return _opaque(item, entry, context)
+        case _ as item:
+            raise TypeError(f"{type(item).__name__} is text for every wire but its own")
 
 
 def part_object(

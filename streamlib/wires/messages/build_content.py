@@ -92,6 +92,8 @@ def item_blocks(entry: IndexedItem, context: BuildContext) -> Iterator[RoleAndBl
             yield "assistant", _compaction(item)
         case Opaque() as item:
             yield _opaque(item)
+        case _ as item:
+            raise TypeError(f"{type(item).__name__} is text for every wire but its own")
 
 
 # --- one function per item kind ---

@@ -45,6 +45,7 @@ from streamlib_parsers.events import (
     TokenCount,
 )
 from streamlib_parsers.items import (
+    BUILT_IN_CALLS,
     Compaction,
     CustomToolCall,
     FunctionCall,
@@ -189,6 +190,9 @@ class Encoder:
         out = self._start_message() + self._flush()
         if item.choice:
             self._report.dropped("/choices", "Messages has one choice")
+            return out
+        if isinstance(item, BUILT_IN_CALLS):
+            self._report.dropped(f"/{type(item).__name__}", "Messages has no such call")
             return out
         self._blocks[event.index] = len(self._blocks)
         if isinstance(item, CustomToolCall):

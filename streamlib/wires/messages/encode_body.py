@@ -14,6 +14,7 @@ from streamlib.wires.messages.encode_envelope import (
 )
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.items import (
+    BUILT_IN_CALLS,
     CustomToolCall,
     CustomToolCallOutput,
     FunctionCall,
@@ -29,7 +30,7 @@ def encode_body(response: Response, model: str | None, report: Report) -> bytes:
     if response.error is not None:
         return msgspec.json.encode(error_body(response.error))
     stop = native_stop(response.stop_reason or "other", response.native_stop_reason, report)
-    content = [block_of(item, report) for item in response.items if _fits_in_body(item)]
+    content = [block_of(item, report) for item in response.items if _fits_in_body(item, report)]
     body = {
         # First, so that a key of another wire cannot replace one of ours.
         **response.metadata,
@@ -45,7 +46,10 @@ def encode_body(response: Response, model: str | None, report: Report) -> bytes:
     return msgspec.json.encode(body)
 
 
-def _fits_in_body(item: ResponseItem) -> bool:
+def _fits_in_body(item: ResponseItem, report: Report) -> bool:
+    if isinstance(item, BUILT_IN_CALLS):
+        report.dropped(f"/{type(item).__name__}", "Messages has no such call")
+        return False
     if isinstance(item, (FunctionCallOutput, CustomToolCallOutput)):
         return False
     # An incomplete call would look callable in a body.

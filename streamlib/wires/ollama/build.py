@@ -294,6 +294,8 @@ class Conversation:
                 self._compaction(item, entry)
             case ServerToolCall() | ServerToolResult() | Opaque() as item:
                 self._report.dropped(entry.path, f"Ollama has no {type(item).__name__}")
+            case _ as item:
+                raise TypeError(f"{type(item).__name__} is text for every wire but its own")
 
     def flush(self) -> None:
         """Writes what is gathered and buffered."""

@@ -35,7 +35,11 @@ from streamlib.wires.responses.build_input_rules import (
 )
 from streamlib.wires.responses.build_parts import input_part, native_part
 from streamlib_parsers.items import (
+    BUILT_IN_CALLS,
+    ApprovalRequest,
     Audio,
+    BuiltInCall,
+    BuiltInOutput,
     Compaction,
     ContentPart,
     CustomToolCall,
@@ -52,6 +56,8 @@ from streamlib_parsers.items import (
     ServerToolCall,
     ServerToolResult,
     Text,
+    ToolSearchOutput,
+    ToolSpec,
 )
 from streamlib_parsers.wires.responses.items import HOSTED, RESULTS
 from streamlib_parsers.wires.responses.wire_items import wire_item
@@ -125,20 +131,20 @@ def _bodies(item: ResponseItem, entry: IndexedItem, context: ResponsesContext) -
     match item:
         case Message():
             return _message(item, entry, context)
-        case FunctionCall():
+        case FunctionCall() | CustomToolCall():
             return _call(item)
         case FunctionCallOutput() | CustomToolCallOutput():
             return _output(item, entry, context)
         case Reasoning():
             return _reasoning(item, entry, context)
-        case CustomToolCall():
-            return iter((wire_item(item),))
         case ServerToolCall() | ServerToolResult():
             return _server_tool(item, entry, context)
         case Compaction():
             return _compaction(item, entry, context)
         case Opaque():
             return _opaque(item)
+        case _:
+            return _built_in(item)
 
 
 # --- messages and reasoning ---
@@ -217,9 +223,12 @@ def _is_readable(item: Reasoning, context: ResponsesContext) -> bool:
 # --- calls and their results ---
 
 
-def _call(item: FunctionCall) -> Bodies:
+def _call(item: FunctionCall | CustomToolCall) -> Bodies:
     """Arguments as received; another wire's empty ones as an empty object."""
     body = wire_item(item)
+    if isinstance(item, CustomToolCall):
+        yield body
+        return
     arguments = item.arguments
     is_own = item.origin is not None and item.origin.wire_api == "responses"
     if not arguments and not is_own:
@@ -277,6 +286,31 @@ def _server_tool(
         if kind in WITH_STATUS:
             body = {"status": "completed", **body}
         yield body
+
+
+def _built_in(item: BuiltInCall | BuiltInOutput) -> Bodies:
+    """A call of a tool that the caller runs, or its output; most calls require their `status`."""
+    body = wire_item(item)
+    if isinstance(item, BUILT_IN_CALLS) and not isinstance(item, ApprovalRequest):
+        body = {"status": "completed", **body}
+        if body["status"] is None:
+            del body["status"]
+    elif isinstance(item, ToolSearchOutput):
+        body["tools"] = [_found_tool(tool) for tool in item.tools]
+    yield body
+
+
+def _found_tool(tool: ToolSpec) -> JsonObject:
+    """A tool that a search found: not strict, since the request's tools alone are adapted."""
+    if tool.native is not None:
+        return tool.native
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.schema or {"type": "object", "properties": {}},
+        "strict": False,
+    }
 
 
 # --- other items ---

@@ -10,7 +10,14 @@ from typing import Any, Final, NamedTuple
 from streamlib.request.history import OUTPUTS, IndexedItem
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.request.report import Report
-from streamlib_parsers.items import JsonObject, Message, Opaque, ResponseItem
+from streamlib_parsers.items import (
+    BUILT_IN_OUTPUTS,
+    JsonObject,
+    Message,
+    Opaque,
+    ResponseItem,
+    ToolSearchOutput,
+)
 from streamlib_parsers.wires.responses.items import TO_ANSWER
 
 OUTPUT_KINDS: Final = frozenset(kind for _, kind in TO_ANSWER.values())
@@ -63,14 +70,23 @@ def without_unpaired(sent: list[InputObject], report: Report) -> list[InputObjec
     for sent_object in sent:
         body, entry = sent_object
         kind = str(body.get("type"))
-        is_output = kind in OUTPUT_KINDS and isinstance(entry.item, Opaque)
-        if is_output and call_ids.isdisjoint(_ids(body)):
+        if _is_output(sent_object) and call_ids.isdisjoint(_ids(body)):
             report.dropped(entry.path, f"{kind} without its call (R6)")
         elif _needs_output(sent_object) and output_ids.isdisjoint(_ids(body)):
             report.dropped(entry.path, f"{kind} without an output (R6)")
         else:
             result.append(sent_object)
     return result
+
+
+def _is_output(sent_object: InputObject) -> bool:
+    """Whether the caller answers a call of the wire's own kind by it."""
+    body, entry = sent_object
+    if isinstance(entry.item, ToolSearchOutput) and body["call_id"] is None:
+        # It follows its call, which has no id either.
+        return False
+    is_callers = isinstance(entry.item, (Opaque, *BUILT_IN_OUTPUTS))
+    return is_callers and body.get("type") in OUTPUT_KINDS
 
 
 def _needs_output(sent_object: InputObject) -> bool:
@@ -119,7 +135,7 @@ def _is_from_response(item: ResponseItem) -> bool:
         return item.role == "assistant"
     if isinstance(item, Opaque):
         return item.kind not in OUTPUT_KINDS
-    return not isinstance(item, OUTPUTS)
+    return not isinstance(item, OUTPUTS + BUILT_IN_OUTPUTS)
 
 
 def mark_cache(sent: list[InputObject], prompt: Prompt, report: Report) -> None:

@@ -16,6 +16,7 @@ from msgspec import Raw
 from streamlib.request.hosted_forms import read_hosted
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.wires.responses.build_input_rules import BREAKPOINT
+from streamlib.wires.responses.decode_outputs import BuiltInCalls
 from streamlib.wires.responses.decode_settings import (
     extra_fields,
     logprobs,
@@ -25,6 +26,8 @@ from streamlib.wires.responses.decode_settings import (
     tool_choice,
 )
 from streamlib_parsers.items import (
+    BUILT_IN_CALLS,
+    ApprovalRequest,
     Audio,
     ContentPart,
     CustomToolCallOutput,
@@ -122,13 +125,20 @@ class _InputReader:
         """Indexes of the items that carried a breakpoint."""
         self.ttl: str | None = None
         """Of the last breakpoint that named one."""
+        self._built_in = BuiltInCalls()
+        """The calls of built-in tools so far, which their outputs name."""
 
     def read(self, raw: Raw) -> None:
         """Appends the item of one object."""
         block = msgspec.json.decode(raw, type=dict[str, Any])
         if block.get("role") != "assistant":
             self._take_breakpoint(block.get("content") or block.get("output"))
-        self.items.append(_item(block, raw))
+        item: ResponseItem | None = self._built_in.output(block)
+        if item is None:
+            item = _item(block, raw)
+        if isinstance(item, BUILT_IN_CALLS):
+            self._built_in.add(item)
+        self.items.append(item)
 
     def _take_breakpoint(self, parts: Any) -> None:
         """A breakpoint on the last part is the item's; elsewhere it stays with its part."""
@@ -162,6 +172,11 @@ def _item(block: JsonObject, raw: Raw) -> ResponseItem:
     if kind in ("function_call_output", "custom_tool_call_output"):
         return _call_output(block, kind)
     item = with_origin(item_of(block, raw), ORIGIN)
+    is_built_in = isinstance(item, BUILT_IN_CALLS) and not isinstance(item, ApprovalRequest)
+    if is_built_in and block.get("status") != "completed":
+        # None: a call without a status is sent back without one.
+        native = {**(item.native or {}), "status": block.get("status")}
+        return msgspec.structs.replace(item, native=native)
     if isinstance(item, (ServerToolCall, ServerToolResult)) and item.status == "completed":
         return _with_status(item, block.get("status"))
     return item

@@ -24,6 +24,7 @@ from streamlib.wires.responses.encode_items import (
 )
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.items import (
+    BUILT_IN_CALLS,
     CustomToolCall,
     FunctionCall,
     JsonObject,
@@ -89,5 +90,6 @@ def _output(response: Response, response_id: str, report: Report) -> list[JsonOb
 
 def _fits_in_body(item: ResponseItem) -> bool:
     # An incomplete call would look callable in a body.
-    is_call = isinstance(item, (FunctionCall, CustomToolCall, ServerToolCall))
+    calls = (FunctionCall, CustomToolCall, ServerToolCall, *BUILT_IN_CALLS)
+    is_call = isinstance(item, calls)
     return item.status == "completed" or not is_call

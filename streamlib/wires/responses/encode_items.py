@@ -9,6 +9,8 @@ import msgspec
 from streamlib.request.media import media_type
 from streamlib.request.report import Report
 from streamlib_parsers.items import (
+    BUILT_IN_CALLS,
+    ApprovalRequest,
     Compaction,
     CustomToolCall,
     FunctionCall,
@@ -74,6 +76,8 @@ def _without_foreign_content(item: ResponseItem, report: Report) -> ResponseItem
         case ServerToolResult() if is_own(item) and _native_type(item) in RESULTS:
             encoded = item
         case Compaction() | Opaque() if is_own(item):
+            encoded = item
+        case _ if isinstance(item, BUILT_IN_CALLS) and is_own(item):
             encoded = item
         case _:
             pass
@@ -189,5 +193,8 @@ def item_object(item: ResponseItem, status: str, response_id: str, output_index:
         return body
     if status != "incomplete":
         status = body.get("status", status)
+    if isinstance(item, ApprovalRequest) and status != "incomplete":
+        # The wire has no status of it, and its id is the call's.
+        return body
     item_id = item.id or generated_id(body["type"], response_id, output_index)
     return {**body, "id": item_id, "status": status}

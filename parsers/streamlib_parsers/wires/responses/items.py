@@ -15,7 +15,10 @@ output-item types of OpenAI's Python SDK 3.54, and what other servers add):
         -> ServerToolResult
     {"type":"compaction" | "compaction_summary","encrypted_content":…}
         -> Compaction
-    everything else; among it the calls that the caller answers by items of the wire (`TO_ANSWER`)
+    {"type":"computer_call" | "shell_call" | "local_shell_call" | "apply_patch_call" |
+     "mcp_approval_request" | "tool_search_call", …} that the caller runs (`TO_ANSWER`)
+        -> ComputerCall, ShellCall, ApplyPatchCall, ApprovalRequest, ToolSearchCall
+    everything else
         -> Opaque
 
 An item that carries call and result in one stays one item: its results (`outputs`, `results`,
@@ -31,7 +34,10 @@ import msgspec
 from msgspec import Raw
 
 from streamlib_parsers.items import (
+    ApplyPatchCall,
+    ApprovalRequest,
     Compaction,
+    ComputerCall,
     ContentPart,
     CustomToolCall,
     FunctionCall,
@@ -45,7 +51,9 @@ from streamlib_parsers.items import (
     Role,
     ServerToolCall,
     ServerToolResult,
+    ShellCall,
     Text,
+    ToolSearchCall,
 )
 from streamlib_parsers.json_text import objects_at
 
@@ -57,7 +65,6 @@ __all__ = [
     "Hosted",
     "item_of",
     "outline",
-    "to_answer",
     "unknown_parts",
 ]
 
@@ -103,7 +110,7 @@ TO_ANSWER: Final[dict[str, tuple[str, str]]] = {
     "tool_search_call": ("call_id", "tool_search_output"),
     "mcp_approval_request": ("id", "mcp_approval_response"),
 }
-"""Opaque calls that the caller answers by an item: (field of the call's id, type of that item)."""
+"""Calls that the caller answers by an item of the wire: (field of the id, type of that item)."""
 
 XAI_CALL_ID: Final = "xs_call"
 """How xAI's ids of the searches begin that it runs itself (`xs_call-557c03fd-0`, tools
@@ -136,13 +143,27 @@ def item_of(
     """
     kind = _string(block, "type")
     read = READERS.get(kind)
-    # A tool search that the caller runs is not a hosted call.
-    is_run_by_caller = block.get("execution", "server") != "server"
-    if read is None or is_run_by_caller:
+    if kind == "tool_search_call" and _is_run_by_caller(block):
+        return _tool_search_call(block, raw)
+    # Its call was made by the caller's own item, or by another client's.
+    is_callers_result = kind in RESULTS and _is_run_by_caller(block)
+    if read is None or is_callers_result or _is_in_container(block):
         return Opaque(kind, block, id=_id(block), status=_status(block))
     if kind == "custom_tool_call" and is_run_by_xai(block, offered):
         return _hosted_call(block, raw)
     return read(block, raw)
+
+
+def _is_run_by_caller(block: dict[str, Any]) -> bool:
+    return bool(block.get("execution", "server") != "server")
+
+
+def _is_in_container(block: dict[str, Any]) -> bool:
+    """Tells whether the provider runs a shell itself, in a container of its own."""
+    environment = block.get("environment")
+    if not isinstance(environment, dict):
+        return False
+    return bool(environment.get("type") == "container_reference")
 
 
 def is_run_by_xai(block: dict[str, Any], offered: Collection[str]) -> bool:
@@ -336,6 +357,87 @@ def _result(block: dict[str, Any], raw: bytes) -> ServerToolResult:
     return ServerToolResult(call_id, name, block.get(field), **common)
 
 
+# --- readers of the calls that the caller runs (`TO_ANSWER`) ---
+
+# A value of another type than the API documents stays in `native`.
+
+
+def _call_id(block: dict[str, Any], typed_keys: list[str]) -> str:
+    """Returns the id that the output repeats: `call_id`, or where that is null, the item's id."""
+    call_id = _string(block, "call_id")
+    if call_id:
+        typed_keys.append("call_id")
+        return call_id
+    return _string(block, "id")
+
+
+def _object_list(block: dict[str, Any], key: str, typed_keys: list[str]) -> list[JsonObject]:
+    value = block.get(key)
+    if not isinstance(value, list) or not all(isinstance(element, dict) for element in value):
+        return []
+    typed_keys.append(key)
+    return value
+
+
+def _object(block: dict[str, Any], key: str, typed_keys: list[str]) -> JsonObject:
+    value = block.get(key)
+    if not isinstance(value, dict):
+        return {}
+    typed_keys.append(key)
+    return value
+
+
+def _computer_call(block: dict[str, Any], raw: bytes) -> ComputerCall:
+    """Reads `actions`, or the one `action` of older models: then `native["actions"]` is None."""
+    typed_keys: list[str] = []
+    call_id = _call_id(block, typed_keys)
+    checks = _object_list(block, "pending_safety_checks", typed_keys)
+    actions = _object_list(block, "actions", typed_keys)
+    action = None
+    if not actions:
+        action = _object(block, "action", typed_keys)
+    if action:
+        actions = [action]
+    common = _common_fields(block, typed_keys)
+    if action:
+        common["native"] = {**(common["native"] or {}), "actions": None}
+    return ComputerCall(call_id, actions, checks, **common)
+
+
+def _shell_call(block: dict[str, Any], raw: bytes) -> ShellCall:
+    typed_keys: list[str] = []
+    call_id = _call_id(block, typed_keys)
+    action = _object(block, "action", typed_keys)
+    kind = None
+    if block["type"] != "shell_call":
+        kind = block["type"]
+    return ShellCall(call_id, action, **_common_fields(block, typed_keys, type=kind))
+
+
+def _apply_patch_call(block: dict[str, Any], raw: bytes) -> ApplyPatchCall:
+    typed_keys: list[str] = []
+    call_id = _call_id(block, typed_keys)
+    operation = _object(block, "operation", typed_keys)
+    return ApplyPatchCall(call_id, operation, **_common_fields(block, typed_keys))
+
+
+def _approval_request(block: dict[str, Any], raw: bytes) -> ApprovalRequest:
+    return ApprovalRequest(
+        _string(block, "id"),
+        _string(block, "server_label"),
+        _string(block, "name"),
+        _argument_text(block, raw, "arguments"),
+        **_common_fields(block, ("server_label", "name", "arguments")),
+    )
+
+
+def _tool_search_call(block: dict[str, Any], raw: bytes) -> ToolSearchCall:
+    typed_keys = ["arguments"]
+    call_id = _call_id(block, typed_keys)
+    arguments = _argument_text(block, raw, "arguments")
+    return ToolSearchCall(call_id, arguments, **_common_fields(block, typed_keys))
+
+
 def _compaction(block: dict[str, Any], raw: bytes) -> Compaction:
     kind = None
     if block["type"] != "compaction":
@@ -356,6 +458,11 @@ READERS: Final[dict[str, Callable[[dict[str, Any], bytes], ResponseItem]]] = {
     "custom_tool_call": _custom_tool_call,
     "compaction": _compaction,
     "compaction_summary": _compaction,
+    "computer_call": _computer_call,
+    "shell_call": _shell_call,
+    "local_shell_call": _shell_call,
+    "apply_patch_call": _apply_patch_call,
+    "mcp_approval_request": _approval_request,
 }
 """Item types with an item of their own; every other type is an Opaque."""
 
@@ -389,19 +496,3 @@ def outline(item: ResponseItem) -> ResponseItem:
     if isinstance(item, CustomToolCall):
         return msgspec.structs.replace(item, input="")
     return item
-
-
-def to_answer(item: Opaque) -> str | None:
-    """Returns the id under which this call waits for the caller's answer.
-
-    None for every item that is no such call, and for a shell in a container of the provider's,
-    which the provider runs itself.
-    """
-    row = TO_ANSWER.get(item.kind)
-    if row is None:
-        return None
-    environment = item.payload.get("environment")
-    if isinstance(environment, dict) and environment.get("type") == "container_reference":
-        return None
-    id_field, _ = row
-    return _string(item.payload, id_field) or item.id or ""

@@ -17,6 +17,7 @@ from streamlib_parsers.errors import malformed
 from streamlib_parsers.events import StopReason
 from streamlib_parsers.item_text import call_text
 from streamlib_parsers.items import (
+    BUILT_IN_CALLS,
     CustomToolCall,
     FunctionCall,
     JsonObject,
@@ -43,7 +44,6 @@ from streamlib_parsers.wires.responses.items import (
     item_of,
     known_parts,
     outline,
-    to_answer,
     unknown_parts,
 )
 from streamlib_parsers.wires.responses.slots import Slots
@@ -55,6 +55,9 @@ INCOMPLETE_REASONS: Final[dict[str, StopReason]] = {
 """Stop reasons by `incomplete_details.reason`; every other (max_messages, steered) is `other`."""
 
 NAMED: Final = (FunctionCall, CustomToolCall)
+
+PENDING: Final = (*NAMED, *BUILT_IN_CALLS)
+"""Calls that wait for an output of the caller's."""
 
 
 class OutputItems:
@@ -110,7 +113,7 @@ class OutputItems:
         return self._open(item, kind, event.output_index)
 
     def _open(self, item: ResponseItem, kind: str, output_index: int | None) -> OpenItem:
-        if isinstance(item, NAMED) and not item.call_id:
+        if isinstance(item, PENDING) and not item.call_id:
             item = msgspec.structs.replace(item, call_id=self._assembler.new_call_id())
         opened = self._assembler.open(outline(item))
         # The code of a program is no JSON, and its item is complete all the same.
@@ -200,6 +203,9 @@ class OutputItems:
                 detail = "a call without a name cannot be answered"
                 self._assembler.notice("nameless_call", detail, opened)
                 final = msgspec.structs.replace(final, status="incomplete")
+        elif isinstance(final, BUILT_IN_CALLS) and isinstance(streamed, BUILT_IN_CALLS):
+            call_id = final.call_id or streamed.call_id
+            final = msgspec.structs.replace(final, call_id=call_id)
         elif isinstance(final, Message):
             self._add_logprobs(opened, final, block)
             self._annotate(opened, final)
@@ -273,15 +279,11 @@ class OutputItems:
 
     def _note_outcome(self, item: ResponseItem) -> None:
         """Notes what the stop reason depends on."""
-        if isinstance(item, NAMED) and item.status == "completed":
+        if isinstance(item, PENDING) and item.status == "completed":
             self._open_calls[item.call_id] = None
-        elif isinstance(item, Opaque):
-            waiting_id = to_answer(item)
-            if waiting_id is not None:
-                self._open_calls[waiting_id] = None
-            elif item.kind.endswith("_output"):
-                # The provider ran the call itself.
-                self._open_calls.pop(str(item.payload.get("call_id")), None)
+        elif isinstance(item, Opaque) and item.answers is not None:
+            # The provider ran the call itself.
+            self._open_calls.pop(item.answers, None)
         elif isinstance(item, Message):
             if item.text:
                 self._has_text = True

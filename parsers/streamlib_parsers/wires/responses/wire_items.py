@@ -10,6 +10,8 @@ from typing import Any
 from msgspec import Raw
 
 from streamlib_parsers.items import (
+    BUILT_IN_CALLS,
+    BUILT_IN_OUTPUTS,
     Compaction,
     ContentPart,
     CustomToolCall,
@@ -24,6 +26,7 @@ from streamlib_parsers.items import (
     ServerToolResult,
     Text,
 )
+from streamlib_parsers.wires.responses.built_in import call_object, output_object
 from streamlib_parsers.wires.responses.items import HOSTED, RESULTS, Hosted
 
 __all__ = ["wire_item"]
@@ -44,6 +47,10 @@ def wire_item(item: ResponseItem) -> JsonObject:
         return {**item.payload, **fields}
     if isinstance(item, (FunctionCall, CustomToolCall)) and item.namespace is not None:
         fields["namespace"] = item.namespace
+    if isinstance(item, BUILT_IN_CALLS):
+        return {**fields, **call_object(item)}
+    if isinstance(item, BUILT_IN_OUTPUTS):
+        return {**fields, **output_object(item)}
     return {**fields, **(item.native or {}), **_typed_fields(item)}
 
 

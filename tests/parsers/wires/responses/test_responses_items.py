@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -22,6 +23,14 @@ from streamlib_parsers import (
     Text,
     ToolSpec,
     accumulate,
+)
+from streamlib_parsers.items import (
+    BUILT_IN_CALLS,
+    ApplyPatchCall,
+    ApprovalRequest,
+    ComputerCall,
+    ShellCall,
+    ToolSearchCall,
 )
 from streamlib_parsers.wires.responses.items import HOSTED, READERS, TO_ANSWER
 from streamlib_parsers.wires.responses.wire_items import wire_item
@@ -47,6 +56,12 @@ from tests.support.responses_frames import (
 # --- every item ---
 
 PATCH = {"type": "update_file", "path": "a.py", "diff": "@@\n-x\n+y\n"}
+
+
+def waiting(kind: str, **values: Any) -> Json:
+    return hosted(kind, **{TO_ANSWER[kind][0]: "call_1"}, **values)
+
+
 ITEMS: dict[str, tuple[Json, type, Json]] = {
     "message": (
         message("Hi", phase="final_answer"),
@@ -180,20 +195,51 @@ ITEMS: dict[str, tuple[Json, type, Json]] = {
         Compaction,
         {"encrypted_content": "gAA"},
     ),
-    **{
-        kind: (hosted(kind, **{TO_ANSWER[kind][0]: "call_1"}, **values), Opaque, {"kind": kind})
-        for kind, values in {
-            "local_shell_call": {"action": {"type": "exec", "command": ["ls"], "env": {}}},
-            "shell_call": {"action": {"commands": ["ls"]}, "environment": None},
-            "apply_patch_call": {"operation": PATCH},
-            "computer_call": {
-                "actions": [{"type": "click", "x": 1, "y": 2}],
-                "pending_safety_checks": [],
-            },
-            "tool_search_call": {"execution": "client", "arguments": {"goal": "g"}},
-            "mcp_approval_request": {"server_label": "s", "name": "t", "arguments": "{}"},
-        }.items()
-    },
+    "local_shell_call": (
+        waiting("local_shell_call", action={"type": "exec", "command": ["ls"], "env": {}}),
+        ShellCall,
+        {"call_id": "call_1", "commands": ["ls"]},
+    ),
+    "shell_call": (
+        waiting("shell_call", action={"commands": ["ls"]}, environment=None),
+        ShellCall,
+        {"call_id": "call_1", "commands": ["ls"]},
+    ),
+    "shell_call-malformed": (
+        waiting("shell_call", action=["ls"], environment={"type": "local"}),
+        ShellCall,
+        {"call_id": "call_1", "commands": []},
+    ),
+    "apply_patch_call": (
+        waiting("apply_patch_call", operation=PATCH),
+        ApplyPatchCall,
+        {"call_id": "call_1", "operation": PATCH},
+    ),
+    "computer_call": (
+        waiting("computer_call", actions=[{"type": "wait"}], pending_safety_checks=[]),
+        ComputerCall,
+        {"call_id": "call_1", "actions": ({"type": "wait"},)},
+    ),
+    "computer_call-one-action": (
+        waiting("computer_call", action={"type": "wait"}, pending_safety_checks=[{"id": "s"}]),
+        ComputerCall,
+        {"actions": ({"type": "wait"},), "pending_safety_checks": ({"id": "s"},)},
+    ),
+    "tool_search_call": (
+        waiting("tool_search_call", execution="client", arguments={"goal": "g"}),
+        ToolSearchCall,
+        {"call_id": "call_1", "arguments": '{"goal": "g"}'},
+    ),
+    "tool_search_call-without-call-id": (
+        hosted("tool_search_call", execution="client", call_id=None, arguments={}),
+        ToolSearchCall,
+        {"call_id": "it_0", "arguments": "{}"},
+    ),
+    "mcp_approval_request": (
+        waiting("mcp_approval_request", server_label="s", name="t", arguments="{}"),
+        ApprovalRequest,
+        {"call_id": "call_1", "server_label": "s", "name": "t", "arguments": "{}"},
+    ),
     **{
         kind: (hosted(kind, call_id="call_1", output="x", tools=[]), Opaque, {"kind": kind})
         for kind in (
@@ -335,17 +381,17 @@ def test_wire_item_rejects_items_this_wire_never_sends() -> None:
 
 # --- stop reasons ---
 
-WAITING = [
-    sent
+WAITING = {
+    name: sent
     for name, (sent, kind, _) in ITEMS.items()
-    if kind in (FunctionCall, CustomToolCall) or name in TO_ANSWER
-]
+    if kind in (FunctionCall, CustomToolCall, *BUILT_IN_CALLS)
+}
 CONTAINER = hosted(
     "shell_call", call_id="c", environment={"type": "container_reference", "container_id": "x"}
 )
 
 
-@pytest.mark.parametrize("sent", WAITING, ids=lambda sent: str(sent["type"]))
+@pytest.mark.parametrize("sent", WAITING.values(), ids=WAITING)
 def test_call_that_waits_for_the_caller_stops_with_tool_calls(sent: Json) -> None:
     assert response_of(created(), done(sent), completed(sent)).stop_reason == "tool_calls"
 

@@ -302,7 +302,7 @@ def test_tool_search_takes_its_call_id_from_done() -> None:
             completed(),
         )
     )
-    assert final.payload["call_id"] == "late"
+    assert final.call_id == "late"
 
 
 def test_custom_call_needs_no_input_done() -> None:

@@ -31,6 +31,7 @@ from streamlib import (
     parser,
     user,
 )
+from tests.support.built_in_calls import answer
 from tests.support.responses_builds import (
     CALL,
     HERE,
@@ -205,7 +206,7 @@ def test_recorded_response_is_replayed_exactly(recording: Recording) -> None:
     items = [item for item in response.items if item.status == "completed"]
     if response.status == "failed" or not items:
         return
-    history = [user("x"), *items, *(call.output("y") for call in response.calls), user("z")]
+    history = [user("x"), *items, *map(answer, response.pending), user("z")]
     request = built(*history, extra={"store": True})
     dropped = {change.path for change in request.report if change.action == "dropped"}
     kept_items = [
