@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from streamlib import __version__
+from streamlib.cli.terminal import one_line
 
 COMMANDS: Final = ("chat", "inspect", "replay", "convert", "serve", "gateway", "bench", "fuzz")
 """Modules of this package, in the order in which `--help` lists them."""
@@ -73,7 +74,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         # A full disk, or a file that disappeared while it was used.
-        sys.stderr.write(f"{error.filename or 'streamlib'}: {error.strerror or error}\n")
+        # A file's name may hold what moves the cursor, and so may the text of an error.
+        text = one_line(f"{error.filename or 'streamlib'}: {error.strerror or error}")
+        sys.stderr.write(f"{text}\n")
         return 1
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from streamlib.cli.numbers import positive_seconds
+from streamlib.cli.terminal import one_line
 from streamlib.testing.fuzz_targets import TARGETS, FuzzTarget, find_target
 from streamlib.testing.fuzzing import Campaign, Finding, reproducer, shrink
 
@@ -92,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         corpus = [Path(name).read_bytes() for name in arguments.files]
         _check_writable(arguments.out)
     except OSError as error:
-        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        print(one_line(f"{error.filename}: {error.strerror}"), file=sys.stderr)
         return 1
     seed = arguments.seed
     if seed is None:

@@ -13,7 +13,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from streamlib.cli.terminal import printable
+from streamlib.cli.terminal import one_line, printable
 from streamlib.client.auth import KeyStore, variables_of
 from streamlib.client.credentials import Secret
 from streamlib.client.origins import LOOPBACK
@@ -65,6 +65,13 @@ def add(commands: Any) -> None:
         help="send a keep-alive after this much silence (default 15)",
     )
     command.add_argument(
+        "--body-timeout",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="refuse a request whose body takes longer to arrive (default 60)",
+    )
+    command.add_argument(
         "--log-content", action="store_true", help="write requests and responses to the log too"
     )
     command.set_defaults(run=run)
@@ -81,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"no {error.name}: pip install 'streamlib[cli,gateway]'", file=sys.stderr)
         return 1
     except OSError as error:
-        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        print(one_line(f"{error.filename}: {error.strerror}"), file=sys.stderr)
         return 1
     except StreamError as error:
         print(printable(error.message), file=sys.stderr)
@@ -129,7 +136,12 @@ def _serve(arguments: argparse.Namespace, table: RouteTable, token: Secret | Non
     level = logging.DEBUG if arguments.log_content else logging.INFO
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     logging.getLogger("streamlib.gateway").setLevel(level)
-    handler = Gateway(table, keep_alive=arguments.keep_alive, log_content=arguments.log_content)
+    handler = Gateway(
+        table,
+        keep_alive=arguments.keep_alive,
+        log_content=arguments.log_content,
+        body_seconds=arguments.body_timeout,
+    )
     app = gateway(handler, token=token)
     family = socket.AF_INET6 if ":" in arguments.host else socket.AF_INET
     try:

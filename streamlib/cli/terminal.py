@@ -49,6 +49,11 @@ def printable(text: str) -> str:
     return _UNSAFE.sub(_escape, text.replace("\r\n", "\n"))
 
 
+def one_line(text: str) -> str:
+    """Makes a name safe inside a line: newlines and tabs are shown as escape sequences too."""
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def _escape(match: re.Match[str]) -> str:
     code = ord(match.group())
     if 0xD800 <= code <= 0xDFFF:

@@ -1,4 +1,4 @@
-"""Access control and request limits, in front of every path of the gateway.
+"""Access control, in front of every path of the gateway.
 
 The gateway spends its owner's keys. On 127.0.0.1 it serves everybody on the machine, but no web
 page: a page in the owner's browser can send requests there too, under another host's name or from
@@ -8,26 +8,28 @@ another origin. On any other address it requires its own token.
 from __future__ import annotations
 
 import hmac
+import logging
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streamlib.client.credentials import Secret
-from streamlib.errors import StreamError, invalid_request
 from streamlib.gateway.headers import raw_headers, status_of
+from streamlib.gateway.log_text import log_error
 from streamlib.wires.encoders import error_body
 from streamlib.wires.routes import route
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 
-BODY_BYTES: Final = 32 << 20
-"""Maximum size of a request body: that of the provider with the highest limit."""
+HEADERS: Final = 128
+"""Maximum number of request headers; SDKs send about 25."""
 
-DEPTH: Final = 100
-"""Maximum nesting of JSON: schemas of tools need a dozen levels."""
+HEADER_BYTES: Final = 64 << 10
+"""Maximum size of the names and values of all request headers."""
 
 TOKEN_HEADERS: Final = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 """Headers in which the SDKs of OpenAI, Anthropic, Google and Azure send their API key, which here
@@ -37,11 +39,7 @@ _LOCAL_HOST: Final = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?
 """A ``Host`` header that names this machine, and nothing beside host and port: `urlsplit` would
 accept a user (`user@127.0.0.1`), a scheme and a path."""
 
-# Brackets inside a string nest nothing. The last quote is optional: a truncated string ends with
-# the body.
-_STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
-_OPENING: Final = b"[{"
-_OTHER_BYTES: Final = bytes(set(range(256)) - set(b"[]{}"))
+_log: Final = logging.getLogger("streamlib.gateway")
 
 
 class AccessControl:
@@ -60,12 +58,15 @@ class AccessControl:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request (ASGI)."""
-        problem = None
         # A `lifespan` scope has no headers; it starts and stops the gateway.
-        if scope["type"] == "http":
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        problem = _header_problem(scope["headers"])
+        if problem is None:
             problem = self._problem(_headers(scope), scope.get("scheme", "http"))
         if problem is None:
-            await self._app(scope, receive, send)
+            await _guarded(self._app, scope, receive, send)
         else:
             await refuse(wire_of(scope), problem, send)
 
@@ -95,6 +96,46 @@ class AccessControl:
             return None
         message = "this gateway requires its own token, sent as the API key"
         return ErrorInfo("authentication", message, code="token")
+
+
+async def _guarded(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Runs the application; a defect of it becomes a line in the log and an error.
+
+    A server would log the exception itself, unescaped: its message may be a client's text.
+    """
+    started = False
+
+    async def noting_send(message: Message) -> None:
+        nonlocal started
+        started = True
+        await send(message)
+
+    try:
+        await app(scope, receive, noting_send)
+    except OSError:
+        # Some servers raise one when the client has disconnected.
+        raise
+    except Exception as error:  # noqa: BLE001
+        _log.error("the gateway failed: %s", log_error(error))  # escaped
+        if not started:
+            name = type(error).__name__
+            info = ErrorInfo("server_error", f"the gateway failed: {name}")
+            await refuse(wire_of(scope), info, send)
+
+
+def _header_problem(headers: Iterable[tuple[bytes, bytes]]) -> ErrorInfo | None:
+    """What is wrong with the headers of any request."""
+    counts = Counter(name.lower() for name, _ in headers)
+    size = sum(len(name) + len(value) for name, value in headers)
+    if counts.total() > HEADERS or size > HEADER_BYTES:
+        message = f"a request has at most {HEADERS} headers of {HEADER_BYTES} bytes in all"
+        return ErrorInfo("request_too_large", message, code="headers")
+    for name in (b"host", b"origin"):
+        # Which one counts, every program on the way decides in its own way.
+        if counts[name] > 1:
+            text = name.decode()
+            return ErrorInfo("invalid_request", f"several {text} headers", code=text)
+    return None
 
 
 def _not_local(header: str) -> ErrorInfo:
@@ -136,53 +177,3 @@ async def send_json(send: Send, status: int, body: bytes, headers: Mapping[str, 
     start = {"type": "http.response.start", "status": status, "headers": raw_headers(fields)}
     await send(start)
     await send({"type": "http.response.body", "body": body})
-
-
-async def read_body(scope: Scope, receive: Receive, limit: int = BODY_BYTES) -> bytes:
-    """Reads a request body, within the limits of size and nesting.
-
-    Raises:
-        StreamError: it is too large (`request_too_large`) or nested too deeply
-            (`invalid_request`).
-    """
-    # Refused before a byte of it is read. Chunked bodies declare nothing.
-    declared = _headers(scope).get("content-length", "0")
-    if declared.isdecimal() and int(declared) > limit:
-        raise _too_large(limit)
-    chunks: list[bytes] = []
-    size = 0
-    has_more = True
-    while has_more:
-        message = await receive()
-        chunk: bytes = message.get("body", b"")
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > limit:
-            raise _too_large(limit)
-        # A client that disconnects leaves a truncated body, which the decoder refuses.
-        has_more = message["type"] == "http.request" and message.get("more_body", False)
-    body = b"".join(chunks)
-    check_depth(body)
-    return body
-
-
-def _too_large(limit: int) -> StreamError:
-    message = f"the request body exceeds {limit} bytes"
-    return StreamError(ErrorInfo("request_too_large", message, code="body"))
-
-
-def check_depth(body: bytes, limit: int = DEPTH) -> None:
-    """Refuses JSON that is nested deeper than any real request, before a decoder reads it.
-
-    Raises:
-        StreamError: `invalid_request`.
-    """
-    # `sub` and `translate` run in C; the loop sees brackets only.
-    depth = 0
-    for bracket in _STRING.sub(b"", body).translate(None, _OTHER_BYTES):
-        if bracket in _OPENING:
-            depth += 1
-        else:
-            depth -= 1
-        if depth > limit:
-            raise invalid_request(f"JSON is nested deeper than {limit} levels", "nesting")

@@ -27,19 +27,22 @@ from starlette.types import Receive, Scope, Send
 from streamlib.client import Client
 from streamlib.client.credentials import Secret
 from streamlib.errors import StreamError
-from streamlib.gateway.access import AccessControl, read_body, refuse, wire_of
+from streamlib.gateway.access import AccessControl, refuse, wire_of
 from streamlib.gateway.handler import GatewayRequest, RequestHandler
 from streamlib.gateway.headers import error_headers, id_header, status_of
 from streamlib.gateway.log_text import escaped, log_text
 from streamlib.gateway.models import model_list, model_names
+from streamlib.gateway.request_body import BODY_ERRORS, BODY_SECONDS, Workers, read_body
 from streamlib.gateway.routes import RouteTable
 from streamlib.gateway.token_count import count_tokens
 from streamlib.loopback import running
 from streamlib.providers import Provider
 from streamlib.providers.loopback import PROVIDER as LOOPBACK
 from streamlib.providers.wire_specs import ANTHROPIC_BETA, WIRE_SPECS
+from streamlib.request.prompt import Prompt
 from streamlib.wires.decoders import parse_request
 from streamlib.wires.encoders import error_body
+from streamlib.wires.routes import Route as RouteMatch
 from streamlib.wires.routes import route
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
@@ -69,6 +72,7 @@ class Gateway:
         client: Mapping[str, Any] | None = None,
         keep_alive: float = KEEP_ALIVE,
         log_content: bool = False,
+        body_seconds: float = BODY_SECONDS,
     ) -> None:
         """Configures a gateway.
 
@@ -78,12 +82,15 @@ class Gateway:
             keep_alive: seconds of silence before a keep-alive is sent.
             log_content: write requests and responses to the log too (logger `streamlib.gateway`,
                 level DEBUG).
+            body_seconds: how long a client may take to send its request.
         """
         self.table = table or RouteTable()
         """The routes; once the gateway runs, with the address of its loopback provider."""
         self._options = dict(client or {})
         self._keep_alive = keep_alive
         self._log_content = log_content
+        self._body_seconds = body_seconds
+        self._workers = Workers()
         self._stack = AsyncExitStack()
         """Closes the client, and the loopback provider if it was started."""
         self._client: Client | None = None
@@ -135,9 +142,13 @@ class Gateway:
             request = await self._read(scope, receive, request_id)
         except StreamError as error:
             _log.info("%s %s refused: %s", request_id, wire_api, log_text(str(error)))
-            await refuse(wire_api, error.info, send, id_header(wire_api, request_id))
+            headers = id_header(wire_api, request_id)
+            # What is left of a refused body would be read as the next request.
+            if error.info.code in BODY_ERRORS and scope["http_version"].startswith("1"):
+                headers["connection"] = "close"
+            await refuse(wire_api, error.info, send, headers)
             return
-        handler = RequestHandler(request, self.client, send, self._keep_alive)
+        handler = RequestHandler(request, self.client, send, self._keep_alive, self._workers)
         try:
             await handler.run(receive)
         finally:
@@ -154,10 +165,9 @@ class Gateway:
         match = route(path)
         if match is None or match.wire_api not in CLIENT_WIRES:
             raise _unknown_path(path)
-        body = await read_body(scope, receive)
-        prompt = parse_request(match.wire_api, body, path=path, headers=beta_headers(scope))
-        # Gemini's clients put model and streaming into the path, all others into the body.
-        model = prompt.model or match.model or ""
+        body = await read_body(scope, receive, seconds=self._body_seconds)
+        prompt = await self._workers.run(len(body), _parse, match, body, path, beta_headers(scope))
+        model = prompt.model or ""
         is_stream = match.stream
         if is_stream is None:
             is_stream = bool(prompt.stream)
@@ -166,7 +176,8 @@ class Gateway:
         is_json_array = match.wire_api == "gemini" and b"alt=sse" not in scope["query_string"]
         return GatewayRequest(
             wire_api=match.wire_api,
-            prompt=msgspec.structs.replace(prompt, model=model),
+            prompt=prompt,
+            size=len(body),
             rule=rule,
             hops=self.table.hops(rule, model),
             is_stream=is_stream,
@@ -177,13 +188,18 @@ class Gateway:
     async def count(self, request: Request) -> Response:
         """Counts the tokens of a Messages request: Anthropic's number, or a marked estimate."""
         try:
-            body = await read_body(request.scope, request.receive)
+            body = await read_body(request.scope, request.receive, seconds=self._body_seconds)
             headers = beta_headers(request.scope)
-            prompt = parse_request("messages", body, path="/v1/messages", headers=headers)
+            match = RouteMatch("messages")
+            prompt = await self._workers.run(
+                len(body), _parse, match, body, "/v1/messages", headers
+            )
             model = prompt.model or ""
             # A fallback may count otherwise: the first target is the one that most likely responds.
             hop = self.table.hops(self.table.rule(model), model)[0]
-            count, is_estimate = await count_tokens(self.client, prompt, hop)
+            count, is_estimate = await count_tokens(
+                self.client, prompt, hop, self._workers, len(body)
+            )
         except StreamError as error:
             return error_response("messages", error.info)
         response = JSONResponse({"input_tokens": count})
@@ -203,6 +219,13 @@ def loopback_at(url: str) -> Provider:
         for wire_api, address in LOOPBACK.wire_urls.items()
     }
     return msgspec.structs.replace(LOOPBACK, base_url=url, wire_urls=urls)
+
+
+def _parse(match: RouteMatch, body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:
+    """The prompt of a request, with its model."""
+    prompt = parse_request(match.wire_api, body, path=path, headers=headers)
+    # Gemini's clients put model and streaming into the path, all others into the body.
+    return msgspec.structs.replace(prompt, model=prompt.model or match.model or "")
 
 
 def _path(scope: Scope) -> str:

@@ -39,7 +39,8 @@ from streamlib.gateway.headers import (
     report_header,
 )
 from streamlib.gateway.json_array import JsonArray
-from streamlib.gateway.log_text import log_name, log_text
+from streamlib.gateway.log_text import log_error, log_name, log_text
+from streamlib.gateway.request_body import Workers
 from streamlib.gateway.restore import restore_history
 from streamlib.gateway.routes import RouteRule, RouteTarget, apply_rule_limits, apply_rule_settings
 from streamlib.gateway.translate import EventTranslator, QualifiedName
@@ -62,6 +63,9 @@ LOGGED_MESSAGES: Final[frozenset[ErrorKind]] = frozenset(
 )
 """Failures whose messages are the library's own and reveal no content: the log has them."""
 
+LOGGED_CHANGES: Final = 100
+"""Changes of a report that are looked at for the log, which shows some ten."""
+
 STREAM_HEADERS: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 """Nothing between the gateway and the client may store or buffer a stream; nginx reads the
 second."""
@@ -80,6 +84,7 @@ class GatewayRequest(Struct, frozen=True, kw_only=True):
         is_stream: the client wants a stream, not one body.
         request_id: names the request in the log and in the response headers.
         is_json_array: the stream is a JSON array (Gemini without `alt=sse`).
+        size: bytes of the request body.
     """
 
     wire_api: WireApi
@@ -89,6 +94,7 @@ class GatewayRequest(Struct, frozen=True, kw_only=True):
     is_stream: bool
     request_id: str
     is_json_array: bool = False
+    size: int = 0
 
     @property
     def custom_tools(self) -> frozenset[QualifiedName]:
@@ -170,7 +176,12 @@ class RequestHandler:
     """Serves one request. `run` once; then `summary` describes the result."""
 
     def __init__(
-        self, request: GatewayRequest, client: Client, send: Send, keep_alive: float
+        self,
+        request: GatewayRequest,
+        client: Client,
+        send: Send,
+        keep_alive: float,
+        workers: Workers,
     ) -> None:
         self.request = request
         self.model = ""
@@ -184,6 +195,7 @@ class RequestHandler:
         self.report: list[Change] = []
         """Changes to the request for that target, later those to its response too."""
         self._client = client
+        self._workers = workers
         self._restored: Prompt | None = None
         """The prompt for all targets, once the first is tried."""
         self._send = send
@@ -224,7 +236,8 @@ class RequestHandler:
                 self.error = ErrorInfo("cancelled", f"the client disconnected: {name}")
             except Exception as error:  # noqa: BLE001
                 # A defect here must not truncate the stream without an error.
-                _log.exception("%s failed inside the gateway", self.request.request_id)
+                text = log_error(error)
+                _log.error("%s failed inside the gateway: %s", self.request.request_id, text)
                 name = type(error).__name__
                 await self._send_error(ErrorInfo("server_error", f"the gateway failed: {name}"))
             # The other two tasks wait for what no longer matters.
@@ -281,19 +294,7 @@ class RequestHandler:
             The failure, if nothing was sent yet, so that another target may be tried; else None.
         """
         try:
-            # Once for all targets, and after the request was accepted.
-            if self._restored is None:
-                self._restored = restored_prompt(self.request)
-            self.stream = self._client.stream(
-                prompt_for(self.request, self._restored, hop),
-                hop.target.model,
-                provider=hop.provider,
-                wire_api=hop.target.wire_api,
-                base_url=hop.base_url,
-                api_key=hop.key,
-                dialects=self.request.rule.dialects,
-                errors="event",
-            )
+            self.stream = await self._workers.run(self.request.size, self._open_stream, hop)
         except StreamError as error:
             return error.info
         self.report = list(self.stream.request.report)
@@ -302,6 +303,22 @@ class RequestHandler:
             if self.request.is_stream:
                 return await self._send_stream(stream, translator)
             return await self._send_body(stream, translator)
+
+    def _open_stream(self, hop: RouteTarget) -> ResponseStream:
+        """The stream of a target, with its request built and not sent."""
+        # Once for all targets.
+        if self._restored is None:
+            self._restored = restored_prompt(self.request)
+        return self._client.stream(
+            prompt_for(self.request, self._restored, hop),
+            hop.target.model,
+            provider=hop.provider,
+            wire_api=hop.target.wire_api,
+            base_url=hop.base_url,
+            api_key=hop.key,
+            dialects=self.request.rule.dialects,
+            errors="event",
+        )
 
     def _new_translator(self, stream: ResponseStream) -> EventTranslator | None:
         """The translator of a target's events; None where they are sent as they are.
@@ -448,9 +465,11 @@ class RequestHandler:
             line += f" at {urlsplit(self.base_url).netloc}"
         line += f": {self._result()}, {self._tokens()}"
         # Each path once: a long history has the same change many times.
-        changes = ", ".join({f"{change.action} {change.path}": None for change in self.report})
+        changes = {
+            f"{change.action} {change.path}": None for change in self.report[:LOGGED_CHANGES]
+        }
         if changes:
-            line += f", report: {log_text(changes)}"
+            line += f", report: {log_text(', '.join(changes))}"
         return line
 
     def _result(self) -> str:

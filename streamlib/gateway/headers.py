@@ -58,6 +58,9 @@ def raw_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 
 def status_of(wire_api: WireApi, error: ErrorInfo) -> int:
     """The HTTP status of a failure."""
+    # The client's own delay, not the provider's.
+    if error.kind == "deadline" and error.code == "body":
+        return 408
     if error.kind == "overloaded":
         return WIRE_SPECS[wire_api].overloaded_status
     return STATUS.get(error.kind, 500)

@@ -3,6 +3,8 @@ sequence to the terminal that shows the log and does not reorder what is shown; 
 
 from __future__ import annotations
 
+import traceback
+from pathlib import PurePath
 from typing import Final
 
 NAME_CHARACTERS: Final = 100
@@ -10,6 +12,10 @@ NAME_CHARACTERS: Final = 100
 
 TEXT_CHARACTERS: Final = 500
 """Of a message or a list of changes."""
+
+
+FRAMES: Final = 8
+"""Calls of an exception that are shown."""
 
 
 def escaped(text: str) -> str:
@@ -31,6 +37,18 @@ def log_text(text: str, limit: int = TEXT_CHARACTERS) -> str:
     if len(text) <= limit:
         return escaped(text)
     return escaped(text[:limit]) + "…"
+
+
+def log_error(error: BaseException) -> str:
+    """An exception on one line: its type, its message, and where it was raised, innermost first.
+
+    The interpreter's own form has the message as it is, which may be a client's text.
+    """
+    frames: list[str] = []
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        frames.append(f"{PurePath(frame.filename).name}:{frame.lineno} in {frame.name}")
+    message = log_text(str(error))
+    return f"{type(error).__name__}: {message} (at {', '.join(frames[:FRAMES])})"
 
 
 def log_name(name: str) -> str:

@@ -48,6 +48,9 @@ SEARCHES: Final = 32
 """How many times the joined texts of a turn are searched for the texts of its envelopes. Texts that
 are there cost one search together; each that the client removed costs up to one."""
 
+_PART: Final = 64 << 10
+"""Characters of a text from which white space is removed at a time."""
+
 DETAILS: Final = "reasoning_details"
 """Key of `native` with the list in which Chat clients store envelopes."""
 
@@ -405,4 +408,9 @@ def _text(item: ResponseItem) -> str:
 
 def _without_blanks(item: ResponseItem) -> str:
     """The text without white space, for comparison: wires differ in what separates paragraphs."""
-    return "".join(_text(item).split())
+    text = _text(item)
+    # Of a text of many megabytes, `split` alone would hold the interpreter for a second.
+    parts: list[str] = []
+    for start in range(0, len(text), _PART):
+        parts += text[start : start + _PART].split()
+    return "".join(parts)

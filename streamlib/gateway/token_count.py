@@ -14,8 +14,9 @@ from msgspec import Struct
 
 from streamlib.client import Client
 from streamlib.errors import StreamError
+from streamlib.gateway.request_body import Workers
 from streamlib.gateway.routes import RouteTarget
-from streamlib.request.build import build_for
+from streamlib.request.build import Request, build_for
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.errors import ErrorInfo
 
@@ -33,8 +34,10 @@ class _Count(Struct):
     input_tokens: int
 
 
-async def count_tokens(client: Client, prompt: Prompt, hop: RouteTarget) -> tuple[int, bool]:
-    """Counts the tokens of a prompt.
+async def count_tokens(
+    client: Client, prompt: Prompt, hop: RouteTarget, workers: Workers, size: int
+) -> tuple[int, bool]:
+    """Counts the tokens of a prompt, whose request had a body of `size` bytes.
 
     Returns:
         The count, and whether it is an estimate.
@@ -43,20 +46,24 @@ async def count_tokens(client: Client, prompt: Prompt, hop: RouteTarget) -> tupl
         StreamError: the provider refused to count.
     """
     if hop.provider.name != "anthropic" or hop.target.wire_api != "messages":
-        return estimate(prompt), True
-    # A count does not stream.
-    request = build_for(msgspec.structs.replace(prompt, stream=None), hop.target)
-    body = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
-    counted = {key: body[key] for key in COUNTED if key in body}
-    request = msgspec.structs.replace(
-        request, url=f"{request.url}/count_tokens", body=msgspec.json.encode(counted)
-    )
+        return await workers.run(size, estimate, prompt), True
+    request = await workers.run(size, _count_request, prompt, hop)
     response = await client.fetch(request, hop.provider, api_key=hop.key)
     try:
         return msgspec.json.decode(response, type=_Count).input_tokens, False
     except msgspec.MsgspecError as error:
         message = f"the response is no token count: {error}"
         raise StreamError(ErrorInfo("malformed", message)) from None
+
+
+def _count_request(prompt: Prompt, hop: RouteTarget) -> Request:
+    # A count does not stream.
+    request = build_for(msgspec.structs.replace(prompt, stream=None), hop.target)
+    body = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
+    counted = {key: body[key] for key in COUNTED if key in body}
+    return msgspec.structs.replace(
+        request, url=f"{request.url}/count_tokens", body=msgspec.json.encode(counted)
+    )
 
 
 def estimate(prompt: Prompt) -> int:

@@ -10,7 +10,7 @@ import msgspec
 
 from streamlib.errors import invalid_request
 from streamlib.request.prompt import Prompt
-from streamlib_parsers.items import WireApi
+from streamlib_parsers.items import ResponseItem, WireApi
 from streamlib_parsers.protocol import WIRE_APIS
 
 MALFORMED: Final = (
@@ -24,6 +24,9 @@ MALFORMED: Final = (
 """What a decoder raises on a value of another type than the wire's."""
 INTEGERS: Final = ("max_output_tokens", "top_k", "seed", "n", "logprobs")
 """Fields of `Prompt` that take integers; clients write them as 5.0, too."""
+
+CHECKED_ITEMS: Final = 1_000
+"""Items whose types are checked at a time."""
 
 
 def parse_request(
@@ -76,7 +79,11 @@ def _checked(prompt: Prompt, wire_api: WireApi) -> Prompt:
         prompt = msgspec.structs.replace(prompt, extra_wire=wire_api)
     # schemas are for builders to judge
     tools = [msgspec.structs.replace(tool, schema=None) for tool in prompt.tools]
-    without_schemas = msgspec.structs.replace(prompt, tools=tools)
-    # for its errors alone: items and tools are checked with it
-    msgspec.convert(msgspec.to_builtins(without_schemas), Prompt)
+    settings = msgspec.structs.replace(prompt, input=(), tools=tools)
+    # for its errors alone: tools are checked with it
+    msgspec.convert(msgspec.to_builtins(settings), Prompt)
+    # in slices: one call holds the interpreter until its end, which others on the event loop notice
+    for start in range(0, len(prompt.items), CHECKED_ITEMS):
+        items = prompt.items[start : start + CHECKED_ITEMS]
+        msgspec.convert(msgspec.to_builtins(items), list[ResponseItem])
     return prompt

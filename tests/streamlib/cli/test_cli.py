@@ -79,6 +79,35 @@ def test_commands_fail_in_one_line_when_a_file_is_missing(
     assert "No such file" in capsys.readouterr().err
 
 
+FORGED = "no\x1b]0;title\x07\u202e\nexit code 0.sse"
+"""A file name that would set a terminal's title, reorder its text and start a line."""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["fuzz", "chat", FORGED],
+        ["gateway", "--port", "0", "--config", FORGED],
+        ["bench"],
+    ],
+)
+def test_file_name_is_escaped_in_an_error(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C7: also where a command leaves the error to `main`."""
+    if arguments[0] == "bench":
+
+        def fail(_: object) -> int:
+            raise FileNotFoundError(2, "No such file", FORGED)
+
+        monkeypatch.setattr("streamlib.cli.bench.run", fail)
+    assert main(arguments) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert error[:-1].isprintable()
+    assert "exit code 0.sse" in error
+
+
 @pytest.mark.parametrize("target", ["messages", "vercel", "agui", "jsonl"])
 def test_convert_writes_every_kind_of_target(
     target: str, capfdbinary: pytest.CaptureFixture[bytes]

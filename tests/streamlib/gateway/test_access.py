@@ -126,10 +126,8 @@ async def test_route_key_goes_upstream_and_never_back(monkeypatch: pytest.Monkey
     assert "sk-canary-1" not in response.text + str(response.headers)
 
 
-async def test_request_has_limits_of_size_and_depth() -> None:
+async def test_request_has_a_limit_of_size() -> None:
     async with serving(Upstream(), rule("messages")) as client:
-        nested = b'{"model":"m","messages":' + b"[" * 200 + b"]" * 200 + b"}"
-        assert (await client.post("/v1/messages", content=nested)).status_code == 400
         declared = {"content-length": str(33 << 20)}
         too_large = await client.post("/v1/messages", content=b"{}", headers=declared)
         assert too_large.status_code == 413

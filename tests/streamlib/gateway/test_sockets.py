@@ -6,25 +6,20 @@ from __future__ import annotations
 import random
 import socket
 import struct
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import anyio
 import httpx
-import msgspec
 import pytest
-import uvicorn
 from anyio.abc import SocketAttribute, SocketStream
 
 from streamlib import Prompt
-from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
-from streamlib_parsers.items import WireApi
-from tests.support.gateways import CLIENTS, client_request, common_fields, parse_stream, send
+from tests.support.gateways import CLIENTS, common_fields, parse_stream, send
 from tests.support.response_bodies import HELLO, finish, stop, text
 from tests.support.response_bodies import LAST as MESSAGE_STOP
 from tests.support.scripted_server import Repeat, Server, Step, Wait, chunk, head, scripted
+from tests.support.uvicorn_gateways import connected, request_bytes, served
 
 BLOCK: Final = 64 << 10
 
@@ -35,47 +30,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@asynccontextmanager
-async def served(upstream: str, **options: Any) -> AsyncGenerator[tuple[str, uvicorn.Server]]:
-    """The gateway on a port of its own."""
-    table = RouteTable([RouteRule("*", "custom:m", wire_api="messages", base_url=upstream)])
-    config = uvicorn.Config(gateway(Gateway(table, **options)), port=0, log_level="error")
-    server = uvicorn.Server(config)
-    async with anyio.create_task_group() as group:
-        group.start_soon(server.serve)
-        while not server.started:  # noqa: ASYNC110  # uvicorn has no event for it
-            await anyio.sleep(0.005)
-        try:
-            yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}", server
-        finally:
-            server.should_exit = server.force_exit = True
-
-
 def endless(every: float = 0.001) -> list[Step]:
     """A response without an end."""
     return [head(), chunk(HELLO), Repeat(chunk(text("more ")), every)]
-
-
-def request_bytes(wire: WireApi, url: str) -> bytes:
-    """A request for a stream."""
-    request = client_request(wire, Prompt("Hello"))
-    path, body = request.url.removeprefix("http://127.0.0.1:8900"), request.body
-    if wire == "gemini":
-        path = f"/v1beta{path}"
-    else:
-        body = msgspec.json.encode({**msgspec.json.decode(body), "stream": True})
-    lines = [
-        f"POST {path} HTTP/1.1",
-        f"host: {urlsplit(url).netloc}",
-        f"content-length: {len(body)}",
-        "content-type: application/json",
-    ]
-    return "\r\n".join([*lines, "", ""]).encode() + body
-
-
-async def connected(url: str) -> SocketStream:
-    address = urlsplit(url)
-    return await anyio.connect_tcp(str(address.hostname), address.port or 0)
 
 
 async def disconnect(url: str, rng: random.Random) -> None:
