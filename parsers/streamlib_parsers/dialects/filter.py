@@ -23,7 +23,7 @@ from streamlib_parsers.assembler import default_call_id
 from streamlib_parsers.dialects.choice_state import ChoiceState, RecoveredCall, WireCall
 from streamlib_parsers.dialects.definitions import resolve_dialects
 from streamlib_parsers.dialects.grammar import Dialect
-from streamlib_parsers.dialects.reasoning_calls import calls_in
+from streamlib_parsers.dialects.reasoning_calls import calls_in, first_call_index
 from streamlib_parsers.dialects.rewriter import MessageRewriter
 from streamlib_parsers.dialects.scanner import UNFINISHED, OpenerTable, Scanner
 from streamlib_parsers.dialects.sink import OfferedTools
@@ -209,7 +209,7 @@ class DialectFilter:
         self._decide_reasoning(choice, None)
         if isinstance(item, Message) and item.role == "assistant":
             self._rewriters[event.index] = MessageRewriter(
-                item, choice, self._assembler, self._make_scanner
+                item, choice, self._assembler, self._make_scanner, self._find_call
             )
             return
         self._forwarded[event.index] = _ForwardedItem(self._assembler.open(item), choice)
@@ -373,6 +373,11 @@ class DialectFilter:
             limit=self._limits.held_bytes,
             at_response_start=not choice.has_content,
         )
+
+    def _find_call(self, text: str) -> int | None:
+        """Where the first complete call in reasoning begins; None where there is none."""
+        _, calls_only = self._tables
+        return first_call_index(text, calls_only, self._tools, self._limits.held_bytes)
 
 
 class _ForwardedItem(Struct):

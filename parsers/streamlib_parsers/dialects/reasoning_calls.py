@@ -26,12 +26,24 @@ class _CallCollector:
     def __init__(self) -> None:
         self.calls: list[ReasoningCall] = []
         """The complete calls so far."""
+        self.first_literal = ""
+        """The first of them as the model wrote it."""
+        self.text_size = 0
+        """Characters of text before it."""
 
     def call(self, name: str, call_id: str) -> _Call:
-        return _Call(name, call_id, self.calls)
+        return _Call(name, call_id, self)
+
+    def add(self, call: ReasoningCall, literal: str) -> None:
+        """A complete call."""
+        if not self.calls:
+            self.first_literal = literal
+        self.calls.append(call)
 
     def text(self, text: str) -> None:
-        """Ignored."""
+        """Only counted."""
+        if not self.calls:
+            self.text_size += len(text)
 
     def reasoning(self, text: str) -> None:
         """Ignored."""
@@ -58,11 +70,11 @@ class _CallCollector:
 class _Call:
     """The `CallWriter` of one call."""
 
-    def __init__(self, name: str, call_id: str, calls: list[ReasoningCall]) -> None:
+    def __init__(self, name: str, call_id: str, collector: _CallCollector) -> None:
         self._name = name
         self._call_id = call_id
         self._arguments = StringBuffer()
-        self._calls = calls
+        self._collector = collector
 
     def add(self, text: str) -> None:
         self._arguments.add(text)
@@ -71,7 +83,7 @@ class _Call:
         arguments = self._arguments.text()
         if not is_json(arguments):
             raise NoMatch
-        self._calls.append(ReasoningCall(self._name, self._call_id, arguments))
+        self._collector.add(ReasoningCall(self._name, self._call_id, arguments), literal)
         return True
 
     def discard(self, detail: str = "") -> bool:
@@ -90,9 +102,29 @@ def calls_in(
         tools: the tools that may be called.
         limit: characters that may be buffered.
     """
+    return _collected(reasoning, table, tools, limit).calls
+
+
+def first_call_index(
+    reasoning: str, table: OpenerTable, tools: OfferedTools, limit: int
+) -> int | None:
+    """Where the first complete call of an offered tool begins; None where there is none.
+
+    The arguments are those of `calls_in`.
+    """
+    collector = _collected(reasoning, table, tools, limit)
+    if not collector.calls:
+        return None
+    # Marks before it were left out of the text: it may begin later than that is long.
+    return reasoning.index(collector.first_literal, collector.text_size)
+
+
+def _collected(
+    reasoning: str, table: OpenerTable, tools: OfferedTools, limit: int
+) -> _CallCollector:
     collector = _CallCollector()
     # The same scanner as for text: code is left out, and calls are read alike.
     scanner = Scanner(table, collector, tools, limit=limit)
     scanner.feed(reasoning)
     scanner.end()
-    return collector.calls
+    return collector

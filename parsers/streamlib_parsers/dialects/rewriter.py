@@ -55,6 +55,7 @@ class MessageRewriter:
         choice: ChoiceState,
         assembler: FilterAssembler,
         make_scanner: Callable[[MessageRewriter], Scanner],
+        find_call: Callable[[str], int | None],
     ) -> None:
         """Begins the message.
 
@@ -63,6 +64,7 @@ class MessageRewriter:
             choice: the state of its choice.
             assembler: emits the items.
             make_scanner: makes the scanner of a part of the message.
+            find_call: where the first complete call of a text begins; None where there is none.
         """
         self.choice = choice
         self.is_undecided = False
@@ -75,6 +77,7 @@ class MessageRewriter:
         """The wire's own final version, once it closed the message."""
         self._assembler = assembler
         self._make_scanner = make_scanner
+        self._find_call = find_call
         self._scanner: Scanner | None = make_scanner(self)
         """Reads the current part; None between parts."""
         self._open: OpenItem | None = None
@@ -210,8 +213,8 @@ class MessageRewriter:
             reason: why the choice ended; None where the response goes on, or was truncated.
         """
         is_ordinary_end = reason in ("stop", "tool_calls") and not self.choice.wire_calls
-        if is_ordinary_end and self._unclosed_rest:
-            self._scan_unclosed_rest()
+        if is_ordinary_end and self._unclosed_rest and self._ended_by_call():
+            pass
         elif is_ordinary_end and reason == "stop":
             # A model that stops in order has written its output: it forgot the closing tag.
             self._reasoning_was_text()
@@ -219,13 +222,29 @@ class MessageRewriter:
             self._keep_reasoning()
         self._close_message(self._final)
 
-    def _scan_unclosed_rest(self) -> None:
+    def _ended_by_call(self) -> bool:
+        """Ends the reasoning before the first call of an offered tool in it; False without one.
+
+        What only looks like a call, or stands in code, is a thought about calls.
+        """
+        emitted = ""
+        if self._open is not None:
+            emitted = self._open.text()
+        reasoning = emitted + self._unclosed_rest
+        index = self._find_call(reasoning)
+        if index is None or index < len(emitted):
+            return False
         self.is_undecided, self.reasoning_ended = False, True
+        # The newline before the call belongs to neither.
+        before_call = reasoning[len(emitted) : index].removesuffix("\n")
+        if before_call:
+            self.reasoning(before_call)
         self.end_reasoning()
         scanner = self._make_scanner(self)
-        scanner.feed(self._unclosed_rest.removeprefix("\n"))
+        scanner.feed(reasoning[index:])
         scanner.end()
         self._emit_pending()
+        return True
 
     def _keep_reasoning(self) -> None:
         self.is_undecided = False
@@ -239,8 +258,9 @@ class MessageRewriter:
         if self._open is not None:
             reasoning = self._open.text()
             self._empty(self._open, "the reasoning was never closed: it is the output text")
-        if self._unclosed_opener or reasoning:
-            self.text(self._unclosed_opener + reasoning)
+        text = self._unclosed_opener + reasoning + self._unclosed_rest
+        if text:
+            self.text(text)
             self._emit_pending()
 
     def _empty(self, item: OpenItem, detail: str) -> None:

@@ -231,8 +231,8 @@ class Scanner:
         except NoMatch:
             if self._cursor.ended:
                 self._end_inside_call()
-            else:
-                self._search_again()
+            elif self._search_again():
+                return True
         except NestedMatch:
             self._grammar_sink.discard_call()
             self._grammar_sink.emit_as_text()
@@ -258,13 +258,24 @@ class Scanner:
         if is_call and is_text:
             self._sink.notice("leaked_tool_call", UNFINISHED)
 
-    def _search_again(self) -> None:
-        """No call: its opener is text, and what follows is searched again."""
+    def _search_again(self) -> bool:
+        """No call: its opener is text, and what follows is searched again.
+
+        Returns:
+            Whether another grammar reads it.
+        """
         cursor, sink = self._cursor, self._grammar_sink
         sink.discard_call()
+        if sink.expects_call and self._table.inside is not None:
+            # No call: the message begins inside reasoning, as its chat template lets it.
+            sink.expects_call, sink.is_reasoning = False, True
+            cursor.opener = ""
+            cursor.go_back(cursor.size)
+            self._begin([self._table.inside])
+            return True
         if self._searched_again + cursor.size > FREE + 2 * (self._fed - cursor.unread):
             sink.emit_as_text()
-            return
+            return False
         self._searched_again += cursor.size
         opener = ""
         # Where earlier calls of the section were committed, the opener is gone with them.
@@ -272,6 +283,7 @@ class Scanner:
             opener = cursor.opener
         cursor.go_back(cursor.size - len(opener))
         sink.emit_text(opener)
+        return False
 
     def _overflow(self, reading: Parse[None]) -> None:
         """The limit: the grammar may emit what it buffers, or its text is text for good."""

@@ -162,6 +162,11 @@ class GrammarSink:
         self._call_stands = True
         """Whether the last call counts: the text after it, up to the section's end, shares its
         fate."""
+        self.is_reasoning = False
+        """Set where the message begins inside reasoning although it begins like a call."""
+        self.expects_call = False
+        """Whether the message began like a call: if that is none of an offered tool, it is
+        reasoning."""
         self._deferred: list[_DeferredCall] | None = None
         """Calls since `defer_calls`; None where calls are reported at once."""
 
@@ -222,6 +227,9 @@ class GrammarSink:
             if self._add_arguments is None:
                 raise NoMatch  # all calls of such a message are calls, or none is
             return
+        if self.expects_call and self._call is None:
+            raise NoMatch  # reasoning about the call of a tool that was not offered
+        self.expects_call = False
         self._call_stands = False
         # `complete` raises for arguments that are not JSON: then the call stays open to be
         # discarded.
@@ -253,6 +261,11 @@ class GrammarSink:
         self._call_stands = True  # the end of its section is left out, too
         self._text.commit()
         self._sink.notice("leaked_tool_call", detail)
+
+    def expect_call(self) -> None:
+        """The message begins like a call, where reasoning would be."""
+        self.expects_call = True
+        self.emit_as_text()
 
     # --- grammars that are only certain at the end of the message ---
 

@@ -31,7 +31,15 @@ from tests.support.dialect_calls import (
     kimi,
     xai,
 )
-from tests.support.dialect_streams import calls_of, chat, chat_body, filtered, outcome, splits_of
+from tests.support.dialect_streams import (
+    calls_of,
+    chat,
+    chat_body,
+    check_brackets,
+    filtered,
+    outcome,
+    splits_of,
+)
 
 HERMES = '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
 MINIMAX = f"<minimax:tool_call>{invoke('', 'f', k='v')}</minimax:tool_call>"
@@ -430,3 +438,44 @@ def test_call_on_the_line_of_unclosed_reasoning_is_found(dialects: list[str]) ->
     """A3: a call ends reasoning wherever it stands."""
     opening = "" if "think:open" in dialects else "<think>"
     assert check(f"{opening}I look it up. {HERMES}", dialects, "", "I look it up. ", F) == []
+
+
+# --- calls end reasoning only where they are calls of offered tools ---
+
+CALL = '<tool_call>\n{"name": "f", "arguments": {"k": "v"}}\n</tool_call>'
+OTHER = '<tool_call>\n{"name": "unknown", "arguments": {"k": "v"}}\n</tool_call>'
+BEGUN = ["hermes", "qwen3_coder", "think:open"]
+
+
+@pytest.mark.parametrize(
+    ("text", "output", "reasoning", "calls"),
+    [
+        ("<tool_call> is the tag.\n</think>\n\nYes.", "Yes.", "<tool_call> is the tag.", 0),
+        (f"{OTHER}\n</think>\n\nYes.", "Yes.", OTHER, 0),
+        (f"{OTHER}\n</think>\n\n{CALL}", "", OTHER, 1),
+        (f"{CALL}\n{CALL}", "\n", "", 2),
+        (f"Hm. {OTHER}\n{CALL}", "", f"Hm. {OTHER}", 1),
+        (f"Hm. Use `<tool_call>`, so: {CALL}", "", "Hm. Use `<tool_call>`, so: ", 1),
+        ("Hm. <tool_call> is the tag.", "Hm. <tool_call> is the tag.", "", 0),
+        (f"Hm. {OTHER} Yes.", f"Hm. {OTHER} Yes.", "", 0),
+        (f"Hm.\n```\n{CALL}\n```\nYes.", f"Hm.\n```\n{CALL}\n```\nYes.", "", 0),
+    ],
+)
+def test_call_of_an_offered_tool_alone_ends_reasoning(
+    text: str, output: str, reasoning: str, calls: int
+) -> None:
+    """A3: a thought about calls stays a thought, or the text if nothing ended it."""
+    events = filtered([text], BEGUN)
+    check_brackets(events)
+    assert outcome(events)[:3] == (output, reasoning, [("f", {"k": "v"})] * calls)
+    for chunks in splits_of(text, count=4):
+        assert join_deltas(filtered(chunks, BEGUN)) == join_deltas(events)
+
+
+@pytest.mark.parametrize("text", [f"Hm. {OTHER}", "<tool_call> is the tag.\n</think>"])
+def test_mention_of_a_call_stays_reasoning_when_truncated(text: str) -> None:
+    """A3."""
+    for stop_reason in ("length", "tool_calls"):
+        output, reasoning, calls, _ = outcome(filtered([text], BEGUN, stop_reason=stop_reason))
+        assert (output, calls) == ("", [])
+        assert reasoning == text.removesuffix("\n</think>")

@@ -67,9 +67,9 @@ class ReasoningTags(Struct, frozen=True):
         if opening:
             yield from self._reasoning(text, sink, self._closing(opening))
             return
-        if (yield from text.ahead(*sink.markers)):
-            sink.emit_as_text()
-            return  # the server removed the reasoning: the text begins with a call
+        if not sink.is_reasoning and (yield from text.ahead(*sink.markers)):
+            sink.expect_call()  # the server removed the reasoning: the text begins with a call
+            return
         if text.size:
             sink.reasoning(text.uncommitted().removeprefix("\n"))
         yield from self._reasoning(text, sink, tuple(self.unopened))
