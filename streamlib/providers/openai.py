@@ -9,7 +9,10 @@ from streamlib.providers.shapes import ChatShape
 
 OPENAI: Final = ChatShape(
     developer_role=True,
+    # "string too long. Expected a string with maximum length 40" (camel-ai/camel#2215).
+    longest_call_id=40,
     max_tokens="max_completion_tokens",  # its thinking models refuse `max_tokens`
+    stop_limit=4,  # API reference, `stop`
     strict_schemas=True,
     user="safety_identifier",
     conversation="prompt_cache_key",

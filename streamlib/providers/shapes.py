@@ -112,6 +112,7 @@ class ChatShape(Struct, frozen=True, gc=False, omit_defaults=True):
         call_id: form of call ids that the model was trained on (`"functions.{name}:{n}"`, n counts
             the calls of the conversation), "" for none. `Provider.call_ids` has the characters
             that are allowed.
+        longest_call_id: characters that a call id may have, where that is less than the wire's.
 
         content: `auto` (one text is a string, several are parts), `string` (texts are joined) or
             `parts` (always a list).
@@ -131,6 +132,7 @@ class ChatShape(Struct, frozen=True, gc=False, omit_defaults=True):
         echo_filler: sent where the key is required and there is no reasoning; None: nothing.
 
         max_tokens: name of that field.
+        stop_limit: stop sequences that it accepts; None: any number.
         thinking: how thinking is requested; None: it cannot be.
         tool_choices: `auto`, `required`, `none` and `tool` (a tool by name) -> the value here, ""
             where it is not accepted.
@@ -154,6 +156,7 @@ class ChatShape(Struct, frozen=True, gc=False, omit_defaults=True):
     tool_then_user: bool = True
     prefill: str = ""
     call_id: str = ""
+    longest_call_id: int | None = None
     content: Literal["auto", "string", "parts"] = "auto"
     assistant_content: Literal["null", "empty", "omit"] = "null"
     tool_parts: bool = False
@@ -162,6 +165,7 @@ class ChatShape(Struct, frozen=True, gc=False, omit_defaults=True):
     echo_turns: Literal["all", "calls"] = "all"
     echo_filler: str | None = None
     max_tokens: str = "max_tokens"
+    stop_limit: int | None = None
     thinking: Thinking | None = EFFORT
     tool_choices: dict[str, str] = {}
     custom_tools: bool = True

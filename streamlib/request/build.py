@@ -203,6 +203,9 @@ def _fit_ids(entries: list[IndexedItem], context: BuildContext) -> list[IndexedI
     """Call ids that the wire takes, the same on a call and its output."""
     target = context.target
     charset = target.provider.call_ids or WIRE_SPECS[target.wire_api].call_ids
+    longest = target.provider.chat.longest_call_id
+    if target.wire_api == "chat" and longest is not None:
+        charset = msgspec.structs.replace(charset, longest=longest)
     call_ids = [entry.item.call_id for entry in entries if isinstance(entry.item, CALLS + OUTPUTS)]
     changed = fit_names(call_ids, charset)
     if not changed:

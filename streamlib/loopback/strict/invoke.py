@@ -18,6 +18,7 @@ from streamlib.loopback.strict.rules import (
     first_rejection,
     missing_key,
     object_of,
+    objects,
     unknown_key,
 )
 
@@ -41,6 +42,16 @@ def check_fields(request: StrictRequest) -> Rejection | None:
     return None
 
 
+def check_first_role(request: StrictRequest) -> Rejection | None:
+    """The user's turn is first (A3).
+
+    Anthropic's own API takes others: anthropic-sdk-typescript#622.
+    """
+    if objects(request.body["messages"])[0]["role"] == "assistant":
+        return Rejection('messages: first message must use the "user" role')
+    return None
+
+
 def check_media_sources(request: StrictRequest) -> Rejection | None:
     """Media are in the body: Bedrock takes no URLs and no file ids (A21)."""
     for path, _, block in all_blocks(request):
@@ -53,6 +64,7 @@ def check_media_sources(request: StrictRequest) -> Rejection | None:
 CLAUDE_RULES: Final[tuple[Rule, ...]] = (
     check_fields,
     *CONTENT_RULES,
+    check_first_role,
     check_media_sources,
     *TOOL_RULES,
     *THINKING_RULES,

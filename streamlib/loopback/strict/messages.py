@@ -112,6 +112,9 @@ ASSISTANT_BLOCKS: Final = frozenset(
 )
 USER_BLOCKS: Final = frozenset({"image", "tool_result", "search_result"})
 
+SERVER_RESULTS: Final = frozenset(kind for kind in BLOCK_FIELDS if kind.endswith("_tool_result"))
+"""Types of blocks with the result of a tool that the server ran."""
+
 CALL_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
 NEW_VERSION: Final = "2026-10-21"
 """From this ``anthropic-version`` on there are no sampling parameters."""
@@ -219,7 +222,7 @@ def check_stop_sequences(request: StrictRequest) -> Rejection | None:
 
 
 def check_roles(request: StrictRequest) -> Rejection | None:
-    """At least one message, known roles, the user's first (A3)."""
+    """At least one message, and known roles (SDK: ``MessageParam``)."""
     messages = request.body.get("messages")
     if not isinstance(messages, list):
         return Rejection("messages: Input should be a valid list")
@@ -233,20 +236,31 @@ def check_roles(request: StrictRequest) -> Rejection | None:
             return Rejection(f"messages.{n}.{unknown}: {EXTRA}")
         if turn.get("role") not in ("user", "assistant", "system"):
             return Rejection(f"messages.{n}.role: Input should be 'user' or 'assistant'")
-    if messages[0]["role"] == "assistant":
-        return Rejection('messages: first message must use the "user" role')
     return None
 
 
 def check_system_places(request: StrictRequest) -> Rejection | None:
-    """A system message follows a user turn, and an assistant's follows it, if any (A17)."""
+    """A system message follows a user turn, and ends the messages or precedes an assistant's (A17).
+
+    It may follow a turn that ends in a result of the server too (pydantic-ai#5706, gproxy#209).
+    """
     turns = objects(request.body.get("messages"))
     for n, turn in enumerate(turns):
-        if turn["role"] != "system":
+        if turn["role"] != "system" or not turn.get("content"):
             continue
-        if n == 0 or turns[n - 1]["role"] == "system":
+        before = [other for other in turns[:n] if other["role"] != "system"]
+        after = [other for other in turns[n:] if other["role"] != "system"]
+        if not before:
+            return Rejection(
+                f"messages.{n}: use the top-level 'system' parameter for the initial system "
+                "prompt; the directive-only form (content: [] with output_config) is accepted at "
+                "any position"
+            )
+        kinds = [string(block.get("type")) for block in blocks_of(before[-1])]
+        is_after_result = bool(kinds) and kinds[-1] in SERVER_RESULTS
+        if before[-1]["role"] != "user" and not is_after_result:
             return Rejection(f"messages.{n}: role 'system' must follow a user message")
-        if n + 1 < len(turns) and turns[n + 1]["role"] == "user":
+        if after and after[0]["role"] != "assistant":
             return Rejection(f"messages.{n}: role 'system' must precede an assistant message")
     return None
 
@@ -259,7 +273,8 @@ def check_content(request: StrictRequest) -> Rejection | None:
         if not isinstance(content, (str, list)):
             return Rejection(f"messages.{n}.content: Input should be a valid list")
         is_final_assistant = n == len(turns) - 1 and turn["role"] == "assistant"
-        if not content and not is_final_assistant:
+        is_directive = turn["role"] == "system" and "output_config" in turn
+        if not content and not is_final_assistant and not is_directive:
             return Rejection(
                 f"messages.{n}: all messages must have non-empty content except for the optional "
                 "final assistant message"

@@ -81,8 +81,9 @@ class StrictProvider:
         ledger: what was issued.
     """
 
-    def __init__(self) -> None:
-        self.ledger = Ledger()
+    def __init__(self, account: str = "loopback") -> None:
+        """Signs for an account; no account knows the signatures of another."""
+        self.ledger = Ledger(account)
 
     def check(
         self, wire_api: WireApi, raw_body: bytes, headers: Mapping[str, str], model: str | None

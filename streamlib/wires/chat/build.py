@@ -194,6 +194,10 @@ def _limits(prompt: Prompt, context: BuildContext) -> JsonObject:
         body[name] = tokens
     if prompt.stop:
         body["stop"] = list(prompt.stop)
+        most = target.provider.chat.stop_limit
+        if most is not None and len(prompt.stop) > most:
+            body["stop"] = list(prompt.stop[:most])
+            context.report.add("changed", "/stop", f"at most {most} stop sequences (S3)")
     return body
 
 

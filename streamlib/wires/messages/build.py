@@ -24,9 +24,11 @@ from streamlib.wires.messages.build_cache import add_marks
 from streamlib.wires.messages.build_turns import (
     all_blocks,
     drop_final_reasoning,
+    fix_first_turn,
     fix_last_turn,
     group_turns,
     is_unreasoned_tool_turn,
+    place_system,
     split_leading_system,
 )
 from streamlib_parsers.items import JsonObject
@@ -41,6 +43,8 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     system, items = split_leading_system(prompt, items, context.report)
     blocks = drop_final_reasoning(list(all_blocks(items, context)), context.report)
     turns = group_turns(blocks, context.report)
+    if any(turn.role == "system" for turn in turns):
+        turns = place_system(turns, context.report)
     max_tokens = settings.max_tokens(prompt, context)
     body: JsonObject = {"model": context.target.model, "max_tokens": max_tokens}
     if prompt.tools:
@@ -67,6 +71,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
         body["output_config"] = output_config
     body.update(settings.sampling(prompt, thinking, context))
     body.update(settings.renamed_settings(prompt, context))
+    fix_first_turn(turns, context)
     fix_last_turn(turns, thinking, context)
     add_marks(prompt, system, turns, body, context)
     if system:

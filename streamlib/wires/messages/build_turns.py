@@ -131,6 +131,41 @@ def group_turns(blocks: list[Block], report: Report) -> list[Turn]:
     return turns
 
 
+def place_system(turns: list[Turn], report: Report) -> list[Turn]:
+    """System messages where the API takes them, as user text elsewhere (A17).
+
+    It takes one after a user turn, or after a turn that ends in a provider-run result, if no other
+    user turn follows it directly. One without text may stand anywhere.
+    """
+    blocks: list[Block] = []
+    for n, turn in enumerate(turns):
+        is_text = all(block.type == "text" for block in turn.blocks)
+        if turn.role != "system" or not is_text or _takes_system(turns, n):
+            blocks.extend(turn.blocks)
+            continue
+        for block in turn.blocks:
+            # its neighbours are changed too: they become one turn
+            report.add(
+                "changed",
+                "/input",
+                "a system message stands after a user turn and before one of the assistant: "
+                f"/input/{block.item_index} is sent as user text (A17)",
+                breaks_prefix=True,
+            )
+            text = f"<system>\n{block.body['text']}\n</system>"
+            body = {**block.body, "text": text}
+            blocks.append(block._replace(role="user", body=body, turn_fields=None))
+    return group_turns(blocks, report)
+
+
+def _takes_system(turns: list[Turn], n: int) -> bool:
+    before = [turn for turn in turns[:n] if turn.role != "system"]
+    after = [turn for turn in turns[n:] if turn.role != "system"]
+    if not before or (after and after[0].role == "user"):
+        return False
+    return before[-1].role == "user" or before[-1].blocks[-1].type.endswith("_tool_result")
+
+
 def _put_results_first(turn: Turn, report: Report) -> None:
     """Tool results stand first in a user turn (A6)."""
     # a stable sort: results keep their order among themselves, other blocks too
@@ -157,7 +192,17 @@ def is_unreasoned_tool_turn(turns: Sequence[Turn]) -> bool:
     return False
 
 
-# --- the last turn ---
+# --- the first and the last turn ---
+
+
+def fix_first_turn(turns: list[Turn], context: BuildContext) -> None:
+    """Bedrock wants a user turn first, Anthropic's own API does not (A3)."""
+    if context.target.wire_api != "invoke" or turns[0].role == "user":
+        return
+    context.report.add(
+        "generated", "/input", "a conversation starts with a user turn: '.' added (A3)"
+    )
+    turns.insert(0, Turn("user", [Block("user", {"type": "text", "text": "."}, -1)]))
 
 
 def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: BuildContext) -> None:

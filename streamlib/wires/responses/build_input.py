@@ -28,6 +28,7 @@ from streamlib.request.origins import downgrade_item, reasoning_as_text
 from streamlib.request.report import Report
 from streamlib.wires.responses.build_input_rules import (
     InputObject,
+    match_output_kinds,
     put_back,
     without_empty_messages,
     without_stray_reasoning,
@@ -121,6 +122,7 @@ def wire_input(items: list[IndexedItem], context: ResponsesContext) -> list[Inpu
             continue
         for body in _bodies(item, entry, context):
             sent.append(InputObject(_tidy(body, stored=context.stored), entry))
+    match_output_kinds(sent)
     sent = without_empty_messages(sent, report)
     sent = without_unpaired(sent, report)
     return without_stray_reasoning(sent, report)

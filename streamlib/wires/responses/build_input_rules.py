@@ -34,6 +34,18 @@ class InputObject(NamedTuple):
     entry: IndexedItem
 
 
+def match_output_kinds(sent: list[InputObject]) -> None:
+    """An output is of its call's kind (R6), whichever class the caller answered it with."""
+    kinds: dict[str, str] = {}
+    for n, (body, entry) in enumerate(sent):
+        kind = body.get("type")
+        if kind in ("function_call", "custom_tool_call"):
+            kinds[body["call_id"]] = f"{kind}_output"
+        elif kind in ("function_call_output", "custom_tool_call_output"):
+            call_kind = kinds.get(body["call_id"], kind)
+            sent[n] = InputObject({**body, "type": call_kind}, entry)
+
+
 def put_back(item: Opaque, entry: IndexedItem, sent: list[InputObject], report: Report) -> None:
     """Inserts a content part of an unknown kind into its message, the last object so far."""
     native = item.native or {}

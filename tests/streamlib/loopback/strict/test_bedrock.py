@@ -260,6 +260,13 @@ INVOKE_CASES: Final = (
         SONNET,
     ),
     Case(
+        invoke.check_first_role,
+        {**claude_body(), "messages": [{"role": "assistant", "content": "so"}]},
+        claude_body(),
+        'first message must use the "user" role',
+        SONNET,
+    ),
+    Case(
         invoke.check_media_sources,
         claude_body([IMAGE]),
         claude_body([{**IMAGE, "source": PNG}]),

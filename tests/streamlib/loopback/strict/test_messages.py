@@ -109,15 +109,15 @@ CONTENT_CASES: Final = (
     Case(content.check_roles, body(messages=[]), body(), "at least one message"),
     Case(
         content.check_roles,
+        body(messages=[{"role": "model", "content": "hi"}]),
         body(messages=[{"role": "assistant", "content": "hi"}]),
-        body("hi", "so"),
-        'first message must use the "user" role',
+        "Input should be 'user' or 'assistant'",
     ),
     Case(
         content.check_system_places,
         with_system(first=True),
         with_system(first=False),
-        "must follow a user message",
+        "use the top-level 'system' parameter",
     ),
     Case(content.check_content, body([]), body([TEXT]), "non-empty content"),
     Case(

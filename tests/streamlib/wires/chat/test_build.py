@@ -418,3 +418,24 @@ def test_c10_request_that_ends_with_the_assistant() -> None:
         {"role": "user", "content": "Continue."},
         [("generated", "/input")],
     )
+
+
+def test_openais_chat_gets_at_most_four_stop_sequences() -> None:
+    """Found by the strict provider: OpenAI refuses a fifth."""
+    prompt = Prompt(input="hi", stop=["a", "b", "c", "d", "e"])
+    request = build(prompt, "openai:gpt-4o", wire_api="chat")
+    assert msgspec.json.decode(request.body)["stop"] == ["a", "b", "c", "d"]
+    assert [(change.action, change.path) for change in request.report] == [("changed", "/stop")]
+
+
+def test_openais_chat_gets_call_ids_of_forty_characters() -> None:
+    """Found by the strict provider: OpenAI refuses longer ones, other servers do not."""
+    call = FunctionCall("toolu_" + "x" * 40, "f", "{}")
+    prompt = Prompt(input=[user("hi"), call, call.output("18")])
+    request = build(prompt, "openai:gpt-4o", wire_api="chat")
+    messages = msgspec.json.decode(request.body)["messages"]
+    call_id = messages[1]["tool_calls"][0]["id"]
+    assert len(call_id) == 40
+    assert messages[2]["tool_call_id"] == call_id
+    kept = build(prompt, "custom:m", wire_api="chat", base_url="http://x")
+    assert call.call_id.encode() in kept.body

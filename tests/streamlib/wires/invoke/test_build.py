@@ -279,3 +279,10 @@ def test_text_only_families_are_refused_with_an_alternative(model: str) -> None:
 def test_an_unknown_name_gets_the_body_of_claude() -> None:
     arn = "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/abc123"
     assert body(built(model=arn))["anthropic_version"] == "bedrock-2023-05-31"
+
+
+def test_a3_a_user_turn_is_first_on_bedrock() -> None:
+    """Found by the strict provider: Bedrock refuses another one, Anthropic's own API does not."""
+    request = built(REPLY, user("and?"))
+    assert [turn["role"] for turn in body(request)["messages"]] == ["user", "assistant", "user"]
+    assert [change.action for change in request.report] == ["generated"]

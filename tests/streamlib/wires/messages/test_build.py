@@ -258,3 +258,14 @@ def test_building_needs_no_key_and_shows_none(monkeypatch: pytest.MonkeyPatch) -
     assert "sk-canary" not in repr(request)
     assert request.url == "https://api.anthropic.com/v1/messages"
     assert request.headers["anthropic-version"] == "2023-06-01"
+
+
+def test_a17_system_message_between_two_user_turns_is_user_text() -> None:
+    """Found by the strict provider: it precedes an assistant turn, or is the last."""
+    system = Message("system", [Text("Be brief.")])
+    request = built(user("hi"), system, user("and?"), model="anthropic:claude-opus-5")
+    assert [turn["role"] for turn in body(request)["messages"]] == ["user"]
+    assert "<system>\nBe brief.\n</system>" in request.body.decode().replace("\\n", "\n")
+    assert [change.action for change in request.report] == ["changed"]
+    last = built(user("hi"), system, model="anthropic:claude-opus-5")
+    assert [turn["role"] for turn in body(last)["messages"]] == ["user", "system"]

@@ -10,7 +10,9 @@ import pytest
 
 from streamlib import (
     Compaction,
+    CustomToolCall,
     FunctionCall,
+    FunctionCallOutput,
     Message,
     Opaque,
     Origin,
@@ -274,3 +276,11 @@ def test_every_rule_of_the_builder_is_on_the_page() -> None:
     sources = [path.read_text("utf-8") for path in folder.glob("build*.py")]
     named = set(re.findall(r"\b([RS]\d)\b", "".join(sources)))
     assert named == set(re.findall(r"^\| ([RS]\d) ", page, re.MULTILINE))
+
+
+def test_r6_an_output_is_of_the_kind_of_its_call() -> None:
+    """Found by the strict provider: a custom call is answered by `custom_tool_call_output`."""
+    call = CustomToolCall("c1", "patch", "x")
+    items = sent(user("hi"), call, FunctionCallOutput("c1", "done"))
+    kinds = [item["type"] for item in items[1:]]
+    assert kinds == ["custom_tool_call", "custom_tool_call_output"]
