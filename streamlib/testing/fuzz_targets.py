@@ -13,6 +13,7 @@ from __future__ import annotations
 import codecs
 import importlib
 import random
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -27,6 +28,8 @@ from streamlib.wires.encoders import encode_all, encode_body
 from streamlib_parsers.accumulate import Response, accumulate
 from streamlib_parsers.dialects.definitions import DIALECTS
 from streamlib_parsers.dialects.filter import DialectFilter
+from streamlib_parsers.dialects.grammars.channel_marks import Marks
+from streamlib_parsers.dialects.grammars.reasoning_tags import ReasoningTags
 from streamlib_parsers.events import (
     Completed,
     Created,
@@ -234,7 +237,7 @@ def _dialect(name: str) -> FuzzTarget:
 
     oracle: Callable[[bytes, list[Any]], None] = _check_events
     if _keeps_all_text(name):
-        oracle = _check_text
+        oracle = partial(_check_text, _marks_of(name))
     return FuzzTarget(name, read, oracle, seed, change)
 
 
@@ -259,22 +262,45 @@ def _message_events(deltas: Iterable[str]) -> Iterator[ResponseEvent]:
     yield Completed("r", "m", "stop", choices=(FinishedChoice(0, "stop"),), seq=4)
 
 
-def _check_text(body: bytes, events: list[ResponseEvent]) -> None:
-    """Text without a call is unchanged; what was left out is named by a notice."""
+def _marks_of(name: str) -> list[str]:
+    """The control tokens that a dialect removes from the text, the longest first."""
+    marks: list[str] = []
+    for grammar in DIALECTS[name].grammars:
+        if isinstance(grammar, Marks):
+            marks += grammar.marks
+    return sorted(marks, key=len, reverse=True)
+
+
+def _without_marks(text: str, marks: list[str]) -> str:
+    """The text without the dialect's control tokens; those in code stay in a response.
+
+    Repeated, because what stands around a token may be another one once it is gone.
+    """
+    if not marks:
+        return text
+    pattern = re.compile("|".join(map(re.escape, marks)))
+    while pattern.search(text):
+        text = pattern.sub("", text)
+    return text
+
+
+def _check_text(marks: list[str], body: bytes, events: list[ResponseEvent]) -> None:
+    """Text without a call is unchanged, but for marks; what was left out is named by a notice."""
     _check_events(body, events)
     response = accumulate(events)
     if response.calls or response.reasoning:
         return
     if any("left out" in notice.detail for notice in response.notices):
         return
-    original = body.decode("utf-8", "replace")
+    original = _without_marks(body.decode("utf-8", "replace"), marks)
     # An unfinished call whose arguments were streamed stays an item: its text is not repeated, and
     # the text before it must be the start of the body.
     unfinished = [item for item in response.items if isinstance(item, FunctionCall)]
     if unfinished:
-        is_complete = original.startswith(_text_before(response, unfinished[0]))
+        text = _without_marks(_text_before(response, unfinished[0]), marks)
+        is_complete = original.startswith(text)
     else:
-        is_complete = response.text == original
+        is_complete = _without_marks(response.text, marks) == original
     if not is_complete:
         raise InvariantViolation("nothing dropped", f"{response.text[:80]!r} of {body[:80]!r}")
 
@@ -297,7 +323,9 @@ def _renumbered(events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
 
 def _keeps_all_text(name: str) -> bool:
     """Whether the dialect has no tokens that it removes without a notice."""
-    return not name.startswith(("think", "harmony", "kimi", "cohere"))
+    if name.startswith(("think", "harmony", "kimi", "cohere")):
+        return False
+    return not any(isinstance(grammar, ReasoningTags) for grammar in DIALECTS[name].grammars)
 
 
 def _opening_tokens(name: str) -> set[str]:
