@@ -32,6 +32,8 @@ def encode_body(response: Response, model: str | None, report: Report) -> bytes:
         block = None
         if has_block(item):
             block = block_of(item, report)
+        else:
+            report.dropped(f"/{type(item).__name__}", "Converse has no such block")
         if block is not None:
             content.append(block)
     metadata: JsonObject = {}

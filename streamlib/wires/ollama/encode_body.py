@@ -7,6 +7,7 @@ import msgspec
 from streamlib.request.report import Report
 from streamlib.wires.ollama.encode_objects import (
     EPOCH,
+    NOT_IN_OLLAMA,
     call_object,
     done_reason,
     encode_line,
@@ -16,7 +17,7 @@ from streamlib.wires.ollama.encode_objects import (
 )
 from streamlib.wires.reasoning_text import reasoning_text
 from streamlib_parsers.accumulate import Response
-from streamlib_parsers.items import JsonObject, Message, Reasoning
+from streamlib_parsers.items import CustomToolCall, FunctionCall, JsonObject, Message, Reasoning
 
 
 def encode_body(response: Response, model: str | None, report: Report) -> bytes:
@@ -31,6 +32,8 @@ def encode_body(response: Response, model: str | None, report: Report) -> bytes:
             reasoning.append(reasoning_text(item))
         elif isinstance(item, Message):
             images += images_of(item, report)
+        elif not isinstance(item, (Reasoning, FunctionCall, CustomToolCall)):
+            report.dropped(f"/{type(item).__name__}", NOT_IN_OLLAMA)
     if response.reasoning:
         message["thinking"] = "\n\n".join(reasoning)
     if images:

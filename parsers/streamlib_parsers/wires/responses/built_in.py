@@ -64,6 +64,9 @@ def _computer_call(item: ComputerCall, native: JsonObject) -> JsonObject:
         body["action"] = item.actions[0]
     else:
         body.update(_typed(native, actions=list(item.actions)))
+    if "action" in body and body["action"] is None:
+        # Sent beside `actions`, but not taken back.
+        del body["action"]
     body.update(_typed(native, pending_safety_checks=list(item.pending_safety_checks)))
     return body
 

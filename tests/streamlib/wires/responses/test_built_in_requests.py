@@ -163,6 +163,15 @@ def test_output_of_unknown_form_is_sent_as_it_is(output: dict[str, Any]) -> None
     assert output in sent(*items)
 
 
+@pytest.mark.parametrize("unset", ["action", "actions"])
+def test_null_beside_the_actions_is_not_sent(unset: str) -> None:
+    """The SDK's input types allow neither to be null."""
+    call = CALLS["computer_call" if unset == "action" else "computer_call-of-one-action"]
+    output = msgspec.json.encode({"status": "completed", "output": [{**call, unset: None}]})
+    (item,) = accumulate(parse_body("responses", output)).pending
+    assert sent(item, answer(item))[0] == call
+
+
 def test_hand_made_calls_have_what_the_wire_requires() -> None:
     call = ComputerCall("c", [{"type": "wait"}])
     search = ToolSearchCall("t", "{}")
