@@ -29,6 +29,13 @@ def flat_name(namespace: str, name: str) -> str:
     return f"{namespace}__{name}"
 
 
+def flat_call_name(call: FunctionCall | CustomToolCall) -> str:
+    """The name of a call on a wire without namespaces."""
+    if call.namespace is None:
+        return call.name
+    return flat_name(call.namespace, call.name)
+
+
 def flat_tools(tools: Sequence[ToolSpec], namespaces: Namespaces) -> list[ToolSpec]:
     """The tools with those of namespaces among them, under their flat names."""
     flat_names = {qualified: flat for flat, qualified in namespaces.items()}

@@ -17,6 +17,7 @@ from streamlib_parsers.items import (
     ResponseItem,
     ServerToolCall,
 )
+from streamlib_parsers.namespaces import flat_call_name
 from streamlib_parsers.wires.chat import CHUNK_KEYS, STOP_REASONS
 
 FIRST_ID: Final = "chatcmpl-0"
@@ -94,11 +95,11 @@ def call_object(item: FunctionCall | CustomToolCall, *, empty: bool = False) -> 
         empty: Leave out its arguments, since deltas will carry them.
     """
     if isinstance(item, CustomToolCall):
-        custom = {"name": item.name, "input": item.input}
+        custom = {"name": flat_call_name(item), "input": item.input}
         if empty:
             custom["input"] = ""
         return {"id": item.call_id, "type": "custom", "custom": custom}
-    function = {"name": item.name, "arguments": item.arguments}
+    function = {"name": flat_call_name(item), "arguments": item.arguments}
     if empty:
         function["arguments"] = ""
     return {"id": item.call_id, "type": "function", "function": function}

@@ -27,6 +27,7 @@ from streamlib_parsers.items import (
     Text,
 )
 from streamlib_parsers.json_text import is_json
+from streamlib_parsers.namespaces import flat_call_name
 
 IMAGE_FORMATS: Final = {
     "image/png": "png",
@@ -159,7 +160,7 @@ def _image_start(item: Message) -> JsonObject | None:
 
 
 def _call_fields(item: FunctionCall | CustomToolCall) -> JsonObject:
-    return {"toolUseId": item.call_id, "name": item.name, **_own_native(item)}
+    return {"toolUseId": item.call_id, "name": flat_call_name(item), **_own_native(item)}
 
 
 def _server_call_fields(item: ServerToolCall) -> JsonObject:

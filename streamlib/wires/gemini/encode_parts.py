@@ -27,6 +27,7 @@ from streamlib_parsers.items import (
     Text,
 )
 from streamlib_parsers.json_text import is_json
+from streamlib_parsers.namespaces import flat_call_name
 
 ItemT = TypeVar("ItemT", bound=ResponseItem)
 
@@ -124,7 +125,7 @@ def _call_parts(item: FunctionCall | CustomToolCall, report: Report) -> list[Jso
     elif item.id:
         # Gemini's own calls have an id only if it sent one.
         data["id"] = item.id
-    data["name"] = item.name
+    data["name"] = flat_call_name(item)
     data.update(_arguments(item, report, own=own))
     state = _usable_state(item, report)
     return [part_object("functionCall", data, state.native, state.signature)]

@@ -25,6 +25,7 @@ from streamlib_parsers.items import (
     Text,
 )
 from streamlib_parsers.json_text import is_json
+from streamlib_parsers.namespaces import flat_call_name
 
 
 def skeleton(item: ResponseItem) -> ResponseItem:
@@ -119,7 +120,10 @@ def _call_block(kind: str, item: FunctionCall | ServerToolCall) -> JsonObject:
     # In the provider's own bytes. Text that is not JSON is left out; a body omits such a call.
     if item.arguments and is_json(item.arguments):
         arguments = Raw(item.arguments.encode("utf-8"))
-    return {"type": kind, "id": item.call_id, "name": item.name, "input": arguments}
+    name = item.name
+    if isinstance(item, FunctionCall):
+        name = flat_call_name(item)
+    return {"type": kind, "id": item.call_id, "name": name, "input": arguments}
 
 
 def _custom_call_block(item: CustomToolCall, report: Report) -> JsonObject:
@@ -127,7 +131,8 @@ def _custom_call_block(item: CustomToolCall, report: Report) -> JsonObject:
     arguments: JsonObject = {}
     if item.input:
         arguments["input"] = item.input
-    return {"type": "tool_use", "id": item.call_id, "name": item.name, "input": arguments}
+    name = flat_call_name(item)
+    return {"type": "tool_use", "id": item.call_id, "name": name, "input": arguments}
 
 
 def _result_block(item: ServerToolResult) -> JsonObject:

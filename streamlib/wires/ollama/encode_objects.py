@@ -21,6 +21,7 @@ from streamlib_parsers.items import (
     ResponseItem,
     Text,
 )
+from streamlib_parsers.namespaces import flat_call_name
 from streamlib_parsers.usage import Usage
 from streamlib_parsers.wires.ollama import TYPED_KEYS, USAGE_KEYS
 from streamlib_parsers.wires.ollama import usage as read_usage
@@ -54,7 +55,7 @@ def call_object(item: FunctionCall | CustomToolCall, report: Report) -> JsonObje
     else:
         report.dropped("/arguments", "empty arguments are written as {}")
     entry: JsonObject = {"id": item.call_id}
-    function = {"name": item.name, "arguments": arguments}
+    function = {"name": flat_call_name(item), "arguments": arguments}
     if is_own(item) and item.native:
         entry.update(item.native)
         function.update(item.native.get("function", {}))

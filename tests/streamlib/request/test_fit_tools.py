@@ -16,8 +16,11 @@ from streamlib import (
     ToolSpec,
     accumulate,
     build,
+    encode_body,
+    encoder,
     parse_body,
     parse_request,
+    parser,
     user,
 )
 from streamlib_parsers.items import CustomToolCall, WireApi
@@ -401,6 +404,32 @@ def test_call_in_text_gets_its_namespace_back() -> None:
     (call,) = accumulate(events).calls
     assert (getattr(call, "namespace", ""), call.name) == ("crm", "add")
     assert msgspec.json.decode(getattr(call, "arguments", "")) == {"n": 7}
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "body"])
+@pytest.mark.parametrize("wire", ["messages", "chat", "gemini", "converse", "ollama"])
+def test_encoder_writes_the_flat_name(wire: WireApi, stream: bool) -> None:
+    """Without it two tools of one name in two namespaces would look alike."""
+    call = {"type": "function_call", "call_id": "c1", "namespace": "crm", "name": "lookup"}
+    response = {
+        "id": "resp_1",
+        "status": "completed",
+        "output": [{**call, "id": "fc_1", "status": "completed", "arguments": '{"id":"7"}'}],
+    }
+    events = parse_body("responses", msgspec.json.encode(response))
+    (received,) = accumulate(events).calls
+    assert getattr(received, "namespace", "") == "crm"
+    if stream:
+        encode = encoder(wire, model="m")
+        data = b"".join(encode.feed(event) for event in events) + encode.close()
+        wire_parser = parser(wire, namespaces={FLAT: ("crm", "lookup")})
+        back = [*wire_parser.feed(data), *wire_parser.close()]
+    else:
+        data = encode_body(wire, accumulate(events), model="m")
+        back = parse_body(wire, data, namespaces={FLAT: ("crm", "lookup")})
+    assert FLAT.encode() in data
+    (restored,) = accumulate(back).calls
+    assert (getattr(restored, "namespace", ""), restored.name) == ("crm", "lookup")
 
 
 def test_custom_call_keeps_its_namespace_on_responses() -> None:
