@@ -31,9 +31,10 @@ def flat_name(namespace: str, name: str) -> str:
 
 def flat_call_name(call: FunctionCall | CustomToolCall) -> str:
     """The name of a call on a wire without namespaces."""
-    if call.namespace is None:
+    # A function that a tool search loaded is in a namespace of its own name.
+    if call.namespace in (None, call.name):
         return call.name
-    return flat_name(call.namespace, call.name)
+    return flat_name(call.namespace or "", call.name)
 
 
 def flat_tools(tools: Sequence[ToolSpec], namespaces: Namespaces) -> list[ToolSpec]:

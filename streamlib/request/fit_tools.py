@@ -25,7 +25,7 @@ from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib_parsers.hosted_tools import HostedTool
 from streamlib_parsers.items import JsonObject, ToolSpec, WireApi
-from streamlib_parsers.namespaces import flat_name
+from streamlib_parsers.namespaces import flat_call_name, flat_name
 
 NATIVE_WIRES: Final[dict[WireApi, frozenset[WireApi]]] = {
     # Claude's own tools are fields of the model in Converse, and the body itself in InvokeModel;
@@ -85,7 +85,7 @@ def _flat_call(entry: IndexedItem, namespaces: dict[str, tuple[str, str]]) -> In
     item = entry.item
     if not isinstance(item, CALLS) or item.namespace is None:
         return entry
-    name = flat_name(item.namespace, item.name)
+    name = flat_call_name(item)
     for flat, qualified in namespaces.items():
         if qualified == (item.namespace, item.name):
             name = flat

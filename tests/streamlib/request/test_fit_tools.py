@@ -432,6 +432,15 @@ def test_encoder_writes_the_flat_name(wire: WireApi, stream: bool) -> None:
     assert (getattr(restored, "namespace", ""), restored.name) == ("crm", "lookup")
 
 
+def test_function_that_a_search_loaded_keeps_its_name() -> None:
+    """OpenAI reports it in a namespace of its own name, which no request declares."""
+    call = FunctionCall("c1", "later", "{}", "later")
+    history = [user("hi"), call, call.output("ok")]
+    sent = body(built("chat", "deepseek:deepseek-v4", [ToolSpec("later")], input=history))
+    names = [made["function"]["name"] for made in sent["messages"][1]["tool_calls"]]
+    assert names == ["later"]
+
+
 def test_custom_call_keeps_its_namespace_on_responses() -> None:
     call = CustomToolCall("c1", "note", "text", "crm")
     history = [user("hi"), call, call.output("ok")]
