@@ -122,6 +122,10 @@ def _completed(item: Body, call_id: str) -> list[Body]:
         request = {"type": "mcp_approval_request", "name": "text", "arguments": "{}"}
         request |= {"id": item["approval_request_id"], "server_label": "text"}
         return [request, item]
+    if kind == "mcp_approval_request":
+        # without a response it gets a refusal, as any call without its output gets an error
+        response = {"type": "mcp_approval_response", "approve": True}
+        return [item, {**response, "approval_request_id": item["id"]}]
     if kind in CALLS and item.get("execution") != "server":
         item["call_id"] = call_id
         return [item, _output_of(kind, call_id)]

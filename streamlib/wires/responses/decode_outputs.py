@@ -37,6 +37,8 @@ class BuiltInCalls:
         """Call ids of the shell calls: those of the provider's containers are not among them."""
         self._call_ids: dict[str, str] = {}
         """Id of the item -> call id, of the shell calls."""
+        self._searches: set[str] = set()
+        """Call ids of the tool searches that the caller runs."""
         self._unnamed_search: str | None = None
         """The id that stands for the call_id of the last tool search, where that is null."""
 
@@ -46,8 +48,10 @@ class BuiltInCalls:
             self._shells.add(call.call_id)
             if call.id is not None:
                 self._call_ids[call.id] = call.call_id
-        elif isinstance(call, ToolSearchCall) and call.call_id == call.id:
-            self._unnamed_search = call.call_id
+        elif isinstance(call, ToolSearchCall):
+            self._searches.add(call.call_id)
+            if not call.call_id or call.call_id == call.id:
+                self._unnamed_search = call.call_id
 
     def output(self, block: JsonObject) -> BuiltInOutput | None:
         """The output that an object of the input is; None if it is none, or of unknown form."""
@@ -118,11 +122,13 @@ class BuiltInCalls:
 
     def _tool_search(self, block: JsonObject) -> ToolSearchOutput | None:
         call_id, tools = block.get("call_id"), block.get("tools")
-        common = _common(block, "tools")
+        common = _common(block, "tools", "execution", "status")
+        keys = {"execution": block.get("execution"), "status": block.get("status")}
+        common["native"] = {**(common["native"] or {}), **keys}
         if call_id is None and self._unnamed_search is not None:
             call_id = self._unnamed_search
             common["native"] = {**(common["native"] or {}), "call_id": None}
-        is_callers = block.get("execution") == "client"
+        is_callers = block.get("execution") == "client" or call_id in self._searches
         if not is_callers or not isinstance(call_id, str) or not _are_objects(tools):
             return None
         specs = [_tool(tool) for tool in tools or ()]

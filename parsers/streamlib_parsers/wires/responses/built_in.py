@@ -62,8 +62,8 @@ def _computer_call(item: ComputerCall, native: JsonObject) -> JsonObject:
     if "actions" in native and native["actions"] is None and len(item.actions) == 1:
         del body["actions"]
         body["action"] = item.actions[0]
-    else:
-        body.update(_typed(native, actions=list(item.actions)))
+    elif item.actions:
+        body["actions"] = list(item.actions)
     if "action" in body and body["action"] is None:
         # Sent beside `actions`, but not taken back.
         del body["action"]
@@ -73,7 +73,7 @@ def _computer_call(item: ComputerCall, native: JsonObject) -> JsonObject:
 
 def _call_id(item: BuiltInCall) -> JsonObject:
     """Returns `call_id`, unless it is null on the wire and the item's id stands for it."""
-    if item.call_id == item.id:
+    if not item.call_id or item.call_id == item.id:
         return {}
     return {"call_id": item.call_id}
 
@@ -124,7 +124,12 @@ def output_object(item: BuiltInOutput) -> JsonObject:
             return body
         case ToolSearchOutput():
             body = {"execution": "client", "status": "completed", "call_id": item.call_id}
-            return {**body, **native, "type": "tool_search_output"}
+            body.update(native)
+            # None: a client's own output without them.
+            for key in ("execution", "status"):
+                if body[key] is None:
+                    del body[key]
+            return {**body, "type": "tool_search_output"}
 
 
 def _computer_output(item: ComputerCallOutput, native: JsonObject) -> JsonObject:

@@ -392,7 +392,9 @@ def _computer_call(block: dict[str, Any], raw: bytes) -> ComputerCall:
     typed_keys: list[str] = []
     call_id = _call_id(block, typed_keys)
     checks = _object_list(block, "pending_safety_checks", typed_keys)
-    actions = _object_list(block, "actions", typed_keys)
+    actions: list[JsonObject] = []
+    if block.get("actions"):  # an empty list stays in `native`
+        actions = _object_list(block, "actions", typed_keys)
     action = None
     if not actions:
         action = _object(block, "action", typed_keys)
