@@ -1,6 +1,6 @@
 // One turn on the screen: what was asked, and the parts of the answer, each made by an item and grown by its deltas.
 
-import { Markdown, element, link } from './markdown.js';
+import { Markdown, element, link, webAddress } from './markdown.js';
 
 const seconds = milliseconds => (milliseconds < 1000 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1000).toFixed(1)} s`);
 const number = value => value.toLocaleString('en');
@@ -15,15 +15,17 @@ class Text {
   done(item) {
     const said = (item.content ?? []).map(part => part.text ?? part.refusal ?? part.transcript ?? '').join('');
     if (said !== this.markdown.text) this.markdown.replace(said);
+    this.markdown.end();
     for (const part of item.content ?? []) this.element.append(...media(part));
     this.element.hidden = this.element.childNodes.length === 0;
   }
   cite(annotation) {
     const { url, title } = { ...annotation, ...annotation.url_citation };
-    if (!/^https?:/.test(url ?? '') || this.sources.has(url)) return;
+    const address = webAddress(url ?? '');
+    if (!address || this.sources.has(url)) return;
     this.sources.set(url, title);
     this.list ??= element('ol', [], 'sources');
-    this.list.append(element('li', [link(url, title || new URL(url).host)]));
+    this.list.append(element('li', [link(url, title || address.host)]));
     this.element.after(this.list);
   }
 }
