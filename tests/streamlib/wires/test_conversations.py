@@ -186,6 +186,8 @@ def structure(items: Any) -> list[tuple[Any, ...]]:
     numbers: dict[str, int] = {}
     kinds: list[tuple[Any, ...]] = []
     for item in map(_signed, items):
+        if _holds_keys_only(item):
+            continue
         kind = (
             tag(type(item)),
             _who(item, numbers),
@@ -197,6 +199,11 @@ def structure(items: Any) -> list[tuple[Any, ...]]:
         ):
             kinds.append(kind)
     return kinds
+
+
+def _holds_keys_only(item: ResponseItem) -> bool:
+    """Whether a message holds only further keys of a turn that has calls (Mistral: `prefix`)."""
+    return isinstance(item, Message) and not item.content and not item.signature
 
 
 def _signed(item: ResponseItem) -> ResponseItem:
