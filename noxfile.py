@@ -6,6 +6,7 @@ that nothing is installed twice. `.ci/run` uses the same entries.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path, PurePosixPath
@@ -25,6 +26,14 @@ MIRRORS = {
     "examples": "tests/examples",
 }
 """Folder -> the folder of its tests."""
+
+VERSION_TESTS = ("tests/parsers", "tests/streamlib/client", "tests/streamlib/transport")
+"""What is run with other versions: what depends on them."""
+
+PYTHONS = ["3.11", "3.12", "3.13"]
+"""Those of the classifiers in pyproject.toml."""
+
+EXTRAS = "cli,httpx2,http2,aiohttp,gateway,bedrock,otel"
 
 
 def run(session: nox.Session, *command: str) -> None:
@@ -68,6 +77,31 @@ def real(session: nox.Session) -> None:
     """Tests against real counterparts, which are fetched first."""
     run(session, "tests.real.fetch")
     run(session, "pytest", "-m", "real", *session.posargs)
+
+
+@nox.session
+@nox.parametrize("python_version", PYTHONS, ids=PYTHONS)
+@nox.parametrize("resolution", ["lowest-direct", "highest"], ids=["lowest", "newest"])
+def versions(session: nox.Session, python_version: str, resolution: str) -> None:
+    """Client, transport and parsers with every dependency at its lowest or its newest version."""
+    command = [
+        sys.executable,
+        "-c",
+        f"from tests.pythons import *; print(find_python({python_version!r}))",
+    ]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    interpreter = found.stdout.strip()
+    if interpreter == "None":
+        session.skip(f"!! Python {python_version} is not installed: nothing was run with it")
+    environment = Path(session.create_tmp()) / "environment"
+    run(session, "uv", "venv", "--quiet", "--clear", "--python", interpreter, str(environment))
+    folder = "Scripts" if os.name == "nt" else "bin"
+    chosen = str(environment / folder / "python")
+    packages = ["-e", f".[{EXTRAS}]", "--group", "test"]
+    install = ["uv", "pip", "install", "--quiet", "--python", chosen, "--resolution", resolution]
+    run(session, *install, *packages)
+    options = ["-q", "-n", "auto", "--dist", "loadfile", "-p", "no:cacheprovider"]
+    session.run(chosen, "-m", "pytest", *options, *VERSION_TESTS, *session.posargs, external=True)
 
 
 @nox.session

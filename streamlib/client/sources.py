@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterable, Callable, Mapping
 from datetime import datetime
 from typing import Final, Protocol
+from uuid import uuid4
 
 import anyio
 import msgspec
@@ -121,6 +122,11 @@ class HttpSource:
         self._auth = RequestAuth(RedactedHeaders())
         """Authentication of the latest attempt: its keys are masked in what the server returns."""
         self._loop_guard = loop_guard
+        self._own_headers = dict(DEFAULT_HEADERS)
+        """Headers of the client: the request's own win over them."""
+        if provider.idempotency_header is not None:
+            # Once for all attempts: the provider recognises the second as the same request.
+            self._own_headers[provider.idempotency_header.lower()] = str(uuid4())
         self.slots: anyio.CapacityLimiter | None = getattr(transport, "slots", None)
 
     def check_loop(self) -> None:
@@ -135,7 +141,7 @@ class HttpSource:
         origin_of(request.url)  # refuses an invalid URL before a key is looked up for it
         self._auth = await self._keys.stamp(request, self._provider, self._now(), self._key)
         # The key comes last: a header of the request must not replace it.
-        headers = validated_headers({**DEFAULT_HEADERS, **request.headers, **self._auth.headers})
+        headers = validated_headers({**self._own_headers, **request.headers, **self._auth.headers})
         try:
             return await self._transport.send(
                 request.method, request.url, headers, request.body, self._deadlines

@@ -53,6 +53,9 @@ class Provider(Struct, frozen=True, gc=False, omit_defaults=True):
         headers: sent with every request.
         conversation_header: header for the prompt's `conversation_id`, on every wire
             (`x-grok-conv-id`).
+        idempotency_header: header with a value that is the same for every attempt of one request;
+            None where the provider documents none. No provider here has one: the SDKs of OpenAI
+            and Anthropic know such a header too and send none (``_idempotency_header = None``).
 
         unsupported: request field (dotted) that it refuses -> the reason.
         unsupported_when_thinking: the same for fields that are refused or without effect while
@@ -92,6 +95,7 @@ class Provider(Struct, frozen=True, gc=False, omit_defaults=True):
     roles: dict[str, str] = {}
     account_header: str = ""
     conversation_header: str = ""
+    idempotency_header: str | None = None
     url_variables: dict[str, tuple[str, ...]] = {}
     url_replacements: dict[str, str] = {}
     paths: dict[WireApi, str] = {}

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from streamlib.client.retry import NO_RETRY, RetryPolicy
 from streamlib.errors import StreamError
+from streamlib.providers import Provider, shipped
 from streamlib_parsers import ErrorInfo
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import RETRYABLE
@@ -231,3 +232,49 @@ def test_retryable_kinds_are_those_the_client_retries() -> None:
         for kind in RETRYABLE
         if POLICY.wait(ErrorInfo(kind, "", retryable=True), 0, 0, 0) is not None
     } == RETRYABLE
+
+
+# --- idempotency ---
+
+
+def sent_values(transport: MemoryTransport, header: str) -> list[str | None]:
+    """The value of a header in each request."""
+    return [headers.get(header) for _, _, headers, _, _ in transport.sent]
+
+
+async def test_every_attempt_has_the_same_idempotency_value() -> None:
+    provider = Provider(
+        name="faulty", wires=("messages",), base_url=URL, idempotency_header="Idempotency-Key"
+    )
+    transport = MemoryTransport([OVERLOADED], [OVERLOADED], [MESSAGE])
+    async with make_client(URL, transport, providers=(provider,)) as client:
+        for _ in range(2):
+            assert (await client.respond(make_request(URL))).text == HELLO_TEXT
+    first, second, third, other = sent_values(transport, "idempotency-key")
+    assert first is not None
+    assert first == second == third
+    assert other not in {None, first}
+
+
+async def test_idempotency_value_of_the_request_is_kept() -> None:
+    provider = Provider(
+        name="faulty", wires=("messages",), base_url=URL, idempotency_header="Idempotency-Key"
+    )
+    transport = MemoryTransport([OVERLOADED], [MESSAGE])
+    request = make_request(URL)
+    request.headers["Idempotency-Key"] = "mine"
+    async with make_client(URL, transport, providers=(provider,)) as client:
+        await client.respond(request)
+    assert sent_values(transport, "idempotency-key") == ["mine", "mine"]
+
+
+def test_no_shipped_provider_claims_an_idempotency_header() -> None:
+    """A provider gets one together with the source that documents it."""
+    assert [name for name, provider in shipped().items() if provider.idempotency_header] == []
+
+
+def test_official_sdks_send_no_idempotency_header() -> None:
+    """The source of what docs/errors.md says of them."""
+    for name, client in (("openai", "OpenAI"), ("anthropic", "Anthropic")):
+        sdk = pytest.importorskip(name, reason=f"{name} is not installed")
+        assert getattr(sdk, client)(api_key="sk-none")._idempotency_header is None
