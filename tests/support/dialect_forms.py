@@ -407,6 +407,47 @@ FORMS = [
         '[TOOL_CALLS]f[ARGS]{"k":"v"}[TOOL_CALLS]g[ARGS]{}',
         [*F1, ("g", {})],
     ),
+    Form(
+        "mistral-token-twice",
+        ("mistral",),
+        '[TOOL_CALLS] [TOOL_CALLS] [{"name":"f","arguments":{"k":"v"}}]',
+        F1,
+    ),
+    Form("mistral-spaces", ("mistral",), '[TOOL_CALLS]f [ARGS] {"k":"v"}', F1),
+    Form(
+        "kimi_k2-no-arguments",
+        ("kimi_k2",),
+        f"{KIMI[0]}{kimi('functions.g:0', '')}{KIMI[1]}",
+        [("g", {})],
+    ),
+    Form(
+        "llama3_json-function",
+        ("llama3_json",),
+        'So: <function=f>{"k": "v"}</function>',
+        F1,
+        "So: ",
+    ),
+    Form(
+        "deepseek_v32-wrapped",
+        ("deepseek_v32",),
+        f'<{DSML}invoke name="f"><{DSML}parameter name="arguments" string="false">{{"k": "v"}}'
+        f"</{DSML}parameter></{DSML}invoke>",
+        F1,
+    ),
+    Form(
+        "deepseek_v32-wrapped-string",
+        ("deepseek_v32",),
+        f'<{DSML}invoke name="f"><{DSML}parameter name="input" string="true">{{"k": "v"}}'
+        f"</{DSML}parameter></{DSML}invoke>",
+        F1,
+    ),
+    Form(
+        "deepseek_v32-schema-types",
+        ("deepseek_v32",),
+        f'<{DSML}invoke name="f"><{DSML}parameter name="n" string="true">42</{DSML}parameter>'
+        f'<{DSML}parameter name="k" string="false">5</{DSML}parameter></{DSML}invoke>',
+        [("f", {"n": 42, "k": "5"})],
+    ),
     Form("mistral-id", ("mistral",), '[TOOL_CALLS]f[CALL_ID]abc123def[ARGS]{"k":"v"}', F1),
     Form("mistral-devstral", ("mistral",), '[TOOL_CALLS]f{"k":"v"}', F1),
     Form(

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from streamlib_parsers.dialects.coercion import (
     LONGEST_REFERENCE,
+    NESTED,
     Entities,
     Parameter,
     is_text,
@@ -26,6 +27,7 @@ from streamlib_parsers.dialects.coercion import (
     parameter_value,
     property_schema,
     unescaped,
+    unwrapped,
 )
 from streamlib_parsers.dialects.cursor import Cursor
 from streamlib_parsers.dialects.literal_search import StringBuffer
@@ -106,18 +108,21 @@ class ArgumentWriter:
         self._keys.add(key)
         if self.is_streamed:
             self._report_duplicates()
-        may_stream = self._sink.offers(self._name)
-        if is_string is None:
-            own_schema = property_schema(self.schema, key, self.schema)
-            json_if_untyped = self.rules.json_if_untyped
-            may_stream = may_stream and is_text(
-                own_schema, self.schema, json_if_untyped=json_if_untyped
-            )
-        else:
-            may_stream = may_stream and is_string
+        may_stream = self._sink.offers(self._name) and self._is_text(key, is_string=is_string)
         # Where its value begins, counted in characters since the last commit.
         offset = self._text.size
         return ParameterValue(self, key, offset, is_string=is_string, may_stream=may_stream)
+
+    def _is_text(self, key: str, *, is_string: bool | None) -> bool:
+        """Whether a value is a string whatever it is."""
+        properties = self.schema.get("properties") or {}
+        if key in NESTED and properties and key not in properties:
+            return False  # perhaps a wrapper around the arguments
+        if is_string is False:
+            return False
+        own_schema = property_schema(self.schema, key, self.schema)
+        json_if_untyped = self.rules.json_if_untyped and is_string is None
+        return is_text(own_schema, self.schema, json_if_untyped=json_if_untyped)
 
     def add(self, key: str, value: str) -> None:
         """A complete value as JSON."""
@@ -161,7 +166,10 @@ class ArgumentWriter:
             self._sink.end_call()
             return
         self._report_duplicates()
-        self._sink.add_call(self._name, json_object_text(self._members))
+        arguments = json_object_text(self._members)
+        if len(self._members) == 1:
+            arguments = unwrapped(arguments, self.schema)
+        self._sink.add_call(self._name, arguments)
 
     def _report_duplicates(self) -> None:
         for key in self._duplicates:

@@ -42,6 +42,8 @@ ALIASES: Final = {
     "dict": "object",
 }
 """Types that tools declare in the words of other languages."""
+NESTED: Final = frozenset({"arguments", "parameters", "input"})
+"""Names of members that some models write around their arguments."""
 LONGEST_REFERENCE: Final = 12
 """Characters of a character reference, its semicolon included."""
 
@@ -52,7 +54,8 @@ class Parameter(Struct, frozen=True):
     Args:
         key: its name.
         text: its value.
-        is_string: the type that the call itself reports, which wins over the schema; None: none.
+        is_string: the type that the call itself reports, which decides where the schema allows
+            both; None: none.
     """
 
     key: str
@@ -78,12 +81,42 @@ def parameter_value(
     text = parameter.text
     if entities == "always" or (entities == "escaped" and "&lt;" in text and "<" not in text):
         text = unescaped(text)
+    own_schema = property_schema(schema, parameter.key, schema)
     if parameter.is_string is None:
-        own_schema = property_schema(schema, parameter.key, schema)
         return coerced(text, own_schema, schema, json_if_untyped=json_if_untyped)
+    types, _ = _allowed(own_schema, schema)
     if parameter.is_string:
+        # A tool that wants a number gets one, although the model calls it a string.
+        as_other = _typed(text, types) if types and "string" not in types else None
+        return as_other or dumps(text)
+    if types == {"string"}:
         return dumps(text)
-    return _json(text) or dumps(text)
+    return _json(text) or _typed(text, types) or dumps(text)
+
+
+def unwrapped(arguments: str, schema: JsonObject) -> str:
+    """Arguments without the wrapper that some models write around them.
+
+    A wrapper is an only member with one of the names `NESTED` for which the tool has no parameter:
+    `{"arguments": {"k": 1}}`, also with the inner object as a string.
+
+    Args:
+        arguments: a JSON object as text.
+        schema: of the tool's arguments.
+    """
+    value = decoded(arguments)
+    properties = schema.get("properties")
+    if not isinstance(value, dict) or len(value) != 1 or not properties:
+        return arguments
+    key, inner = next(iter(value.items()))
+    if key not in NESTED or key in properties:
+        return arguments
+    if isinstance(inner, dict):
+        # Not written anew: numbers keep their spelling.
+        return arguments[arguments.index("{", 1) : arguments.rindex("}")].strip()
+    if isinstance(inner, str) and isinstance(decoded(inner), dict):
+        return inner
+    return arguments
 
 
 def json_object_text(members: Mapping[str, str]) -> str:

@@ -159,6 +159,10 @@ ANTHROPIC: Final = replace(
     stray=("count", "court", "call"),
     rules=ValueRules("paired"),
 )
+LLAMA_FUNCTION: Final = TaggedCalls(
+    (), ("<function=",), ("</function>",), ("<parameter=",), ("</parameter>",), equals=True
+)
+"""Llama 3.1 where the prompt defines tools of its own: `<function=f>{"k": "v"}</function>`."""
 STEP3: Final = TaggedCalls(
     (
         ("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"),
@@ -268,7 +272,10 @@ _ALL: Final = (
     # Both syntaxes for both models, the own one first.
     Dialect("minimax_m2", [MINIMAX_M2, MINIMAX_M3]),
     Dialect("minimax_m3", [MINIMAX_M3, MINIMAX_M2]),
-    Dialect("llama3_json", [JsonCalls(anywhere("<|python_tag|>"), between=(";",)), BareJson()]),
+    Dialect(
+        "llama3_json",
+        [JsonCalls(anywhere("<|python_tag|>"), between=(";",)), BareJson(), LLAMA_FUNCTION],
+    ),
     Dialect(
         "pythonic",
         [

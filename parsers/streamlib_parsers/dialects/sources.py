@@ -143,7 +143,11 @@ DIALECT_SOURCES: Final[dict[str, Sources]] = {
     ),
     "minimax_m2": (_vllm("minimax_m2"), _sglang("minimax-m2")),
     "minimax_m3": (_vllm("minimax_m3"), _sglang("minimax-m3")),
-    "llama3_json": (_vllm("llama3_json", "llama4_json"), _sglang("llama3")),
+    "llama3_json": (
+        _vllm("llama3_json", "llama4_json"),
+        _sglang("llama3"),
+        Source("Meta's prompt format of Llama 3.1: custom tools", READ),
+    ),
     "pythonic": (
         _vllm("pythonic", "llama4_pythonic", "olmo3", "lfm2"),
         _sglang("pythonic", "lfm2"),

@@ -269,10 +269,29 @@ def test_value_without_schema_is_json_only_on_request() -> None:
     assert value("[1]", STRING, json_if_untyped=True) == "[1]"
 
 
-def test_type_in_the_call_wins_over_the_schema() -> None:
-    schema = {"properties": {"a": INTEGER, "b": STRING}}
-    assert parameter_value(schema, Parameter("a", "1", is_string=True), "never") == '"1"'
-    assert parameter_value(schema, Parameter("b", "[1]", is_string=False), "never") == "[1]"
+@pytest.mark.parametrize(
+    ("schema", "text", "is_string", "expected"),
+    [
+        (INTEGER, "1", True, "1"),
+        (INTEGER, "a", True, '"a"'),
+        (STRING, "1", True, '"1"'),
+        ({"type": ["integer", "string"]}, "1", True, '"1"'),
+        ({}, "1", True, '"1"'),
+        ({}, "[1]", False, "[1]"),
+        ({}, "a b", False, '"a b"'),
+        (STRING, "[1]", False, '"[1]"'),
+        (STRING, "null", False, '"null"'),
+        ({"type": ["integer", "string"]}, "1", False, "1"),
+        ({"type": ["integer", "null"]}, "null", False, "null"),
+        (INTEGER, "108.0", False, "108.0"),
+        ({"type": "boolean"}, "True", False, "true"),
+    ],
+)
+def test_type_in_the_call_decides_where_the_schema_does_not(
+    schema: dict[str, Any], text: str, *, is_string: bool, expected: str
+) -> None:
+    parameter = Parameter("k", text, is_string=is_string)
+    assert parameter_value({"properties": {"k": schema}}, parameter, "never") == expected
 
 
 @pytest.mark.parametrize(

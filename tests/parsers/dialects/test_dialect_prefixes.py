@@ -109,7 +109,12 @@ def check_prefix(form: Form, prefix: str, reason: str | None) -> None:
     check_notices(form, prefix, response, calls, reason)
 
 
-FORM_END_TOKENS = {"deepseek_v32-empty": "/>", "dots-json": "}", "gemma4-parentheses": ")"}
+FORM_END_TOKENS = {
+    "deepseek_v32-empty": "/>",
+    "dots-json": "}",
+    "gemma4-parentheses": ")",
+    "kimi_k2-no-arguments": "<|tool_call_end|>",
+}
 """The same for a form that differs from the others of its dialect."""
 
 

@@ -116,8 +116,11 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
         {"k": "v"},
     ),
     ("kimi_k3", k3('key="k"', "7"), {"k": "7"}),
-    ("kimi_k3", k3('key="k" type="integer"', "7"), {"k": 7}),
-    ("kimi_k3", k3('key="n" type="string"', "7"), {"n": "7"}),
+    # The schema wins: `k` is a string, `n` an integer; `z` has none.
+    ("kimi_k3", k3('key="k" type="integer"', "7"), {"k": "7"}),
+    ("kimi_k3", k3('key="n" type="string"', "7"), {"n": 7}),
+    ("kimi_k3", k3('key="z" type="integer"', "7"), {"z": 7}),
+    ("kimi_k3", k3('key="z" type="string"', "7"), {"z": "7"}),
     ("anthropic", f"{invoke('', 'f', k='v')}</function_calls>", {"k": "v"}),
     (
         "minimax_m3",
@@ -184,7 +187,11 @@ def test_text_without_a_call_is_unchanged_for_every_split(dialect: str, text: st
         assert (response.text, response.calls) == (text, [])
 
 
-@pytest.mark.parametrize(("dialect", "text", "arguments"), CALLS, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    ("dialect", "text", "arguments"),
+    CALLS,
+    ids=[f"{dialect}-{index}" for index, (dialect, *_) in enumerate(CALLS)],
+)
 def test_tolerated_variants_are_calls(dialect: str, text: str, arguments: dict[str, Any]) -> None:
     for chunks in ([text], list(text)):
         assert outcome(filtered(chunks, [dialect]))[::2] == ("", [("f", arguments)])

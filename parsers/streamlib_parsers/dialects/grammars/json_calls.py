@@ -15,19 +15,17 @@ from typing import Final
 from msgspec import Struct
 
 from streamlib_parsers.dialects.balanced import decoded
+from streamlib_parsers.dialects.coercion import NESTED, unwrapped
 from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
 from streamlib_parsers.dialects.grammar import Opener
 from streamlib_parsers.dialects.literal_search import StringBuffer
 from streamlib_parsers.dialects.sink import GrammarSink
-from streamlib_parsers.items import JsonObject
 
 NAMES: Final = frozenset({"name", "tool_name", "tool", "function_name", "recipient_name"})
 ARGUMENTS: Final = frozenset({"arguments", "parameters", "args", "input"})
 IDS: Final = frozenset({"id", "call_id", "tool_call_id"})
 WRAPPER: Final = "function"
 """`{"type": "function", "function": {...}}`, or the name itself."""
-NESTED: Final = frozenset({"arguments", "parameters", "input"})
-"""`{"arguments": {"input": {...}}}`: keys that some models write around their arguments."""
 KEYS: Final = NAMES | ARGUMENTS | IDS | {WRAPPER, "type", "index"}
 """One of these comes first in an object that is a call."""
 
@@ -65,6 +63,8 @@ class JsonCalls(Struct, frozen=True):
     def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
         """One object, several, or an array of them."""
         yield from text.spaces()
+        while (yield from text.literal(text.opener)):
+            yield from text.spaces()  # Mistral 7B writes its token twice
         is_array = bool((yield from text.literal("[")))
         if is_array:
             yield from text.spaces()
@@ -142,7 +142,7 @@ def call_object(text: Cursor, sink: GrammarSink) -> Parse[None]:
         raise NoMatch
     if not call.is_streamed:
         sink.call(call.name, call.call_id)
-        sink.arguments(_unwrapped(call.arguments, sink.schema(call.name)))
+        sink.arguments(unwrapped(call.arguments, sink.schema(call.name)))
 
 
 def _members(text: Cursor, sink: GrammarSink, call: _Call) -> Parse[None]:
@@ -196,7 +196,7 @@ def _arguments(text: Cursor, sink: GrammarSink, call: _Call, *, is_object: bool)
         if key in NESTED:
             buffer = StringBuffer()
             yield from text.json(buffer.add, head)
-            sink.arguments(_unwrapped(buffer.text(), sink.schema(call.name)))
+            sink.arguments(unwrapped(buffer.text(), sink.schema(call.name)))
         else:
             yield from text.json(sink.arguments, head)
         return
@@ -220,16 +220,3 @@ def _first_key(text: Cursor) -> Parse[tuple[str, str]]:
     buffer = StringBuffer()
     yield from text.json(buffer.add)
     return "{" + buffer.text(), str(decoded(buffer.text()))
-
-
-def _unwrapped(arguments: str, schema: JsonObject) -> str:
-    """The arguments without a wrapper: an only key that the tool has no parameter for."""
-    value = decoded(arguments)
-    properties = schema.get("properties")
-    if not isinstance(value, dict) or len(value) != 1 or not properties:
-        return arguments
-    key, inner = next(iter(value.items()))
-    if key not in NESTED or key in properties or not isinstance(inner, dict):
-        return arguments
-    # Not written anew: numbers keep their spelling.
-    return arguments[arguments.index("{", 1) : arguments.rindex("}")].strip()

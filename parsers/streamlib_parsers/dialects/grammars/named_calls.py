@@ -75,7 +75,10 @@ class NamedCalls(Struct, frozen=True):
         if name:
             sink.call(name, call_id)
             add_arguments = sink.arguments
-        yield from text.json_object(add_arguments)
+        if (yield from text.ahead(*self.ends)):
+            add_arguments("{}")  # a call without arguments
+        else:
+            yield from text.json_object(add_arguments)
         yield from text.spaces()
         if self.fence and (yield from text.literal(self.fence)):
             yield from text.spaces()
@@ -115,6 +118,7 @@ class MistralCalls(Struct, frozen=True):
         """One call; the next one has an opener of its own."""
         yield from text.spaces()
         name = yield from text.word()
+        yield from text.spaces()
         call_id = ""
         part = yield from text.literal("[CALL_ID]", "[ARGS]")
         if part == "[CALL_ID]":
