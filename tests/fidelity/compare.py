@@ -113,7 +113,10 @@ def compare(table: WireTable, drawn: Body) -> Outcome:
         request = table.build(_parse(table, body))
     except StreamError as error:
         return Outcome(error=error.info)
-    sent = leaves_of(canonical(table, body))
+    canonical_body = canonical(table, body)
+    sent = leaves_of(canonical_body)
+    # pointers are into the turns as they are compared
+    body[table.turns] = canonical_body[table.turns]
     built = leaves_of(canonical(table, msgspec.json.decode(request.body)))
     outcome = Outcome(leaves=len(sent))
     for loss in differences(table, sent, built):

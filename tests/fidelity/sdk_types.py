@@ -200,9 +200,10 @@ class BotocoreReader:
         return fields
 
     def _shape(self, shape: Any, kind: str, name: str) -> Shape:
-        for key in (f"{kind}.{name}", name):
-            if key in self._values:
-                return Scalar(self._values[key])
+        if shape.type_name not in ("list", "map"):
+            for key in (f"{kind}.{name}", name):
+                if key in self._values:
+                    return Scalar(self._values[key])
         match shape.type_name:
             case "structure" if not getattr(shape, "is_document_type", False):
                 return self.struct(shape)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from streamlib import WireApi
-from tests.fidelity import chat, messages, responses
+from tests.fidelity import chat, converse, invoke, messages, responses
 from tests.fidelity.compare import WireTable
 
 TABLES: Final[dict[WireApi, WireTable]] = {
     "messages": messages.TABLE,
     "responses": responses.TABLE,
     "chat": chat.TABLE,
+    "converse": converse.TABLE,
+    "invoke": invoke.TABLE,
 }

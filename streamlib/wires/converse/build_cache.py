@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from streamlib.request.prompt import CacheOptions
 from streamlib.request.report import Report
 from streamlib.wires.bedrock import Family
 from streamlib.wires.converse.build_content import Block
-from streamlib.wires.converse.build_turns import SystemText, Turn
+from streamlib.wires.converse.build_turns import NO_ITEM, SystemText, Turn
 from streamlib_parsers.items import JsonObject
 
 MAX_BREAKPOINTS: Final = 4
@@ -43,13 +44,16 @@ def add_cache_points(
     options = CacheOptions()
     if isinstance(cache, CacheOptions):
         options = cache
-    point = _cache_point(options, report)
-    if options.breakpoints:
-        # the last ones: they cache the longest prefixes
-        marked_items = set(sorted(options.breakpoints)[-MAX_BREAKPOINTS:])
-        _mark_items(marked_items, point, body, report)
+    if options.chooses_itself:
+        _mark_ends(cache_point(options.ttl, "/cache/ttl", report), body, family, report)
         return
-    if body.tools and "tools" in family.caches:
+    if options.automatic is not None:
+        report.dropped("/cache/automatic", "Bedrock does not choose by itself (B14)")
+    _mark_items(options, body, report)
+
+
+def _mark_ends(point: JsonObject, body: Cacheable, family: Family, report: Report) -> None:
+    if body.tools and "tools" in family.caches and "cachePoint" not in body.tools[-1]:
         body.tools.append(point)
     if body.system_blocks and "system" in family.caches:
         body.system_blocks.append(point)
@@ -57,30 +61,74 @@ def add_cache_points(
     _mark(last, len(last.blocks), point, report)
 
 
-def _cache_point(options: CacheOptions, report: Report) -> JsonObject:
+def cache_point(ttl: str | None, path: str, report: Report) -> JsonObject:
+    """A cache point.
+
+    Args:
+        path: JSON pointer of the lifetime.
+    """
     point = {"type": "default"}
-    if options.ttl in LIFETIMES:
-        point["ttl"] = options.ttl
-    elif options.ttl:
-        report.dropped("/cache/ttl", f"one of {', '.join(sorted(LIFETIMES))}")
+    if ttl in LIFETIMES:
+        point["ttl"] = ttl
+    elif ttl:
+        report.dropped(path, f"one of {', '.join(sorted(LIFETIMES))}")
     return {"cachePoint": point}
 
 
-def _mark_items(marked_items: set[int], point: JsonObject, body: Cacheable, report: Report) -> None:
-    """Adds a cache point behind the last block of each item."""
+def _mark_items(options: CacheOptions, body: Cacheable, report: Report) -> None:
+    """Adds a cache point behind the last block of each item, and behind the instructions."""
+    allowed = MAX_BREAKPOINTS - sum("cachePoint" in tool for tool in body.tools)
+    if options.instructions is not None:
+        allowed -= 1
+    requested = sorted(set(options.breakpoints))
+    # the last ones: they cache the longest prefixes
+    remaining = requested[max(0, len(requested) - allowed) :]
+    for item_index in requested:
+        if item_index not in remaining:
+            reason = f"a request holds {MAX_BREAKPOINTS} cache points at most (B14)"
+            report.dropped(f"/cache/breakpoints/{item_index}", reason)
+    points: dict[int, JsonObject] = {}
+    for index in remaining:
+        points[index] = cache_point(options.lifetime(index), "/cache/ttl", report)
+    marked = _mark_turns(points, body, report)
+    if options.instructions is not None:
+        points[NO_ITEM] = cache_point(options.instructions.ttl, "/cache/instructions/ttl", report)
+    marked |= _mark_system(points, body)
+    for item_index in sorted(points.keys() - marked):
+        path = f"/cache/breakpoints/{item_index}"
+        if item_index == NO_ITEM:
+            path = "/cache/instructions"
+        report.dropped(path, "no block of such an item is sent (B14)")
+
+
+def _mark_turns(points: dict[int, JsonObject], body: Cacheable, report: Report) -> set[int]:
+    """Marks the turns; returns the items that were found there."""
+    marked: set[int] = set()
     for turn in body.turns:
         ends: dict[int, int] = {}
         for count, block in enumerate(turn.blocks, 1):
-            ends[block.item_index] = count
+            if block.item_index != NO_ITEM:
+                ends[block.item_index] = count
         # from the end on, so that an insertion does not move the positions that are left
-        for end in sorted((ends[index] for index in marked_items & ends.keys()), reverse=True):
-            _mark(turn, end, point, report)
+        for index, end in sorted(ends.items(), key=itemgetter(1), reverse=True):
+            if index in points:
+                marked.add(index)
+                _mark(turn, end, points[index], report)
+    return marked
+
+
+def _mark_system(points: dict[int, JsonObject], body: Cacheable) -> set[int]:
+    """Marks the texts of the system prompt; returns the items that were found there."""
+    marked: set[int] = set()
     if not body.system_blocks:
-        return
+        return marked
     # from the end on, as above; texts and blocks of the system prompt have the same indices
-    for index in reversed(range(len(body.system))):
-        if body.system[index].item_index in marked_items:
-            body.system_blocks.insert(index + 1, point)
+    for position in reversed(range(len(body.system))):
+        index = body.system[position].item_index
+        if index in points:
+            marked.add(index)
+            body.system_blocks.insert(position + 1, points[index])
+    return marked
 
 
 def _mark(turn: Turn, end: int, point: JsonObject, report: Report) -> None:

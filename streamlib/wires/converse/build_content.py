@@ -85,7 +85,7 @@ def item_blocks(entry: IndexedItem, context: ConverseContext) -> Iterator[RoleAn
 
 def _message(item: Message, path: str, context: ConverseContext) -> Iterator[RoleAndBlock]:
     if item.role in ("system", "developer"):
-        yield _system_turn(system_text(item), path, context)
+        yield from _system_turn(item, path, context)
     elif item.role == "assistant":
         for part in item.content:
             yield from _assistant_part(part, path, context.report)
@@ -111,14 +111,18 @@ def _user_blocks(item: Message, path: str, context: ConverseContext) -> Iterator
         yield {"text": FILLER}
 
 
-def _system_turn(text: str, path: str, context: ConverseContext) -> RoleAndBlock:
+def _system_turn(item: Message, path: str, context: ConverseContext) -> Iterator[RoleAndBlock]:
     """A system message amid the conversation."""
     if context.family.system_turns and context.target.traits.system_role:
-        return "system", {"text": text}
+        for part in item.content:
+            block = part_block(part, path, context)
+            if block:
+                yield "system", block
+        return
     context.report.add(
         "changed", path, "the model takes no system message here: sent as user text (A17)"
     )
-    return "user", {"text": f"<system>\n{text}\n</system>"}
+    yield "user", {"text": f"<system>\n{system_text(item)}\n</system>"}
 
 
 def _assistant_part(part: ContentPart, path: str, report: Report) -> Iterator[RoleAndBlock]:

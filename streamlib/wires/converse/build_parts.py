@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+import msgspec
+
 from streamlib.request.media import media_type
 from streamlib.request.report import Action
 from streamlib.wires.converse.context import ConverseContext
@@ -116,6 +118,7 @@ def _media(
     part: Image | Document | Audio, formats: dict[str, str], path: str, context: ConverseContext
 ) -> JsonObject | None:
     """`format` and `source`, or None and a report where Converse takes one of them not (B13)."""
+    native = part.native or {}
     # without parameters such as `; charset=utf-8`
     mime = media_type(part).partition(";")[0].strip().lower()
     source = _source(part)
@@ -128,10 +131,15 @@ def _media(
     format_of_name = _format_of_name(part, formats)
     if format_ is None or (format_of_name and not part.media_type):
         format_ = format_of_name
+    if native.get("format") == mime.rpartition("/")[2]:
+        format_ = native["format"]
     if format_ is None:
         context.report.dropped(path, f"Converse has no format for {mime} (B13)")
         return None
-    return {"format": format_, "source": source}
+    block = {"format": format_, "source": source}
+    if "error" in native:
+        block["error"] = native["error"]
+    return block
 
 
 def _format_of_name(part: Image | Document | Audio, formats: dict[str, str]) -> str | None:
@@ -145,6 +153,8 @@ def _format_of_name(part: Image | Document | Audio, formats: dict[str, str]) -> 
 
 
 def _source(part: Image | Document | Audio) -> JsonObject | None:
+    if part.data and part.native and part.native.get("source") == "text":
+        return {"text": msgspec.convert(part.data, bytes).decode("utf-8", "replace")}
     if part.data:
         return {"bytes": part.data}
     if part.url is None or not part.url.startswith("s3://"):

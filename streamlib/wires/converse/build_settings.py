@@ -22,6 +22,11 @@ from streamlib.wires.bedrock import CLAUDE
 from streamlib.wires.claude_betas import report_lost_betas, required_betas
 from streamlib.wires.converse.build_tools import claude_tool_fields, forces_call
 from streamlib.wires.converse.context import ConverseContext
+from streamlib.wires.lost_settings import (
+    report_conversation,
+    report_unsupported,
+    stop_sequences,
+)
 from streamlib_parsers.items import JsonObject
 
 MODEL_FIELDS: Final = "additionalModelRequestFields"
@@ -156,9 +161,8 @@ def inference_config(
         thinking: Claude's `thinking` that is sent.
     """
     target, report = context.target, context.report
-    for name in UNSUPPORTED:
-        if getattr(prompt, name) is not None:
-            report.dropped(f"/{name}", f"Converse has no {name}")
+    report_unsupported(prompt, UNSUPPORTED, "Converse", report)
+    report_conversation(prompt, "Converse", context)
     config: JsonObject = {}
     # no default, unlike Messages: Converse knows each model's own
     max_tokens = raised_max_tokens or prompt.max_output_tokens
@@ -174,8 +178,7 @@ def inference_config(
             continue
         _add_sampling(config, key, name, value, context)
     config = claude.without_second_sampling(config, "topP", context)
-    # a blank stop sequence is refused
-    stop = [text for text in prompt.stop if text.strip()]
+    stop = stop_sequences(prompt, report)
     if stop:
         config["stopSequences"] = stop
     return config

@@ -12,6 +12,7 @@ from streamlib.request.history import CALLS, IndexedItem
 from streamlib.request.prompt import Prompt
 from streamlib.wires.arguments import free_form_schema, object_schema
 from streamlib.wires.bedrock import CLAUDE, Choice
+from streamlib.wires.converse.build_cache import cache_point
 from streamlib.wires.converse.context import ConverseContext
 from streamlib_parsers.items import JsonObject, ServerToolCall, ToolSpec
 
@@ -40,6 +41,7 @@ def tools(prompt: Prompt, items: list[IndexedItem], context: ConverseContext) ->
         body = _tool(tool, f"/tools/{index}", context)
         if body:
             bodies.append(body)
+            bodies += _cache_points(tool, f"/tools/{index}", context)
     if bodies:
         return bodies
     stubs = _stubs(items)
@@ -50,6 +52,16 @@ def tools(prompt: Prompt, items: list[IndexedItem], context: ConverseContext) ->
             "calls in the history need their tools: stubs for those that are not given (B1)",
         )
     return stubs
+
+
+def _cache_points(tool: ToolSpec, path: str, context: ConverseContext) -> list[JsonObject]:
+    """The cache point behind a tool, if it has one (B14)."""
+    if tool.cache is None:
+        return []
+    if "tools" not in context.family.caches:
+        context.report.dropped(f"{path}/cache", "the model caches no tools (B14)")
+        return []
+    return [cache_point(tool.cache.ttl, f"{path}/cache/ttl", context.report)]
 
 
 def _stubs(items: list[IndexedItem]) -> list[JsonObject]:

@@ -16,13 +16,15 @@ from msgspec import Raw
 
 from streamlib.request.hosted_forms import read_hosted
 from streamlib.request.json_objects import merged, nested
-from streamlib.request.prompt import EFFORTS, CacheOptions, Prompt, ReasoningOptions
+from streamlib.request.prompt import EFFORTS, Prompt, ReasoningOptions
+from streamlib.wires.cache_marks import cache_options
 from streamlib.wires.claude_betas import take_betas
 from streamlib.wires.converse.build_settings import MODEL_FIELDS
 from streamlib.wires.converse.decode_parts import part_of
 from streamlib.wires.routes import route
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.items import (
+    CacheMark,
     ContentPart,
     FunctionCallOutput,
     JsonObject,
@@ -108,7 +110,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
         top_p=top_p,
         top_k=top_k,
         stop=stop,
-        cache=reader.cache,
+        cache=cache_options(reader.marked, reader.instructions_mark, None),
         metadata=metadata,
         service_tier=service_tier,
         model=model,
@@ -153,23 +155,10 @@ class _Reader:
     def __init__(self) -> None:
         self.items: list[ResponseItem] = []
         """Grows with each turn."""
-        self._marked: list[int] = []
-        """Indices of the items with a cache point behind them."""
-        self._has_cache_point = False
-        """Whether any cache point was read, those behind tools too."""
-        self._ttl: str | None = None
-        """Lifetime of the last cache point that had one."""
-
-    @property
-    def cache(self) -> CacheOptions | Literal["auto"] | None:
-        """The cache points behind items; for those elsewhere alone `auto` is the nearest."""
-        if self._marked:
-            return CacheOptions(self._ttl, tuple(self._marked))
-        if not self._has_cache_point:
-            return None
-        if self._ttl:
-            return CacheOptions(self._ttl)
-        return "auto"
+        self.marked: dict[int, CacheMark] = {}
+        """Index of an item -> the cache point behind it."""
+        self.instructions_mark: CacheMark | None = None
+        """The cache point behind the instructions."""
 
     def read_system(self, settings: JsonObject) -> str | None:
         """Returns the instructions; further texts become items.
@@ -183,26 +172,28 @@ class _Reader:
             if not block.keys() <= {"text", "cachePoint"}:
                 has_other_blocks = True
             text = block.get("text") or _guarded_text(block)
-            if "cachePoint" in block:
-                self._note_cache_point(block["cachePoint"])
-                self._mark_last_item()
+            if "cachePoint" in block and self.items:
+                self._mark_last_item(block["cachePoint"])
+            elif "cachePoint" in block:
+                self.instructions_mark = _cache_mark(block["cachePoint"])
             elif instructions is None:
                 instructions = text
             elif text:
-                self.items.append(Message("system", (Text(text),)))
+                self.items.append(Message("system", (Text(text),), origin=ORIGIN))
         if has_other_blocks:
             # the builder merges `extra` over its own `system`
             settings["system"] = blocks
         return instructions
 
     def read_tools(self, tools: list[JsonObject]) -> list[ToolSpec]:
-        """The tools; cache points among them are noted."""
+        """The tools; a cache point belongs to the tool before it."""
         specs: list[ToolSpec] = []
         for tool in tools:
-            if "cachePoint" in tool:
-                self._note_cache_point(tool["cachePoint"])
-            else:
+            if "cachePoint" not in tool:
                 specs.append(_tool(tool))
+            elif specs:
+                mark = _cache_mark(tool["cachePoint"])
+                specs[-1] = msgspec.structs.replace(specs[-1], cache=mark)
         return specs
 
     def read_turn(self, turn: dict[str, Raw]) -> None:
@@ -216,17 +207,12 @@ class _Reader:
                 continue
             self._read_blocks(role, blocks)
             blocks = []
-            self._note_cache_point(msgspec.json.decode(members["cachePoint"]))
-            self._mark_last_item()
+            self._mark_last_item(msgspec.json.decode(members["cachePoint"]))
         self._read_blocks(role, blocks)
 
-    def _note_cache_point(self, point: Any) -> None:
-        self._has_cache_point = True
-        self._ttl = (point or {}).get("ttl") or self._ttl
-
-    def _mark_last_item(self) -> None:
+    def _mark_last_item(self, point: Any) -> None:
         if self.items:
-            self._marked.append(len(self.items) - 1)
+            self.marked[len(self.items) - 1] = _cache_mark(point)
 
     def _read_blocks(self, role: str, blocks: list[Raw]) -> None:
         if not blocks:
@@ -236,6 +222,10 @@ class _Reader:
             return
         decoded = [msgspec.json.decode(raw, type=dict[str, Any]) for raw in blocks]
         self.items.extend(_user_items(role, decoded))
+
+
+def _cache_mark(point: Any) -> CacheMark:
+    return CacheMark((point or {}).get("ttl"))
 
 
 def _guarded_text(block: JsonObject) -> str | None:
@@ -285,14 +275,14 @@ def _user_items(role: Any, blocks: list[JsonObject]) -> Iterator[ResponseItem]:
             parts.append(part)
             continue
         if parts:
-            yield Message(role, tuple(parts))
+            yield Message(role, tuple(parts), origin=ORIGIN)
             parts = []
         if "toolResult" in block:
             yield _call_output(block["toolResult"])
         else:
             yield Opaque(next(iter(block)), block, origin=ORIGIN, native={"role": role})
     if parts:
-        yield Message(role, tuple(parts))
+        yield Message(role, tuple(parts), origin=ORIGIN)
 
 
 def _call_output(result: JsonObject) -> FunctionCallOutput:
@@ -305,6 +295,7 @@ def _call_output(result: JsonObject) -> FunctionCallOutput:
         _output(result["content"]),
         result.get("status") == "error",
         native=native or None,
+        origin=ORIGIN,
     )
 
 

@@ -91,12 +91,18 @@ def _source(block: JsonObject, kind: str, formats: dict[str, str]) -> _Source | 
         kind: Left half of the media type where `formats` lacks the block's format.
         formats: Media type -> `format`.
     """
-    media_type = _media_type(block.get("format"), kind, formats)
+    format_ = block.get("format")
+    media_type = _media_type(format_, kind, formats)
     source = block["source"]
     native: JsonObject = {}
     for key in DOCUMENT_KEYS:
         if key in block:
             native[key] = block[key]
+    if "error" in block:
+        native["error"] = block["error"]
+    if format_ and media_type and formats.get(media_type) != format_:
+        # another name of a format, or one that has no media type: sent again as it is
+        native["format"] = format_
     data = source.get("bytes")
     url: str | None = None
     if "s3Location" in source:
@@ -108,6 +114,7 @@ def _source(block: JsonObject, kind: str, formats: dict[str, str]) -> _Source | 
     elif "text" in source:
         # parts hold base64
         data = msgspec.to_builtins(str(source["text"]).encode("utf-8"))
+        native["source"] = "text"
         media_type = media_type or "text/plain"
     if data is None and url is None:
         return None

@@ -14,6 +14,7 @@ from msgspec import Raw
 
 from streamlib.providers.wire_specs import ANTHROPIC_BETA
 from streamlib.request.prompt import Prompt
+from streamlib.wires.cache_marks import cache_options
 from streamlib.wires.messages import decode_settings
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.items import (
@@ -64,7 +65,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
         top_p=settings.get("top_p"),
         top_k=settings.get("top_k"),
         stop=settings.get("stop_sequences") or (),
-        cache=decode_settings.cache(reader.marked, reader.instructions_mark, automatic),
+        cache=cache_options(reader.marked, reader.instructions_mark, automatic),
         user_id=(settings.get("metadata") or {}).get("user_id"),
         service_tier=settings.get("service_tier"),
         thinking_mismatch=decode_settings.thinking_mismatch(thinking),

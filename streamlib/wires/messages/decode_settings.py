@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 from streamlib.request.hosted_forms import read_hosted
-from streamlib.request.prompt import CacheOptions, ReasoningOptions
+from streamlib.request.prompt import ReasoningOptions
 from streamlib_parsers.items import CacheMark, JsonObject, ToolOptions, ToolSpec
 
 PROMPT_KEYS: Final = frozenset(
@@ -112,30 +112,6 @@ def mark(marker: Any) -> CacheMark | None:
     if marker is None:
         return None
     return CacheMark(marker.get("ttl"))
-
-
-def cache(
-    marked: dict[int, CacheMark], instructions: CacheMark | None, automatic: CacheMark | None
-) -> CacheOptions | Literal["auto"] | None:
-    """`Prompt.cache`.
-
-    Args:
-        marked: The marks behind items, by their index.
-        instructions: The mark behind the instructions.
-        automatic: The mark of the body, with which the provider chooses where to cache.
-    """
-    if not marked and instructions is None:
-        if automatic is None:
-            return None
-        return CacheOptions(automatic.ttl) if automatic.ttl else "auto"
-    lifetimes = {index: marking.ttl for index, marking in marked.items()}
-    ttl = next(iter(lifetimes.values()), None)
-    # one lifetime for all, where it is one
-    if set(lifetimes.values()) == {ttl}:
-        lifetimes.clear()
-    else:
-        ttl = None
-    return CacheOptions(ttl, tuple(marked), lifetimes, instructions, automatic)
 
 
 def tool_choice(choice: JsonObject | None) -> tuple[str | None, bool | None]:

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from streamlib import (
+    CacheMark,
     CacheOptions,
     Document,
     FunctionCall,
@@ -200,7 +201,7 @@ def test_every_setting_is_decoded() -> None:
     assert (prompt.temperature, prompt.top_p, prompt.top_k, prompt.stop) == (0.5, 0.9, 4, ("END",))
     assert (prompt.instructions, prompt.items[0]) == (
         "Be terse.",
-        Message("system", [Text("And kind.")]),
+        Message("system", [Text("And kind.")], origin=Origin("converse")),
     )
     assert prompt.thinking == ReasoningOptions(effort="high", display="summarized")
     assert [(tool.name, tool.strict, tool.native is not None) for tool in prompt.tools] == [
@@ -214,7 +215,7 @@ def test_every_setting_is_decoded() -> None:
         {"team": "a"},
     )
     assert prompt.output_schema == {"type": "object"}
-    assert prompt.cache == CacheOptions("1h", (0, 8))
+    assert prompt.cache == CacheOptions(breakpoints=(0, 8), lifetimes={0: None, 8: "1h"})
     assert prompt.extra is not None
     assert prompt.headers == {"anthropic-beta": "context-1m-2025-08-07"}
     assert prompt.extra.keys() == {
@@ -254,7 +255,8 @@ def test_a_user_turn_is_decoded_part_by_part() -> None:
     text, image, document, guarded = items[1].content
     assert (text, image.data, image.media_type) == (Text("so?"), "iVBORw0KGgo=", "image/png")
     assert (document.data, document.media_type, document.name) == ("aGk=", "text/plain", "n")
-    assert document.native == {"context": "c", "citations": {"enabled": True}}
+    native = {"context": "c", "citations": {"enabled": True}, "source": "text"}
+    assert document.native == native
     assert guarded == Text("look", native={"guardContent": {"qualifiers": ["query"]}})
     assert (items[2].kind, items[2].native) == ("searchResult", {"role": "user"})
 
@@ -347,12 +349,13 @@ def test_tool_choice_is_decoded_from_both_fields(config: Any, fields: Any, choic
     assert (prompt.tool_choice, prompt.parallel_tools) == choice
 
 
-def test_a_cache_point_behind_no_item_is_auto() -> None:
+def test_a_cache_point_behind_the_instructions_is_typed() -> None:
+    """B3: it moved to the end of the turns."""
     request = {
         "messages": [{"role": "user", "content": [{"text": "x"}]}],
         "system": [{"text": "s"}, {"cachePoint": {"type": "default"}}],
     }
-    assert decoded(request).cache == "auto"
+    assert decoded(request).cache == CacheOptions(instructions=CacheMark())
 
 
 def test_results_of_every_kind_are_decoded() -> None:

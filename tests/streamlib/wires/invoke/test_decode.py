@@ -161,7 +161,9 @@ def test_the_body_of_nova_is_decoded() -> None:
     assert prompt.reasoning == ReasoningOptions(effort="low")
     assert prompt.items == (
         Message(
-            "user", [Text("hi"), Document(data="JVBERi0=", media_type="application/pdf", name="n")]
+            "user",
+            [Text("hi"), Document(data="JVBERi0=", media_type="application/pdf", name="n")],
+            origin=Origin("invoke"),
         ),
     )
     assert rebuilt(prompt)["reasoningConfig"] == request["reasoningConfig"]
@@ -174,7 +176,8 @@ def test_the_keys_of_the_body_decide_for_an_unknown_name() -> None:
         == "arn:aws:bedrock:us-east-1:1:application-inference-profile/abc"
     )
     nova = {"inferenceConfig": {}, "messages": [{"role": "user", "content": [{"text": "x"}]}]}
-    assert decoded(nova, arn).items == (Message("user", [Text("x")]),)
+    message = Message("user", [Text("x")], origin=Origin("invoke"))
+    assert decoded(nova, arn).items == (message,)
 
 
 @pytest.mark.parametrize(

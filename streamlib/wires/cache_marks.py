@@ -1,0 +1,32 @@
+"""Cache marks of a decoded request as `Prompt.cache` (messages, converse)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from streamlib.request.prompt import CacheOptions
+from streamlib_parsers.items import CacheMark
+
+
+def cache_options(
+    marked: dict[int, CacheMark], instructions: CacheMark | None, automatic: CacheMark | None
+) -> CacheOptions | Literal["auto"] | None:
+    """`Prompt.cache`.
+
+    Args:
+        marked: The marks behind items, by their index.
+        instructions: The mark behind the instructions.
+        automatic: The mark of the body, with which the provider chooses where to cache.
+    """
+    if not marked and instructions is None:
+        if automatic is None:
+            return None
+        return CacheOptions(automatic.ttl) if automatic.ttl else "auto"
+    lifetimes = {index: marking.ttl for index, marking in marked.items()}
+    ttl = next(iter(lifetimes.values()), None)
+    # one lifetime for all, where it is one
+    if set(lifetimes.values()) == {ttl}:
+        lifetimes.clear()
+    else:
+        ttl = None
+    return CacheOptions(ttl, tuple(marked), lifetimes, instructions, automatic)
