@@ -81,7 +81,9 @@ class WithMissingDeltas:
         self._ended: set[int] = set()
         """Indexes of the items whose end the encoder got."""
         self._waiting: dict[int, OutputItemDone] = {}
-        """Ends of items without deltas, by index, that wait for an item before them."""
+        """Ends of items whose deltas were dropped, by index, that wait for an item before them."""
+        self._next = 0
+        """The first item that is neither done nor has deltas."""
         self._missing: set[int] = set()
         """Indexes of items whose deltas came, although nothing says what they are."""
         self._report = Report()
@@ -103,10 +105,12 @@ class WithMissingDeltas:
         elif isinstance(event, OutputItemAdded):
             self._streamed[event.index] = set()
         elif isinstance(event, OutputItemDone):
+            if self._streamed.get(event.index) or not any(deltas_of(event.index, event.item)):
+                return self._complete(event) + self._encoder.feed(event)
             self._waiting[event.index] = event
             return self._release()
         elif isinstance(event, (Completed, Failed)):
-            out = self._release(all_items=True)
+            out = self._release_all()
             self._note_missing()
             return out + self._encoder.feed(event)
         return self._encoder.feed(event)
@@ -129,18 +133,27 @@ class WithMissingDeltas:
             out += self._release()
         return out
 
-    def _release(self, *, all_items: bool = False) -> bytes:
-        """Returns the items that are done, in their order.
+    def _release(self) -> bytes:
+        """Returns the waiting items whose turn it is, in their order.
 
-        An item without deltas waits until each item before it is done or has deltas: where deltas
-        were dropped, the texts of all items come with their ends, and must keep their order.
+        An item whose deltas were dropped waits until each item before it is done or has deltas: the
+        texts of all items come with their ends then, and must keep their order.
         """
         out = b""
-        for index in sorted(self._waiting):
-            is_next = all(map(self._is_written, range(index)))
-            if all_items or is_next or self._streamed.get(index):
-                event = self._waiting.pop(index)
+        while True:
+            event = self._waiting.pop(self._next, None)
+            if event is not None:
                 out += self._complete(event) + self._encoder.feed(event)
+            elif not self._is_written(self._next):
+                return out
+            self._next += 1
+
+    def _release_all(self) -> bytes:
+        """Returns the waiting items at the end, although one before them never came."""
+        out = b""
+        for index in sorted(self._waiting):
+            event = self._waiting.pop(index)
+            out += self._complete(event) + self._encoder.feed(event)
         return out
 
     def _is_written(self, index: int) -> bool:
