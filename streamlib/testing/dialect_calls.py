@@ -26,6 +26,12 @@ CALLS: Final[Mapping[str, str]] = {
     "mimo": "<tool_call><function=f><parameter=k>a &lt;b&gt;</parameter></function></tool_call>",
     "glm45": f"<tool_call>f\n{_PAIRS}\n</tool_call>",
     "glm47": f"<tool_call>f{_PAIRS}</tool_call>",
+    "hy_v3": (
+        "<tool_calls><tool_call>f<tool_sep><arg_key>k</arg_key><arg_value>v</arg_value>"
+        "</tool_call></tool_calls>"
+    ),
+    "iquest_q1": f"<iquest_tool_call>f{_PAIRS}</iquest_tool_call>",
+    "ernie45": f"<tool_call>\n{_JSON}\n</tool_call>",
     "kimi_k2": (
         "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>"
         f"{_VALUE}<|tool_call_end|><|tool_calls_section_end|>"

@@ -10,14 +10,9 @@ from tests.dialect_sources.registered import Registered
 
 NOT_READ: Final[Mapping[str, str]] = {
     "beam": "channels with XML arguments of their own; no model without a server that parses them",
-    "ernie45": "Hermes' form, and <response> around the text",
     "hf": "reads a grammar that the checkpoint brings along",
     "response_template": "reads a grammar that the checkpoint brings along",
-    "hunyuan": "the form of hy_v3",
-    "hy_v3": "name and pairs in <tool_calls>, tags with a suffix",
-    "hy_v4": "name and pairs in <tool_calls>, tags with a suffix",
     "inkling": "typed blocks between special tokens",
-    "iquest_q1": "GLM's form in a tag of its own",
     "k2_horizon": "three forms in tags of its own, chosen by the request",
     "muse": "messages by recipient, calls in <atem:invoke>",
     "muse_glimmer": "messages by recipient, calls in <atem:invoke>",

@@ -220,6 +220,34 @@ FORMS = [
         "<tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>",
         F1,
     ),
+    Form(
+        "hy_v3",
+        ("hy_v3",),
+        "A <tool_calls>\n<tool_call>f<tool_sep>\n<arg_key>k</arg_key>\n<arg_value>v</arg_value>\n"
+        "</tool_call>\n<tool_call>g<tool_sep>\n</tool_call>\n</tool_calls>",
+        [*F1, ("g", {})],
+        "A ",
+    ),
+    Form(
+        "hy_v3-suffix",
+        ("hunyuan_a13b", "hy_v3"),
+        "<tool_calls:opensource><tool_call:opensource>f<tool_sep:opensource><arg_key:opensource>k"
+        "</arg_key:opensource><arg_value:opensource>v</arg_value:opensource>"
+        "</tool_call:opensource></tool_calls:opensource>",
+        F1,
+    ),
+    Form(
+        "iquest_q1",
+        ("iquest_q1",),
+        "<iquest_tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></iquest_tool_call>",
+        F1,
+    ),
+    Form(
+        "ernie45",
+        ("ernie45",),
+        '<tool_call>\n{"name": "f", "arguments": {"k": "v"}}\n</tool_call>',
+        F1,
+    ),
     Form("kimi_k2", ("kimi_k2",), f"Hi {KIMI[0]}{kimi('functions.f:0', K)}{KIMI[1]}", F1, "Hi "),
     Form(
         "kimi_k2-several",

@@ -64,7 +64,11 @@ DIALECTS_BY_MODEL: Final[tuple[Row, ...]] = (
     ("granite", ("granite", "qwen3_coder", "think")),
     ("phi-4", ("phi4_mini_json",)),
     ("internlm", ("internlm", "think")),
-    ("hunyuan", ("hunyuan_a13b", "think")),
+    ("hunyuan", ("hunyuan_a13b", "hy_v3", "think")),
+    ("hy3", ("hy_v3", "think")),
+    ("hy4", ("hy_v3", "think")),
+    ("iquest", ("iquest_q1", "think:open")),
+    ("ernie", ("ernie45", "think")),
     ("jamba", ("jamba",)),
     ("longcat", ("longcat", "think")),
     # Qwen3-Coder's form, not that of Step 3.

@@ -42,6 +42,7 @@ REASONING_TAGS: Final = (
     ("<reasoning>", "</reasoning>"),
     ("<reflection>", "</reflection>"),
     ("<REASONING_SCRATCHPAD>", "</REASONING_SCRATCHPAD>"),
+    ("<think:opensource>", "</think:opensource>"),
     ("<mm:think>", "</mm:think>"),
     ("<seed:think>", "</seed:think>"),
     ("<ifm|think>", "</ifm|think>"),
@@ -56,6 +57,7 @@ REASONING_TAGS: Final = (
 UNOPENED: Final = (
     "</think>",
     "</thinking>",
+    "</think:opensource>",
     "</mm:think>",
     "</reasoning>",
     "</seed:think>",
@@ -129,6 +131,18 @@ def _function(wrapper: str) -> TaggedCalls:
     )
 
 
+def _hunyuan(suffix: str) -> PairCalls:
+    """Hunyuan 3; the tokens of its open checkpoints have a suffix."""
+    return PairCalls(
+        f"<tool_call{suffix}>",
+        f"</tool_call{suffix}>",
+        (f"<arg_key{suffix}>", f"</arg_key{suffix}>"),
+        (f"<arg_value{suffix}>", f"</arg_value{suffix}>"),
+        wrappers=[(f"<tool_calls{suffix}>", f"</tool_calls{suffix}>")],
+        separator=f"<tool_sep{suffix}>",
+    )
+
+
 XAI: Final = TaggedCalls(
     (),
     tags(("xai:",), "function_call"),
@@ -141,6 +155,8 @@ XAI: Final = TaggedCalls(
 GLM: Final = PairCalls(
     "<tool_call>", "</tool_call>", ("<arg_key>", "</arg_key>"), ("<arg_value>", "</arg_value>")
 )
+IQUEST: Final = replace(GLM, begin="<iquest_tool_call>", end="</iquest_tool_call>")
+ERNIE_MARKS: Final = ("\n<response>\n", "<response>\n", "<response>", "\n</response>")
 MINIMAX_M2: Final = replace(
     _invoke(pairs(("minimax:",), "tool_call"), ("",)), bare=False, rules=ValueRules("paired")
 )
@@ -254,6 +270,9 @@ _ALL: Final = (
     # Later GLM models write no line breaks, which the grammar does not need.
     Dialect("glm45", [GLM]),
     Dialect("glm47", [GLM]),
+    Dialect("hy_v3", [_hunyuan(""), _hunyuan(":opensource")]),
+    Dialect("iquest_q1", [IQUEST]),
+    Dialect("ernie45", [HERMES, Marks(ERNIE_MARKS)]),
     Dialect("kimi_k2", [KIMI_K2]),
     Dialect("kimi_k3", [OpenCloseCalls(), Marks(K3_MARKS)]),
     Dialect(

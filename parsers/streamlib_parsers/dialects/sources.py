@@ -163,6 +163,12 @@ DIALECT_SOURCES: Final[dict[str, Sources]] = {
     "internlm": (_vllm("internlm"), _sglang("interns1")),
     "hunyuan_a13b": (_vllm("hunyuan_a13b"),),
     "jamba": (_vllm("jamba"),),
+    "hy_v3": (
+        _vllm("hy_v3", "hy_v4", reasoning=("hy_v3", "hy_v4")),
+        _sglang("hunyuan"),
+    ),
+    "iquest_q1": (_sglang("iquest_q1", reasoning=("iquest_q1",)),),
+    "ernie45": (_vllm("ernie45", reasoning=("ernie45",)),),
     "apriel": (Source("llama.cpp, its parser of Apriel 1.5", READ),),
     "longcat": (_vllm("longcat"),),
     "cohere": (
@@ -239,6 +245,10 @@ MODEL_SOURCES: Final[dict[str, Source]] = {
     "phi-4": _VLLM_PARSER,
     "internlm": _GUIDE,
     "hunyuan": _GUIDE,
+    "hy3": _VLLM_PARSER,
+    "hy4": _VLLM_PARSER,
+    "iquest": _SGLANG_PARSER,
+    "ernie": _VLLM_PARSER,
     "jamba": _GUIDE,
     "longcat": _GUIDE,
     "step-3.": _GUIDE,

@@ -181,6 +181,8 @@ CASES: list[tuple[str, str, str, str, list[Call]]] = [
         "Hm.",
         F1,
     ),
+    ("ERNIE-4.5-21B", "Hm.\n</think>\n\n\n<response>\nYes.\n</response>", "Yes.", "Hm.", []),
+    ("Hy3-preview", "<think:opensource>Hm.</think:opensource>Yes.", "Yes.", "Hm.", []),
     ("GigaChat3-10B", "Yes.<|message_sep|>", "Yes.", "", []),
     (
         "GigaChat3-10B",

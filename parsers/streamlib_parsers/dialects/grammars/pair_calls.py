@@ -2,6 +2,9 @@
 
 GLM 4.5; later models write no line breaks:
     <tool_call>f⏎<arg_key>k</arg_key>⏎<arg_value>v</arg_value>⏎</tool_call>
+Hunyuan 3:
+    <tool_calls>⏎<tool_call>f<tool_sep>⏎<arg_key>k</arg_key>⏎<arg_value>v</arg_value>⏎</tool_call>⏎
+    </tool_calls>
 
 Strings are raw, everything else is JSON; the schema tells which, and without one what parses is
 JSON.
@@ -29,24 +32,47 @@ class PairCalls(Struct, frozen=True):
         end: the tag after it.
         key: (opening, closing) of a key.
         value: (opening, closing) of a value.
+        wrappers: (opening, closing) around several calls.
+        separator: what may stand behind the name.
     """
 
     begin: str
     end: str
     key: tuple[str, str]
     value: tuple[str, str]
-    first: str = NAME
+    wrappers: Sequence[tuple[str, str]] = ()
+    separator: str = ""
+    first: str = NAME + "<"
 
     @property
     def openers(self) -> Sequence[Opener]:
-        """The call's own tag."""
-        return anywhere(self.begin)
+        """The call's own tag, and what stands around several."""
+        return anywhere(self.begin, *(opening for opening, _ in self.wrappers))
 
     def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
-        """One call."""
+        """One call, or a wrapper with its calls."""
+        if text.opener != self.begin:
+            yield from text.spaces()
+            yield from expect(text, self.begin)
+        closing = [end for _, end in self.wrappers]
+        while True:
+            yield from self._call(text, sink)
+            if not closing:
+                return
+            yield from text.spaces()
+            part = yield from text.literal(self.begin, *closing)
+            if part in closing:
+                sink.end_section()
+            if part != self.begin:
+                return
+
+    def _call(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+        """One call, from behind its tag."""
         yield from text.spaces()
         name = yield from text.word()
         yield from text.spaces()
+        if self.separator and (yield from text.literal(self.separator)):
+            yield from text.spaces()
         stop = yield from text.literal(self.key[0], self.end)
         if not name or not stop:
             raise NoMatch
