@@ -34,6 +34,13 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture
+def asgi_server(anyio_backend: str) -> None:
+    """Skips a test whose loop has no server for ASGI applications here."""
+    if anyio_backend == "trio":
+        pytest.importorskip("hypercorn", reason="no server for trio: hypercorn is not installed")
+
+
 def pytest_collection() -> None:
     """Collects without garbage collection.
 

@@ -1,4 +1,4 @@
-"""Serves the web example: the real page, a real uvicorn, a loopback provider.
+"""Serves the web example: the real page, a real server, a loopback provider.
 
 The provider counts the clients that disconnect before their response is complete.
 """
@@ -14,12 +14,12 @@ from types import ModuleType
 from typing import Any
 
 import anyio
-import uvicorn
 from anyio.abc import SocketAttribute, SocketStream
 
 from streamlib import Client
 from streamlib.loopback import Behaviour, echo_response
 from streamlib.loopback.server import Loopback
+from tests.support.asgi_servers import serving_app
 from tests.support.shared import ROOT
 
 
@@ -120,31 +120,6 @@ async def web(
     ):
         group.start_soon(listener.serve, provider.connection)
         app = example("web/app.py").application(client, model)
-        server = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                port=0,
-                log_level="critical",
-                timeout_graceful_shutdown=1,
-                lifespan="off",
-                ws="none",
-            )
-        )
-        ended = anyio.Event()
-
-        async def serve() -> None:
-            await server._serve()  # `serve` would install handlers for the test run's signals
-            ended.set()
-
-        group.start_soon(serve)
-        with anyio.fail_after(10):
-            while not server.started:  # noqa: ASYNC110  # uvicorn has no event for it
-                await anyio.sleep(0.005)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        try:
-            yield f"http://127.0.0.1:{port}", provider
-        finally:
-            server.should_exit = True
-            with anyio.move_on_after(5, shield=True):
-                await ended.wait()
-            group.cancel_scope.cancel()
+        async with serving_app(app, lifespan="off", ws="none") as server:
+            yield server.url, provider
+        group.cancel_scope.cancel()

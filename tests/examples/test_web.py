@@ -7,7 +7,9 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
+import anyio
 import httpx
 import pytest
 
@@ -16,7 +18,7 @@ from streamlib.loopback import Behaviour
 from tests.examples.serving import web
 from tests.support.shared import ROOT
 
-pytestmark = pytest.mark.parametrize("anyio_backend", ["asyncio"])  # uvicorn's
+pytestmark = pytest.mark.usefixtures("asgi_server")
 
 PAGE = ROOT / "examples" / "web" / "page"
 
@@ -44,6 +46,22 @@ async def answer_to(http: httpx.AsyncClient, url: str, **fields: Any) -> list[di
             "text/event-stream",
         )
         return [event async for event in events(response)]
+
+
+async def leave_at(url: str, kind: str, text: str) -> None:
+    """A browser that closes the connection at the first event of a kind."""
+    address = urlsplit(url)
+    body = json.dumps(ask(text)).encode()
+    head = (
+        f"POST /ask HTTP/1.1\r\nhost: {address.netloc}\r\ncontent-length: {len(body)}\r\n"
+        "content-type: application/json\r\n\r\n"
+    )
+    async with await anyio.connect_tcp("127.0.0.1", address.port or 0) as stream:
+        await stream.send(head.encode() + body)
+        received = b""
+        with anyio.fail_after(10):
+            while f'"type":"{kind}"'.encode() not in received:
+                received += await stream.receive()
 
 
 async def test_response_streams_and_enters_the_history() -> None:
@@ -90,26 +108,17 @@ async def test_tool_is_run_and_the_response_continues() -> None:
     ids=["streaming", "silent"],
 )
 async def test_disconnect_closes_the_connection_to_the_model(behaviour: Behaviour) -> None:
-    async with web(behaviour) as (url, provider), browser() as http:
-        async with http.stream("POST", f"{url}/ask", json=ask("word " * 200)) as response:
-            async for event in events(response):
-                if event["type"] == "output_text_delta":
-                    break
+    async with web(behaviour) as (url, provider):
+        await leave_at(url, "output_text_delta", "word " * 200)
         await provider.wait_for_disconnect()
     assert provider.disconnects == 1
 
 
 async def test_partial_response_stays_in_the_history_after_a_stop() -> None:
-    async with web(Behaviour(pace=0.02)) as (url, provider), browser() as http:
-        async with http.stream("POST", f"{url}/ask", json=ask("word " * 200)) as response:
-            async for event in events(response):
-                if event["type"] == "output_text_delta":
-                    break
+    async with web(Behaviour(pace=0.02)) as (url, provider):
+        await leave_at(url, "output_text_delta", "word " * 200)
         await provider.wait_for_disconnect()
-        async with http.stream("POST", f"{url}/ask", json=ask("and now?")) as response:
-            async for event in events(response):
-                if event["type"] == "created":
-                    break
+        await leave_at(url, "created", "and now?")
     items = provider.prompts[-1].items
     assert [item.role for item in items] == ["user", "assistant", "user"]
     assert 0 < len(items[1].text) < 1000

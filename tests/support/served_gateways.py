@@ -1,4 +1,4 @@
-"""The gateway on a socket, under uvicorn, and clients of it."""
+"""The gateway on a socket, and clients of it."""
 
 from __future__ import annotations
 
@@ -9,33 +9,24 @@ from urllib.parse import urlsplit
 
 import anyio
 import msgspec
-import uvicorn
 from anyio.abc import SocketStream
 
 from streamlib import Prompt
 from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
 from streamlib_parsers.items import WireApi
+from tests.support.asgi_servers import Served, serving_app
 from tests.support.gateways import client_request
 
 
 @asynccontextmanager
 async def served(
-    upstream: str, *, http: Any = "auto", **options: Any
-) -> AsyncGenerator[tuple[str, uvicorn.Server]]:
-    """The gateway on a port of its own."""
+    upstream: str, *, server_options: dict[str, Any] | None = None, **options: Any
+) -> AsyncGenerator[tuple[str, Served]]:
+    """The gateway on a port of its own, in front of a Messages server."""
     table = RouteTable([RouteRule("*", "custom:m", wire_api="messages", base_url=upstream)])
-    config = uvicorn.Config(
-        gateway(Gateway(table, **options)), port=0, log_level="error", http=http
-    )
-    server = uvicorn.Server(config)
-    async with anyio.create_task_group() as group:
-        group.start_soon(server.serve)
-        while not server.started:  # noqa: ASYNC110  # uvicorn has no event for it
-            await anyio.sleep(0.005)
-        try:
-            yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}", server
-        finally:
-            server.should_exit = server.force_exit = True
+    app = gateway(Gateway(table, **options))
+    async with serving_app(app, **(server_options or {})) as server:
+        yield server.url, server
 
 
 def request_bytes(wire: WireApi, url: str) -> bytes:
