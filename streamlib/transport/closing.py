@@ -12,6 +12,9 @@ CLOSING_SECONDS: Final = 2.0
 EXHAUST_BYTES: Final = 1 << 20
 """Limit for `exhaust`: a connection that is closed has at most its buffers left."""
 
+_SCOPE_MESSAGE: Final = "cancel scope"
+"""In the message of a cancellation that comes from an anyio scope, on asyncio."""
+
 _CHUNK_COST: Final = 256
 """Added to the size of each chunk, so that an endless iterator of empty chunks ends too."""
 
@@ -39,7 +42,8 @@ class ShieldedAwait:
     them: thrown in at a mere checkpoint (a lock's, say), it would leave the socket behind it open.
     So the first cancellation that arrives at a checkpoint is raised after the coroutine's end. One
     that arrives while the coroutine waits for something real is passed on, since that wait may not
-    end by itself.
+    end by itself. One of an anyio scope is passed on too: whoever awaits this stands in a shield,
+    so the scope is within it, and the scope alone may catch its cancellation.
     """
 
     def __init__(self, coroutine: Coroutine[Any, Any, None]) -> None:
@@ -66,7 +70,8 @@ class ShieldedAwait:
                 raise
             except BaseException as error:  # noqa: BLE001  # whatever the event loop throws in
                 # A checkpoint yields None; a wait for I/O yields a future or a trap.
-                if awaited is None and postponed is None:
+                is_native = _SCOPE_MESSAGE not in str(error)
+                if awaited is None and postponed is None and is_native:
                     postponed = error
                 else:
                     thrown = error

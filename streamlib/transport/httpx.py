@@ -300,6 +300,8 @@ class HttpxResponse:
         A closed response leaves httpx's generators suspended, and the garbage collector would
         warn: they are read to their end.
         """
+        if self.read_timeout is not None:
+            self.read_timeout.start(FOREVER)  # it may have expired, and the rest is read
         keep_only_if_empty(self._response)
         await self._response.aclose()
         await exhaust(self.chunks)

@@ -110,7 +110,7 @@ async def scripted(
                 anyio.BrokenResourceError,
                 anyio.ClosedResourceError,
                 anyio.EndOfStream,
-                ConnectionError,
+                OSError,  # options of a socket that the client has closed
             ):
                 while await _serve(stream, server, scripts, choose):
                     pass

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from streamlib.transport.closing import ShieldedAwait
@@ -50,3 +52,18 @@ async def test_cancellation_wins_over_a_failure_to_close() -> None:
         await task
     with pytest.raises(BrokenPipeError):
         await run()
+
+
+async def test_scope_within_a_shielded_wait_catches_its_own() -> None:
+    """It escaped, and ended the task and the group around it."""
+    caught: list[bool] = []
+
+    async def coroutine() -> None:
+        with anyio.CancelScope(deadline=anyio.current_time() - 1) as scope:
+            await anyio.lowlevel.checkpoint()
+            await anyio.lowlevel.checkpoint()
+        caught.append(scope.cancelled_caught)
+
+    with anyio.CancelScope(shield=True):
+        await ShieldedAwait(coroutine())
+    assert caught == [True]
