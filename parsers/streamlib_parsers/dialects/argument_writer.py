@@ -108,13 +108,14 @@ class ArgumentWriter:
         self._keys.add(key)
         if self.is_streamed:
             self._report_duplicates()
-        may_stream = self._sink.offers(self._name) and self._is_text(key, is_string=is_string)
         # Where its value begins, counted in characters since the last commit.
         offset = self._text.size
-        return ParameterValue(self, key, offset, is_string=is_string, may_stream=may_stream)
+        return ParameterValue(self, key, offset, is_string=is_string)
 
-    def _is_text(self, key: str, *, is_string: bool | None) -> bool:
-        """Whether a value is a string whatever it is."""
+    def may_stream(self, key: str, *, is_string: bool | None) -> bool:
+        """Whether a value can be emitted before its end: it is a string whatever follows."""
+        if not self._sink.offers(self._name):
+            return False
         properties = self.schema.get("properties") or {}
         if key in NESTED and properties and key not in properties:
             return False  # perhaps a wrapper around the arguments
@@ -200,13 +201,12 @@ class ParameterValue:
         offset: int,
         *,
         is_string: bool | None,
-        may_stream: bool,
     ) -> None:
         self._writer = writer
         self._key = key
         self._is_string = is_string
-        self._may_stream = may_stream
-        """Whether it is a string whatever follows, and can be emitted."""
+        self._may_stream = True
+        """Whether it can be emitted before its end; asked once it is long."""
         self._offset = offset
         """Where it begins in the uncommitted text."""
         self._buffer = StringBuffer()
@@ -263,6 +263,9 @@ class ParameterValue:
 
     def _can_begin(self) -> bool:
         """Whether the beginning of the value can be emitted: its end might decide about it."""
+        if not self._writer.may_stream(self._key, is_string=self._is_string):
+            self._may_stream = False
+            return False
         head = self._buffer.text()[:LONG]
         rules = self._writer.rules
         if rules.newlines == "paired" and head.startswith("\n"):
