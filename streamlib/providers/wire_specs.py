@@ -80,6 +80,9 @@ class WireSpec(Struct, frozen=True, kw_only=True):
         tool_cache: a request may be cached up to one of its tools (`ToolSpec.cache`).
         tool_options: fields of `ToolOptions` that its builder writes; others are left out and
             reported.
+        repeated: dotted names of fields that a decoded request keeps beside the typed field that
+            says the same: for this wire alone, so another one loses nothing. `parameters` is of a
+            tool, the others are of `Prompt.extra`.
         gateway: how the gateway serves clients of this wire; None: it does not.
     """
 
@@ -103,6 +106,7 @@ class WireSpec(Struct, frozen=True, kw_only=True):
     schema_rules: SchemaRules | None = None
     tool_cache: bool = False
     tool_options: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
     gateway: GatewaySpec | None = None
 
 
@@ -150,6 +154,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         ),
     ),
     "responses": WireSpec(
+        tool_options=("defer_loading", "allowed_callers", "output_schema"),
         path="/responses",
         models_path="/models",
         served_paths=(ServedPath(r"(?:/v1)?/responses"),),
@@ -187,6 +192,8 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         ),
     ),
     "gemini": WireSpec(
+        tool_options=("output_schema",),
+        repeated=("parameters", "generationConfig.responseSchema"),
         path="/models/{model}:streamGenerateContent?alt=sse",
         models_path="/models?pageSize=1000",
         served_paths=(

@@ -28,7 +28,7 @@ from streamlib.request.endpoints import resolve_target
 from streamlib.request.fit_tools import fit_tools
 from streamlib.request.headers import with_headers
 from streamlib.request.history import CALLS, OUTPUTS, IndexedItem, repair
-from streamlib.request.json_objects import merged
+from streamlib.request.json_objects import merged, without
 from streamlib.request.origins import downgrade
 from streamlib.request.prompt import Prompt
 from streamlib.request.provider_steps import apply_steps
@@ -175,10 +175,13 @@ def build_for(
 
 def _extra_for_wire(prompt: Prompt, context: BuildContext) -> Prompt:
     """Drops `Prompt.extra` of another wire: its fields mean nothing here, or something else."""
-    if prompt.extra is None or prompt.extra_wire in (None, context.target.wire_api):
+    extra, extra_wire = prompt.extra, prompt.extra_wire
+    if extra is None or extra_wire is None or extra_wire == context.target.wire_api:
         return prompt
-    for key in prompt.extra:
-        context.report.dropped(f"/extra/{key}", f"a field of {prompt.extra_wire}")
+    for path in WIRE_SPECS[extra_wire].repeated:
+        extra = without(extra, path)
+    for key in extra:
+        context.report.dropped(f"/extra/{key}", f"a field of {extra_wire}")
     return msgspec.structs.replace(prompt, extra=None)
 
 

@@ -35,6 +35,22 @@ def nested(path: str, value: Any) -> JsonObject:
     return result
 
 
+def without(values: JsonObject, path: str) -> JsonObject:
+    """The object without the field at a dotted path, nor an object that is empty then."""
+    key, _, rest = path.partition(".")
+    result = dict(values)
+    inner = result.get(key)
+    if rest and isinstance(inner, dict) and inner:
+        remaining = without(inner, rest)
+        if remaining:
+            result[key] = remaining
+        else:
+            del result[key]
+    elif not rest:
+        result.pop(key, None)
+    return result
+
+
 def camel_case(values: dict[str, Value]) -> dict[str, Value]:
     """The object with its keys in camelCase.
 

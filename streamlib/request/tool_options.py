@@ -58,7 +58,10 @@ def _fitted(options: ToolOptions, path: str, wire_api: WireApi, report: Report) 
     if options.native_wire in (None, wire_api):
         values["native"] = options.native
     else:
+        repeated = WIRE_SPECS[options.native_wire].repeated
         for key in options.native or ():
+            if key in repeated:
+                continue
             report.dropped(f"{path}/native/{key}", f"a field of {options.native_wire}")
     return ToolOptions(**values)
 

@@ -112,24 +112,24 @@ def _make_sendable(item: Body) -> None:
 
 def _completed(item: Body, call_id: str) -> list[Body]:
     kind = str(item.get("type"))
-    call_kind = _answered_kind(kind)
     if kind == "reasoning":
         if not item.get("encrypted_content"):
             # it is left out, and what it produced would move up
             return [item]
         return [item, {"type": "message", "role": "assistant", "content": "end"}]
+    if kind == "mcp_approval_request":
+        answer = {"type": "mcp_approval_response", "approval_request_id": item["id"]}
+        return [item, {**answer, "approve": True}]
     if kind == "mcp_approval_response":
         request = {"type": "mcp_approval_request", "name": "text", "arguments": "{}"}
         request |= {"id": item["approval_request_id"], "server_label": "text"}
         return [request, item]
-    if kind == "mcp_approval_request":
-        # without a response it gets a refusal, as any call without its output gets an error
-        response = {"type": "mcp_approval_response", "approve": True}
-        return [item, {**response, "approval_request_id": item["id"]}]
-    if kind in CALLS and item.get("execution") != "server":
+    is_hosted = kind.startswith("tool_search") and item.get("execution") != "client"
+    call_kind = _answered_kind(kind)
+    if kind in CALLS and not is_hosted:
         item["call_id"] = call_id
         return [item, _output_of(kind, call_id)]
-    if call_kind in CALLS and item.get("execution") != "server":
+    if call_kind in CALLS and not is_hosted:
         item[_id_field(kind)] = call_id
         return [{"type": call_kind, "call_id": call_id, **CALLS[call_kind]}, item]
     return [item]
@@ -246,6 +246,7 @@ EQUIVALENTS: Final = (
     ),
 )
 ADDED: Final = {
+    r"/input/\d+/status": "SDK: most calls and outputs of built-in tools require one",
     "/store": "WIRE: responses are not stored unless the request says so",
     "/include/reasoning.encrypted_content": "WIRE S3: what is not stored comes back encrypted",
     "/include/message.output_text.logprobs": "SDK: top_logprobs sets only how many there are",

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from streamlib import WireApi
-from tests.fidelity import chat, converse, invoke, messages, responses
+from tests.fidelity import chat, converse, gemini, invoke, messages, responses
 from tests.fidelity.compare import WireTable
 
 TABLES: Final[dict[WireApi, WireTable]] = {
     "messages": messages.TABLE,
     "responses": responses.TABLE,
     "chat": chat.TABLE,
+    "gemini": gemini.TABLE,
     "converse": converse.TABLE,
     "invoke": invoke.TABLE,
 }

@@ -15,11 +15,17 @@ from typing import Final
 from streamlib.errors import invalid_request
 from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem, system_text
+from streamlib.request.json_objects import merged, without
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.target import BuiltRequest
 from streamlib.wires.gemini.build_parts import Part, PartRole, parts
-from streamlib.wires.gemini.build_settings import generation_config, plain, without_cached
+from streamlib.wires.gemini.build_settings import (
+    generation_config,
+    own_schema,
+    plain,
+    without_cached,
+)
 from streamlib.wires.gemini.build_tools import tool_config, tools
 from streamlib_parsers.items import JsonObject, Message
 
@@ -51,7 +57,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     # The order of the keys is fixed: the body is a cache prefix.
     body: JsonObject = {}
     if system:
-        body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
+        body["systemInstruction"] = {"parts": system}
     if offered.sent:
         body["tools"] = offered.sent
     if config:
@@ -60,22 +66,40 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     if settings:
         body["generationConfig"] = settings
     body.update(plain(prompt, context))
-    return BuiltRequest(without_cached(body, prompt, context.report))
+    merged_extra: tuple[str, ...] = ()
+    own_config = (prompt.extra or {}).get("generationConfig")
+    if isinstance(own_config, dict) and own_schema(prompt) is None:
+        # Another schema stands for the one that the decoded request had.
+        if "responseSchema" in own_config:
+            reason = "the prompt's output schema is another one"
+            context.report.dropped("/extra/generationConfig/responseSchema", reason)
+        config = merged(settings, without(own_config, "responseSchema"))
+        merged_extra = ("generationConfig",)
+        if config:
+            body["generationConfig"] = config
+    body = without_cached(body, prompt, context.report)
+    return BuiltRequest(body, merged_extra=merged_extra)
 
 
 def _leading_system(
     prompt: Prompt, items: list[IndexedItem]
-) -> tuple[list[str], list[IndexedItem]]:
-    """Texts for `systemInstruction`, and the items after the leading system messages."""
-    texts = [prompt.instructions or ""]
+) -> tuple[list[JsonObject], list[IndexedItem]]:
+    """Parts for `systemInstruction`, and the items after the leading system messages."""
+    system: list[JsonObject] = []
+    if prompt.instructions:
+        system.append({"text": prompt.instructions})
     count = 0
     for entry in items:
         item = entry.item
         if not isinstance(item, Message) or item.role not in ("system", "developer"):
             break
-        texts.append(system_text(item))
         count += 1
-    return [text for text in texts if text], items[count:]
+        part: JsonObject = {"text": system_text(item)}
+        if len(item.content) == 1:
+            part.update(item.content[0].native or {})
+        if part["text"]:
+            system.append(part)
+    return system, items[count:]
 
 
 def _has_hosted_tool_parts(turns: list[JsonObject]) -> bool:

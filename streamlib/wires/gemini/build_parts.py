@@ -263,7 +263,8 @@ def _output(
         context.report.add(
             "changed", entry.path, "what a result cannot hold follows it as a user turn (G4, G20)"
         )
-        yield Part("attachment", {field[0]: field[1]}, entry.position, item.call_id)
+        body = part_object(*field, part.native, None)
+        yield Part("attachment", body, entry.position, item.call_id)
 
 
 def _split_media(
@@ -293,7 +294,7 @@ def _result_fragments(
     for part in media:
         field = fitted_media_field(part, entry.path, context)
         if field is not None:
-            fragments.append({field[0]: field[1]})
+            fragments.append(part_object(*field, part.native, None))
     fragments.extend((native.get("functionResponse") or {}).get("parts", ()))
     return fragments
 

@@ -5,7 +5,7 @@ Rules have the numbers of the rule table in docs/wires/gemini.md.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from streamlib.request.context import BuildContext
 from streamlib.request.effort import BUDGETS, level, nearest
@@ -14,6 +14,8 @@ from streamlib.request.report import Report
 from streamlib.request.schemas import ANY_OBJECT
 from streamlib.request.target import Target
 from streamlib.wires.gemini.build_tools import Tools, json_schema
+from streamlib.wires.gemini.decode_settings import json_schema as schema_of_openapi
+from streamlib.wires.lost_settings import report_conversation, report_unsupported
 from streamlib_parsers.items import JsonObject
 
 LEVELS: Final = ("minimal", "low", "medium", "high", "xhigh")
@@ -104,8 +106,26 @@ def _output_format(prompt: Prompt, offered: Tools, context: BuildContext) -> Jso
         return {}
     if prompt.output_schema == ANY_OBJECT:
         return {"responseMimeType": "application/json"}
-    schema = json_schema(prompt.output_schema, "/output_schema", context.report)
-    return {"responseMimeType": "application/json", "responseJsonSchema": schema}
+    config: JsonObject = {"responseMimeType": "application/json"}
+    openapi_schema = own_schema(prompt)
+    if openapi_schema is not None:
+        config["responseSchema"] = openapi_schema
+    else:
+        config["responseJsonSchema"] = json_schema(
+            prompt.output_schema, "/output_schema", context.report
+        )
+    return config
+
+
+def own_schema(prompt: Prompt) -> Any:
+    """The schema that a request had in OpenAPI's dialect, if the prompt's still means the same."""
+    config = (prompt.extra or {}).get("generationConfig")
+    if not isinstance(config, dict):
+        return None
+    openapi_schema = config.get("responseSchema")
+    if openapi_schema is None or schema_of_openapi(openapi_schema) != prompt.output_schema:
+        return None
+    return openapi_schema
 
 
 # --- thinking: a budget or a level, never both (G10), in the form that the model takes (G11) ---
@@ -219,9 +239,8 @@ def plain(prompt: Prompt, context: BuildContext) -> JsonObject:
         report.dropped(
             "/cache", "Gemini caches by itself, or by another call (`cachedContent` in `extra`)"
         )
-    for name in ("verbosity", "user_id"):
-        if getattr(prompt, name) is not None:
-            report.dropped(f"/{name}", f"Gemini has no {name}")
+    report_unsupported(prompt, ("verbosity", "user_id", "thinking_mismatch"), "Gemini", report)
+    report_conversation(prompt, "Gemini", context)
     return body
 
 

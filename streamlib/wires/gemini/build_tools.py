@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple
 from streamlib.request.context import BuildContext
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
+from streamlib.request.tool_options import option_fields
+from streamlib.wires.gemini.decode_settings import json_schema as schema_of_openapi
 from streamlib_parsers.items import JsonObject, ToolSpec
 
 MODES: Final = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
@@ -63,6 +65,11 @@ def _declaration(tool: ToolSpec, index: int, report: Report) -> JsonObject:
     body: JsonObject = {"name": tool.name}
     if tool.description:
         body["description"] = tool.description
+    options = option_fields(tool)
+    if "output_schema" in options:
+        body["responseJsonSchema"] = options.pop("output_schema")
+    openapi_schema = options.pop("parameters", None)
+    body.update(options)
     schema = tool.schema or {}
     if tool.strict:
         report.dropped(f"/tools/{index}/strict", "Gemini has no strict functions")
@@ -77,6 +84,12 @@ def _declaration(tool: ToolSpec, index: int, report: Report) -> JsonObject:
             "properties": {"input": {"type": "string"}},
             "required": ["input"],
         }
+    if openapi_schema is not None and is_same_schema(openapi_schema, schema):
+        body["parameters"] = openapi_schema
+        return body
+    if openapi_schema is not None and schema != schema_of_openapi(openapi_schema):
+        path = f"/tools/{index}/options/native/parameters"
+        report.dropped(path, "the tool's schema is another one")
     if _has_no_arguments(schema):
         return body
     path = f"/tools/{index}/schema"
@@ -85,6 +98,11 @@ def _declaration(tool: ToolSpec, index: int, report: Report) -> JsonObject:
         schema = {**schema, "type": "object"}
     body["parametersJsonSchema"] = json_schema(schema, path, report)
     return body
+
+
+def is_same_schema(openapi_schema: Any, schema: JsonObject) -> bool:
+    """Whether a schema of OpenAPI's dialect, of an object, still means the JSON Schema."""
+    return schema.get("type") == "object" and schema_of_openapi(openapi_schema) == schema
 
 
 def _has_no_arguments(schema: JsonObject) -> bool:

@@ -4,8 +4,7 @@ A model turn is read by the state machine that reads responses, so that what a c
 the item it once received, with its signature and the bytes of its arguments; adjacent text parts
 are joined, as they are in a response. A result's `response` of the form `{"output": "…"}` or
 `{"error": "…"}` is text; any other object is its own JSON text, marked in `native` so that it goes
-back unchanged. Names are read in camelCase and, as proto3's JSON allows, in snake_case. Not kept:
-what a declaration states about its result.
+back unchanged. Names are read in camelCase and, as proto3's JSON allows, in snake_case.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
@@ -80,10 +79,13 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     contents = _objects(raw.pop("contents"))
     fields = {key: as_value(value) for key, value in raw.items()}
     model_field = str(fields.pop("model", None) or "").removeprefix("models/")
-    system = _system_texts(fields.pop("systemInstruction", None))
-    # The builder writes later system texts as messages: they come back as such.
-    later_texts = [Message("system", (Text(text),), origin=ORIGIN) for text in system[1:]]
-    reader = _HistoryReader(later_texts)
+    system = camel_case(fields.pop("systemInstruction", None) or {})
+    instructions, messages = _system(system)
+    reader = _HistoryReader(messages)
+    system.pop("parts", None)
+    if system:
+        # `role`, which the server does not read.
+        fields["systemInstruction"] = system
     for content in contents:
         reader.read_turn(present(camel_case(content)))
     model, stream = model_field, None
@@ -94,15 +96,24 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     return msgspec.structs.replace(
         settings(fields),
         input=reader.items,
-        instructions=system[0] if system else None,
+        instructions=instructions,
         model=model or None,
         stream=stream,
     )
 
 
-def _system_texts(content: Any) -> list[str]:
-    parts = listed((content or {}).get("parts"))
-    return [msgspec.convert(part["text"], str) for part in parts if part.get("text")]
+def _system(content: JsonObject) -> tuple[str | None, list[Message]]:
+    """`Prompt.instructions`, and the system messages after them: each part is one."""
+    texts: list[Text] = []
+    for part in listed(content.get("parts")):
+        if not part.get("text"):
+            continue
+        further = {key: value for key, value in camel_case(part).items() if key != "text"}
+        texts.append(Text(msgspec.convert(part["text"], str), native=further or None))
+    instructions = None
+    if texts and texts[0].native is None:
+        instructions = texts.pop(0).text
+    return instructions, [Message("system", (text,), origin=ORIGIN) for text in texts]
 
 
 class _PendingCall(NamedTuple):
@@ -124,6 +135,8 @@ class _HistoryReader:
         self._pending: defaultdict[tuple[str, str], deque[_PendingCall]] = defaultdict(deque)
         """Calls in order under `("id", …)` and `("name", …)`. A call stands under both, so that a
         result finds it in constant time: 9,000 calls of one name must not take quadratic time."""
+        self._calls: dict[str, _PendingCall] = {}
+        """Every call so far, by its call id."""
         self._matched: set[str] = set()
         """Call ids that have a result; they may still stand in the other queue."""
 
@@ -152,6 +165,7 @@ class _HistoryReader:
         for item in response.items:
             if isinstance(item, FunctionCall):
                 call = _PendingCall(item.id, item.name, item.call_id)
+                self._calls[item.call_id] = call
                 self._pending["name", item.name].append(call)
                 self._pending["id", item.id or ""].append(call)
         return response.items
@@ -197,7 +211,22 @@ class _HistoryReader:
             if text:
                 output = [Text(text), *media]
         call_id = self._call_id(optional(response, "id"), optional(response, "name") or "")
+        named = self._differing_names(response, call_id)
+        if named:
+            native["functionResponse"] = {**named, **native.get("functionResponse", {})}
         return FunctionCallOutput(call_id, output, is_error, native=native or None, origin=ORIGIN)
+
+    def _differing_names(self, response: Object, call_id: str) -> JsonObject:
+        """Id and name of a result, where its call has others: the builder writes the call's."""
+        call = self._calls.get(call_id)
+        if call is None:
+            return {}
+        differing: JsonObject = {}
+        for key, value in (("id", call.provider_id), ("name", call.name)):
+            own = optional(response, key)
+            if own and own != value:
+                differing[key] = own
+        return differing
 
     def _call_id(self, provider_id: str | None, name: str) -> str:
         """The call with that id, else the oldest call of that name without a result."""

@@ -12,7 +12,7 @@ from streamlib.request.hosted_forms import read_hosted
 from streamlib.request.json_objects import camel_case
 from streamlib.request.prompt import Prompt, ReasoningOptions
 from streamlib.request.schemas import ANY_OBJECT
-from streamlib_parsers.items import JsonObject, ToolSpec
+from streamlib_parsers.items import JsonObject, ToolOptions, ToolSpec
 
 READ: Final = frozenset({"tools", "toolConfig", "generationConfig", "labels", "serviceTier"})
 """Fields of the body that are read here; the others go into `extra`."""
@@ -87,11 +87,9 @@ def listed(value: Any) -> list[Any]:
 
 
 def _logprobs(config: JsonObject) -> JsonObject:
-    is_requested = config.pop("responseLogprobs", False)
-    alternatives = config.pop("logprobs", 0)
-    if not is_requested:
+    if not config.pop("responseLogprobs", False):
         return {}
-    return {"logprobs": alternatives}
+    return {"logprobs": config.pop("logprobs", 0)}
 
 
 def _thinking(config: JsonObject) -> JsonObject:
@@ -121,9 +119,10 @@ def _schema(config: JsonObject) -> JsonObject:
     has_schema = "responseJsonSchema" in config or "responseSchema" in config
     if media_type == "application/json" and has_schema:
         config.pop("responseMimeType", None)
-        openapi_schema = config.pop("responseSchema", None)
-        schema = config.pop("responseJsonSchema", None) or json_schema(openapi_schema)
-        return {"output_schema": schema}
+        if "responseJsonSchema" in config:
+            return {"output_schema": config.pop("responseJsonSchema")}
+        # The schema itself stays in `extra`: the builder sends it as long as it means the same.
+        return {"output_schema": json_schema(config["responseSchema"])}
     if config.get("responseMimeType") == "application/json":
         del config["responseMimeType"]
         return {"output_schema": ANY_OBJECT}
@@ -150,11 +149,22 @@ def _tools(tool: JsonObject) -> Iterator[ToolSpec]:
             yield ToolSpec(name, native=native, native_wire="gemini", provider_run=hosted)
             continue
         for function in listed(value):
-            declaration = _known(function)
-            schema = declaration.get("parametersJsonSchema")
-            if not schema:
-                schema = json_schema(declaration.get("parameters"))
-            yield ToolSpec(declaration["name"], declaration.get("description"), schema)
+            yield _function(_known(function))
+
+
+def _function(declaration: JsonObject) -> ToolSpec:
+    """One function. A schema of OpenAPI's dialect is kept beside the JSON Schema it means."""
+    rest = dict(declaration)
+    name, description = rest.pop("name"), rest.pop("description", None)
+    schema = rest.pop("parametersJsonSchema", None)
+    if not schema:
+        schema = json_schema(rest.get("parameters"))
+    options: JsonObject = {}
+    if "responseJsonSchema" in rest:
+        options["output_schema"] = rest.pop("responseJsonSchema")
+    if rest:
+        options |= {"native": rest, "native_wire": "gemini"}
+    return ToolSpec(name, description, schema, options=ToolOptions(**options) if options else None)
 
 
 CHOICES: Final = {"AUTO": "auto", "ANY": "required", "NONE": "none"}

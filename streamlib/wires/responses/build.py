@@ -28,6 +28,7 @@ from streamlib.request.prompt import CacheOptions, Prompt, ReasoningOptions
 from streamlib.request.report import Report
 from streamlib.request.schemas import ANY_OBJECT, strict_schema
 from streamlib.request.target import BuiltRequest, Target
+from streamlib.request.tool_options import option_fields
 from streamlib.wires.responses.build_input import ResponsesContext, wire_input
 from streamlib.wires.responses.build_input_rules import has_lifetimes, mark_cache
 from streamlib_parsers.items import JsonObject, ToolSpec
@@ -118,7 +119,7 @@ def _tool(tool: ToolSpec, index: int, report: Report) -> JsonObject:
         return tool.native
     if tool.tools:
         return _namespace(tool, index, report)
-    body: JsonObject = {"type": "function", "name": tool.name}
+    body: JsonObject = {"type": "function", "name": tool.name, **option_fields(tool)}
     if tool.description:
         body["description"] = tool.description
     if tool.format is not None:

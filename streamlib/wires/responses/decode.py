@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, get_args
 import msgspec
 from msgspec import Raw
 
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.hosted_forms import read_hosted
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.wires.responses.build_input_rules import BREAKPOINT
@@ -46,6 +47,7 @@ from streamlib_parsers.items import (
     ServerToolCall,
     ServerToolResult,
     Text,
+    ToolOptions,
     ToolSpec,
     with_origin,
 )
@@ -328,21 +330,28 @@ TOOL_KEYS: Final = {
 
 
 def _tool(tool: JsonObject) -> ToolSpec:
-    """A tool of yours with further keys (`defer_loading` …) keeps the wire's own object."""
     kind = tool["type"]
     if kind not in TOOL_KEYS:
         return _native_tool(tool)
-    keys = {key for key, value in tool.items() if value is not None}
-    name, description = tool["name"], tool.get("description")
-    native, native_wire = None, None
-    if not keys <= TOOL_KEYS[kind]:
-        native, native_wire = tool, "responses"
+    name, description, options = tool["name"], tool.get("description"), _tool_options(tool)
     if kind == "custom":
         tool_format = tool.get("format") or {"type": "text"}
-        spec = ToolSpec(name, description, format=tool_format)
-    else:
-        spec = ToolSpec(name, description, tool.get("parameters"), tool.get("strict"))
-    return msgspec.structs.replace(spec, native=native, native_wire=native_wire)
+        return ToolSpec(name, description, format=tool_format, options=options)
+    return ToolSpec(name, description, tool.get("parameters"), tool.get("strict"), options=options)
+
+
+def _tool_options(tool: JsonObject) -> ToolOptions | None:
+    """Further keys of a tool of yours."""
+    rest = rest_of(tool, *TOOL_KEYS[tool["type"]])
+    if rest is None:
+        return None
+    values: JsonObject = {}
+    for name in WIRE_SPECS["responses"].tool_options:
+        if name in rest:
+            values[name] = rest.pop(name)
+    if rest:
+        values |= {"native": rest, "native_wire": "responses"}
+    return ToolOptions(**values)
 
 
 def _native_tool(tool: JsonObject) -> ToolSpec:

@@ -269,7 +269,8 @@ def test_settings_the_wire_lacks_are_reported() -> None:
         verbosity="low", user_id="u", cache=CacheOptions("1h"), metadata={"team": "a"}, model=NEW
     )
     assert paths(request) == {"/verbosity", "/user_id", "/cache", "/metadata"}
-    assert built(cache="auto", conversation_id="c").report == []
+    assert built(cache="auto").report == []
+    assert paths(built(conversation_id="c")) == {"/conversation_id"}
 
 
 def test_extra_is_merged_over_the_body() -> None:
