@@ -143,6 +143,10 @@ class EventTranslator:
         """Indexes of calls whose envelope was sent before them."""
         self._envelope_count = 0
         """Envelopes made so far."""
+        self._held_envelope: tuple[ResponseItem, int] | None = None
+        """The newest text with state, and its index, until another item follows it."""
+        self._has_truncated_call = False
+        """A call was closed before its arguments were complete."""
         self._late_usage: TokenCount | None = None
         """The newest usage that arrived after the first item: sent with the end."""
 
@@ -220,6 +224,7 @@ class EventTranslator:
         item: ResponseItem = event.item
         if self._unopened is not None:
             self._open_message()
+        self._release_envelope()
         if isinstance(item, Message):
             self._unopened = event
             return
@@ -250,7 +255,7 @@ class EventTranslator:
             # final message, so its envelope goes alone.
             if self._unopened.index == event.index and _has_state(item) and not _has_content(item):
                 self._unopened = None
-                self._add_envelope(item, event.index)
+                self._add_text_envelope(item, event.index)
                 return
             self._open_message()
         open_item = self._items.get(event.index)
@@ -262,6 +267,8 @@ class EventTranslator:
         if isinstance(item, Reasoning):
             self._assembler.close_as(open_item, self._with_envelope(item, event.index))
             return
+        if isinstance(item, CALLS) and item.status == "incomplete":
+            self._has_truncated_call = True
         if isinstance(item, FunctionCall) and event.index in self._free_form:
             free_form = _free_form(item)
             self._assembler.arguments(open_item, free_form.input)
@@ -269,9 +276,27 @@ class EventTranslator:
         else:
             self._assembler.close_as(open_item, item)
         if _has_state(item) and event.index not in self._in_envelope:
-            self._add_envelope(item, event.index)
+            self._add_text_envelope(item, event.index)
 
     # --- envelopes ---
+
+    def _add_text_envelope(self, item: ResponseItem, index: int) -> None:
+        """Adds the envelope of an item behind it; of a text on Messages only if an item follows.
+
+        There a response never ends with reasoning: Claude Code prints its last block as the answer,
+        which would be blank (``claude -p``).
+        """
+        is_redacted = self._spec is not None and self._spec.hides_as_redacted
+        if is_redacted and isinstance(item, Message):
+            self._held_envelope = (item, index)
+        else:
+            self._add_envelope(item, index)
+
+    def _release_envelope(self) -> None:
+        if self._held_envelope is not None:
+            item, index = self._held_envelope
+            self._held_envelope = None
+            self._add_envelope(item, index)
 
     def _with_envelope(self, item: Reasoning, index: int) -> Reasoning:
         """The reasoning with its state in an envelope."""
@@ -324,6 +349,11 @@ class EventTranslator:
             self._assembler.forward(count)
 
     def _complete(self, event: Completed) -> None:
+        if self._held_envelope is not None:
+            reason = (
+                "a response on this wire does not end with reasoning, which would hold it (A14)"
+            )
+            self._report.dropped("/state", reason)
         usage: Usage | None = None
         if event.usage is not None:
             usage = _numbers(event.usage)
@@ -338,9 +368,13 @@ class EventTranslator:
         )
 
     def _fail(self, event: Failed) -> None:
-        # A failure has no usage of its own.
+        # A failure has no usage of its own. Behind a truncated call there is no room for one on
+        # Responses: it would close the call, which Codex then runs.
         if self._late_usage is not None:
-            self._assembler.forward(self._late_usage)
+            if self._has_truncated_call and self._origin.wire_api == "responses":
+                self._report.dropped("/usage", "it would close the call that the failure truncated")
+            else:
+                self._assembler.forward(self._late_usage)
         self._assembler.end_with(event)
 
 

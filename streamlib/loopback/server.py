@@ -326,7 +326,10 @@ class _Connection:
         }
         header_list = list(response_headers.items())
         await self._send(h11.Response(status_code=response.status, headers=header_list))
-        for n, chunk in enumerate(response.chunks):
+        chunks = response.chunks
+        if request.method == b"HEAD":  # its response has no body (RFC 9110)
+            chunks = iter(())
+        for n, chunk in enumerate(chunks):
             if behaviour.fault and n == behaviour.at:
                 ended = await self._make_fault(behaviour.fault, chunk)
                 if ended:

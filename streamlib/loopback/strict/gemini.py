@@ -230,14 +230,12 @@ def check_signatures(request: StrictRequest) -> Rejection | None:
 
 
 def signed_content(part: JsonObject) -> str:
-    """What the signature of a part covers: a call's name and arguments, nothing of a text.
+    """What the signature of a part covers: a call's name, nothing of a text.
 
-    A stream sends the signature of a text on an empty part after it.
+    No source says that arguments are covered, and clients add defaults to them (Claude Code:
+    ``replace_all``). A stream sends the signature of a text on an empty part after it.
     """
-    call = part.get("functionCall")
-    if call is None:
-        return ""
-    return canonical([call.get("name"), call.get("args") or {}])
+    return string(object_of(part.get("functionCall")).get("name"))
 
 
 def _is_placeholder(signature: Any) -> bool:

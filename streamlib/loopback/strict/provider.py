@@ -20,7 +20,6 @@ from streamlib.loopback.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
-    canonical,
     first_rejection,
     string,
 )
@@ -217,8 +216,7 @@ class _Signer:
     def _gemini_item(self, item: ResponseItem) -> ResponseItem:
         if isinstance(item, FunctionCall) and not self._has_signed_call:
             self._has_signed_call = True
-            arguments = msgspec.json.decode(item.arguments or "{}")
-            signature = self._signature(canonical([item.name, arguments]))
+            signature = self._signature(item.name)
             return msgspec.structs.replace(item, signature=signature)
         if isinstance(item, Message):
             return msgspec.structs.replace(item, signature=self._signature(""))

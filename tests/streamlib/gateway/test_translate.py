@@ -19,9 +19,12 @@ from streamlib import (
 from streamlib.gateway.restore import restore_history
 from streamlib.gateway.translate import EventTranslator
 from streamlib.testing.invariants import check
+from streamlib.wires.encoders import encode_all
 from streamlib_parsers.assembler import EventAssembler
+from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import Origin, WireApi
 from streamlib_parsers.limits import LIMITS
+from streamlib_parsers.usage import Usage
 from tests.support.gateways import CLIENTS, MODELS, weather_events
 
 
@@ -95,7 +98,7 @@ def signed_end(text: str = "") -> list[ResponseEvent]:
     return assembler.take()
 
 
-@pytest.mark.parametrize("client", ["messages", "responses", "chat"])
+@pytest.mark.parametrize("client", ["responses", "chat"])
 def test_empty_signed_text_is_an_envelope_alone(client: WireApi) -> None:
     """B10: Codex and openai-agents take an empty message for the final answer: a blank one."""
     events = translated(client, signed_end())
@@ -107,7 +110,34 @@ def test_empty_signed_text_is_an_envelope_alone(client: WireApi) -> None:
     assert [item.signature for item in restored] == [None, "c2ln"]
 
 
-@pytest.mark.parametrize("client", ["messages", "responses", "chat"])
+@pytest.mark.parametrize("text", ["", " there"])
+def test_messages_response_ends_with_its_text(text: str) -> None:
+    """Found by the agents: ``claude -p`` prints the last block, and an envelope is blank there."""
+    translator = EventTranslator("messages")
+    events: list[ResponseEvent] = []
+    for event in signed_end(text):
+        events += translator.feed(event)
+    check(events)
+    response = accumulate(events)
+    assert {type(item) for item in response.items} == {Message}
+    assert response.text == f"Hello{text}"
+    assert [(change.action, change.path) for change in translator.report] == [("dropped", "/state")]
+
+
+def test_usage_does_not_close_a_truncated_call_on_responses() -> None:
+    """Found by the agents: Codex ran the call that a failed response of Chat had left open."""
+    assembler = EventAssembler(LIMITS, Origin("chat"), lambda n: f"c{n}")
+    assembler.identify("r1", "m")
+    call = assembler.open(FunctionCall("c1", "f"))
+    assembler.arguments(call, '{"a')
+    assembler.usage(Usage(input_tokens=1, output_tokens=1))
+    assembler.fail(ErrorInfo("overloaded", "no"))
+    stream = encode_all("responses", translated("responses", assembler.take()))
+    assert b"response.failed" in stream
+    assert b"response.output_item.done" not in stream
+
+
+@pytest.mark.parametrize("client", ["responses", "chat"])
 def test_signed_text_stays_a_message_beside_its_envelope(client: WireApi) -> None:
     response = accumulate(translated(client, signed_end(" there")))
     assert [type(item) for item in response.items] == [Message, Message, Reasoning]

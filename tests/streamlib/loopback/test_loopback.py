@@ -251,3 +251,11 @@ def test_path_selects_the_wire(path: str, expected: Route | None) -> None:
 
 def test_echo_response_ends_with_completed() -> None:
     assert isinstance(echo_response(HELLO)[-1], Completed)
+
+
+async def test_head_request_has_a_response_without_body() -> None:
+    """Claude Code sends one first; it ended the server."""
+    async with loopback() as url, httpx.AsyncClient() as client:
+        reply = await client.head(url)
+        assert (reply.status_code, reply.content) == (404, b"")
+        assert (await send(url)).status_code == 200

@@ -9,7 +9,6 @@ import pytest
 
 from streamlib.loopback.strict import gemini
 from streamlib.loopback.strict.provider import RULES
-from streamlib.loopback.strict.rules import canonical
 from streamlib_parsers.items import JsonObject
 from tests.support.strict_cases import Case, case_ids, check_case, rule_names, signature
 
@@ -30,7 +29,7 @@ def part(*, name: str = "f", signed: str | None = "issued") -> JsonObject:
     """A call: with the signature that was issued with it, another one, or none."""
     call: JsonObject = {"functionCall": {"name": name, "args": {"a": 1.0}}}
     if signed == "issued":
-        call["thoughtSignature"] = signature("gemini", canonical(["f", {"a": 1.0}]))
+        call["thoughtSignature"] = signature("gemini", "f")
     elif signed is not None:
         call["thoughtSignature"] = signed
     return call
