@@ -18,15 +18,15 @@ def test_fields_of_messages_are_those_of_its_sdk() -> None:
     known = set(messages_request.MessageCreateParamsBase.__annotations__)
     in_beta = set(beta_request.MessageCreateParamsBase.__annotations__)
     sampling = {"temperature", "top_p", "top_k"}  # the SDK removed them, older versions take them
-    assert messages.FIELDS == known | sampling | {"stream"}
+    assert known | sampling | {"stream"} == messages.FIELDS
     assert set(messages.FIELDS_OF_BETAS) == in_beta - known - {"betas"}
 
 
 def test_fields_of_openais_wires_are_those_of_its_sdk() -> None:
     known = set(responses_request.ResponseCreateParamsBase.__annotations__)
-    assert responses.FIELDS == known | {"stream", "client_metadata"}
+    assert known | {"stream", "client_metadata"} == responses.FIELDS
     known = set(chat_request.CompletionCreateParamsBase.__annotations__)
-    assert chat.FIELDS == known | {"stream"}
+    assert known | {"stream"} == chat.FIELDS
 
 
 def test_fields_of_gemini_are_those_of_its_sdk() -> None:
