@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from streamlib.providers import Provider, register
     from streamlib.providers.models import Traits
     from streamlib.request.build import Request, build
+    from streamlib.request.conversation import History
     from streamlib.request.history import dump_history, keep_last_images, load_history
     from streamlib.request.prompt import CacheOptions, Prompt, ReasoningOptions
     from streamlib.request.report import Change
@@ -62,6 +63,7 @@ _LAZY: dict[str, str] = {  # name -> module that is imported at the first use of
     "encode_body": "streamlib.wires.encoders",
     "encoder": "streamlib.wires.encoders",
     "StreamError": "streamlib.errors",
+    "History": "streamlib.request.conversation",
     "dump_history": "streamlib.request.history",
     "keep_last_images": "streamlib.request.history",
     "load_history": "streamlib.request.history",
@@ -81,6 +83,7 @@ __all__ = [
     "Change",
     "Client",
     "Deadlines",
+    "History",
     "HttpResponse",
     "ModelInfo",
     "Prompt",

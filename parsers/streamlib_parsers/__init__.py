@@ -72,6 +72,7 @@ from streamlib_parsers.items import (
     ToolSearchOutput,
     ToolSpec,
     WireApi,
+    assistant,
     user,
 )
 from streamlib_parsers.limits import LIMITS, Limits
@@ -151,6 +152,7 @@ __all__ = [
     "Window",
     "WireApi",
     "accumulate",
+    "assistant",
     "parse_body",
     "parser",
     "user",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -46,6 +46,12 @@ from streamlib_parsers.items import (
 )
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage
+
+REPR_TEXT: Final = 60
+"""Characters of a text in `repr` of a response."""
+
+REPR_ITEMS: Final = 8
+"""Items whose kind `repr` of a response names."""
 
 ResponseStatus: TypeAlias = Literal["completed", "incomplete", "failed", "cancelled"]
 
@@ -115,6 +121,36 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
     notices: tuple[Notice, ...] = ()
     timing: Timing | None = None
 
+    def __repr__(self) -> str:
+        """One short line: how it ended, the beginning of the text, and the kinds of the items.
+
+        ``Response(completed, stop, 'You said: …', [Message], 1→20, 'test')``: the numbers are
+        tokens in and out. ``msgspec.structs.asdict(response)`` holds every field.
+        """
+        shown: list[str] = [self.status]
+        if self.error is not None:
+            shown.append(self.error.kind)
+        if self.stop_reason is not None:
+            shown.append(self.stop_reason)
+        shown.append(repr(_shortened(self.text)))
+        shown.append(f"[{_kinds(self.items)}]")
+        if self.usage is not None:
+            counts = (self.usage.input_tokens, self.usage.output_tokens)
+            shown.append("→".join(["?" if count is None else str(count) for count in counts]))
+        if self.model is not None:
+            shown.append(repr(_shortened(self.model)))
+        return f"Response({', '.join(shown)})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """What rich prints: as little as `repr`, where a Struct would print every field."""
+        return [
+            ("status", self.status),
+            ("stop_reason", self.stop_reason),
+            ("text", _shortened(self.text)),
+            ("items", _kinds(self.items)),
+            ("model", self.model),
+        ]
+
     @property
     def text(self) -> str:
         """Every text part of the assistant's messages, joined without separators.
@@ -154,6 +190,11 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
             if isinstance(item, (FunctionCall, CustomToolCall)) and item.status == "completed":
                 calls.append(item)
         return calls
+
+    @property
+    def function_calls(self) -> tuple[FunctionCall, ...]:
+        """Those of `calls` that have JSON arguments: calls of your functions."""
+        return tuple([call for call in self.calls if isinstance(call, FunctionCall)])
 
     @property
     def pending(self) -> list[PendingCall]:
@@ -386,6 +427,21 @@ _on(ResponseMetadata, Accumulator._metadata)
 _on(Notice, Accumulator._notice)
 _on(Completed, Accumulator._completed)
 _on(Failed, Accumulator._failed)
+
+
+def _shortened(text: str) -> str:
+    """A text, or its beginning if it is long."""
+    if len(text) > REPR_TEXT:
+        return text[: REPR_TEXT - 1] + "…"
+    return text
+
+
+def _kinds(items: Sequence[ResponseItem]) -> str:
+    """The kinds of items, of the first ones if there are many."""
+    kinds = ", ".join([type(item).__name__ for item in items[:REPR_ITEMS]])
+    if len(items) > REPR_ITEMS:
+        kinds += f", … {len(items)} items"
+    return kinds
 
 
 def _not_open(event: ResponseEvent) -> str:

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -100,11 +101,21 @@ class Text(Part, frozen=True):
         store_tuple(self, "annotations")
 
 
+BASE64_STARTS: Final = (b"iVBORw0K", b"/9j/", b"R0lGOD", b"UklGR", b"JVBERi", b"SUQz", b"T2dnUw")
+"""How the base64 text of PNG, JPEG, GIF, RIFF (WebP, WAV), PDF, MP3 and Ogg files begins."""
+
+
+FileContent: TypeAlias = str | bytes | bytearray | memoryview
+"""What `data` of a part is made from: base64 text, or bytes. Fields have one type, so the classes
+below state it for type checkers in an ``__init__``; a Struct makes its own."""
+
+
 class Media(Part, frozen=True):
     """Base of the parts with bytes.
 
     Attributes:
         data: base64 text, as the wires send it; exactly one of `data`, `url` and `file_id` is set.
+            Bytes of a file are accepted, and stored as base64 text.
         url: where the bytes are.
         file_id: the provider's id of an uploaded file.
         media_type: such as ``image/png``.
@@ -118,13 +129,17 @@ class Media(Part, frozen=True):
     name: str | None = None
 
     def __post_init__(self) -> None:
-        # What a caller passes is not what the annotation says: bytes are the first mistake.
+        # What a caller passes is not what the annotation says: it may be the bytes of a file.
         data: Any = self.data
-        if data is not None and not isinstance(data, str):
-            raise TypeError(
-                f"data is base64 text, not {type(data).__name__}: "
-                "of bytes, `base64.b64encode(data).decode()`"
-            )
+        if data is None or isinstance(data, str):
+            return
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise TypeError(f"data is bytes, or their base64 text, not {type(data).__name__}")
+        content = bytes(data)
+        if content.startswith(BASE64_STARTS):
+            # Encoded a second time, it would be sent without an error and be no image.
+            raise TypeError("data is base64 text as bytes: pass it as text, `data.decode()`")
+        force_setattr(self, "data", b64encode(content).decode("ascii"))
 
 
 class Image(Media, frozen=True):
@@ -133,6 +148,19 @@ class Image(Media, frozen=True):
     messages: image · responses: input_image · chat: image_url · gemini: inlineData, fileData ·
     converse: image · ollama: images.
     """
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            data: FileContent | None = None,
+            url: str | None = None,
+            file_id: str | None = None,
+            media_type: str | None = None,
+            name: str | None = None,
+            *,
+            native: JsonObject | None = None,
+        ) -> None: ...
 
 
 class Document(Media, frozen=True):
@@ -143,6 +171,19 @@ class Document(Media, frozen=True):
     base64-encoded in `data` like any other.
     """
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            data: FileContent | None = None,
+            url: str | None = None,
+            file_id: str | None = None,
+            media_type: str | None = None,
+            name: str | None = None,
+            *,
+            native: JsonObject | None = None,
+        ) -> None: ...
+
 
 class Audio(Media, frozen=True):
     """Audio. chat: input_audio, audio · gemini: inlineData audio/*.
@@ -152,6 +193,20 @@ class Audio(Media, frozen=True):
     """
 
     transcript: str | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            data: FileContent | None = None,
+            url: str | None = None,
+            file_id: str | None = None,
+            media_type: str | None = None,
+            name: str | None = None,
+            transcript: str | None = None,
+            *,
+            native: JsonObject | None = None,
+        ) -> None: ...
 
 
 class Refusal(Part, frozen=True):

@@ -97,6 +97,7 @@ __all__ = [
     "ToolSearchOutput",
     "ToolSpec",
     "WireApi",
+    "assistant",
     "parse_arguments",
     "snake_case",
     "tag",
@@ -480,6 +481,13 @@ def user(text: str = "", *parts: ContentPart) -> Message:
     if not text:
         return Message("user", parts)
     return Message("user", (Text(text), *parts))
+
+
+def assistant(text: str = "", *parts: ContentPart) -> Message:
+    """An assistant message, for examples in a prompt: `assistant("Paris")`."""
+    if not text:
+        return Message("assistant", parts)
+    return Message("assistant", (Text(text), *parts))
 
 
 def with_origin(item: ResponseItem, origin: Origin) -> ResponseItem:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from base64 import b64encode
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +10,8 @@ import msgspec
 
 from streamlib.cli.captures import CommandError
 from streamlib.recording import Recording, append, load_all
-from streamlib.request.history import dump_history, load_history
+from streamlib.request.conversation import History
+from streamlib.request.history import load_history
 from streamlib.request.media import SIGNATURES
 from streamlib_parsers import Image, ResponseItem, ToolSpec
 from streamlib_parsers.items import WireApi
@@ -43,21 +41,7 @@ def open_history(name: str) -> list[ResponseItem]:
 
 def save_history(name: str, items: list[ResponseItem]) -> None:
     """Replaces the file atomically: after a crash it holds the previous history."""
-    path = Path(name).resolve()
-    # In the same folder, since a rename is atomic only within one file system.
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(dump_history(items) + b"\n")
-            file.flush()
-            # Before the rename: after a power failure the name could point to an empty file.
-            os.fsync(file.fileno())
-        if path.exists():
-            shutil.copymode(path, temporary)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    History(items).save(name)
 
 
 def read_tools(name: str) -> list[ToolSpec]:

@@ -27,6 +27,7 @@ from streamlib.client.retry import RetryPolicy
 from streamlib.client.sources import HttpSource, LoopGuard
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode, StreamConfig, check_errors, wall_clock
+from streamlib.client.stream_text import text_error
 from streamlib.errors import StreamError
 from streamlib.providers import Provider, find
 from streamlib.providers import provider as provider_named
@@ -268,6 +269,34 @@ class Client:
             async for _ in stream.batches():
                 pass
         return stream.response
+
+    async def text(
+        self,
+        prompt: Prompt | str | Sequence[ResponseItem] | Request,
+        model: str | None = None,
+        **options: Unpack[StreamOptions],
+    ) -> str:
+        """The text of the response, if that is all of it: else an exception.
+
+        A str cannot say that it is incomplete. So a response that ended otherwise raises, with the
+        response in `StreamError.response`: refused (kind `content_filter`, code `refusal`), ended
+        by a filter (`content_filter`), at the token limit (`truncated`, code `length`), with a
+        call or a pause (`invalid_request`).
+
+        Args:
+            prompt: See `stream`.
+            model: See `stream`.
+            **options: The options of `stream`.
+
+        Raises:
+            StreamError: The request failed, with errors="event" too, or the text is not all of the
+                response.
+        """
+        response = await self.respond(prompt, model, **options)
+        error = text_error(response)
+        if error is not None:
+            raise StreamError(error, response)
+        return response.text
 
     async def models(
         self,

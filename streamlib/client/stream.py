@@ -34,6 +34,7 @@ from streamlib.client.stream_state import (
     StreamState,
     next_state,
 )
+from streamlib.client.stream_text import TextDeltas
 from streamlib.client.stream_timing import StreamTimes
 from streamlib.errors import StreamError
 from streamlib.request.build import Request
@@ -309,6 +310,18 @@ class ResponseStream:
     def batches(self) -> AsyncIterator[list[ResponseEvent]]:
         """The same events in lists, one list per read: one await per read instead of per event."""
         return _Batches(self)
+
+    def text(self) -> AsyncIterator[str]:
+        """The same events as text alone: ``async for text in stream.text(): print(text, end="")``.
+
+        Joined, it is `Response.text`: no reasoning, no refusals, the first choice. Leaving the
+        loop, closing and cancelling are as for events, which may be read before and after. Why the
+        text ended is in `response.stop_reason`: the token limit raises nothing.
+
+        Raises:
+            StreamError: The stream failed, with errors="event" too.
+        """
+        return TextDeltas(self, self._accumulator.item, lambda: self.response)
 
     async def _next_batch(self) -> list[ResponseEvent]:
         if not self._pending:

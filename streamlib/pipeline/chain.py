@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any, overload
 
-from streamlib.pipeline.stages import PipelineStage
+from streamlib.pipeline.stages import E, Only, PipelineStage
 from streamlib_parsers.events import ResponseEvent
 
 
@@ -46,7 +47,27 @@ class Chain:
         return events
 
 
-def through(events: Iterable[ResponseEvent], *stages: PipelineStage) -> list[ResponseEvent]:
+# Only the last stage decides the type of the events: one overload for each number of stages before.
+@overload
+def through(events: Iterable[ResponseEvent], last: Only[E], /) -> list[E]: ...
+@overload
+def through(events: Iterable[ResponseEvent], s1: PipelineStage, last: Only[E], /) -> list[E]: ...
+@overload
+def through(
+    events: Iterable[ResponseEvent], s1: PipelineStage, s2: PipelineStage, last: Only[E], /
+) -> list[E]: ...
+@overload
+def through(
+    events: Iterable[ResponseEvent],
+    s1: PipelineStage,
+    s2: PipelineStage,
+    s3: PipelineStage,
+    last: Only[E],
+    /,
+) -> list[E]: ...
+@overload
+def through(events: Iterable[ResponseEvent], *stages: PipelineStage) -> list[ResponseEvent]: ...
+def through(events: Iterable[ResponseEvent], *stages: PipelineStage) -> list[Any]:
     """A list of events through the stages, without an event loop."""
     chain = Chain(stages)
     emitted: list[ResponseEvent] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, overload
 
 import msgspec
 
@@ -23,6 +23,10 @@ from streamlib_parsers.events import (
     RefusalDelta,
     ResponseEvent,
 )
+
+E = TypeVar("E", bound=ResponseEvent)
+E2 = TypeVar("E2", bound=ResponseEvent)
+E3 = TypeVar("E3", bound=ResponseEvent)
 
 Clock: TypeAlias = Callable[[], float]
 
@@ -93,16 +97,34 @@ class Simple:
         return None
 
 
-def only(*kinds: type[ResponseEvent]) -> PipelineStage:
-    """Only events of these kinds."""
-    wanted = frozenset(kinds)
+class Only(Simple, Generic[E]):
+    """Emits only events of some kinds. `E` is the union of these kinds, for type checkers."""
 
-    def select(event: ResponseEvent) -> list[ResponseEvent]:
-        if type(event) in wanted:
-            return [event]
-        return []
+    def __init__(self, kinds: frozenset[type[ResponseEvent]]) -> None:
+        def select(event: ResponseEvent) -> list[ResponseEvent]:
+            if type(event) in kinds:
+                return [event]
+            return []
 
-    return Simple(select)
+        super().__init__(select)
+
+
+# One overload for each number of kinds: of `*kinds: type[E]` mypy makes their common base class.
+@overload
+def only(kind: type[E], /) -> Only[E]: ...
+@overload
+def only(kind: type[E], second: type[E2], /) -> Only[E | E2]: ...
+@overload
+def only(kind: type[E], second: type[E2], third: type[E3], /) -> Only[E | E2 | E3]: ...
+@overload
+def only(*kinds: type[ResponseEvent]) -> Only[ResponseEvent]: ...
+def only(*kinds: type[Any]) -> Only[Any]:
+    """Only events of these kinds.
+
+    As the last stage of `pipe` or `through` it narrows the type of their events (up to three
+    kinds): after `only(OutputTextDelta)`, `event.delta` needs no check.
+    """
+    return Only(frozenset(kinds))
 
 
 def aggregate() -> PipelineStage:

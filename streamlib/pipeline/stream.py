@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterable, Sequence
 from types import TracebackType
+from typing import Any, Generic, Self, overload
 
 from streamlib.pipeline.chain import Chain
-from streamlib.pipeline.stages import Coalesce, PipelineStage
+from streamlib.pipeline.stages import Coalesce, E, Only, PipelineStage
 from streamlib.pipeline.tee import Batches, Branch, TeeReader
 from streamlib_parsers.events import ResponseEvent
 
 
-class Pipeline:
+class Pipeline(Generic[E]):
     """A stream through stages: ``async with pipe(…) as events: async for event in events``."""
 
     def __init__(
@@ -28,14 +29,14 @@ class Pipeline:
         """The reader's only branch."""
         self._batches: Batches | None = None
         """The source, read directly, without a timed stage."""
-        self._emitted: deque[ResponseEvent] = deque()
-        """Events that have passed all stages and are not read yet."""
+        self._emitted: deque[Any] = deque()
+        """Events that have passed all stages and are not read yet: `E`."""
         self._ended = False
         """The source has ended, or a stage has ended the pipeline."""
         self._error: Exception | None = None
         """Failure of the source, raised after the events before it."""
 
-    async def __aenter__(self) -> Pipeline:
+    async def __aenter__(self) -> Self:
         if self._is_timed:
             self._reader = TeeReader(self._source, 1)
             [self._branch] = await self._reader.__aenter__()
@@ -52,15 +53,16 @@ class Pipeline:
         if self._reader is not None:
             await self._reader.__aexit__(kind, error, traceback)
 
-    def __aiter__(self) -> Pipeline:
+    def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> ResponseEvent:
+    async def __anext__(self) -> E:
         while not self._emitted:
             if self._ended:
                 raise self._error or StopAsyncIteration
             await self._fill()
-        return self._emitted.popleft()
+        event: E = self._emitted.popleft()
+        return event
 
     async def _fill(self) -> None:
         """Passes the next events of the source through the stages, or emits what is due."""
@@ -95,7 +97,31 @@ class Pipeline:
         self._emitted.extend(self._chain.close())
 
 
-def pipe(source: AsyncIterable[ResponseEvent], *stages: PipelineStage) -> Pipeline:
+# Only the last stage decides the type of the events: one overload for each number of stages before.
+@overload
+def pipe(source: AsyncIterable[ResponseEvent], last: Only[E], /) -> Pipeline[E]: ...
+@overload
+def pipe(
+    source: AsyncIterable[ResponseEvent], s1: PipelineStage, last: Only[E], /
+) -> Pipeline[E]: ...
+@overload
+def pipe(
+    source: AsyncIterable[ResponseEvent], s1: PipelineStage, s2: PipelineStage, last: Only[E], /
+) -> Pipeline[E]: ...
+@overload
+def pipe(
+    source: AsyncIterable[ResponseEvent],
+    s1: PipelineStage,
+    s2: PipelineStage,
+    s3: PipelineStage,
+    last: Only[E],
+    /,
+) -> Pipeline[E]: ...
+@overload
+def pipe(
+    source: AsyncIterable[ResponseEvent], *stages: PipelineStage
+) -> Pipeline[ResponseEvent]: ...
+def pipe(source: AsyncIterable[ResponseEvent], *stages: PipelineStage) -> Pipeline[Any]:
     """`source` through the stages, left to right.
 
     The source stays its owner's: close it where it was opened.

@@ -39,6 +39,9 @@ def data_url(part: Media) -> str:
 
 
 def _detected(data: str) -> str:
+    # RIFF holds sound as well as images: bytes 9 to 11 are "AVE" of WAVE, or "EBP" of WEBP.
+    if data.startswith("UklGR") and data[12:16] == "QVZF":
+        return "audio/wav"
     for signature, detected in SIGNATURES.items():
         if data.startswith(signature):
             return detected

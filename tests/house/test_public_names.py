@@ -29,12 +29,12 @@ CONTRACT = re.findall(
     Completed Failed ResponseEvent Usage ErrorInfo InvalidArguments HostedTool
     ComputerCall ComputerCallOutput ShellCall ShellCallOutput ShellResult ApplyPatchCall
     ApplyPatchCallOutput ApprovalRequest ApprovalResponse ToolSearchCall ToolSearchOutput
-    PendingCall
+    PendingCall assistant
     """,
 )
 
 CONTRACT_ABOVE = re.findall(
-    r"\w+", "Prompt ReasoningOptions CacheOptions build Request Change StreamError"
+    r"\w+", "Prompt ReasoningOptions CacheOptions build Request Change StreamError History"
 )
 
 HTTP = ("aiohttp", "httpcore", "httpx", "httpx2", "httpx_sse")

@@ -1,4 +1,4 @@
-"""Events to a response: what an accumulator refuses."""
+"""Events to a response: what an accumulator refuses, and what a response shows of itself."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ import pytest
 
 from streamlib_parsers import (
     AnnotationAdded,
+    Completed,
+    CustomToolCall,
+    ErrorInfo,
+    Failed,
+    FunctionCall,
     FunctionCallArgumentsDelta,
     MediaDelta,
     Message,
@@ -16,7 +21,11 @@ from streamlib_parsers import (
     ReasoningContentDelta,
     ReasoningSummaryDelta,
     RefusalDelta,
+    Response,
+    ResponseMetadata,
     Text,
+    Usage,
+    accumulate,
 )
 from streamlib_parsers.accumulate import Accumulator
 
@@ -42,3 +51,60 @@ def test_delta_without_its_open_item_is_a_clear_error(event: Any, done: bool) ->
     with pytest.raises(ValueError, match=f"{type(event).__name__} for item 3, which is not open"):
         accumulator.feed(event)
     assert accumulator.response == before
+
+
+# --- what a response shows of itself ---
+
+
+def response_of(*texts: str, usage: Usage | None = None) -> Response:
+    """A complete response with one message for each text."""
+    items = [
+        OutputItemDone(index, Message("assistant", (Text(text),)))
+        for index, text in enumerate(texts)
+    ]
+    end = Completed("r-1", "m-1", "stop", usage=usage)
+    return accumulate([*items, ResponseMetadata({"note": "sk-canary-0123456789"}), end])
+
+
+def test_repr_of_a_response_is_one_short_line() -> None:
+    """D5: it was 1,487 characters for 107 of text."""
+    response = response_of("You said: hello", usage=Usage(input_tokens=1, output_tokens=20))
+    assert repr(response) == (
+        "Response(completed, stop, 'You said: hello', [Message], 1→20, 'm-1')"
+    )
+
+
+def test_repr_of_a_response_prints_no_text_twice() -> None:
+    """D5: once in `items`, once in `choices`; and the envelope may hold anything."""
+    shown = repr(response_of("unrepeatable"))
+    assert shown.count("unrepeatable") == 1
+    assert "canary" not in shown
+    assert str(response_of("unrepeatable").__rich_repr__()).count("unrepeatable") == 1
+
+
+def test_repr_of_a_long_response_stays_short() -> None:
+    shown = repr(response_of("word\n" * 1000, *["more"] * 20))
+    assert len(shown) < 250
+    assert "…" in shown
+    assert "\n" not in shown
+
+
+def test_repr_of_a_failed_response_names_the_failure() -> None:
+    response = accumulate([Failed(ErrorInfo("overloaded", "busy"))])
+    assert repr(response) == "Response(failed, overloaded, '', [])"
+    assert repr(accumulate([])) == "Response(incomplete, '', [])"
+
+
+def test_repr_of_unknown_tokens_shows_a_question_mark() -> None:
+    assert "?→3" in repr(response_of("x", usage=Usage(output_tokens=3)))
+
+
+def test_function_calls_are_the_calls_with_json_arguments() -> None:
+    """D3: `calls` mixes the kinds, so `call.parsed()` did not type-check."""
+    call = FunctionCall("c1", "f", "{}")
+    cut = FunctionCall("c3", "f", '{"a', status="incomplete")
+    calls = [call, CustomToolCall("c2", "g", "text"), cut]
+    events = [OutputItemDone(index, item) for index, item in enumerate(calls)]
+    assert accumulate([*events, Completed()]).function_calls == (call,)
+    failed = Failed(ErrorInfo("generation_failed", "no"))
+    assert accumulate([*events, failed]).function_calls == ()

@@ -8,12 +8,14 @@ here.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any, assert_type
 
 import streamlib
 from streamlib import (
     Failed,
     FunctionCall,
+    Image,
     Message,
     OutputTextDelta,
     Prompt,
@@ -23,6 +25,7 @@ from streamlib import (
     build,
     parser,
 )
+from streamlib.pipeline import coalesce, only, pipe, through
 
 
 def parsing(body: bytes) -> None:
@@ -101,3 +104,48 @@ def settings(transport: streamlib.Transport) -> streamlib.Client:
     return streamlib.Client(
         http=transport, api_key=keys, deadlines=deadlines, retry=streamlib.RetryPolicy(retries=3)
     )
+
+
+async def texts(client: streamlib.Client) -> None:
+    async with client.stream("hi", "anthropic:claude-opus-5") as stream:
+        async for text in stream.text():
+            assert_type(text, str)
+    assert_type(await client.text("hi", "openai:gpt-5", wire_api="chat"), str)
+    assert_type(stream.response.function_calls, tuple[FunctionCall, ...])
+    for call in stream.response.function_calls:
+        assert_type(call.parsed(), dict[str, Any])
+
+
+async def conversing(client: streamlib.Client, path: Path) -> None:
+    history = streamlib.History()
+    response = await client.respond(history.user("hi", Image(data=b"\x89PNG")), "openai:gpt-5")
+    assert_type(history.add(response), streamlib.History)
+    history += response.items
+    history += [streamlib.user("more"), streamlib.assistant("so")]
+    history += [call.output("done") for call in response.calls]
+    history.append(streamlib.user("again"))
+    assert_type(history[-1], streamlib.ResponseItem)
+    assert_type(streamlib.History.load(path), streamlib.History)
+    await client.text(streamlib.Prompt(history), "openai:gpt-5")
+
+
+def media() -> None:
+    assert_type(Image(data=b"\x89PNG").data, str | None)
+    streamlib.Document(b"%PDF", media_type="application/pdf")
+    streamlib.Audio(data=bytearray(b"RIFF"), transcript="hello")
+    Image(data=3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+async def selecting(stream: streamlib.ResponseStream, events: list[ResponseEvent]) -> None:
+    async with pipe(stream, only(OutputTextDelta)) as deltas:
+        async for delta in deltas:
+            assert_type(delta, OutputTextDelta)
+    async with pipe(stream, coalesce(), only(OutputTextDelta, Failed)) as either:
+        async for one in either:
+            assert_type(one, OutputTextDelta | Failed)
+    async with pipe(stream, only(OutputTextDelta), coalesce()) as joined:
+        async for event in joined:
+            assert_type(event, ResponseEvent)
+    assert_type(through(events, only(OutputTextDelta)), list[OutputTextDelta])
+    kinds: list[type[ResponseEvent]] = [OutputTextDelta, Failed]
+    assert_type(through(events, only(*kinds)), list[ResponseEvent])

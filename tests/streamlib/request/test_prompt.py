@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from streamlib import Audio, Client, Document, Image, Message, Origin, Prompt, Text, build, user
+from streamlib.request.media import SIGNATURES, media_type
 from streamlib.wires.decoders import parse_request
 
 
@@ -24,10 +25,31 @@ def test_output_schema_that_is_no_dict_is_a_type_error() -> None:
 
 
 @pytest.mark.parametrize("kind", [Image, Document, Audio])
-def test_media_of_bytes_names_the_way_to_base64(kind: Any) -> None:
-    """B13: it was a bare `TypeError` when the request was built."""
-    with pytest.raises(TypeError, match="base64"):
-        kind(data=b"\x89PNG")
+@pytest.mark.parametrize("made", [bytes, bytearray, memoryview])
+def test_media_of_bytes_holds_their_base64_text(kind: Any, made: Any) -> None:
+    """Issue 16: B13 made it a clear `TypeError`; now bytes are encoded."""
+    part = kind(data=made(b"\x89PNG"))
+    assert part.data == "iVBORw=="
+    assert msgspec.json.decode(msgspec.json.encode(part), type=kind) == part
+    assert kind(data=part.data) == part
+
+
+@pytest.mark.parametrize("kind", [Image, Document, Audio])
+def test_media_of_neither_text_nor_bytes_is_a_type_error(kind: Any) -> None:
+    with pytest.raises(TypeError, match="data is bytes, or their base64 text, not list"):
+        kind(data=[1, 2])
+
+
+@pytest.mark.parametrize("magic", SIGNATURES)
+def test_media_of_base64_as_bytes_is_a_type_error(magic: str) -> None:
+    """Encoded twice, it would be sent without an error."""
+    with pytest.raises(TypeError, match="pass it as text"):
+        Image(data=magic.encode() + b"AAAA")
+
+
+def test_wav_and_webp_files_are_distinguished() -> None:
+    assert media_type(Audio(data=b"RIFF\x10\0\0\0WAVEfmt ")) == "audio/wav"
+    assert media_type(Image(data=b"RIFF\x10\0\0\0WEBPVP8 ")) == "image/webp"
 
 
 def test_options_of_parts_that_a_downgrade_drops_are_reported() -> None:
