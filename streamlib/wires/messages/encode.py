@@ -56,7 +56,8 @@ from streamlib_parsers.items import (
     ServerToolCall,
     ServerToolResult,
 )
-from streamlib_parsers.usage import Usage
+from streamlib_parsers.usage import Usage, count
+from streamlib_parsers.wires.messages.token_counts import ESTIMATE
 
 __all__ = ["Encoder", "encode_body", "error_body"]
 
@@ -91,6 +92,10 @@ class Encoder:
         self._usage: Usage | None = None
         # Whether that usage is still to be sent in a `message_delta`.
         self._usage_pending = False
+        # Item indexes of blocks without their `content_block_stop`: no `message_delta` comes then.
+        self._unclosed: set[int] = set()
+        # Item index of the thinking that is open.
+        self._thinking: int | None = None
 
     @property
     def report(self) -> list[Change]:
@@ -135,9 +140,14 @@ class Encoder:
         return out
 
     def _on_usage(self, event: TokenCount) -> bytes:
-        self._usage = event.usage
+        previous, self._usage = self._usage, event.usage
         if self._message is not None and not self._started:
             return self._start_message()
+        tokens = _estimated_tokens(previous, event.usage)
+        if tokens and self._thinking is not None:
+            # Omitted thinking: the API says how much there is so far, and shows none of it.
+            fields = {"thinking": "", "estimated_tokens": tokens}
+            return self._delta(self._thinking, "thinking_delta", **fields)
         out = b""
         if self._usage_pending:
             out = self._flush_envelope()
@@ -164,14 +174,23 @@ class Encoder:
         """Returns a `message_delta` with the buffered metadata and usage, if there are any."""
         if not self._usage_pending and not self._envelope:
             return b""
+        # Clients of the real API never met one inside a block.
+        if self._unclosed:
+            return b""
         return self._message_delta({"stop_reason": None, "stop_sequence": None})
 
     def _close_broken(self) -> bytes:
         indexes, self._broken = self._broken, []
         out = b""
         for index in indexes:
-            out += self._frame("content_block_stop", index)
+            out += self._close_block(index)
         return out
+
+    def _close_block(self, index: int) -> bytes:
+        self._unclosed.discard(index)
+        if self._thinking == index:
+            self._thinking = None
+        return self._frame("content_block_stop", index)
 
     def _message_delta(self, stop: JsonObject) -> bytes:
         body = {
@@ -203,6 +222,9 @@ class Encoder:
 
     def _start_block(self, index: int, item: ResponseItem) -> bytes:
         self._open.add(index)
+        self._unclosed.add(index)
+        if isinstance(item, Reasoning):
+            self._thinking = index
         block = block_of(skeleton(item), self._report)
         return self._frame("content_block_start", index, content_block=block)
 
@@ -245,6 +267,9 @@ class Encoder:
         index, item = event.index, event.item
         if index not in self._blocks:
             return b""
+        if item.status != "completed":
+            # It was truncated: what follows stands behind it, though it was never closed.
+            self._unclosed.discard(index)
         out = self._flush()
         if index not in self._open:
             out += self._start_block(index, item)
@@ -259,7 +284,7 @@ class Encoder:
         if isinstance(item, (FunctionCall, ServerToolCall)) and not item.arguments:
             self._report.dropped("/arguments", "empty arguments are written as {}")
         if item.status == "completed":
-            out += self._frame("content_block_stop", index)
+            out += self._close_block(index)
         elif has_broken_arguments(item):
             self._broken.append(index)
         # Any other truncated block stays open: parsers recognise the truncation by that.
@@ -292,6 +317,18 @@ class Encoder:
     def _on_failed(self, event: Failed) -> bytes:
         # Calls with broken arguments stay open: the error comes instead of any closing.
         return self._flush_envelope() + sse(error_body(event.error), "error")
+
+
+def _estimated_tokens(previous: Usage | None, usage: Usage) -> int:
+    """Tokens by which an estimate of omitted thinking grew (wire: `thinking_delta`); 0 where a
+    count is no such estimate."""
+    estimate = count(usage.raw, ESTIMATE)
+    if estimate is None:
+        return 0
+    before = None
+    if previous is not None:
+        before = count(previous.raw, ESTIMATE)
+    return estimate - (before or 0)
 
 
 def _starts_when_done(item: ResponseItem) -> bool:

@@ -31,6 +31,7 @@ from tests.support.gateways import (
     weather_prompt,
     weather_response,
 )
+from tests.support.messages_frames import block, end, start
 
 # --- headers ---
 
@@ -184,3 +185,15 @@ async def test_log_has_one_line_per_request_without_content(
     assert "chat client-model -> custom:model-1 at upstream: tool_calls, 12+34 tokens" in lines[0]
     for text in ("secret", "Riga", "Two places"):
         assert text not in lines[0]
+
+
+async def test_omitted_thinking_is_counted_inside_its_block() -> None:
+    """A11: clients of the API never met a `message_delta` inside a block."""
+    thinking = {"type": "thinking", "thinking": "", "signature": ""}
+    estimate = {"kind": "thinking_delta", "thinking": "", "estimated_tokens": 64}
+    upstream = Upstream(stream_response("messages", start() + block(0, thinking, estimate) + end()))
+    async with serving(upstream, rule("messages")) as client:
+        response = await send(client, "messages", weather_prompt())
+    inside = response.content.partition(b"content_block_stop")[0]
+    assert b'"estimated_tokens":64' in inside
+    assert b"message_delta" not in inside

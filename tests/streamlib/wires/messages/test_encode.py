@@ -36,6 +36,7 @@ from streamlib.wires.encoders import encode_all, error_body
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.items import ToolSpec
 from streamlib_parsers.limits import LIMITS
+from tests.support.messages_frames import block, end, start
 from tests.support.sdks import anthropic
 from tests.support.shared import STREAMS, Recording, each_recording
 
@@ -232,3 +233,49 @@ def test_broken_call_is_closed_when_the_response_goes_on() -> None:
     assembly.complete("length")
     body = encode_all("messages", assembly.take())
     assert body.index(b"content_block_stop") < body.index(b"message_delta")
+
+
+def frame_kinds(stream: bytes) -> list[str]:
+    """The kinds of the frames, in order."""
+    return [line[7:].decode() for line in stream.split(b"\n") if line.startswith(b"event: ")]
+
+
+def test_estimated_tokens_are_deltas_of_their_block() -> None:
+    """A11: they became `message_delta` inside the block, which the API never sends."""
+    thinking = {"type": "thinking", "thinking": "", "signature": ""}
+    estimates: list[dict[str, Any]] = []
+    for tokens in (64, 128):
+        estimates.append({"kind": "thinking_delta", "thinking": "", "estimated_tokens": tokens})
+    signed = {"kind": "signature_delta", "signature": "sig"}
+    events = parsed(start() + block(0, thinking, *estimates, signed) + end())
+    stream = encode_all("messages", events)
+    kinds = frame_kinds(stream)
+    assert kinds.index("message_delta") > kinds.index("content_block_stop")
+    assert stream.count(b'"estimated_tokens":64') == 1
+    assert stream.count(b'"estimated_tokens":128') == 1
+    assert comparable(parsed(stream)) == comparable(events)
+
+
+def test_counts_inside_a_block_are_sent_after_it() -> None:
+    """Chat servers send usage with each chunk; only the newest count is of interest."""
+    assembler = EventAssembler(LIMITS, Origin("chat"), str)
+    assembler.identify("r", "m")
+    message = assembler.open(Message("assistant"))
+    for tokens in (1, 2, 3):
+        assembler.text(message, "word ")
+        assembler.usage(Usage(input_tokens=5, output_tokens=tokens))
+    assembler.close(message)
+    assembler.complete("stop")
+    events = assembler.take()
+    stream = encode_all("messages", events)
+    assert frame_kinds(stream) == [
+        "message_start",
+        "content_block_start",
+        *["content_block_delta"] * 3,
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+    ]
+    response = accumulate(parsed(stream))
+    assert response.usage is not None
+    assert response.usage.output_tokens == 3
