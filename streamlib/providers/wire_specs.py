@@ -77,6 +77,8 @@ class WireSpec(Struct, frozen=True, kw_only=True):
         overloaded_status: HTTP status of the wire's own servers when they are overloaded.
         beta_header: request header with the list of betas that a request uses; "": none.
         schema_rules: strict mode of structured output; None: any JSON Schema is taken.
+        lost_settings: fields of `Prompt` (`cache.ttl`: of its options) that have no place on the
+            wire whatever the model, beyond those that its builder reports.
         tool_cache: a request may be cached up to one of its tools (`ToolSpec.cache`).
         tool_options: fields of `ToolOptions` that its builder writes; others are left out and
             reported.
@@ -104,6 +106,7 @@ class WireSpec(Struct, frozen=True, kw_only=True):
     overloaded_status: int = 503
     beta_header: str = ""
     schema_rules: SchemaRules | None = None
+    lost_settings: tuple[str, ...] = ()
     tool_cache: bool = False
     tool_options: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
@@ -136,6 +139,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         event_prefixes=("message_", "content_block_"),
         has_blocks=True,
         json_is_complete_body=True,
+        lost_settings=("reasoning.summary",),
         completed_by="message_stop",
         call_ids=Charset(),
         tool_names=Charset(longest=128),
@@ -163,6 +167,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         event_prefixes=("response.",),
         has_blocks=True,
         json_is_complete_body=True,
+        lost_settings=("cache.instructions", "cache.automatic"),
         completed_by="response.completed, or response.incomplete",
         call_ids=Charset(_PRINTABLE),
         schema_rules=_OPENAI_SCHEMAS,
@@ -181,6 +186,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         root_path="/v1",
         has_tail=True,
         json_is_complete_body=True,
+        lost_settings=("thinking_mismatch", "cache.instructions", "cache.automatic"),
         completed_by="a finish_reason for every choice, or [DONE]",
         call_ids=Charset(_PRINTABLE, 256),
         schema_rules=_OPENAI_SCHEMAS,
@@ -202,6 +208,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         ),
         root_path="/v1beta",
         has_tail=True,
+        lost_settings=("reasoning.summary",),
         completed_by="a finishReason",
         call_ids=Charset(_PRINTABLE, 256),
         tool_names=Charset("a-zA-Z0-9_.:-", 128, "a-zA-Z_"),
@@ -237,6 +244,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         ),
         frames="aws",
         json_is_complete_body=True,
+        lost_settings=("reasoning.summary",),
         completed_by="the end of the inner wire",
         call_ids=Charset(),
         beta_header=ANTHROPIC_BETA,
@@ -248,6 +256,13 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         models_path="/api/tags",
         served_paths=(ServedPath(r"/api/chat"),),
         frames="ndjson",
+        lost_settings=(
+            "thinking_mismatch",
+            "conversation_id",
+            "cache.ttl",
+            "cache.instructions",
+            "cache.automatic",
+        ),
         completed_by="done: true",
         call_ids=Charset(_PRINTABLE, 256),
     ),

@@ -131,6 +131,7 @@ def build_for(
     context = BuildContext(with_headers(target, prompt.headers), report)
     prompt = _extra_for_wire(prompt, context)
     prompt = fit_tool_options(prompt, target.wire_api, report)
+    _report_lost_settings(prompt, context)
     items = repair(prompt.items, report)
     items = downgrade(items, target.origin, report, strict=strict_origin)
     items = _fit_ids(items, context)
@@ -171,6 +172,19 @@ def build_for(
         names={sent: name for name, sent in sent_names.items()},
         namespaces=fitted.namespaces,
     )
+
+
+def _report_lost_settings(prompt: Prompt, context: BuildContext) -> None:
+    """Reports settings that the wire has no place for, whatever the model."""
+    wire_api = context.target.wire_api
+    for field in WIRE_SPECS[wire_api].lost_settings:
+        name, _, option = field.partition(".")
+        value = getattr(prompt, name)
+        if option:
+            value = getattr(value, option, None)
+        is_header = name == "conversation_id" and context.target.provider.conversation_header
+        if value is not None and not is_header:
+            context.report.dropped(f"/{field.replace('.', '/')}", f"{wire_api} has no {field}")
 
 
 def _extra_for_wire(prompt: Prompt, context: BuildContext) -> Prompt:

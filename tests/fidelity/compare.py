@@ -190,8 +190,7 @@ def _is_named(table: WireTable, body: Body, pointer: str, path: str, changed: st
         path: the path of the prompt that the key of the body stands for.
     """
     if path in OF_ITEMS:
-        if changed == path:
-            return True
+        # a change of the whole input says nothing about a leaf
         matched = re.match(rf"{path}/(\d+)(/|$)", changed)
         if matched is None:
             return False

@@ -49,6 +49,9 @@ def build_again(prompt: Prompt) -> Request:
 def complete(body: Body) -> None:
     """As for Messages, with the version that Bedrock requires, and what it takes of the rest."""
     messages.complete(body)
+    if body["messages"][0]["role"] != "user":
+        # Bedrock wants the user's turn first (A3)
+        body["messages"].insert(0, {"role": "user", "content": "hi"})
     for value in objects_in(body["messages"]):
         source = value.get("source")
         if isinstance(source, dict) and source.get("type") in ("url", "file"):

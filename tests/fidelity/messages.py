@@ -70,7 +70,26 @@ def complete(body: Body) -> None:
             turns.append(turn)
             continue
         turns += _completed_turn(turn, f"call{number}")
-    body["messages"] = turns
+    body["messages"] = _around_system(turns)
+
+
+def _around_system(turns: list[Body]) -> list[Body]:
+    """The turns, with each system message after a user turn and before none of the user (A17)."""
+    placed: list[Body] = []
+    role = "user"
+    has_system = False
+    for turn in turns:
+        if turn["role"] == "system":
+            if role == "assistant":
+                placed.append({"role": "user", "content": "hi"})
+            has_system = True
+        elif turn["role"] == "user" and has_system:
+            placed.append({"role": "assistant", "content": "ok"})
+        if turn["role"] != "system":
+            has_system = False
+        role = "user" if turn["role"] == "system" else turn["role"]
+        placed.append(turn)
+    return placed
 
 
 def _completed_turn(turn: Body, call_id: str) -> list[Body]:

@@ -186,9 +186,13 @@ def _joined(
 def mark_cache(messages: list[ChatMessage], prompt: Prompt, context: BuildContext) -> None:
     """Sets cache markers on the last part of the messages named by `CacheOptions.breakpoints`."""
     options = prompt.cache
-    if not isinstance(options, CacheOptions) or not options.breakpoints:
+    if not isinstance(options, CacheOptions):
         return
     provider, report = context.target.provider, context.report
+    if not options.breakpoints:
+        if options.ttl:
+            report.dropped("/cache/ttl", "Chat has lifetimes of cache markers alone")
+        return
     if not provider.chat.cache_control:
         report.dropped(
             "/cache/breakpoints",

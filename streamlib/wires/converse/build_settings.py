@@ -94,6 +94,8 @@ def model_fields(
         report.dropped(
             "/tool_choice", "Converse has no choice none: the model may still call (B16)"
         )
+    if prompt.thinking_mismatch is not None:
+        report.dropped("/thinking_mismatch", f"{target.model} binds no thinking (B22)")
     if prompt.parallel_tools is not None:
         report.dropped("/parallel_tools", "Converse cannot limit how many calls come at once")
     return merged(fields, _thinking_level(prompt, context))
