@@ -18,13 +18,14 @@ from streamlib.cli.captures import (
     find_error,
     for_each_capture,
 )
-from streamlib.cli.event_text import quote, tool_name, usage_text
+from streamlib.cli.event_text import quote, shorten, tool_name, usage_text
 from streamlib.cli.findings import findings
 from streamlib.cli.frames import steps
 from streamlib.cli.numbers import byte_count
 from streamlib.cli.screen import BOLD, DIM, GREEN, RED, YELLOW, paint
 from streamlib.cli.terminal import printable
 from streamlib.cli.timeline import page
+from streamlib.request.built_in_text import describe_call
 from streamlib_parsers import (
     Completed,
     Passthrough,
@@ -33,7 +34,7 @@ from streamlib_parsers import (
     ServerToolCall,
     accumulate,
 )
-from streamlib_parsers.items import CustomToolCall, FunctionCall
+from streamlib_parsers.items import BUILT_IN_CALLS, CustomToolCall, FunctionCall
 
 DESCRIPTION: Final = """\
 Reads captured responses: raw streams, complete JSON bodies (recognised by
@@ -223,5 +224,8 @@ def _contents(response: Response, width: int) -> Iterator[str]:
         name = tool_name(call["name"])
         arguments = quote(call["arguments"], width - len(name) - 9)
         yield f"  call: {name} {arguments}"
+    for item in response.items:
+        if isinstance(item, BUILT_IN_CALLS):
+            yield "  call: " + shorten(printable(describe_call(item)), width - 8)
     if response.usage is not None:
         yield f"  usage: {usage_text(response.usage)}"

@@ -57,7 +57,7 @@ def error_output(
 
 def call_as_text(call: BuiltInCall) -> Message:
     """The call as text of the assistant."""
-    text = Text(f"[{_call_text(call)}]")
+    text = Text(f"[{describe_call(call)}]")
     return Message("assistant", (text,), choice=call.choice, response_id=call.response_id)
 
 
@@ -83,7 +83,8 @@ def output_as_text(output: BuiltInOutput) -> Message:
             return user(f"[result of tool_search: {names or 'no tools'}]")
 
 
-def _call_text(call: BuiltInCall) -> str:
+def describe_call(call: BuiltInCall) -> str:
+    """The name of the tool, and what it is called with."""
     match call:
         case ComputerCall():
             return f"computer {msgspec.json.encode(call.actions).decode()}"

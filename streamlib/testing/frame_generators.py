@@ -169,6 +169,12 @@ def _final(status: str, **values: Any) -> FrameGenerator:
 
 
 _CALL: Final = {"type": "function_call", "call_id": "call_…", "name": "f"}
+_COMPUTER: Final = {"type": "computer_call", "call_id": "call_…", "pending_safety_checks": []}
+_PATCH: Final = {
+    "type": "apply_patch_call",
+    "call_id": "call_…",
+    "operation": {"type": "create_file", "path": "a.txt", "diff": ""},
+}
 _PART: Final = {"type": "output_text", "annotations": []}
 
 RESPONSES: Final[Mapping[str, FrameGenerator]] = {
@@ -181,6 +187,10 @@ RESPONSES: Final[Mapping[str, FrameGenerator]] = {
     "add_call": _item("added", **_CALL, arguments=""),
     "add_custom": _item("added", type="custom_tool_call", call_id="call_…", name="g", input=""),
     "add_search": _item("added", type="web_search_call"),
+    # Calls of tools that the provider defines and the caller runs: without deltas.
+    "add_computer": _item("added", **_COMPUTER, actions=[]),
+    "add_shell": _item("added", type="shell_call", call_id="call_…", action={"commands": []}),
+    "add_patch": _item("added", **_PATCH),
     "add_nameless": _item("added", type="function_call", call_id="call_…", arguments=""),
     "add_unknown": _item("added", type="hologram", light="…"),
     "part": _item_event("content_part.added", content_index=0, part={**_PART, "text": ""}),
@@ -207,6 +217,39 @@ RESPONSES: Final[Mapping[str, FrameGenerator]] = {
         "done", type="reasoning", summary=[{"type": "summary_text", "text": "…"}]
     ),
     "done_call": _item("done", **_CALL, arguments='{"k": "…"}'),
+    "done_computer": _item("done", **_COMPUTER, actions=[{"type": "type", "text": "…"}]),
+    # One `action`, as models before 2026 send it.
+    "done_old_computer": _item("done", **_COMPUTER, action={"type": "type", "text": "…"}),
+    "done_shell": _item(
+        "done", type="shell_call", call_id="call_…", action={"commands": ["…"], "timeout_ms": 1000}
+    ),
+    "done_local_shell": _item(
+        "done",
+        type="local_shell_call",
+        call_id="call_…",
+        action={"type": "exec", "command": ["…"], "env": {}},
+    ),
+    "patch_diff": _item_event("apply_patch_call_operation_diff.delta", delta="…"),
+    "done_patch": _item(
+        "done",
+        type="apply_patch_call",
+        call_id="call_…",
+        operation={"type": "create_file", "path": "a.txt", "diff": "…"},
+    ),
+    "done_approval": _item(
+        "done",
+        type="mcp_approval_request",
+        server_label="files",
+        name="f",
+        arguments='{"k": "…"}',
+    ),
+    "done_tool_search": _item(
+        "done",
+        type="tool_search_call",
+        call_id="call_…",
+        execution="client",
+        arguments={"goal": "…"},
+    ),
     # A final item without the text that its deltas had.
     "done_empty": _item("done", type="message", role="assistant", content=[]),
     "done_unknown": _item("done", type="hologram", light="…"),

@@ -15,7 +15,20 @@ from typing import Any, Final
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import FinishedChoice, ResponseEvent, StopReason
-from streamlib_parsers.items import FunctionCall, Message, Origin, Reasoning, ResponseItem, WireApi
+from streamlib_parsers.items import (
+    BUILT_IN_CALLS,
+    ApplyPatchCall,
+    ApprovalRequest,
+    ComputerCall,
+    FunctionCall,
+    Message,
+    Origin,
+    Reasoning,
+    ResponseItem,
+    ShellCall,
+    ToolSearchCall,
+    WireApi,
+)
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage
@@ -40,6 +53,8 @@ TEXTS: Final = (
 """Plain text, and text that means something to a framing, to JSON or to a dialect."""
 NAMES: Final = ("get_weather", "f", "read_file")
 KINDS: Final = ("text", "text", "reasoning", "call", "call")
+RESPONSES_KINDS: Final = (*KINDS, "built_in")
+"""The kinds of Responses, which alone has calls of tools that the provider defines."""
 STOP_REASONS: Final[tuple[StopReason, ...]] = ("stop", "stop", "tool_calls", "length")
 FAILURES: Final[tuple[ErrorKind, ...]] = ("overloaded", "rate_limited", "server_error")
 OVERLAPPING_WIRES: Final = ("messages", "responses", "invoke")
@@ -61,7 +76,7 @@ def random_response(
     overlapping = wire_api in OVERLAPPING_WIRES and rng.random() < 0.3
     items: list[OpenItem] = []
     for n in range(rng.randrange(6)):
-        items.append(assembler.open(_random_item(rng, n)))
+        items.append(assembler.open(_random_item(rng, wire_api, n)))
         for item in assembler.open_items:
             _append_deltas(assembler, item, rng)
         if not overlapping or rng.random() < 0.4:
@@ -74,7 +89,7 @@ def random_response(
         return assembler.take()
     _close(assembler, items)
     reason: StopReason
-    if any(isinstance(item.item, FunctionCall) for item in items):
+    if any(isinstance(item.item, (FunctionCall, *BUILT_IN_CALLS)) for item in items):
         reason = "tool_calls"
     else:
         reason = rng.choice(STOP_REASONS)
@@ -82,16 +97,42 @@ def random_response(
     return assembler.take()
 
 
-def _random_item(rng: random.Random, n: int) -> ResponseItem:
-    kind = rng.choice(KINDS)
+def _random_item(rng: random.Random, wire_api: WireApi, n: int) -> ResponseItem:
+    kinds: Sequence[str] = KINDS
+    if wire_api == "responses":
+        kinds = RESPONSES_KINDS
+    kind = rng.choice(kinds)
     if kind == "text":
         return Message("assistant")
     if kind == "reasoning":
         return Reasoning()
+    if kind == "built_in":
+        return _random_built_in_call(rng, f"call_{n}")
     return FunctionCall(f"call_{n}", rng.choice(NAMES))
 
 
+def _random_built_in_call(rng: random.Random, call_id: str) -> ResponseItem:
+    """A call of a tool that the provider defines and the caller runs; no delta follows it."""
+    text = rng.choice(TEXTS)
+    checks: list[dict[str, Any]] = []
+    if rng.random() < 0.3:
+        checks.append({"id": "check_1", "code": "malicious_instructions", "message": text})
+    calls: list[ResponseItem] = [
+        ComputerCall(call_id, [{"type": "type", "text": text}, {"type": "wait"}], checks),
+        ShellCall(call_id, {"commands": [text], "timeout_ms": 1000}),
+        ShellCall(
+            call_id, {"type": "exec", "command": ["ls", text]}, native={"type": "local_shell_call"}
+        ),
+        ApplyPatchCall(call_id, {"type": "create_file", "path": "a.txt", "diff": text}),
+        ApprovalRequest(call_id, "files", rng.choice(NAMES), random_arguments(rng)),
+        ToolSearchCall(call_id, random_arguments(rng)),
+    ]
+    return rng.choice(calls)
+
+
 def _append_deltas(assembler: EventAssembler, item: OpenItem, rng: random.Random) -> None:
+    if isinstance(item.item, BUILT_IN_CALLS):
+        return
     if isinstance(item.item, FunctionCall):
         # Once only: a second JSON value behind the first would make the arguments invalid.
         if not item.arguments:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,8 +33,9 @@ from streamlib import (
     parser,
 )
 from streamlib.pipeline import aggregate, coalesce, only, through, until
+from streamlib.testing.strategies import answers
 from streamlib_parsers.assembler import EventAssembler
-from streamlib_parsers.items import Origin
+from streamlib_parsers.items import BUILT_IN_CALLS, Origin, snake_case, tag
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.protocol import WIRE_APIS
@@ -158,6 +160,35 @@ def test_dropped_events_lose_no_item_silently(
             [sorted(texts) for texts in expected],
         )
     assert result == expected or is_reported
+
+
+@pytest.mark.parametrize("target", [*WIRE_APIS, "vercel", "agui"])
+@pytest.mark.parametrize("stage", [*STAGES, None])
+@given(events=answers("responses", failing=False))
+def test_built_in_call_is_encoded_or_reported(
+    target: Any, stage: str | None, events: list[ResponseEvent]
+) -> None:
+    """Calls that only Responses has: its own encoder keeps them, every other one names them."""
+    expected = built_in_calls(events)
+    if stage is not None:
+        events = list(through(events, STAGES[stage]()))
+    encode = encoder(target)
+    body = b"".join([encode.feed(event) for event in events] + [encode.close()])
+    if target == "responses":
+        parse = parser("responses")
+        assert built_in_calls([*parse.feed(body), *parse.close()]) == expected
+    else:
+        named = {change.path.rpartition("/")[2] for change in encode.report}
+        assert {tag(type(call)) for call in expected} <= {snake_case(name) for name in named}
+
+
+def built_in_calls(events: list[ResponseEvent]) -> list[Any]:
+    """The response's calls of tools that the provider defines, but for what encoders add."""
+    calls: list[Any] = []
+    for item in accumulate(events).items:
+        if isinstance(item, BUILT_IN_CALLS):
+            calls.append(msgspec.structs.replace(item, id=None, native=None))
+    return calls
 
 
 @pytest.mark.parametrize("wire", [*WIRE_APIS, "vercel", "agui"])

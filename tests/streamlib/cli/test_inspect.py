@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from streamlib.cli import main
@@ -23,6 +24,7 @@ from streamlib.cli.timeline import page, rows
 from streamlib.recording import Chunk, Recording, append, from_body, save
 from streamlib_parsers import Completed, Failed
 from streamlib_parsers.items import FunctionCall
+from tests.support.built_in_calls import CALLS
 from tests.support.shared import ROOT
 
 RECORDINGS = ROOT / "tests" / "recordings"
@@ -86,6 +88,34 @@ def test_inspect_shows_where_a_response_was_truncated(
         f"  ! item 0 (function_call get_weather) is incomplete: it ends with {CITY}",
         "",
     ]
+
+
+@pytest.mark.parametrize("kind", CALLS)
+def test_inspect_shows_calls_that_the_caller_answers(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Calls of a computer, a shell … were in the timeline, and not among what it contains."""
+    response = {"id": "resp_1", "model": "m", "status": "completed", "output": [CALLS[kind]]}
+    (tmp_path / "body.json").write_bytes(msgspec.json.encode(response))
+    assert main(["inspect", str(tmp_path / "body.json"), "--wire-api", "responses"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    [shown] = [line for line in lines if line.startswith("  call: ")]
+    assert shown == f"  call: {CALL_LINES[kind]}"
+
+
+CALL_LINES = {
+    "computer_call": (
+        'computer [{"type":"click","button":"left","x":10,"y":20},{"type":"screenshot"}]'
+    ),
+    "computer_call-of-one-action": 'computer [{"type":"type","text":"hi"}]',
+    "shell_call": "shell ls -l; pwd",
+    "local_shell_call": "shell echo 'a b'",
+    "apply_patch_call": (
+        'apply_patch {"type":"update_file","path":"a.py","diff":"@@\\n-1\\n+2\\n"}'
+    ),
+    "mcp_approval_request": 'approval of files read {"path": "a.txt", "n": 1.0}',
+    "tool_search_call": 'tool_search {"goal":"weather"}',
+}
 
 
 @each_recording

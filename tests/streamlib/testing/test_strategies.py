@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import msgspec
 import pytest
 from hypothesis import find, given, settings
@@ -11,8 +13,19 @@ from streamlib import Prompt, build
 from streamlib.testing import strategies
 from streamlib.testing.invariants import InvariantViolation, check, join_deltas
 from streamlib.testing.mutations import FAULTS, Fault
+from streamlib.testing.responses import random_response
 from streamlib.wires.encoders import encode_all
-from streamlib_parsers import Completed, Failed, Notice, Passthrough, ResponseEvent, WireApi, parser
+from streamlib_parsers import (
+    Completed,
+    Failed,
+    Notice,
+    Passthrough,
+    ResponseEvent,
+    WireApi,
+    accumulate,
+    parser,
+)
+from streamlib_parsers.items import BUILT_IN_CALLS
 from streamlib_parsers.protocol import WIRE_APIS
 
 
@@ -57,6 +70,15 @@ def test_streams_complete_in_any_partition_with_noise(
     check(events)
     assert isinstance(events[-1], Completed)
     assert not [event for event in events if isinstance(event, Passthrough)]
+
+
+def test_generated_responses_have_each_built_in_call() -> None:
+    """Only Responses has them: they were in no generated stream."""
+    kinds: set[type] = set()
+    for seed in range(100):
+        events = random_response(random.Random(seed), "responses")
+        kinds.update(type(item) for item in accumulate(events).items)
+    assert kinds >= set(BUILT_IN_CALLS)
 
 
 @each_wire
