@@ -143,7 +143,7 @@ def test_function_with_keys_of_responses_is_plain_elsewhere() -> None:
     assert body(sent)["tools"] == [
         {"type": "function", "function": {"name": "later", "parameters": schema, "strict": False}}
     ]
-    assert ("dropped", "/tools/0/native/defer_loading") in changes(sent)
+    assert ("dropped", "/tools/0/options/defer_loading") in changes(sent)
 
 
 # --- tool choice ---
