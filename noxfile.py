@@ -61,6 +61,12 @@ def pyright(session: nox.Session) -> None:
 
 
 @nox.session
+def examples(session: nox.Session) -> None:
+    """mypy and basedpyright over the examples of README and of every page."""
+    run(session, "tests.docs.example_types")
+
+
+@nox.session
 def imports(session: nox.Session) -> None:
     """Import directions between the rooms."""
     session.run(str(Path(sys.executable).with_name("lint-imports")), "--no-logo", external=True)

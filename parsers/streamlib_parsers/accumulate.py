@@ -128,7 +128,7 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
         tokens in and out. ``msgspec.structs.asdict(response)`` holds every field.
         """
         shown: list[str] = [self.status]
-        if self.error is not None:
+        if self.error is not None and self.error.kind != self.status:
             shown.append(self.error.kind)
         if self.stop_reason is not None:
             shown.append(self.stop_reason)

@@ -21,16 +21,17 @@ BLOCK = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "parsers" / "README.md",
+    *sorted(ROOT.glob("docs/**/*.md")),
+]
+
 
 def blocks() -> list[object]:
     """The examples of every page, named by page and line."""
-    pages = [
-        ROOT / "README.md",
-        ROOT / "parsers" / "README.md",
-        *sorted(ROOT.glob("docs/**/*.md")),
-    ]
     examples: list[object] = []
-    for page in pages:
+    for page in PAGES:
         text = page.read_text(encoding="utf-8")
         for block in BLOCK.finditer(text):
             if block["mark"]:

@@ -92,6 +92,8 @@ def test_repr_of_a_long_response_stays_short() -> None:
 def test_repr_of_a_failed_response_names_the_failure() -> None:
     response = accumulate([Failed(ErrorInfo("overloaded", "busy"))])
     assert repr(response) == "Response(failed, overloaded, '', [])"
+    response = accumulate([Failed(ErrorInfo("cancelled", "by you"))])
+    assert repr(response) == "Response(cancelled, '', [])"
     assert repr(accumulate([])) == "Response(incomplete, '', [])"
 
 
