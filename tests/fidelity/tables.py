@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from streamlib import WireApi
-from tests.fidelity import chat, converse, gemini, invoke, messages, responses
+from tests.fidelity import chat, converse, gemini, invoke, messages, ollama, responses
 from tests.fidelity.compare import WireTable
 
 TABLES: Final[dict[WireApi, WireTable]] = {
@@ -15,4 +15,5 @@ TABLES: Final[dict[WireApi, WireTable]] = {
     "gemini": gemini.TABLE,
     "converse": converse.TABLE,
     "invoke": invoke.TABLE,
+    "ollama": ollama.TABLE,
 }

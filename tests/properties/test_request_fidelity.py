@@ -32,7 +32,8 @@ def test_each_field_survives_or_is_reported(wire: WireApi) -> None:
     table = TABLES[wire]
     figures = measure(table, covering(table.request()))
     assert described(figures) == ""
-    assert figures.leaves > figures.requests > 100
+    # The smallest type, Ollama's, has some 60 fields and union members.
+    assert figures.leaves > figures.requests > 50
 
 
 @pytest.mark.parametrize("wire", WIRES)

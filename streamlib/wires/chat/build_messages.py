@@ -388,6 +388,8 @@ class Conversation:
             self._report.add("changed", entry.path, "a refusal, sent as text (C4)")
             assistant.parts.append(text_part(part.refusal))
             return
+        if "refusal" in assistant.keys:
+            self._report.add("changed", entry.path, "a Chat message has one refusal: joined")
         assistant.keys["refusal"] = assistant.keys.get("refusal", "") + part.refusal
 
     def _audio(self, part: Audio, assistant: AssistantMessage, entry: IndexedItem) -> None:

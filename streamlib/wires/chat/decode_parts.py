@@ -78,9 +78,9 @@ def assistant_parts(content: Any) -> tuple[Text | Refusal, ...] | None:
                 parts.append(Refusal(refusal, native=rest_of(block, "type", "refusal")))
             case _:
                 return None
-    if not is_list(parts):
-        return None
-    return tuple(parts)
+    if is_list(parts) or any(isinstance(part, Refusal) for part in parts):
+        return tuple(parts)
+    return None
 
 
 def _part(block: JsonObject) -> ContentPart:

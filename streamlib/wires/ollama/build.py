@@ -21,12 +21,15 @@ from streamlib.errors import invalid_request
 from streamlib.request.context import BuildContext
 from streamlib.request.effort import level
 from streamlib.request.history import CALLS, OUTPUTS, IndexedItem
+from streamlib.request.json_objects import merged
 from streamlib.request.media import media_type
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.request.report import Report
 from streamlib.request.schemas import ANY_OBJECT
 from streamlib.request.target import BuiltRequest
+from streamlib.request.tool_options import option_fields
 from streamlib.wires.arguments import as_object
+from streamlib.wires.lost_settings import report_conversation
 from streamlib.wires.text_documents import is_text, text_of_document
 from streamlib_parsers.items import (
     Audio,
@@ -41,6 +44,7 @@ from streamlib_parsers.items import (
     JsonObject,
     Message,
     Opaque,
+    Origin,
     Reasoning,
     Refusal,
     ServerToolCall,
@@ -80,6 +84,9 @@ UNSUPPORTED: Final = (
     "user_id",
 )
 """Settings of `Prompt` that this wire lacks."""
+
+CALLER: Final = Origin("ollama")
+"""Origin of what a decoded request had; responses name their provider too."""
 
 SEPARATOR: Final = "\n\n"
 """Stands between a caller's texts, which become one."""
@@ -127,17 +134,19 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
         options["stop"] = list(prompt.stop)
     if options:
         body["options"] = options
-    _report_unsupported(prompt, report)
+    _report_unsupported(prompt, context)
     return BuiltRequest(body)
 
 
-def _report_unsupported(prompt: Prompt, report: Report) -> None:
+def _report_unsupported(prompt: Prompt, context: BuildContext) -> None:
+    report = context.report
     for name in UNSUPPORTED:
         value = getattr(prompt, name)
         # The server's default is `auto`: leaving it out changes nothing.
         is_default = name == "tool_choice" and value == "auto"
         if value is not None and not is_default:
             report.dropped(f"/{name}", f"Ollama has no {name}")
+    report_conversation(prompt, "Ollama", context)
     if isinstance(prompt.cache, CacheOptions) and prompt.cache.breakpoints:
         report.dropped("/cache/breakpoints", "Ollama caches by itself")
 
@@ -181,7 +190,7 @@ def _tool(tool: ToolSpec, index: int, report: Report) -> JsonObject:
     if tool.strict:
         report.dropped(f"/tools/{index}/strict", "Ollama has no strict tools")
     function["parameters"] = schema
-    return {"type": "function", "function": function}
+    return merged({"type": "function", "function": function}, option_fields(tool))
 
 
 # --- messages ---
@@ -236,6 +245,8 @@ class AssistantMessage:
         """The message's text so far, in fragments."""
         self.reasoning: list[str] = []
         """The text of its reasoning so far, in fragments."""
+        self.images: list[str] = []
+        """Images that the message of a request had."""
         self.calls: list[JsonObject] = []
         """`tool_calls` so far. Once there is one, every item until its result belongs here."""
 
@@ -243,9 +254,11 @@ class AssistantMessage:
         """Whether an item of a response belongs to this message, in one of its fields."""
         if response_id is not None and response_id == self.response_id:
             return True
-        if self.calls or not self.texts:
+        if self.calls:
             return True
-        return field not in ("content", "thinking")
+        if response_id != self.response_id:
+            return False
+        return not self.texts or field not in ("content", "thinking")
 
     def loses_order(self, field: MessageField) -> bool:
         """Whether an item added now comes after a position that the message can express."""
@@ -258,6 +271,8 @@ class AssistantMessage:
         body: JsonObject = {"role": "assistant", "content": "".join(self.texts)}
         if self.reasoning:
             body["thinking"] = "".join(self.reasoning)
+        if self.images:
+            body["images"] = self.images
         if self.calls:
             body["tool_calls"] = self.calls
         return body
@@ -334,7 +349,9 @@ class Conversation:
             self._gather(entry, "content").texts.append(text)
         elif images:
             self._gather(entry, "images")
-        if images:
+        if images and entry.item.origin == CALLER:
+            self._gather(entry, "images").images += images
+        elif images:
             self._report.add(
                 "changed", entry.path, "images of a response stand in a user message after it"
             )
@@ -387,12 +404,15 @@ class Conversation:
     def _output(self, item: FunctionCallOutput | CustomToolCallOutput, entry: IndexedItem) -> None:
         # Not `flush`: images of earlier results wait until the last result is written.
         self._end_assistant()
+        native: JsonObject = dict(item.native or {})
         if isinstance(item.output, str):
             text = item.output
         else:
             text = SEPARATOR.join(self._texts(item.output, entry))
             images = _images(item.output)
-            if images:
+            if images and item.origin == CALLER:
+                native["images"] = images
+            elif images:
                 self._report.add(
                     "changed", entry.path, "images of a result stand in a user message after it"
                 )
@@ -403,9 +423,8 @@ class Conversation:
             )
             text = f"[error] {text}".strip()
         name = self._names.get(item.call_id, "")
-        self.messages.append(
-            {"role": "tool", "tool_name": name, "tool_call_id": item.call_id, "content": text}
-        )
+        body = {"role": "tool", "tool_name": name, "tool_call_id": item.call_id, "content": text}
+        self.messages.append({**body, **native})
 
     def _compaction(self, item: Compaction, entry: IndexedItem) -> None:
         if not item.content:

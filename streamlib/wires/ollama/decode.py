@@ -27,12 +27,16 @@ from streamlib_parsers.items import (
     Output,
     ResponseItem,
     Text,
+    ToolOptions,
     ToolSpec,
 )
 from streamlib_parsers.protocol import parse_body
 from streamlib_parsers.wires.ollama import IMAGE_TYPES
 
 ORIGIN: Final = Origin("ollama")
+
+MESSAGE_KEYS: Final = ("role", "content", "images")
+"""Keys of a message that typed fields hold, whatever its role."""
 
 READ: Final = frozenset(
     {
@@ -107,6 +111,11 @@ def _extra(fields: JsonObject, options: JsonObject) -> JsonObject:
     output_format = fields.get("format")
     if output_format and isinstance(output_format, str) and output_format != "json":
         extra["format"] = output_format
+    think = fields.get("think")
+    if think is not None and not isinstance(think, bool) and think not in EFFORTS:
+        extra["think"] = think
+    if fields.get("top_logprobs") is not None and not fields.get("logprobs"):
+        extra["top_logprobs"] = fields["top_logprobs"]
     return extra
 
 
@@ -125,7 +134,20 @@ def _tool(tool: JsonObject) -> ToolSpec:
     function = tool.get("function")
     if not isinstance(function, dict):
         return ToolSpec(str(tool.get("name") or tool["type"]), native=tool, native_wire="ollama")
-    return ToolSpec(function["name"], function.get("description"), function.get("parameters"))
+    rest = rest_of(tool, "type", "function") or {}
+    function_rest = rest_of(function, "name", "description", "parameters")
+    if function_rest:
+        rest["function"] = function_rest
+    options = ToolOptions(native=rest, native_wire="ollama") if rest else None
+    return ToolSpec(
+        function["name"], function.get("description"), function.get("parameters"), options=options
+    )
+
+
+def rest_of(block: JsonObject, *read: str) -> JsonObject | None:
+    """The keys that no typed field holds."""
+    rest = {key: value for key, value in block.items() if key not in read and value is not None}
+    return rest or None
 
 
 def _reasoning(think: Any) -> Literal["off"] | ReasoningOptions | None:
@@ -151,6 +173,10 @@ class _MessageReader:
         """The text of the first message if its role is `system`."""
         self._pending: list[FunctionCall] = []
         """Calls of the last assistant message that have no result yet."""
+        self._last_role = ""
+        """Role of the message before the one that is read."""
+        self._numbered = 0
+        """How many assistant messages got an id: the number in it."""
         self._generated_ids = 0
         """How many call ids were generated: the number of the next one."""
 
@@ -159,7 +185,8 @@ class _MessageReader:
         message = msgspec.json.decode(raw, type=dict[str, Any])
         match message["role"]:
             case "user":
-                self.items.append(Message("user", _parts(message), origin=ORIGIN))
+                native = rest_of(message, *MESSAGE_KEYS)
+                self.items.append(Message("user", _parts(message), origin=ORIGIN, native=native))
             case "assistant":
                 self._assistant(raw)
             case "tool":
@@ -168,12 +195,16 @@ class _MessageReader:
                 self._system(message)
             case role:
                 raise KeyError(role)
+        self._last_role = message["role"]
 
     def _system(self, message: JsonObject) -> None:
-        if self.items or self.instructions is not None:
-            self.items.append(Message("system", (Text(message["content"]),), origin=ORIGIN))
-        else:
+        native = rest_of(message, *MESSAGE_KEYS)
+        is_plain = native is None and not message.get("images")
+        if is_plain and not self.items and self.instructions is None:
             self.instructions = str(message["content"])
+        else:
+            parts = _parts(message)
+            self.items.append(Message("system", parts, origin=ORIGIN, native=native))
 
     def _assistant(self, raw: Raw) -> None:
         body = b'{"message":%s,"done":true}' % bytes(raw)
@@ -182,6 +213,11 @@ class _MessageReader:
             raise ValueError(response.error.message)
         # A history is complete, even if the arguments of a call are not JSON.
         items = [msgspec.structs.replace(item, status="completed") for item in response.items]
+        if self._last_role == "assistant":
+            # The builder has to be told that another message begins here.
+            self._numbered += 1
+            response_id = f"message_{self._numbered}"
+            items = [msgspec.structs.replace(item, response_id=response_id) for item in items]
         self._pending = [item for item in items if isinstance(item, FunctionCall)]
         self.items += items
 
@@ -203,7 +239,9 @@ class _MessageReader:
         output: Output = parts
         if all(isinstance(part, Text) for part in parts):
             output = message.get("content") or ""
-        self.items.append(FunctionCallOutput(str(call_id or ""), output, origin=ORIGIN))
+        native = rest_of(message, *MESSAGE_KEYS, "name", "tool_name", "tool_call_id")
+        call_id = str(call_id or "")
+        self.items.append(FunctionCallOutput(call_id, output, origin=ORIGIN, native=native))
 
     def _pending_call(self, call_id: Any, name: Any) -> FunctionCall | None:
         """The call with that id, else the first of that name, else the first."""
