@@ -60,6 +60,9 @@ def _completed(message: Body, call_id: str) -> list[Body]:
     for index, call in enumerate(message.get("tool_calls") or ()):
         call["id"] = f"{call_id}_{index}"
         results.append({"role": "tool", "tool_call_id": call["id"], "content": "done"})
+    if any("refusal" in part for part in message.get("content", ()) if isinstance(part, dict)):
+        # one refusal in one form
+        message.pop("refusal", None)
     if message.get("tool_calls"):
         # the older field of the same
         message.pop("function_call", None)

@@ -105,6 +105,13 @@ def test_adjacent_messages_of_the_assistant_stay_apart() -> None:
     assert rebuilt(messages)["messages"] == messages
 
 
+def test_two_refusals_of_a_message_are_joined_and_reported() -> None:
+    part = {"type": "refusal", "refusal": "a"}
+    request = request_again([HI, {"role": "assistant", "content": [part], "refusal": "b"}])
+    assert msgspec.json.decode(request.body)["messages"][1]["refusal"] == "ab"
+    assert [change.path for change in request.report] == ["/input/2"]
+
+
 def test_cache_marker_of_an_earlier_part_stays_there() -> None:
     marked = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
     message = {"role": "user", "content": [marked, {"type": "text", "text": "b"}]}
