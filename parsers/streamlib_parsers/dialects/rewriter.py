@@ -228,8 +228,9 @@ class MessageRewriter:
         What only looks like a call, or stands in code, is a thought about calls.
         """
         emitted = ""
-        if self._open is not None:
-            emitted = self._open.text()
+        open_reasoning = self._open_reasoning()
+        if open_reasoning is not None:
+            emitted = open_reasoning.text()
         reasoning = emitted + self._unclosed_rest
         index = self._find_call(reasoning)
         if index is None or index < len(emitted):
@@ -250,18 +251,26 @@ class MessageRewriter:
         self.is_undecided = False
         if self._unclosed_rest:
             self.reasoning(self._unclosed_rest)
-        self._close("incomplete")
+        if self._open_reasoning() is not None:
+            self._close("incomplete")
 
     def _reasoning_was_text(self) -> None:
         self.is_undecided = False
         reasoning = ""
-        if self._open is not None:
-            reasoning = self._open.text()
-            self._empty(self._open, "the reasoning was never closed: it is the output text")
+        open_reasoning = self._open_reasoning()
+        if open_reasoning is not None:
+            reasoning = open_reasoning.text()
+            self._empty(open_reasoning, "the reasoning was never closed: it is the output text")
         text = self._unclosed_opener + reasoning + self._unclosed_rest
         if text:
             self.text(text)
             self._emit_pending()
+
+    def _open_reasoning(self) -> OpenItem | None:
+        """The open reasoning; None where nothing followed its tag: the text before it is open."""
+        if self._open is None or not isinstance(self._open.item, Reasoning):
+            return None
+        return self._open
 
     def _empty(self, item: OpenItem, detail: str) -> None:
         """Closes the open item without its text, which is emitted again as another item."""

@@ -181,15 +181,23 @@ class Scanner:
         entries = self._table.grammars[marker]
         code = self._code
         if code.started and marker in self._table.only_at_start:
-            return []  # without the text in between being read for code: `{` is one of them
+            # Without the text in between being read for code: `{` is one of them.
+            self._note_mention(entries)
+            return []
         self._emit_to(index)
         allowed: list[tuple[Opener, Grammar]] = []
         if not code.inside:
             allowed = [entry for entry in entries if self._is_in_position(entry[0])]
-        if not allowed and any(isinstance(grammar, ReasoningTags) for _, grammar in entries):
-            # The text mentions tags of reasoning: a closing one proves no reasoning any more.
-            self._may_be_orphan = False
+        if not allowed:
+            self._note_mention(entries)
         return allowed
+
+    def _note_mention(self, entries: list[tuple[Opener, Grammar]]) -> None:
+        """A marker that is text. One of reasoning mentions it: a closing tag proves none then."""
+        if self._may_be_orphan:
+            self._may_be_orphan = not any(
+                isinstance(grammar, ReasoningTags) for _, grammar in entries
+            )
 
     def _is_in_position(self, opener: Opener) -> bool:
         match opener.where:

@@ -479,3 +479,32 @@ def test_mention_of_a_call_stays_reasoning_when_truncated(text: str) -> None:
         output, reasoning, calls, _ = outcome(filtered([text], BEGUN, stop_reason=stop_reason))
         assert (output, calls) == ("", [])
         assert reasoning == text.removesuffix("\n</think>")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "before", "tag"),
+    [("think", "Hello.\n", "<think>"), ("gemma4", "Hello. ", "<|channel>")],
+)
+def test_opening_tag_at_the_end_moves_no_text(dialect: str, before: str, tag: str) -> None:
+    """The text before it was taken for its reasoning: emptied, and emitted again behind the tag."""
+    assert check(before + tag, [dialect], before + tag, "") == []
+    assert check(before + tag, [dialect], before, "", stop_reason="length") == []
+    [message] = accumulate(filtered([before + tag], [dialect], stop_reason="length")).items
+    assert message.status == "completed"
+
+
+@pytest.mark.parametrize("dialect", ["think", "gemma4"])
+def test_call_behind_an_empty_opening_tag_is_a_call(dialect: str) -> None:
+    """The text before the tag is none of its reasoning."""
+    opening = {"think": "<think>", "gemma4": "<|channel>"}[dialect]
+    text = f"Hello.\n{opening}{HERMES}"
+    events = filtered([text], [dialect, "hermes"])
+    check_brackets(events)
+    assert outcome(events)[:3] == ("Hello.\n", "", F)
+
+
+def test_mentioned_heading_is_text_in_every_split() -> None:
+    """A heading that counts at the start only: whether it was seen depended on the split."""
+    text = "So: Here are my reasoning steps: x.[BEGIN FINAL RESPONSE] y"
+    without_mark = text.replace("[BEGIN FINAL RESPONSE]", "")
+    assert check(text, ["apriel"], without_mark, "") == []
