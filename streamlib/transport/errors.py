@@ -58,6 +58,9 @@ _CLOSED_BY_PEER: Final = re.compile(
 )
 """Text of a protocol error when the peer closed the connection, rather than sent invalid HTTP."""
 
+_HTTP2_CLOSED: Final = "ConnectionState.CLOSED"
+"""In the text of h2's error for a frame on a closed connection."""
+
 _CONNECTION_CLOSED: Final = frozenset(
     {"ReadError", "WriteError", "CloseError", "ServerDisconnectedError", "ClientOSError"}
 )
@@ -130,7 +133,9 @@ def _category(names: list[str]) -> ExceptionCategory:
 
 
 def _kind(category: ExceptionCategory, error: BaseException, point: FailurePoint) -> ErrorKind:
-    if category == "request":
+    # A request over HTTP/2 that waited its turn on a connection which the peer then ended.
+    is_too_late = _HTTP2_CLOSED in str(error)
+    if category == "request" and not is_too_late:
         return "invalid_request"
     if category == "content":
         return "malformed"

@@ -10,8 +10,6 @@ async with http2_server(script) as server: ... server.url ...
 
 from __future__ import annotations
 
-import socket
-import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +18,8 @@ from typing import Any, TypeAlias
 import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
+
+from tests.support.scripted_server import reset_when_closed
 
 
 @asynccontextmanager
@@ -100,9 +100,7 @@ class Exchange:
 
     async def abort(self) -> None:
         """Closes the connection with RST."""
-        self._connection.socket.extra(SocketAttribute.raw_socket).setsockopt(
-            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
-        )
+        reset_when_closed(self._connection.socket)
         await self._connection.socket.aclose()
 
     async def ping(self) -> None:
@@ -117,7 +115,7 @@ class Exchange:
 
     async def garbage(self) -> None:
         """Sends bytes that are no frame."""
-        await self._connection.socket.send(b"\x00\x00\x01\x00\x00\x00\x00\x00\x00x" * 4)
+        await self._connection.send(b"\x00\x00\x01\x00\x00\x00\x00\x00\x00x" * 4)
 
 
 Http2Script: TypeAlias = Callable[[Exchange], Awaitable[None]]
@@ -144,9 +142,15 @@ class Connection:
         async with self._sending:
             await self.socket.send(self.http.data_to_send())
 
+    async def send(self, data: bytes) -> None:
+        """Sends bytes that h2 knows nothing of."""
+        async with self._sending:
+            await self.socket.send(data)
+
     async def serve(self) -> None:
         """Reads frames until the client closes the connection."""
         import h2.events
+        import h2.exceptions
 
         self.http.initiate_connection()
         await self.flush()
@@ -154,10 +158,12 @@ class Connection:
         async with anyio.create_task_group() as group:
             while True:
                 try:
-                    received = await self.socket.receive()
+                    events = self.http.receive_data(await self.socket.receive())
                 except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
                     break
-                for event in self.http.receive_data(received):
+                except h2.exceptions.ProtocolError:  # what the client sent after GOAWAY
+                    break
+                for event in events:
                     if isinstance(event, h2.events.RequestReceived):
                         headers = dict(event.headers)
                         path = headers.get(b":path", headers.get(":path"))

@@ -110,7 +110,7 @@ async def scripted(
                 anyio.BrokenResourceError,
                 anyio.ClosedResourceError,
                 anyio.EndOfStream,
-                OSError,  # options of a socket that the client has closed
+                ConnectionError,
             ):
                 while await _serve(stream, server, scripts, choose):
                     pass
@@ -128,6 +128,15 @@ async def scripted(
         group.start_soon(listener.serve, connection)
         yield server
         group.cancel_scope.cancel()
+
+
+def reset_when_closed(stream: Any) -> None:
+    """Makes the close of a connection send RST instead of FIN."""
+    # A socket that the client has closed has no options; uvloop's has not even an address.
+    with suppress(OSError, AttributeError):
+        stream.extra(SocketAttribute.raw_socket).setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
 
 
 async def _serve(
@@ -153,9 +162,7 @@ async def _serve(
             while await stream.receive():
                 pass
         elif step == RST:
-            stream.extra(SocketAttribute.raw_socket).setsockopt(
-                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
-            )
+            reset_when_closed(stream)
             return False
         else:
             return False

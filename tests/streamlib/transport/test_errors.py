@@ -58,6 +58,15 @@ def raised(name: str, text: str = "", base: type[BaseException] = Exception) -> 
             "invalid_request",
             False,
         ),
+        (
+            raised(
+                "LocalProtocolError",
+                "Invalid input ConnectionInputs.SEND_HEADERS in state ConnectionState.CLOSED",
+            ),
+            "connection",
+            "truncated",
+            True,
+        ),
         (raised("ConnectTimeout"), "stalled", "stalled", True),
         (raised("PoolTimeout"), "connection", "truncated", True),
         (TimeoutError(), "stalled", "stalled", True),
