@@ -29,7 +29,6 @@ from streamlib.request.schemas import ANY_OBJECT
 from streamlib.request.target import BuiltRequest
 from streamlib.request.tool_options import option_fields
 from streamlib.wires.arguments import as_object
-from streamlib.wires.lost_settings import report_conversation
 from streamlib.wires.text_documents import is_text, text_of_document
 from streamlib_parsers.items import (
     Audio,
@@ -134,19 +133,17 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
         options["stop"] = list(prompt.stop)
     if options:
         body["options"] = options
-    _report_unsupported(prompt, context)
+    _report_unsupported(prompt, report)
     return BuiltRequest(body)
 
 
-def _report_unsupported(prompt: Prompt, context: BuildContext) -> None:
-    report = context.report
+def _report_unsupported(prompt: Prompt, report: Report) -> None:
     for name in UNSUPPORTED:
         value = getattr(prompt, name)
         # The server's default is `auto`: leaving it out changes nothing.
         is_default = name == "tool_choice" and value == "auto"
         if value is not None and not is_default:
             report.dropped(f"/{name}", f"Ollama has no {name}")
-    report_conversation(prompt, "Ollama", context)
     if isinstance(prompt.cache, CacheOptions) and prompt.cache.breakpoints:
         report.dropped("/cache/breakpoints", "Ollama caches by itself")
 
