@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 
 import pytest
 from hypothesis import example, given
@@ -486,6 +487,9 @@ def test_hostile_json_has_its_documented_meaning(vector: Json) -> None:
             for part in (joiner.join((0, "text", 0), text), joiner.rest((0, "text", 0)))
             if part
         ] == TEXTS[name]
+    elif name == "deep-5000" and sys.version_info >= (3, 13):
+        # The stack of the interpreter is the limit, and 3.13 has a deeper one.
+        assert decode_any(raw)
     elif name in JSON_ERRORS:
         with pytest.raises(ParseFailure):
             decode_any(raw)
