@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 
 from streamlib.request.context import BuildContext
-from streamlib.request.history import IndexedItem
+from streamlib.request.history import IndexedItem, system_text
 from streamlib.request.media import media_type
 from streamlib.request.origins import reasoning_as_text
 from streamlib.request.report import Report
@@ -127,7 +127,7 @@ def _system_inside(item: Message, path: str, context: BuildContext) -> Iterator[
         "changed", path, "the model takes no system message here: sent as user text (A17)"
     )
     if item.content:
-        yield "user", {"type": "text", "text": f"<system>\n{item.text}\n</system>"}
+        yield "user", {"type": "text", "text": f"<system>\n{system_text(item)}\n</system>"}
 
 
 def system_blocks(item: Message, path: str, report: Report) -> list[JsonObject]:

@@ -10,12 +10,15 @@ import pytest
 from streamlib import (
     CacheMark,
     CacheOptions,
+    Message,
     Prompt,
     ReasoningOptions,
     StreamError,
+    Text,
     ToolOptions,
     ToolSpec,
     WireApi,
+    assistant,
     build,
     parse_request,
     user,
@@ -210,3 +213,11 @@ def test_options_of_a_result_are_reported_elsewhere() -> None:
     prompt = decoded(messages=turns)
     assert built(prompt)[0]["messages"][2]["content"][0]["future"] == 1
     assert "/input/2" in built(prompt, "chat")[1]
+
+
+def test_parts_of_a_system_message_stay_paragraphs() -> None:
+    """Without a role for it, a system message amid the turns is user text."""
+    system = Message("system", (Text("one"), Text("two")))
+    history = [user("hi"), assistant("yes"), user("go on"), system]
+    request = build(Prompt(history), "claude-3-haiku-20240307", provider="anthropic")
+    assert b"one\\n\\ntwo" in request.body
