@@ -74,27 +74,30 @@ class CacheOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_
 class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """One request. A field that is None is not sent.
 
+    A field that a wire lacks is left out, and reported. docs/prompts.md shows each in use.
+
     Attributes:
         input: the history, oldest first; a str is one user message.
         instructions: the system prompt.
         tools: tools the model may call.
-        tool_choice: "auto", "required", "none" or a tool's name.
-        parallel_tools: whether one response may hold several calls.
+        tool_choice: "auto", "required", "none" or a tool's name. Not ollama.
+        parallel_tools: whether one response may hold several calls. messages, responses, chat.
         reasoning: a level, tokens to think with (int), or `ReasoningOptions`.
-        verbosity: "low", "medium" or "high".
+        verbosity: "low", "medium" or "high". responses, chat.
         output_schema: a JSON Schema that the response must follow.
         max_output_tokens: includes reasoning.
         temperature: sampling temperature.
         top_p: nucleus sampling.
-        top_k: the most likely tokens to sample from.
-        presence_penalty: penalty on tokens that occurred.
-        frequency_penalty: penalty on tokens by how often they occurred.
-        stop: stop sequences.
-        seed: for sampling.
-        n: number of choices.
-        logprobs: number of alternatives for each token; 0: only the chosen one.
+        top_k: the most likely tokens to sample from. Not responses.
+        presence_penalty: penalty on tokens that occurred. chat, gemini, ollama.
+        frequency_penalty: penalty on tokens by how often they occurred. chat, gemini, ollama.
+        stop: stop sequences. Not responses.
+        seed: for sampling. chat, gemini, ollama.
+        n: number of choices. chat, gemini.
+        logprobs: number of alternatives for each token; 0: only the chosen one. Not messages,
+            converse.
         cache: "auto" or `CacheOptions`.
-        metadata: stored with the request by the provider.
+        metadata: stored with the request by the provider. Not messages, ollama.
         service_tier: as the wire writes it.
         conversation_id: sent as cache key and in the provider's conversation header.
         user_id: your end user, as the wire writes it.
