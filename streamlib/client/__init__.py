@@ -34,7 +34,7 @@ from streamlib.providers import provider as provider_named
 from streamlib.providers.models import Traits
 from streamlib.request.build import Request, build_for
 from streamlib.request.endpoints import resolve_target
-from streamlib.request.headers import checked_headers
+from streamlib.request.headers import checked_headers, joined_headers
 from streamlib.request.prompt import Prompt
 from streamlib.request.target import Target
 from streamlib.transport import Transport, transport_for
@@ -430,7 +430,8 @@ def _with_headers(sent: Sent, headers: Mapping[str, str] | None) -> Sent:
     """A prompt or a request with further headers."""
     if not headers:
         return sent
-    return msgspec.structs.replace(sent, headers={**sent.headers, **checked_headers(headers)})
+    joined = joined_headers(sent.headers, checked_headers(headers))  # betas are joined
+    return msgspec.structs.replace(sent, headers=joined)
 
 
 def _response_parser(

@@ -142,10 +142,7 @@ class Gateway:
             request = await self._read(scope, receive, request_id)
         except StreamError as error:
             _log.info("%s %s refused: %s", request_id, wire_api, log_text(str(error)))
-            headers = id_header(wire_api, request_id)
-            # What is left of a refused body would be read as the next request.
-            if error.info.code in BODY_ERRORS and scope["http_version"].startswith("1"):
-                headers["connection"] = "close"
+            headers = id_header(wire_api, request_id) | closing_headers(scope, error.info)
             await refuse(wire_api, error.info, send, headers)
             return
         handler = RequestHandler(request, self.client, send, self._keep_alive, self._workers)
@@ -201,7 +198,9 @@ class Gateway:
                 self.client, prompt, hop, self._workers, len(body)
             )
         except StreamError as error:
-            return error_response("messages", error.info)
+            response = error_response("messages", error.info)
+            response.headers.update(closing_headers(request.scope, error.info))
+            return response
         response = JSONResponse({"input_tokens": count})
         if is_estimate:
             response.headers["x-streamlib-estimate"] = "true"
@@ -246,6 +245,14 @@ def beta_headers(scope: Scope) -> dict[str, str]:
     if not values:
         return {}
     return {ANTHROPIC_BETA: ",".join(values)}
+
+
+def closing_headers(scope: Scope, error: ErrorInfo) -> dict[str, str]:
+    """Headers that close the connection of a client whose body was refused before its end."""
+    # What is left of it would be read as the next request, or be received for ever.
+    if error.code in BODY_ERRORS and scope["http_version"].startswith("1"):
+        return {"connection": "close"}
+    return {}
 
 
 def _unknown_path(path: str) -> StreamError:

@@ -76,19 +76,17 @@ def fit_tools(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -
             context.report.dropped("/parallel_tools", "no tool is left")
             prompt = replace(prompt, parallel_tools=None)
     if not fitter.takes_namespaces:
-        items = [_flat_call(entry, fitter.namespaces) for entry in items]
+        flat_names = {qualified: flat for flat, qualified in fitter.namespaces.items()}
+        items = [_flat_call(entry, flat_names) for entry in items]
     return FittedTools(prompt, items, fitter.namespaces, fitter.paths)
 
 
-def _flat_call(entry: IndexedItem, namespaces: dict[str, tuple[str, str]]) -> IndexedItem:
+def _flat_call(entry: IndexedItem, flat_names: dict[tuple[str, str], str]) -> IndexedItem:
     """A call of the history under the flat name of its tool."""
     item = entry.item
     if not isinstance(item, CALLS) or item.namespace is None:
         return entry
-    name = flat_call_name(item)
-    for flat, qualified in namespaces.items():
-        if qualified == (item.namespace, item.name):
-            name = flat
+    name = flat_names.get((item.namespace, item.name)) or flat_call_name(item)
     return IndexedItem(entry.position, replace(item, name=name, namespace=None))
 
 
@@ -194,7 +192,7 @@ class _Fitter:
             fitted = self._fitted(member, member_path)
             if fitted is None:
                 continue
-            name = self._free_name(flat_name(tool.name, member.name))
+            name = self._free_name(tool.name, member.name)
             names.append(name)
             self.namespaces[name] = (tool.name, member.name)
             self._sent_names.setdefault(member.name, name)
@@ -204,11 +202,13 @@ class _Fitter:
             reason += ", without the description that they share"
         self._report.add("changed", path, reason)
 
-    def _free_name(self, name: str) -> str:
-        """The name, or one that no other tool has."""
+    def _free_name(self, namespace: str, member: str) -> str:
+        """The flat name, or one that no other tool has."""
+        name = flat_name(namespace, member)
         if name in self._taken:
-            digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-            name = f"{name}_{digest[:8]}"
+            # Of both: `a`, `b__c` and `a__b`, `c` have the same flat name.
+            qualified = f"{namespace}\0{member}".encode("utf-8", "surrogatepass")
+            name = f"{name}_{hashlib.sha256(qualified).hexdigest()[:8]}"
         self._taken.add(name)
         return name
 
@@ -226,7 +226,7 @@ class _Fitter:
         if tool.native.get("type") in ("function", "custom") and native_wire != wire_api:
             return _plain_function(tool, tool.native, path, self._report)
         if hosted is None and native_wire is not None:
-            hosted = _read(native_wire, tool.native)
+            hosted = _read(native_wire, tool.native, path)
         if hosted is not None:
             return self._fitted_native_hosted(tool, hosted, native_wire, path)
         accepted = NATIVE_WIRES.get(wire_api, frozenset({wire_api}))
@@ -245,7 +245,7 @@ class _Fitter:
         declaration = self._available.get(hosted.name)
         is_own = declaration is not None and options_of(declaration, native) is not None
         is_listed = (target.wire_api, target.provider.name) in hosted_tools.PROVIDER_TOOLS
-        if (is_own or not is_listed) and _read(native_wire, native) == hosted:
+        if (is_own or not is_listed) and _read(native_wire, native, path) == hosted:
             return tool
         return self._translated(tool, hosted, native_wire, path)
 
@@ -277,7 +277,8 @@ class _Fitter:
         if native_wire is not None:
             _report_options(native_wire, tool.native or {}, native, path, self._report)
         name = native.get("name", tool.name)
-        if "name" in native and name in self._functions | self._hosted_names:
+        is_taken = name in self._functions or name in self._hosted_names
+        if "name" in native and is_taken:
             self._report.dropped(path, f"{api} wants unique names, and another tool is {name}")
             return None
         return replace(
@@ -293,11 +294,11 @@ def _api_name(target: Any) -> str:
     return f"{target.provider.name} ({target.wire_api})"
 
 
-def _read(wire_api: WireApi, native: JsonObject) -> HostedTool | None:
+def _read(wire_api: WireApi, native: JsonObject, path: str) -> HostedTool | None:
     try:
         return hosted_forms.read_hosted(wire_api, native)
     except ValueError as error:
-        raise _refused("/tools", str(error)) from None
+        raise _refused(path, str(error)) from None
 
 
 def _refused(path: str, reason: str) -> StreamError:
@@ -324,39 +325,77 @@ def _other_restriction(wire_api: WireApi, native: JsonObject) -> str:
             value = value_at(options, path)
             if value is not None and value != harmless:
                 return path
+    # A filter restricts, whatever it is.
+    for path in _unknown_options(wire_api, native):
+        if path.startswith("filters."):
+            return path
     return ""
+
+
+def _unknown_options(wire_api: WireApi, native: JsonObject) -> dict[str, Any]:
+    """Path and value of the options that no declaration has; objects that hold known options are
+    looked into."""
+    known: set[str] = {"type", "name", "systemTool"}
+    options: JsonObject = native
+    for declaration, own_options in hosted_forms.declared(wire_api, native):
+        options = own_options
+        known.update(declaration.types)
+        known.update(hosted_forms.typed_paths(declaration))
+        # The value that restricts nothing says nothing.
+        known.update(declaration.restrictions)
+        known.update(_paths(declaration.fixed, options))
+    parents = {path.partition(".")[0] for path in known if "." in path}
+    unknown: dict[str, Any] = {}
+    for key, value in options.items():
+        if key in known or value is None:
+            continue
+        if key not in parents or not isinstance(value, dict):
+            unknown[key] = value
+            continue
+        for child, inner in value.items():
+            if f"{key}.{child}" not in known and inner is not None:
+                unknown[f"{key}.{child}"] = inner
+    return unknown
+
+
+def _paths(fixed: JsonObject, options: JsonObject, parent: str = "") -> list[str]:
+    """The paths of the fixed values that the options have."""
+    paths: list[str] = []
+    for key, value in fixed.items():
+        own = options.get(key)
+        if own == value:
+            paths.append(f"{parent}{key}")
+        elif isinstance(value, dict) and isinstance(own, dict):
+            paths += _paths(value, own, f"{parent}{key}.")
+    return paths
 
 
 def _report_options(
     wire_api: WireApi, native: JsonObject, sent: JsonObject, path: str, report: Report
 ) -> None:
     """Reports the options of a declaration that have no portable field, and are not sent."""
-    typed: set[str] = {"type", "name", "systemTool"}
-    options: JsonObject = native
-    for declaration, own_options in hosted_forms.declared(wire_api, native):
-        options = own_options
-        typed.update(declaration.types)
-        for option in hosted_forms.typed_paths(declaration):
-            typed.add(option.partition(".")[0])
-        for key, value in declaration.fixed.items():
-            if options.get(key) == value:
-                typed.add(key)
-        # The value that restricts nothing says nothing.
-        typed.update(declaration.restrictions)
-    for key, value in options.items():
-        if key not in typed and value is not None and sent.get(key) != value:
-            report.dropped(f"{path}/native/{key}", f"an option of {wire_api}")
+    for option, value in _unknown_options(wire_api, native).items():
+        if value_at(sent, option) != value:
+            pointer = option.replace(".", "/")
+            report.dropped(f"{path}/native/{pointer}", f"an option of {wire_api}")
 
 
 def _plain_function(tool: ToolSpec, native: JsonObject, path: str, report: Report) -> ToolSpec:
-    """A function of another wire without the keys that only that wire has."""
+    """A function of another wire without the keys that only that wire has.
+
+    Raises:
+        StreamError: `invalid_request`; its schema is no object.
+    """
+    schema = tool.schema or native.get("parameters")
+    if not isinstance(schema, (dict, type(None))):
+        raise invalid_request(f"{path}/native/parameters: a schema is an object", "tools")
     for key, value in native.items():
         if key not in FUNCTION_KEYS and value is not None:
             report.dropped(f"{path}/native/{key}", "a key of another wire")
     return replace(
         tool,
         description=tool.description or native.get("description"),
-        schema=tool.schema or native.get("parameters"),
+        schema=schema,
         native=None,
         native_wire=None,
     )

@@ -59,6 +59,12 @@ _OF_TRANSPORT: Final = frozenset(
 their values."""
 
 
+_BETA_HEADERS: Final = frozenset(
+    spec.beta_header for spec in WIRE_SPECS.values() if spec.beta_header
+)
+"""Headers that are lists of betas."""
+
+
 def checked_headers(headers: Any) -> dict[str, str]:
     """The headers with their names in lower case.
 
@@ -98,19 +104,26 @@ def with_headers(target: Target, headers: Mapping[str, str]) -> Target:
     They become the provider's own, so that whatever a builder reads there (a version, a beta) is
     what is sent.
     """
-    if not headers:
-        return target
-    list_header = WIRE_SPECS[target.wire_api].beta_header
     provider = target.provider
-    joined: dict[str, str] = {name.lower(): value for name, value in provider.headers.items()}
-    for name, value in headers.items():
-        if name == list_header and name in joined:
-            joined[name] = ",".join(joined_lists(joined[name], value))
-        else:
-            joined[name] = value
+    # A route's or a provider's may be in any case: two of one header would replace each other.
+    own = {name.lower(): value for name, value in provider.headers.items()}
+    joined = joined_headers(own, headers)
+    if joined == provider.headers:
+        return target
     return msgspec.structs.replace(
         target, provider=msgspec.structs.replace(provider, headers=joined)
     )
+
+
+def joined_headers(under: Mapping[str, str], over: Mapping[str, str]) -> dict[str, str]:
+    """Headers of which the second win; the lists of betas are joined. Names are in lower case."""
+    joined = dict(under)
+    for name, value in over.items():
+        if name in joined and name in _BETA_HEADERS:
+            joined[name] = ",".join(joined_lists(joined[name], value))
+        else:
+            joined[name] = value
+    return joined
 
 
 def joined_lists(*values: str) -> list[str]:

@@ -80,15 +80,22 @@ def options_of(declaration: Declaration, native: JsonObject) -> JsonObject | Non
         case "key":
             for kind in declaration.types:
                 if kind in native:
-                    return native[kind] or {}
+                    return _object(native[kind])
         case "system_tool":
-            options = native.get("systemTool") or {}
+            options = _object(native.get("systemTool"))
             if options.get("name") in declaration.types:
                 return options
         case "type":
             if native.get("type") in declaration.types:
                 return native
     return None
+
+
+def _object(value: object) -> JsonObject:
+    """The value; empty where it is no object, which has no options."""
+    if isinstance(value, dict):
+        return value
+    return {}
 
 
 def _read_options(declaration: Declaration, options: JsonObject) -> dict[str, Any]:

@@ -126,12 +126,14 @@ async def test_reader_of_single_bytes_slows_nobody_else() -> None:
         group.cancel_scope.cancel()
 
 
-async def test_client_that_sends_its_body_slowly_is_refused() -> None:
+@pytest.mark.parametrize("path", [b"/v1/messages", b"/v1/messages/count_tokens"])
+async def test_client_that_sends_its_body_slowly_is_refused(path: bytes) -> None:
+    """Behind a refused count of tokens the connection stayed, and took the rest of the body."""
     async with (
         served("http://unused", body_seconds=0.2) as (url, _),
         await connected(url) as stream,
     ):
-        request = request_bytes("messages", url)
+        request = request_bytes("messages", url).replace(b"/v1/messages", path, 1)
         await stream.send(request[:-5])
         with anyio.fail_after(5):
             received = await stream.receive()

@@ -123,6 +123,29 @@ def test_betas_are_joined_with_the_providers() -> None:
     assert request.headers["anthropic-beta"] == "a-1,b-1,c-1"
 
 
+def test_betas_of_a_route_are_joined_in_any_case() -> None:
+    """A provider's `Anthropic-Beta` was lost as soon as a field needed a beta of its own."""
+    ours = provider("anthropic")
+    ours = msgspec.structs.replace(ours, headers={**ours.headers, "Anthropic-Beta": "a-1"})
+    edits = {"edits": [{"type": "clear_tool_uses_20250919"}]}
+    prompt = Prompt("hi", extra={"context_management": edits})
+    request = build(prompt, "claude-opus-4-6", provider=ours)
+    sent = {name: value for name, value in request.headers.items() if "beta" in name.lower()}
+    assert sent == {"anthropic-beta": "a-1,context-management-2025-06-27"}
+
+
+@pytest.mark.parametrize("is_built", [False, True], ids=["prompt", "request"])
+async def test_betas_of_a_stream_join_those_of_its_prompt(is_built: bool) -> None:
+    """They replaced them: with a request, those that its fields need, too."""
+    edits = {"edits": [{"type": "clear_tool_uses_20250919"}]}
+    prompt = Prompt("hi", headers={"anthropic-beta": "a-1"}, extra={"context_management": edits})
+    sent: Any = build(prompt, CLAUDE) if is_built else prompt
+    async with Client(http=MemoryTransport(b""), api_key=KEY) as client:
+        stream = client.stream(sent, CLAUDE, headers={"Anthropic-Beta": "b-1,a-1"})
+    betas = stream.request.headers["anthropic-beta"].split(",")
+    assert sorted(betas) == ["a-1", "b-1", "context-management-2025-06-27"]
+
+
 @pytest.mark.parametrize("wire_api", ["invoke", "converse"])
 def test_betas_are_in_the_body_on_bedrock(wire_api: Any) -> None:
     prompt = Prompt("hi", headers={"anthropic-beta": "context-1m-2025-08-07"})

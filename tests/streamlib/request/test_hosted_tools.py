@@ -358,6 +358,55 @@ def test_tool_with_another_restriction_stays_at_home(
         assert changes(request) == [("dropped", "/tools/0")]
 
 
+def test_unknown_filter_is_never_lifted() -> None:
+    """It was left out silently, because `filters` has options that are known."""
+    native = {"type": "web_search", "filters": {"allowed_domains": DOMAINS, "only_hosts": ["a.b"]}}
+    tools = parse_request("responses", request_body("responses", [native])).tools
+    assert sent_tools(built("responses", "openai:gpt-6", *tools)) == [native]
+    request = built("messages", "anthropic:claude-opus-5", *tools)
+    assert sent_tools(request) == []
+    assert changes(request) == [("dropped", "/tools/0")]
+    assert "filters.only_hosts" in request.report[0].reason
+
+
+def test_unknown_parameter_is_reported() -> None:
+    """It was left out silently, because `parameters` has options that are known."""
+    native = {"type": "openrouter:web_search", "parameters": {"max_uses": 2, "engine": "exa"}}
+    tools = parse_request("chat", request_body("chat", [native])).tools
+    request = built("messages", "anthropic:claude-opus-5", *tools)
+    assert [tool["max_uses"] for tool in sent_tools(request)] == [2]
+    assert changes(request) == [("dropped", "/tools/0/native/parameters/engine")]
+
+
+def test_lost_options_of_a_container_are_named_one_by_one() -> None:
+    container = {"type": "auto", "memory_limit": "4g", "file_ids": ["file_1"]}
+    native = {"type": "code_interpreter", "container": container}
+    tools = parse_request("responses", request_body("responses", [native])).tools
+    request = built("messages", "anthropic:claude-opus-5", *tools)
+    assert changes(request) == [
+        ("dropped", "/tools/0/native/container/memory_limit"),
+        ("dropped", "/tools/0/native/container/file_ids"),
+    ]
+
+
+@pytest.mark.parametrize("options", [1, "x", [1], True])
+def test_options_that_are_no_object_are_none(options: Any) -> None:
+    """Another wire's builder raised `AttributeError`."""
+    native = {"googleSearch": options}
+    tools = parse_request("gemini", request_body("gemini", [native])).tools
+    (sent,) = sent_tools(built("messages", "anthropic:claude-opus-5", *tools))
+    assert sent["type"] == "web_search_20250305"
+
+
+@pytest.mark.parametrize("index", [0, 2])
+def test_error_of_an_edited_tool_names_it(index: int) -> None:
+    """The error named `/tools`, and not which."""
+    native = {"type": "web_search_20250305", "name": "web_search", "max_uses": "many"}
+    tools = [ToolSpec("other")] * index + [ToolSpec("web_search", native=native)]
+    with pytest.raises(StreamError, match=f"/tools/{index}: max_uses is a number"):
+        built("messages", "anthropic:claude-opus-5", *tools)
+
+
 def test_stores_of_another_provider_are_refused() -> None:
     native = {"type": "file_search", "vector_store_ids": ["vs_1"]}
     tools = parse_request("responses", request_body("responses", [native])).tools
