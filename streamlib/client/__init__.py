@@ -265,6 +265,7 @@ class Client:
         Raises:
             StreamError: The request failed, unless `errors` is "event".
         """
+        _wrap_key_of(options)
         async with self.stream(prompt, model, **options) as stream:
             async for _ in stream.batches():
                 pass
@@ -292,6 +293,7 @@ class Client:
             StreamError: The request failed, with errors="event" too, or the text is not all of the
                 response.
         """
+        _wrap_key_of(options)
         response = await self.respond(prompt, model, **options)
         error = text_error(response)
         if error is not None:
@@ -424,6 +426,22 @@ class Client:
         if self._opened_transport is None:
             self._opened_transport = transport_for(self._http, self._connections)
         return self._opened_transport
+
+
+def _wrap_key_of(options: StreamOptions) -> None:
+    """Makes the key among the options a `Secret`: a traceback shows the locals of its frames.
+
+    Raises:
+        StreamError: `authentication`; the key is invalid.
+    """
+    key = options.pop("api_key", None)
+    if key is None:
+        return
+    wrapped = wrap_key(key)
+    del key  # a traceback shows the locals of this frame
+    if isinstance(wrapped, ErrorInfo):
+        raise StreamError(wrapped)
+    options["api_key"] = wrapped
 
 
 def _with_headers(sent: Sent, headers: Mapping[str, str] | None) -> Sent:

@@ -161,3 +161,14 @@ async def test_key_is_sent_in_its_header_only() -> None:
     assert UNUSUAL_KEY not in url
     assert UNUSUAL_KEY.encode() not in body
     assert headers["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize("method", ["respond", "text"])
+@pytest.mark.parametrize("key", [UNUSUAL_KEY, UNUSUAL_KEY + "\x7f"], ids=["valid", "invalid"])
+async def test_key_of_one_request_is_in_no_traceback(method: str, key: str) -> None:
+    """`**options` are a local of the frames that the exception passes."""
+    memory = MemoryTransport([b"garbage"])
+    async with make_client("http://memory.example", memory) as client:
+        with pytest.raises(StreamError) as raised:
+            await getattr(client, method)(make_request("http://memory.example"), api_key=key)
+    assert UNUSUAL_KEY not in printed(raised.value, own=False)
