@@ -39,6 +39,8 @@ from streamlib_parsers.items import (
 
 CITATION_RESPONSE_KEYS: Final = frozenset({"file_id"})
 """Keys of a citation that only responses have: a request with them is refused."""
+TURN_FIELDS: Final = "message"
+"""Key of an item's `native`: the fields of its user or assistant turn beside role and content."""
 REASONING_BLOCKS: Final = frozenset({"thinking", "redacted_thinking"})
 """Types of the blocks that hold reasoning."""
 
@@ -142,13 +144,23 @@ def system_blocks(item: Message, path: str, report: Report) -> list[JsonObject]:
 
 
 def turn_fields(item: Item) -> JsonObject | None:
-    """The fields of a system turn beside role and content: `native` of its items has them."""
+    """The fields of a turn beside role and content: `native` of its items has them."""
+    native = item.native or {}
     if isinstance(item, Message) and item.role == "system":
         return item.native
-    if not isinstance(item, Opaque) or not item.native or item.native.get("role") != "system":
-        return None
-    fields = {key: value for key, value in item.native.items() if key != "role"}
+    if not isinstance(item, Opaque) or native.get("role") != "system":
+        return native.get(TURN_FIELDS)
+    fields = {key: value for key, value in native.items() if key != "role"}
     return fields or None
+
+
+def without_turn_fields(entry: IndexedItem) -> IndexedItem:
+    """The item without the fields of its user or assistant turn, which no block has."""
+    native = entry.item.native
+    if native is None or TURN_FIELDS not in native:
+        return entry
+    native = {key: value for key, value in native.items() if key != TURN_FIELDS}
+    return entry._replace(item=msgspec.structs.replace(entry.item, native=native or None))
 
 
 def _reasoning(item: Reasoning, path: str, context: BuildContext) -> Iterator[RoleAndBlock]:

@@ -20,6 +20,7 @@ from streamlib.wires.messages.build_content import (
     item_blocks,
     system_blocks,
     turn_fields,
+    without_turn_fields,
 )
 from streamlib_parsers.items import JsonObject, Message
 
@@ -35,7 +36,8 @@ class Turn(NamedTuple):
     role: str
     blocks: list[Block]
     fields: JsonObject | None = None
-    """Beside role and content (messages: clear_at, output_config of a system message)."""
+    """Beside role and content (messages: clear_at, output_config of a system message; keys that
+    this version does not know)."""
 
     @property
     def body(self) -> JsonObject:
@@ -87,7 +89,7 @@ def all_blocks(items: list[IndexedItem], context: BuildContext) -> Iterator[Bloc
             context.report.dropped(entry.path, "a server tool call without its result (A15)")
             continue
         fields = turn_fields(entry.item)
-        for role, body in item_blocks(entry, context):
+        for role, body in item_blocks(without_turn_fields(entry), context):
             if is_blank(body):
                 context.report.dropped(entry.path, "blank text (A1)")
             else:
@@ -115,7 +117,7 @@ def drop_final_reasoning(blocks: list[Block], report: Report) -> list[Block]:
 
 
 def group_turns(blocks: list[Block], report: Report) -> list[Turn]:
-    """Runs of one role (A3); system messages with other fields stay apart."""
+    """Runs of one role (A3); messages with other fields stay apart."""
     turns: list[Turn] = []
     for block in blocks:
         fields = block.turn_fields

@@ -6,7 +6,7 @@ it once received: one block, one item, in order, with its signature and its argu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +16,7 @@ from streamlib.providers.wire_specs import ANTHROPIC_BETA
 from streamlib.request.prompt import Prompt
 from streamlib.wires.cache_marks import cache_options
 from streamlib.wires.messages import decode_settings
+from streamlib.wires.messages.build_content import TURN_FIELDS
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.items import (
     CacheMark,
@@ -126,14 +127,16 @@ class _Reader:
             return
         blocks = msgspec.json.decode(_content(turn["content"]), type=list[dict[str, Raw]])
         marks = [_pop_mark(block) for block in blocks]
+        if role != "system" and fields:
+            # `native` of these items holds what their own block had beside its typed fields
+            fields = {TURN_FIELDS: fields}
+        items: Iterable[tuple[ResponseItem, CacheMark | None]]
         if role == "assistant":
-            for item, mark in zip(_assistant_items(blocks), marks, strict=True):
-                self._add(item, mark)
-            return
-        for item, mark in _user_items(role, blocks, marks):
-            if role == "system":
-                item = _with_fields(item, fields)  # noqa: PLW2901
-            self._add(item, mark)
+            items = zip(_assistant_items(blocks), marks, strict=True)
+        else:
+            items = _user_items(role, blocks, marks)
+        for item, mark in items:
+            self._add(_with_fields(item, fields), mark)
 
     def _add(self, item: ResponseItem, mark: CacheMark | None) -> None:
         self.items.append(item)
@@ -150,7 +153,7 @@ def _pop_mark(block: dict[str, Raw]) -> CacheMark | None:
 
 
 def _with_fields(item: ResponseItem, fields: JsonObject) -> ResponseItem:
-    """The item with the fields of its turn: each item of a system turn has them all."""
+    """The item with the fields of its turn: each item of a turn has them all."""
     if not fields:
         return item
     return msgspec.structs.replace(item, native={**(item.native or {}), **fields})

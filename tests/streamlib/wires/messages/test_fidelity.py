@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -191,6 +191,42 @@ def test_fields_of_system_messages_are_kept() -> None:
     ]
     sent, report = built(decoded(messages=turns))
     assert (sent["messages"], report) == (turns, [])
+
+
+FUTURE_TURNS: Final = [
+    {"role": "user", "content": [{"type": "text", "text": "hi"}], "future": 1},
+    {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "hm", "signature": "s"},
+            {"type": "text", "text": "a", "other": 2},
+            {"type": "tool_use", "id": "c", "name": "f", "input": {}},
+        ],
+        "future": {"a": 1},
+    },
+    {
+        "role": "user",
+        "content": [
+            {"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "x"}]},
+            {"type": "future_block", "key": 1},
+        ],
+        "future": [2],
+    },
+    {"role": "user", "content": [{"type": "text", "text": "b"}]},
+]
+"""Turns with a key that this version does not know."""
+
+
+def test_unknown_fields_of_turns_are_kept() -> None:
+    """B3: those of user and assistant turns were lost."""
+    sent, report = built(decoded(messages=FUTURE_TURNS))
+    assert (sent["messages"], report) == (FUTURE_TURNS, [])
+
+
+def test_unknown_fields_of_turns_are_reported_elsewhere() -> None:
+    report = built(decoded(messages=FUTURE_TURNS), "chat")[1]
+    # 0 to 3: the user, reasoning, text and the call; 4 and 5: the result and the unknown block.
+    assert {"/input/0", "/input/4", "/input/5"} <= set(report)
 
 
 def test_a_media_type_that_the_bytes_contradict_is_reported() -> None:
