@@ -19,7 +19,6 @@ from msgspec.structs import replace
 from streamlib_parsers.dialects.code_spans import CodeSpans
 from streamlib_parsers.dialects.definitions import DIALECTS
 from streamlib_parsers.dialects.grammars.channel_calls import BEGINS
-from streamlib_parsers.dialects.grammars.channel_marks import Marks
 from streamlib_parsers.dialects.literal_search import LiteralSearch
 from streamlib_parsers.dialects.scanner import OpenerTable
 from streamlib_parsers.errors import ErrorInfo
@@ -40,14 +39,9 @@ CLOSERS: Final = (
 
 def _markers() -> tuple[str, ...]:
     """What begins calls in any dialect, and `CLOSERS`."""
-    # Channels and marks stand around text as well: they are no evidence of a call.
-    around_text: set[str] = set(BEGINS)
-    for dialect in DIALECTS.values():
-        for grammar in dialect.grammars:
-            if isinstance(grammar, Marks):
-                around_text.update(grammar.marks)
     markers = OpenerTable(list(DIALECTS.values())).markers
-    return tuple(marker for marker in markers if marker not in around_text) + CLOSERS
+    # Channels stand around text as well: they are no evidence of a call.
+    return tuple(marker for marker in markers if marker not in BEGINS) + CLOSERS
 
 
 MARKERS: Final = _markers()

@@ -341,11 +341,14 @@ class MessageRewriter:
         """Cited text ends: an annotation tells where it stands in its message and what is cited."""
         self._emit_pending()
         cited_from, self._cited.text_from = self._cited.text_from, None
-        if cited_from is None or cited_from == self._emitted:
+        if cited_from is None or self._open is None or not isinstance(self._open.item, Message):
             return
-        message = self._message_item()
+        message = self._open
+        # It may have begun in a message before this one, which a call ended.
         start = max(0, cited_from - self._cited.item_from)
         end = self._emitted - self._cited.item_from
+        if start == end:
+            return
         annotation = {"type": "citation", "start": start, "end": end, "sources": sources}
         self._assembler.annotation(message, annotation, self._part - self._first_part)
 

@@ -18,6 +18,7 @@ from typing import Final
 from streamlib_parsers.dialects.code_spans import CodeSpans
 from streamlib_parsers.dialects.cursor import BufferFull, Cursor, NestedMatch, NoMatch, Parse
 from streamlib_parsers.dialects.grammar import Dialect, Grammar, Opener
+from streamlib_parsers.dialects.grammars.channel_marks import Citations, Marks
 from streamlib_parsers.dialects.grammars.reasoning_tags import ReasoningTags
 from streamlib_parsers.dialects.literal_search import LiteralSearch
 from streamlib_parsers.dialects.sink import GrammarSink, OfferedTools, Sink
@@ -27,7 +28,6 @@ FREE: Final = 65_536
 LEAST: Final = 1024
 """No limit may be lower than the beginning of a call is long."""
 UNFINISHED: Final = "the message ended inside a call"
-MALFORMED: Final = "a call is malformed"
 QUOTES: Final = " \t\"'`([{*"
 """Directly before a closing tag these tell that the text mentions the tag."""
 
@@ -60,18 +60,23 @@ class OpenerTable:
         self.only_at_start: set[str] = set()
         """The markers that count nowhere but at the start of a message."""
         markers: list[str] = []
+        marks: list[str] = []
         for marker, entries in self.grammars.items():
             if all(opener.where == "start" for opener, _ in entries):
                 self.only_at_start.add(marker)
             if any(_begins_call(opener, grammar) for opener, grammar in entries):
                 markers.append(marker)
+            elif any(isinstance(grammar, (Marks, Citations)) for _, grammar in entries):
+                marks.append(marker)
         self.markers = tuple(markers)
         """The markers that begin calls in any position."""
+        self.marks = tuple(marks)
+        """The markers that stand around output text and begin no call."""
 
 
 def _begins_call(opener: Opener, grammar: Grammar) -> bool:
     is_anywhere = opener.where == "anywhere" and not opener.keep
-    return is_anywhere and not isinstance(grammar, ReasoningTags)
+    return is_anywhere and not isinstance(grammar, (ReasoningTags, Marks, Citations))
 
 
 class Scanner:
@@ -101,6 +106,7 @@ class Scanner:
         self._cursor = Cursor()
         self._code = CodeSpans()
         self._grammar_sink = GrammarSink(self._cursor, sink, tools, self._code, table.markers)
+        self._grammar_sink.marks = table.marks
         self._may_be_orphan = at_response_start
         """Whether a closing tag may still turn all before it into reasoning: the response has only
         text so far, and mentions no such tag."""

@@ -151,6 +151,8 @@ class GrammarSink:
     ) -> None:
         self.markers = markers
         """The literals that begin calls, for reasoning that is ended by a call."""
+        self.marks: tuple[str, ...] = ()
+        """The literals that stand around output text."""
         self._code = code
         self._text = text
         self._sink = sink

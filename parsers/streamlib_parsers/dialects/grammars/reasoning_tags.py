@@ -67,9 +67,16 @@ class ReasoningTags(Struct, frozen=True):
         if opening:
             yield from self._reasoning(text, sink, self._closing(opening))
             return
-        if not sink.is_reasoning and (yield from text.ahead(*sink.markers)):
-            sink.expect_call()  # the server removed the reasoning: the text begins with a call
-            return
+        if not sink.is_reasoning:
+            # The server removed the reasoning, if the text begins with a call or a token that
+            # stands around output text.
+            begin = yield from text.ahead(*sink.markers, *sink.marks)
+            if begin in sink.markers:
+                sink.expect_call()
+                return
+            if begin:
+                sink.emit_as_text()
+                return
         if text.size:
             sink.reasoning(text.uncommitted().removeprefix("\n"))
         yield from self._reasoning(text, sink, tuple(self.unopened))
