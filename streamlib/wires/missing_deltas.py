@@ -86,6 +86,8 @@ class WithMissingDeltas:
         """The first item that is neither done nor has deltas."""
         self._missing: set[int] = set()
         """Indexes of items whose deltas came, although nothing says what they are."""
+        self._has_ended = False
+        """Whether the terminal event came, or the stream ended without one."""
         self._report = Report()
         """What could not be made again."""
 
@@ -106,13 +108,15 @@ class WithMissingDeltas:
             self._streamed[event.index] = set()
         elif isinstance(event, OutputItemDone):
             if self._streamed.get(event.index) or not any(deltas_of(event.index, event.item)):
-                return self._complete(event) + self._encoder.feed(event)
-            self._waiting[event.index] = event
-            return self._release()
+                out = self._complete(event) + self._encoder.feed(event)
+            else:
+                out = b""
+                self._waiting[event.index] = event
+            if self._waiting:
+                out += self._release()
+            return out
         elif isinstance(event, (Completed, Failed)):
-            out = self._release_all()
-            self._note_missing()
-            return out + self._encoder.feed(event)
+            return self._end() + self._encoder.feed(event)
         return self._encoder.feed(event)
 
     def _on_new_kind(self, index: int, delta: ResponseEvent) -> bytes:
@@ -148,12 +152,16 @@ class WithMissingDeltas:
                 return out
             self._next += 1
 
-    def _release_all(self) -> bytes:
+    def _end(self) -> bytes:
         """Returns the waiting items at the end, although one before them never came."""
+        if self._has_ended:
+            return b""
+        self._has_ended = True
         out = b""
         for index in sorted(self._waiting):
             event = self._waiting.pop(index)
             out += self._complete(event) + self._encoder.feed(event)
+        self._note_missing()
         return out
 
     def _is_written(self, index: int) -> bool:
@@ -184,7 +192,7 @@ class WithMissingDeltas:
 
     def close(self) -> bytes:
         """Returns the end of the stream."""
-        return self._encoder.close()
+        return self._end() + self._encoder.close()
 
 
 def skeleton(item: ResponseItem) -> ResponseItem:

@@ -27,6 +27,7 @@ from streamlib import (
     ReasoningContentDelta,
     ReasoningSummaryDelta,
     ResponseEvent,
+    Text,
     TokenCount,
     accumulate,
     encoder,
@@ -205,6 +206,23 @@ def test_stream_that_until_ends_is_not_complete(wire: Any, items: Any, count: in
         last = [*parse.feed(body), *parse.close()][-1]
         assert isinstance(last, (type(stopped[-1]), Failed))
         assert isinstance(last, Completed) == isinstance(stopped[-1], Completed)
+
+
+@pytest.mark.parametrize("wire", WIRE_APIS)
+def test_complete_item_is_written_without_terminal_event(wire: Any) -> None:
+    """It waited for the item before it, which a stage had dropped, and was lost."""
+    done = [
+        OutputItemDone(1, Message("assistant", [Text("Hello")])),
+        OutputItemDone(2, FunctionCall("c", "f", "{}")),
+    ]
+    encode = encoder(wire)
+    body = b"".join([encode.feed(event) for event in (Created("r", "m"), *done)])
+    body += encode.close()
+    parse = parser(wire)
+    response = accumulate([*parse.feed(body), *parse.close()])
+    assert response.text == "Hello"
+    assert [item.name for item in response.items if isinstance(item, FunctionCall)] == ["f"]
+    assert response.status == "failed"
 
 
 @pytest.mark.parametrize("name", ["vercel", "agui"])

@@ -219,16 +219,24 @@ class OutputItems:
 
     def _add_logprobs(self, opened: OpenItem, final: Message, block: JsonObject) -> None:
         """Emits the logprobs that no delta brought: a whole body has them in its parts only."""
+        missing: dict[int, list[JsonObject]] = {}
         for index, wire_part in enumerate(known_parts(block)):
-            logprobs = wire_part.get("logprobs")
-            if not logprobs or (opened.index, index) in self.logprobs_streamed:
-                continue
-            missing = ""
-            streamed = "".join(opened.part(index).fragments)
-            part = final.content[index]
-            if isinstance(part, Text) and part.text.startswith(streamed):
-                missing = part.text[len(streamed) :]
-            self._assembler.text(opened, missing, index, list_of_objects(logprobs))
+            logprobs = list_of_objects(wire_part.get("logprobs"))
+            is_streamed = (opened.index, index) in self.logprobs_streamed
+            if logprobs and isinstance(final.content[index], Text) and not is_streamed:
+                missing[index] = logprobs
+        if not missing:
+            return
+        last = max(missing)
+        for emit, streamed, text, index in text_changes(opened.snapshot("incomplete"), final):
+            if index > last:
+                break
+            rest = text[len(streamed) :] if text.startswith(streamed) else ""
+            if index in missing:
+                self._assembler.text(opened, rest, index, missing[index])
+            else:
+                # A part before it whose text no delta brought: parts come in their order.
+                emit(self._assembler, opened, rest, index)
 
     def _annotate(self, opened: OpenItem, final: Message) -> None:
         """Emits the citations that no event brought."""

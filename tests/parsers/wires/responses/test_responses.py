@@ -412,6 +412,23 @@ def test_logprobs_that_no_delta_had_come_with_the_item() -> None:
     assert [delta.logprobs for delta in of(OutputTextDelta, events)] == [[logprob]]
 
 
+def test_parts_without_logprobs_keep_their_order() -> None:
+    logprob = {"token": "b", "logprob": -0.1}
+    item = message()
+    item["content"] = [
+        {"type": "output_text", "text": "a"},
+        {"type": "refusal", "refusal": "no", "logprobs": [logprob]},
+        {"type": "output_text", "text": "b", "logprobs": [logprob]},
+        {"type": "output_text", "text": "c"},
+    ]
+    deltas = [
+        (event.content_index, event.delta, event.logprobs)
+        for event in events_of(done(item))
+        if isinstance(event, (OutputTextDelta, RefusalDelta))
+    ]
+    assert deltas == [(0, "a", None), (1, "no", None), (2, "b", [logprob]), (3, "c", None)]
+
+
 def test_completed_is_emitted_at_once_and_is_last() -> None:
     p = parser("responses")
     assert isinstance(p.feed(created() + completed())[-1], Completed)
