@@ -44,6 +44,9 @@ def _node(node: Any, rules: SchemaRules, path: str, report: Report) -> Any:
         report.add("changed", path, f"not taken here, moved into the description: {names}")
         fitted["description"] = _description(fitted.get("description"), unknown)
     if rules.closed and (fitted.get("type") == "object" or "properties" in fitted):
+        open_to = fitted.get("additionalProperties")
+        if open_to not in (None, False):
+            report.add("changed", path, "additionalProperties is false: no other keys are allowed")
         fitted["additionalProperties"] = False
     if rules.all_required and isinstance(fitted.get("properties"), dict):
         _require_all(fitted, path, report)

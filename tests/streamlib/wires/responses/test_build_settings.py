@@ -365,3 +365,11 @@ def test_the_codex_backend_gets_what_it_takes() -> None:
         "/temperature",
         "/metadata",
     }
+
+
+def test_closing_an_open_schema_is_reported() -> None:
+    """A schema that allows further keys says something else once they are forbidden."""
+    open_schema = {"type": "object", "properties": {}, "additionalProperties": True}
+    request = build(Prompt("hi", output_schema=open_schema), "gpt-5", provider="openai")
+    reasons = [change.reason for change in request.report if change.path == "/output_schema"]
+    assert any("no other keys" in reason for reason in reasons)
