@@ -62,10 +62,12 @@ def fit_tools(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -
     """The tools, their names in the history, and the tool choice, fitted to the target.
 
     Raises:
-        StreamError: `invalid_request` for a restriction that the target lacks.
+        StreamError: `invalid_request` for a restriction that the target lacks, and for a schema
+            that is no object.
     """
     fitter = _Fitter(prompt, context)
     for index, tool in enumerate(prompt.tools):
+        _check_schema(tool, f"/tools/{index}")
         fitter.add(tool, f"/tools/{index}")
     choice = prompt.tool_choice
     if prompt.tools:
@@ -79,6 +81,15 @@ def fit_tools(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -
         flat_names = {qualified: flat for flat, qualified in fitter.namespaces.items()}
         items = [_flat_call(entry, flat_names) for entry in items]
     return FittedTools(prompt, items, fitter.namespaces, fitter.paths)
+
+
+def _check_schema(tool: ToolSpec, path: str) -> None:
+    """Raises where a schema is no object: clients of a gateway send anything."""
+    schema: Any = tool.schema
+    if schema is not None and not isinstance(schema, dict):
+        raise invalid_request(f"{path}/schema: a schema is an object", "tools")
+    for index, member in enumerate(tool.tools):
+        _check_schema(member, f"{path}/tools/{index}")
 
 
 def _flat_call(entry: IndexedItem, flat_names: dict[tuple[str, str], str]) -> IndexedItem:

@@ -25,13 +25,14 @@ _VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
 _KEY_NAME: Final = re.compile(
     r"""
     .*authorization | .*(?:^|[-_])auth | .*cookie2? | .*token | .*secret | .*passw(?:or)?d
-    | .*credentials? | .*(?:^|[-_])(?:api|app|access|auth|subscription)[-_]?key | .*signature
+    | .*credentials? | .*(?:^|[-_])jwt(?:[-_].*)? | .*signature
+    | (?!.*(?:idempotency|cache|affinity|routing)[-_]key).*(?:^|[-_]|api|app|access|auth)key
     """,
     re.VERBOSE,
 )
 """Names of headers that hold keys: those of the providers (`STYLES` of `client/auth.py`), of
 proxies (``proxy-authorization``, ``helicone-auth``, ``ocp-apim-subscription-key``) and of AWS
-(``x-amz-security-token``). ``idempotency-key`` is none."""
+(``x-amz-security-token``). Keys that only name something (``idempotency-key``) are none."""
 
 _KEY_VALUE: Final = re.compile(r"(?:bearer|basic|aws4-hmac-sha256)\s.*", re.IGNORECASE)
 """A value in one of the schemes of ``authorization``."""

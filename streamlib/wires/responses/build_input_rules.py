@@ -173,7 +173,8 @@ def has_lifetimes(sent: list[InputObject]) -> bool:
     """Whether a breakpoint of the input has a lifetime of its own."""
     for body, _ in sent:
         for part in _input_parts(body):
-            if "ttl" in part.get(BREAKPOINT, ()):
+            breakpoint_ = part.get(BREAKPOINT)
+            if isinstance(breakpoint_, dict) and "ttl" in breakpoint_:
                 return True
     return False
 
@@ -190,6 +191,6 @@ def _input_parts(body: JsonObject) -> list[JsonObject]:
     """The parts that the caller sends: only those take a breakpoint."""
     is_caller_message = body.get("role", "assistant") != "assistant"
     parts = body.get("content") if is_caller_message else body.get("output")
-    if not isinstance(parts, list):
+    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
         return []
     return parts

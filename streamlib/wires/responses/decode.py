@@ -166,6 +166,8 @@ class _InputReader:
 
 def _item(block: JsonObject, raw: Raw) -> ResponseItem:
     kind = block.get("type")
+    if kind is not None and not isinstance(kind, str):
+        raise TypeError("the type of an item is a string")
     if not kind and "role" in block:
         # The short form of a message has no type.
         kind = "message"

@@ -394,6 +394,21 @@ def test_schema_that_is_no_object_is_invalid(target: WireApi, model: str, parame
     assert caught.value.kind == "invalid_request"
 
 
+@pytest.mark.parametrize("in_namespace", [False, True], ids=["tool", "namespace"])
+@pytest.mark.parametrize("schema", ["x", 1, [1], True])
+@pytest.mark.parametrize(("target", "model"), TARGETS)
+def test_schema_of_another_type_names_its_tool(
+    target: WireApi, model: str, schema: Any, in_namespace: bool
+) -> None:
+    """Builders for Responses and Gemini raised `AttributeError`: a gateway answered 500."""
+    tool, path = ToolSpec("f", schema=schema), "/tools/0/schema"
+    if in_namespace:
+        tool, path = ToolSpec("ns", tools=[tool]), "/tools/0/tools/0/schema"
+    with pytest.raises(StreamError, match=path) as caught:
+        built(target, model, [tool])
+    assert caught.value.kind == "invalid_request"
+
+
 def test_report_points_into_the_callers_prompt() -> None:
     """Tools that are left out or flattened before it change the index that a builder sees."""
     odd = ToolSpec("odd", schema={"properties": {}})

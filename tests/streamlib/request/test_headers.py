@@ -58,6 +58,11 @@ def test_header_wins_over_the_providers_own() -> None:
         "x-auth-token",
         "helicone-auth",
         "x-secret",
+        "x-key",
+        "anthropic-key",
+        "x-openai-key",
+        "x-private-key",
+        "cf-access-jwt-assertion",
     ],
 )
 def test_key_is_refused(name: str) -> None:
@@ -66,6 +71,11 @@ def test_key_is_refused(name: str) -> None:
     assert (caught.value.kind, caught.value.code) == ("invalid_request", "headers")
     assert "api_key=" in caught.value.message
     assert "canary-1" not in caught.value.message
+
+
+@pytest.mark.parametrize("name", ["idempotency-key", "x-cache-key", "x-session-affinity-key"])
+def test_key_that_only_names_something_is_sent(name: str) -> None:
+    assert build(Prompt("hi", headers={name: "1"}), CLAUDE).headers[name] == "1"
 
 
 @pytest.mark.parametrize(

@@ -549,3 +549,27 @@ def test_hostile_requests_give_a_prompt_or_an_own_error(body: Any) -> None:
         assert error.kind == "invalid_request"  # noqa: PT017
     else:
         assert isinstance(prompt, Prompt)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": {}, "call_id": "a"},
+        {"type": [[]]},
+        {"type": "shell_call_output", "call_id": "b", "output": [1]},
+        {"type": "custom_tool_call_output", "call_id": "c", "output": [[]]},
+        {"role": "user", "content": [{"type": "input_text", "prompt_cache_breakpoint": 1}]},
+    ],
+)
+def test_hostile_item_is_built_or_refused_as_invalid(item: dict[str, Any]) -> None:
+    """`TypeError` and `AttributeError` of the builder: a gateway answered 500."""
+    call = {"type": "shell_call", "call_id": "b", "action": {"commands": ["ls"]}}
+    custom = {"type": "custom_tool_call", "call_id": "c", "name": "n", "input": "x"}
+    request = {"model": "m", "input": [{"role": "user", "content": "hi"}, call, custom, item]}
+    kind = ""
+    try:
+        prompt = parse_request("responses", msgspec.json.encode(request))
+        build(prompt, "openai:gpt-6")
+    except StreamError as error:
+        kind = error.kind
+    assert kind in ("", "invalid_request")
