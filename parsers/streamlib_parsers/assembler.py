@@ -403,10 +403,7 @@ class EventAssembler:
             self.notice("text_replaced", "the final item differs from the streamed one", item)
         item.item = fill_missing(final, streamed)
         # From here on `item.item` holds all text: `close` must not add the fragments to it.
-        item.fields.clear()
-        item.parts.clear()
-        item.summary.clear()
-        item.arguments.clear()
+        item.clear()
         self.close(item, final.status)
 
     def _with_origin(self, item: ResponseItem) -> ResponseItem:

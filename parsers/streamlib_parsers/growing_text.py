@@ -31,6 +31,13 @@ class GrowingText(list[str]):
         if count < 2:
             return self[0] if self else ""
         text = self[0]
+        if count > 2 and 2 * len(text) < sum(map(len, self)):
+            # Mostly new fragments, as at the first look of all: joined at once, for what came
+            # since and both of them together would be two more copies.
+            text = "".join(self)
+            list.clear(self)
+            self.append(text)
+            return text
         self[0] = ""  # else the list keeps a reference, too
         added = self[1] if count == 2 else "".join(self)
         list.clear(self)  # half the time of `super().clear()`

@@ -6,7 +6,8 @@ response).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -27,6 +28,9 @@ from streamlib_parsers.items import (
     ServerToolCall,
     Text,
 )
+
+NOTHING: Final[Mapping[int, Any]] = MappingProxyType({})
+"""What an item without parts or paragraphs has."""
 
 
 class OpenPart:
@@ -86,9 +90,9 @@ class OpenItem:
     """One item between its `OutputItemAdded` and its `OutputItemDone`."""
 
     __slots__ = (
+        "_fields",
         "arguments",
         "closed",
-        "fields",
         "forced_incomplete",
         "free_text",
         "index",
@@ -103,12 +107,12 @@ class OpenItem:
         """The item's `index` in every event about it."""
         self.item = item
         """The skeleton of `OutputItemAdded`; once closed, the final item."""
-        self.fields: dict[str, Any] = {}
-        """Typed fields that arrived later (signature, native, encrypted_content ...); they replace
-        the skeleton's."""
-        self.parts: dict[int, OpenPart] = {}
+        self._fields: dict[str, Any] | None = None
+        """See `fields`; None until the first one."""
+        # A response may have thousands of calls, which have none of these.
+        self.parts: Mapping[int, OpenPart] = NOTHING
         """Content parts by `content_index`."""
-        self.summary: dict[int, GrowingText] = {}
+        self.summary: Mapping[int, GrowingText] = NOTHING
         """Fragments of summary paragraphs by `summary_index`."""
         self.arguments = GrowingText()
         """Fragments of a call's arguments or input."""
@@ -122,10 +126,22 @@ class OpenItem:
         """Set by `EventAssembler.mark_incomplete`: the item ends `incomplete` whatever the wire
         reports."""
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Typed fields that arrived later (signature, native, encrypted_content ...).
+
+        They replace the skeleton's.
+        """
+        if self._fields is None:
+            self._fields = {}
+        return self._fields
+
     def part(self, content_index: int) -> OpenPart:
         """The part at `content_index`, created at first use."""
         part = self.parts.get(content_index)
         if part is None:
+            if not isinstance(self.parts, dict):
+                self.parts = {}
             part = self.parts[content_index] = OpenPart()
         return part
 
@@ -133,8 +149,21 @@ class OpenItem:
         """The summary paragraph at `summary_index`, created at first use."""
         paragraph = self.summary.get(summary_index)
         if paragraph is None:
+            if not isinstance(self.summary, dict):
+                self.summary = {}
             paragraph = self.summary[summary_index] = GrowingText()
         return paragraph
+
+    def clear_parts(self) -> None:
+        """Forgets the content parts."""
+        self.parts = NOTHING
+
+    def clear(self) -> None:
+        """Forgets everything that arrived after the skeleton."""
+        self._fields = None
+        self.parts = NOTHING
+        self.summary = NOTHING
+        self.arguments.clear()
 
     def text(self) -> str:
         """The text received, of all parts in order."""
@@ -147,8 +176,8 @@ class OpenItem:
         read_streamed = SNAPSHOT_FIELDS.get(type(self.item))
         if read_streamed is not None:
             changes = read_streamed(self)
-        if self.fields:
-            changes.update(self.fields)
+        if self._fields:
+            changes.update(self._fields)
         changes["status"] = status
         if response_id is not None:
             changes["response_id"] = response_id

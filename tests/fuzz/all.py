@@ -3,7 +3,7 @@
 python -m tests.fuzz.all --wires 600 --others 60
     # seconds for SSE, AWS frames and each wire; for each dialect and the other framings
 python -m tests.fuzz.all chat sse --wires 600
-    # only these; the last run of the others stays on record
+    # only these; the runs of the others stay on record
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from streamlib.testing.fuzz_targets import TARGETS
 from streamlib_parsers.protocol import WIRE_APIS
+from tests.fuzz.corpora import store
 from tests.proof.results import QUOTED
 
 WIRES_AND_FRAMINGS: Final = (*WIRE_APIS, "sse", "eventstream")
@@ -27,29 +30,40 @@ EXECUTED: Final = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
 
 
 def fuzz(name: str, seconds: int) -> tuple[int, bool]:
-    """Bodies tried on one target, and whether one failed."""
-    command = [
-        sys.executable,
-        "-m",
-        "tests.fuzz",
-        name,
-        f"-max_total_time={seconds}",
-        "-print_final_stats=1",
-    ]
-    ran = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    executed = EXECUTED.search(ran.stderr)
-    if executed is None:
-        raise SystemExit(f"{name}: {ran.stderr[-500:]}")
+    """Bodies tried on one target, and whether one failed; what it found is kept, minimised."""
+    with tempfile.TemporaryDirectory() as found, tempfile.TemporaryDirectory() as minimised:
+        ran = libfuzzer(name, f"-max_total_time={seconds}", "-print_final_stats=1", found)
+        executed = EXECUTED.search(ran.stderr)
+        if executed is None:
+            raise SystemExit(f"{name}: {ran.stderr[-500:]}")
+        libfuzzer(name, "-merge=1", minimised, found)
+        store(name, [path.read_bytes() for path in Path(minimised).iterdir()])
     return int(executed[1]), ran.returncode != 0
 
 
+def libfuzzer(name: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Runs the harness on one target."""
+    command = [sys.executable, "-m", "tests.fuzz", name, *options]
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+
+
 class Run(NamedTuple):
-    """The last run on one target."""
+    """The runs on one target: each begins with what those before it found, so they add up."""
 
     executions: int
     seconds: int
     broke: bool
+    """Whether something failed in the last one."""
     date: str
+    """Of the last one."""
+
+    def after(self, earlier: Run | None) -> Run:
+        """This run together with the earlier ones."""
+        if earlier is None:
+            return self
+        return self._replace(
+            executions=earlier.executions + self.executions, seconds=earlier.seconds + self.seconds
+        )
 
     def __str__(self) -> str:
         failed = ", something broke" if self.broke else ""
@@ -105,7 +119,8 @@ def main() -> None:
         run = Run(executions, seconds, broke, f"{datetime.now(UTC):%Y-%m-%d}")
         sys.stdout.write(f"{name}: {run}\n")
         sys.stdout.flush()
-        save(recorded_runs() | {name: run})
+        recorded = recorded_runs()
+        save(recorded | {name: run.after(recorded.get(name))})
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 import random
 import statistics
 import time
+import tracemalloc
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -13,7 +14,9 @@ import pytest
 
 from streamlib_parsers import Accumulator, parser
 from streamlib_parsers.growing_text import GrowingText
+from streamlib_parsers.items import FunctionCall
 from streamlib_parsers.json_fragments import IncrementalJson
+from streamlib_parsers.open_items import OpenItem
 from tests.support.response_bodies import CALL, OPENED, arguments, text
 
 DELTAS: Final = 100_000
@@ -42,6 +45,36 @@ def test_joined_text_is_right_whatever_the_caller_keeps(seed: int) -> None:
             expected = ""
         assert "".join(growing) == expected
         assert all(text == then for text, then in kept)
+
+
+@pytest.mark.parametrize("first_look", [True, False])
+def test_joining_copies_the_text_once(first_look: bool) -> None:
+    """C6: fragments, their joined text and both together were three copies at the first look."""
+    growing = GrowingText()
+    if not first_look:
+        growing.extend(["short", "text"])
+        growing.joined()
+    growing.extend(str(n) + "x" * 4_000 for n in range(500))
+    size = sum(map(len, growing))
+    tracemalloc.start(1)
+    before = tracemalloc.get_traced_memory()[0]
+    growing.joined()
+    peak = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    assert peak < 1.1 * size
+
+
+def test_open_call_without_text_takes_little_memory() -> None:
+    """C6: a response of 10,000 short calls took nine times its bytes, mostly for empty dicts."""
+    tracemalloc.start(1)
+    items = [OpenItem(n, CALL_ITEM) for n in range(1_000)]
+    size = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert len(items) == 1_000
+    assert size < 280 * 1_000
+
+
+CALL_ITEM: Final = FunctionCall("c", "f")
 
 
 def test_snapshots_that_are_kept_do_not_change() -> None:

@@ -5,6 +5,7 @@ Figures add up, bounds can fail, verdicts are fair, the committed pages are gene
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,7 @@ from tests.proof.promises import (
     at_most,
     pytest_arguments,
 )
-from tests.proof.results import Result, known_results, summarize
+from tests.proof.results import Result, known_results, quoted, summarize
 from tests.support.metrics import VARIABLE, figure, figures
 from tests.support.shared import ROOT
 
@@ -182,3 +183,13 @@ def test_the_comparison_is_the_generated_one() -> None:
     assert [title for title, _ in THEMES if f"\n## {title}\n" not in page] == []
     conditions: list[Any] = [case.condition for case in CASES if f"| {case.condition}" not in page]
     assert conditions == []
+
+
+def test_every_file_with_a_surviving_mutant_exists() -> None:
+    """Files were renamed, and the page named those of before."""
+    named: set[str] = set()
+    for note in quoted("mutation").notes:
+        named.update(re.findall(r"[\w/]+\.py", note))
+    assert named
+    folder = ROOT / "parsers" / "streamlib_parsers"
+    assert [name for name in sorted(named) if not (folder / name).exists()] == []

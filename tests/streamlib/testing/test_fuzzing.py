@@ -28,6 +28,8 @@ from streamlib.testing.invariants import InvariantViolation
 from streamlib_parsers.dialects.definitions import DIALECTS
 from streamlib_parsers.framing.eventstream import encode_message
 from streamlib_parsers.protocol import WIRE_APIS
+from tests.fuzz import corpora
+from tests.fuzz.corpora import FOLDER, TARGET_BYTES, TOTAL_BYTES, load, seeds, store
 from tests.fuzz.oracles import SECOND_READERS, with_second_reader
 
 
@@ -223,6 +225,36 @@ EXTRA = {
     "ndjson": b"{}\n",
     "eventstream": encode_message({":event-type": "chunk", ":message-type": "event"}, b"more"),
 }
+
+
+def test_corpora_of_found_bodies_stay_small() -> None:
+    """What coverage-guided runs found is kept, without the bodies that every run begins with."""
+    assert 0 < sum(path.stat().st_size for path in FOLDER.iterdir()) <= TOTAL_BYTES
+    for name in ("sse", "eventstream"):
+        bodies = load(name)
+        assert bodies
+        assert not {*bodies} & {*seeds(name)}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_bodies_of_the_corpora_parse_without_a_failure(name: str) -> None:
+    campaign = Campaign(find_target(name), splits=1)
+    for body in load(name)[:80]:
+        campaign.try_body(body, random.Random(0))
+    assert campaign.finding is None
+
+
+def test_corpus_keeps_the_shortest_bodies_and_no_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpora, "FOLDER", tmp_path)
+    long = [bytes([n]) + random.Random(n).randbytes(4_000) for n in range(20)]
+    count = store("sse", [*long, b"data: 1", *seeds("sse")])
+    bodies = load("sse")
+    assert len(bodies) == count < 20
+    assert bodies[0] == b"data: 1"
+    assert not {*bodies} & {*seeds("sse")}
+    assert corpora.file_of("sse").stat().st_size < TARGET_BYTES + 5_000
 
 
 FIXED_BODIES = [

@@ -328,7 +328,7 @@ class Machine:
         media_type = f"image/{event.get('output_format') or 'png'}"
         self._assembler.media(item, part, media_type, image)
         # Every partial image is a complete one that replaces the one before, so none is kept.
-        item.parts.clear()
+        item.clear_parts()
 
     def _on_audio(self, kind: str, event: dict[str, Any], data: bytes) -> None:
         item = self._find(event)
