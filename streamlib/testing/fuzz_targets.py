@@ -274,13 +274,16 @@ def _marks_of(name: str) -> list[str]:
 def _without_marks(text: str, marks: list[str]) -> str:
     """The text without the dialect's control tokens; those in code stay in a response.
 
-    Repeated, because what stands around a token may be another one once it is gone.
+    Repeated, because what stands around a token may be another one once it is gone. Where newlines
+    belong to tokens, without newlines: one that ends a line of code is none of the token behind it.
     """
     if not marks:
         return text
     pattern = re.compile("|".join(map(re.escape, marks)))
     while pattern.search(text):
         text = pattern.sub("", text)
+    if any("\n" in mark for mark in marks):
+        return text.replace("\n", "")
     return text
 
 
