@@ -5,7 +5,7 @@ not stored unless `store` is set (in `extra` or by the provider's values), so en
 is requested and sent back instead. Numbers are the rows of the rule table in
 docs/wires/responses.md:
 
-S1 `strict` is always sent: the API takes a missing one as true
+S1 `strict` is always sent: the API takes a missing one as true (`build_tools`)
 S2 effort is a value that the model takes
 S3 encrypted reasoning is requested only from models that think
 S4 sampling only where the model does not think
@@ -28,10 +28,10 @@ from streamlib.request.prompt import CacheOptions, Prompt, ReasoningOptions
 from streamlib.request.report import Report
 from streamlib.request.schemas import ANY_OBJECT, strict_schema
 from streamlib.request.target import BuiltRequest, Target
-from streamlib.request.tool_options import option_fields
 from streamlib.wires.responses.build_input import ResponsesContext, wire_input
 from streamlib.wires.responses.build_input_rules import has_lifetimes, mark_cache
-from streamlib_parsers.items import JsonObject, ToolSpec
+from streamlib.wires.responses.build_tools import wire_tools
+from streamlib_parsers.items import JsonObject
 
 CHOICES: Final = ("auto", "required", "none")
 """Tool choices that name no tool."""
@@ -77,7 +77,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     if prompt.instructions:
         body["instructions"] = prompt.instructions
     if prompt.tools:
-        body["tools"] = [_tool(tool, index, report) for index, tool in enumerate(prompt.tools)]
+        body["tools"] = wire_tools(prompt.tools, "/tools", report)
     mark_cache(sent, prompt, report)
     body["input"] = [sent_object.body for sent_object in sent]
     body["stream"] = prompt.stream is not False
@@ -112,41 +112,6 @@ def _is_stored(prompt: Prompt, target: Target) -> bool:
 
 
 # --- tools ---
-
-
-def _tool(tool: ToolSpec, index: int, report: Report) -> JsonObject:
-    if tool.native is not None:
-        return tool.native
-    if tool.tools:
-        return _namespace(tool, index, report)
-    body: JsonObject = {"type": "function", "name": tool.name, **option_fields(tool)}
-    if tool.description:
-        body["description"] = tool.description
-    if tool.format is not None:
-        body["type"] = "custom"
-        body["format"] = tool.format
-        return body
-    path = f"/tools/{index}/schema"
-    schema = tool.schema or {"type": "object", "properties": {}}
-    if schema.get("type") != "object":
-        report.add("changed", path, "parameters are of type object")
-        schema = {**schema, "type": "object"}
-    if tool.strict:
-        schema = strict_schema(schema, "responses", path, report)
-    body["parameters"] = schema
-    # S1: without the field the API would refuse schemas that are not in the strict subset.
-    body["strict"] = bool(tool.strict)
-    return body
-
-
-def _namespace(tool: ToolSpec, index: int, report: Report) -> JsonObject:
-    """A group of functions. The API requires a description, even an empty one."""
-    return {
-        "type": "namespace",
-        "name": tool.name,
-        "description": tool.description or "",
-        "tools": [_tool(member, index, report) for member in tool.tools],
-    }
 
 
 def _choice_fields(prompt: Prompt, report: Report) -> JsonObject:

@@ -35,6 +35,7 @@ from streamlib.wires.responses.build_input_rules import (
     without_unpaired,
 )
 from streamlib.wires.responses.build_parts import input_part, native_part
+from streamlib.wires.responses.build_tools import found_tools
 from streamlib_parsers.items import (
     BUILT_IN_CALLS,
     ApprovalRequest,
@@ -58,7 +59,6 @@ from streamlib_parsers.items import (
     ServerToolResult,
     Text,
     ToolSearchOutput,
-    ToolSpec,
 )
 from streamlib_parsers.wires.responses.items import HOSTED, RESULTS
 from streamlib_parsers.wires.responses.wire_items import wire_item
@@ -146,7 +146,7 @@ def _bodies(item: ResponseItem, entry: IndexedItem, context: ResponsesContext) -
         case Opaque():
             return _opaque(item)
         case _:
-            return _built_in(item)
+            return _built_in(item, entry, context)
 
 
 # --- messages and reasoning ---
@@ -290,7 +290,9 @@ def _server_tool(
         yield body
 
 
-def _built_in(item: BuiltInCall | BuiltInOutput) -> Bodies:
+def _built_in(
+    item: BuiltInCall | BuiltInOutput, entry: IndexedItem, context: ResponsesContext
+) -> Bodies:
     """A call of a tool that the caller runs, or its output; most calls require their `status`."""
     body = wire_item(item)
     if isinstance(item, BUILT_IN_CALLS) and not isinstance(item, ApprovalRequest):
@@ -298,21 +300,8 @@ def _built_in(item: BuiltInCall | BuiltInOutput) -> Bodies:
         if body["status"] is None:
             del body["status"]
     elif isinstance(item, ToolSearchOutput):
-        body["tools"] = [_found_tool(tool) for tool in item.tools]
+        body["tools"] = found_tools(item.tools, entry.path, context)
     yield body
-
-
-def _found_tool(tool: ToolSpec) -> JsonObject:
-    """A tool that a search found: not strict, since the request's tools alone are adapted."""
-    if tool.native is not None:
-        return tool.native
-    return {
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.schema or {"type": "object", "properties": {}},
-        "strict": False,
-    }
 
 
 # --- other items ---

@@ -191,4 +191,4 @@ def _shell_result(block: JsonObject) -> ShellResult | None:
 def _tool(block: JsonObject) -> ToolSpec:
     """A tool that was found, sent back as it is."""
     name = block.get("name") or block.get("server_label") or block.get("type") or ""
-    return ToolSpec(str(name), native=block)
+    return ToolSpec(str(name), native=block, native_wire="responses")

@@ -18,6 +18,7 @@ from streamlib import (
     ResponseItem,
     ShellCall,
     ShellResult,
+    ToolOptions,
     ToolSearchCall,
     ToolSpec,
     WireApi,
@@ -186,6 +187,39 @@ def test_hand_made_calls_have_what_the_wire_requires() -> None:
     }
     assert objects[1]["arguments"] == {}
     assert objects[3]["tools"] == [{"type": "mcp", "server_label": "f"}]
+
+
+def found_tools(*tools: ToolSpec, target: str = "openai:gpt-5.5") -> tuple[Any, list[Change]]:
+    """What a request says that a search found, and its report."""
+    search = ToolSearchCall("t", "{}")
+    request = build(Prompt([user("x"), search, search.output(tools)]), target, wire_api="responses")
+    return body(request)["input"][2]["tools"], request.report
+
+
+def test_found_tools_are_written_as_those_of_the_request() -> None:
+    function = ToolSpec("f", "does f", {"type": "object", "properties": {}})
+    tools = [
+        function,
+        msgspec.structs.replace(function, strict=True),
+        ToolSpec("c", format={"type": "text"}),
+        ToolSpec("space", "of f", tools=[function]),
+        ToolSpec.hosted("web_search", allowed_domains=["example.org"]),
+        ToolSpec("g", options=ToolOptions(defer_loading=True)),
+    ]
+    request = build(Prompt("x", tools=tools), "openai:gpt-5.5", wire_api="responses")
+    assert found_tools(*tools) == (body(request)["tools"], [])
+
+
+def test_found_tool_that_the_target_lacks_is_reported() -> None:
+    tools, report = found_tools(ToolSpec.hosted("web_fetch"), ToolSpec.hosted("web_search"))
+    assert tools == [{"type": "web_search"}]
+    assert [(change.action, change.path) for change in report] == [("dropped", "/input/2/tools/0")]
+
+
+def test_found_tools_of_another_wire_are_left_out() -> None:
+    tools, report = found_tools(ToolSpec("b", native={"type": "bash_20250124", "name": "bash"}))
+    assert tools == []
+    assert [(change.action, change.path) for change in report] == [("dropped", "/input/2/tools/0")]
 
 
 # --- repairs ---
