@@ -164,10 +164,17 @@ class _InputReader:
         return CacheOptions(ttl, tuple(self.marked))
 
 
+ID_FIELDS: Final = ("id", "call_id", "approval_request_id")
+"""Fields by which calls and their outputs are paired."""
+
+
 def _item(block: JsonObject, raw: Raw) -> ResponseItem:
     kind = block.get("type")
     if kind is not None and not isinstance(kind, str):
         raise TypeError("the type of an item is a string")
+    for name in ID_FIELDS:
+        if isinstance(block.get(name), (dict, list)):
+            raise TypeError(f"{name} is a string")
     if not kind and "role" in block:
         # The short form of a message has no type.
         kind = "message"

@@ -556,6 +556,9 @@ def test_hostile_requests_give_a_prompt_or_an_own_error(body: Any) -> None:
     [
         {"type": {}, "call_id": "a"},
         {"type": [[]]},
+        {"type": "function_call_output", "call_id": [1], "output": "x"},
+        {"type": "shell_call", "call_id": {"a": 1}, "action": {"commands": ["ls"]}},
+        {"type": "mcp_approval_response", "approval_request_id": [1], "approve": True},
         {"type": "shell_call_output", "call_id": "b", "output": [1]},
         {"type": "custom_tool_call_output", "call_id": "c", "output": [[]]},
         {"role": "user", "content": [{"type": "input_text", "prompt_cache_breakpoint": 1}]},
