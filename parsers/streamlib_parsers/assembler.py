@@ -46,6 +46,7 @@ from streamlib_parsers.events import (
 )
 from streamlib_parsers.item_text import call_text, fill_missing, final_lacks_parts, part_text
 from streamlib_parsers.items import (
+    ApprovalRequest,
     CustomToolCall,
     FunctionCall,
     ItemStatus,
@@ -57,11 +58,15 @@ from streamlib_parsers.items import (
     ResponseItem,
     ServerToolCall,
     Text,
+    ToolSearchCall,
 )
 from streamlib_parsers.json_text import SurrogateJoiner, is_json, scrub
 from streamlib_parsers.limits import Limits
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage
+
+CALLS_WITH_JSON: Final = (FunctionCall, ServerToolCall, ApprovalRequest, ToolSearchCall)
+"""Items whose arguments must be JSON to count as complete."""
 
 _MISSING: Final = object()
 
@@ -379,7 +384,7 @@ class EventAssembler:
         return status
 
     def _has_invalid_arguments(self, item: OpenItem) -> bool:
-        if item.free_text or not isinstance(item.item, (FunctionCall, ServerToolCall)):
+        if item.free_text or not isinstance(item.item, CALLS_WITH_JSON):
             return False
         return not is_json("".join(item.arguments) or item.item.arguments)
 

@@ -190,3 +190,24 @@ def test_response_goes_on_only_if_the_next_request_differs(
     response: Response, unfinished: bool
 ) -> None:
     assert response.unfinished is unfinished
+
+
+@pytest.mark.parametrize("ending", ["done", "incomplete"])
+def test_cut_arguments_of_an_approval_request_are_not_pending(ending: str) -> None:
+    item = {
+        "type": "mcp_approval_request",
+        "id": "mcpr_1",
+        "server_label": "s",
+        "name": "delete",
+        "arguments": '{"path":',
+    }
+    frames = [created(), added(item)]
+    if ending == "done":
+        frames += [done(item), completed(item)]
+    else:
+        details = {"reason": "max_output_tokens"}
+        frames.append(completed(item, kind="incomplete", incomplete_details=details))
+    response = accumulate(events_of(*frames))
+    assert response.items[0].status == "incomplete"
+    assert response.pending == ()
+    assert not response.unfinished
