@@ -209,5 +209,5 @@ def test_cut_arguments_of_an_approval_request_are_not_pending(ending: str) -> No
         frames.append(completed(item, kind="incomplete", incomplete_details=details))
     response = accumulate(events_of(*frames))
     assert response.items[0].status == "incomplete"
-    assert response.pending == ()
+    assert not response.pending
     assert not response.unfinished
