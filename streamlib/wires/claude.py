@@ -6,13 +6,14 @@ Rules have the numbers of the rule table in docs/wires/messages.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from streamlib.providers.models import Traits
 from streamlib.request.context import BuildContext
 from streamlib.request.effort import BUDGETS, level, nearest
 from streamlib.request.history import OUTPUTS, IndexedItem
 from streamlib.request.prompt import Prompt, ReasoningOptions
+from streamlib.request.report import Report
 from streamlib.request.target import Target
 from streamlib_parsers.items import (
     JsonObject,
@@ -232,6 +233,48 @@ def unpaired_server_calls(entries: Sequence[IndexedItem]) -> set[int]:
         if isinstance(item, ServerToolCall) and item.call_id not in result_ids:
             unpaired.add(entry.position)
     return unpaired
+
+
+class ContentBlock(Protocol):
+    """A content block of a wire, as far as its place in a turn counts."""
+
+    @property
+    def role(self) -> str:
+        """The role of its turn."""
+        ...
+
+    @property
+    def item_index(self) -> int:
+        """The index of its item."""
+        ...
+
+    @property
+    def is_reasoning(self) -> bool:
+        """Whether it is reasoning."""
+        ...
+
+
+BlockT = TypeVar("BlockT", bound=ContentBlock)
+
+
+def drop_final_reasoning(blocks: list[BlockT], report: Report) -> list[BlockT]:
+    """No turn ends with reasoning (A14).
+
+    One does if the call behind its reasoning was truncated, and therefore is not sent.
+    """
+    remaining: list[BlockT] = []
+    dropped: list[BlockT] = []
+    is_end = True
+    for block in reversed(blocks):
+        if block.role == "assistant" and block.is_reasoning and is_end:
+            dropped.append(block)
+            continue
+        is_end = block.role != "assistant"
+        remaining.append(block)
+    for block in reversed(dropped):
+        report.dropped(f"/input/{block.item_index}", "a turn does not end with reasoning (A14)")
+    remaining.reverse()
+    return remaining
 
 
 def _is_assistant(item: ResponseItem) -> bool:

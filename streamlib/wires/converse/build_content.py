@@ -53,6 +53,11 @@ class Block(NamedTuple):
         """The kind of the block: the name of its only member."""
         return next(iter(self.body), "")
 
+    @property
+    def is_reasoning(self) -> bool:
+        """Whether the block is reasoning, readable or redacted."""
+        return self.member == "reasoningContent"
+
 
 def item_blocks(entry: IndexedItem, context: ConverseContext) -> Iterator[RoleAndBlock]:
     """The blocks of one item, each with the role it is sent in."""

@@ -13,7 +13,7 @@ from streamlib.errors import invalid_request
 from streamlib.request.history import IndexedItem, system_text
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
-from streamlib.wires.claude import unpaired_server_calls
+from streamlib.wires.claude import drop_final_reasoning, unpaired_server_calls
 from streamlib.wires.converse.build_content import FILLER, Block, is_blank, item_blocks
 from streamlib.wires.converse.context import ConverseContext
 from streamlib_parsers.items import JsonObject, Message
@@ -85,7 +85,7 @@ def turns_of(
     turns: list[Turn] = []
     if not context.family.system:
         _append_blocks(turns, _system_as_user_text(system, report))
-    _append_blocks(turns, _drop_final_reasoning(list(_blocks(items, context)), report))
+    _append_blocks(turns, drop_final_reasoning(list(_blocks(items, context)), report))
     if not turns:
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
     for turn in turns:
@@ -123,26 +123,6 @@ def _blocks(items: list[IndexedItem], context: ConverseContext) -> Iterator[Bloc
                 context.report.dropped(entry.path, "blank text (B2)")
             else:
                 yield Block(role, body, entry.position)
-
-
-def _drop_final_reasoning(blocks: list[Block], report: Report) -> list[Block]:
-    """No turn ends with reasoning (A14).
-
-    One does if the call behind its reasoning was truncated, and therefore is not sent.
-    """
-    remaining: list[Block] = []
-    dropped: list[Block] = []
-    is_end = True
-    for block in reversed(blocks):
-        if block.role == "assistant" and block.member == "reasoningContent" and is_end:
-            dropped.append(block)
-            continue
-        is_end = block.role != "assistant"
-        remaining.append(block)
-    for block in reversed(dropped):
-        report.dropped(f"/input/{block.item_index}", "a turn does not end with reasoning (A14)")
-    remaining.reverse()
-    return remaining
 
 
 def _put_results_first(turn: Turn, report: Report) -> None:
@@ -187,7 +167,7 @@ def is_unreasoned_tool_turn(turns: Sequence[Turn]) -> bool:
     for turn in reversed(turns):
         if turn.role == "assistant":
             calls_tools = any(block.member == "toolUse" for block in turn.blocks)
-            return calls_tools and turn.blocks[0].member != "reasoningContent"
+            return calls_tools and not turn.blocks[0].is_reasoning
     return False
 
 
@@ -228,14 +208,14 @@ def _is_thinking_off(thinking: JsonObject | None, context: ConverseContext) -> b
 def _drop_reasoning(turn: Turn, report: Report) -> None:
     """With thinking off, the last assistant turn holds no reasoning (T8b)."""
     for block in turn.blocks:
-        if block.member == "reasoningContent":
+        if block.is_reasoning:
             report.add(
                 "dropped",
                 f"/input/{block.item_index}",
                 "thinking is off: no reasoning in the last assistant turn (T8b)",
                 breaks_prefix=True,
             )
-    turn.blocks[:] = [block for block in turn.blocks if block.member != "reasoningContent"]
+    turn.blocks[:] = [block for block in turn.blocks if not block.is_reasoning]
 
 
 def _trim_end(turn: Turn) -> None:

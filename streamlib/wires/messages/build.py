@@ -23,7 +23,6 @@ from streamlib.wires.messages import build_settings as settings
 from streamlib.wires.messages.build_cache import add_marks
 from streamlib.wires.messages.build_turns import (
     all_blocks,
-    drop_final_reasoning,
     fix_first_turn,
     fix_last_turn,
     group_turns,
@@ -41,7 +40,7 @@ VERSION: Final = "2023-06-01"
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
     """Returns the body, and the headers of version and betas."""
     system, items = split_leading_system(prompt, items, context.report)
-    blocks = drop_final_reasoning(list(all_blocks(items, context)), context.report)
+    blocks = claude.drop_final_reasoning(list(all_blocks(items, context)), context.report)
     turns = group_turns(blocks, context.report)
     if any(turn.role == "system" for turn in turns):
         turns = place_system(turns, context.report)

@@ -96,26 +96,6 @@ def all_blocks(items: list[IndexedItem], context: BuildContext) -> Iterator[Bloc
                 yield Block(role, body, entry.position, fields)
 
 
-def drop_final_reasoning(blocks: list[Block], report: Report) -> list[Block]:
-    """No turn ends with reasoning (A14).
-
-    One does if the call behind its reasoning was truncated, and therefore is not sent.
-    """
-    remaining: list[Block] = []
-    dropped: list[Block] = []
-    is_end = True
-    for block in reversed(blocks):
-        if block.role == "assistant" and block.is_reasoning and is_end:
-            dropped.append(block)
-            continue
-        is_end = block.role != "assistant"
-        remaining.append(block)
-    for block in reversed(dropped):
-        report.dropped(f"/input/{block.item_index}", "a turn does not end with reasoning (A14)")
-    remaining.reverse()
-    return remaining
-
-
 def group_turns(blocks: list[Block], report: Report) -> list[Turn]:
     """Runs of one role (A3); messages with other fields stay apart."""
     turns: list[Turn] = []
