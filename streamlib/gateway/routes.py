@@ -29,6 +29,7 @@ from streamlib.client.credentials import Secret
 from streamlib.errors import StreamError
 from streamlib.providers import Provider, find
 from streamlib.request.endpoints import resolve_target
+from streamlib.request.headers import checked_headers
 from streamlib.request.json_objects import merged
 from streamlib.request.prompt import Effort, Prompt, ReasoningOptions
 from streamlib.request.target import Target
@@ -71,6 +72,17 @@ class RouteTo(
     key_env: str | None = None
     headers: dict[str, str] = {}
 
+    def __post_init__(self) -> None:
+        _refuse_keys(self.model, self.headers)
+
+
+def _refuse_keys(model: str, headers: Mapping[str, str]) -> None:
+    """A key in a route would be shown with it, and sent whatever server the route names."""
+    try:
+        checked_headers(headers)
+    except StreamError as error:
+        raise ValueError(f"the route {model!r}: {error.info.message}; a key is `key_env`") from None
+
 
 class RouteRule(
     Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
@@ -107,6 +119,7 @@ class RouteRule(
     def __post_init__(self) -> None:
         # The struct is frozen; this is still its construction.
         force_setattr(self, "to", _several(self.to))
+        _refuse_keys(self.model, self.headers)
         if not self.to:
             raise ValueError(f"the route {self.model!r} has no target")
 

@@ -159,3 +159,16 @@ def test_target_wins_over_its_route() -> None:
 def test_target_that_is_none_is_refused(to: str) -> None:
     with pytest.raises(ValueError, match="the route file: "):
         read_table(f'[[route]]\nmodel = "a"\nto = {to}')
+
+
+@pytest.mark.parametrize("header", ["authorization", "x-api-key"])
+def test_key_in_the_headers_of_a_route_is_refused(header: str) -> None:
+    """`repr` of a route shows its headers."""
+    secret = "sk-" + "a" * 40
+    for make in (
+        lambda headers: RouteRule("m", "openai:m", headers=headers),
+        lambda headers: RouteTo("openai:m", headers=headers),
+    ):
+        with pytest.raises(ValueError, match="key_env") as raised:
+            make({header: secret})
+        assert secret not in str(raised.value)
