@@ -16,16 +16,26 @@ What is read:
   to the ``AsyncHTTP11Connection``, and its ``_h11_state``, an ``h11.Connection``
 - ``_stream`` of its socket: an anyio or trio stream, with ``transport_stream`` under TLS. anyio
   buffers in ``_protocol.read_queue`` (asyncio) and ``_read_bio`` (TLS), trio in ``_incoming`` (TLS)
+- ``AsyncConnectionPool._requests``, each with `request` and `connection`
+- ``AsyncHTTP2Connection``: ``_h2_state``, ``_events`` and ``_write_outgoing_data``
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 from typing import Any, Final
 
+import anyio
+
 from streamlib.transport.base import UNKNOWN_POOL
+from streamlib.transport.closing import CLOSING_SECONDS
 
 _LAYERS: Final = 8
 """Streams may stand on streams, but not for ever."""
+
+_CANCEL: Final = 8
+"""RFC 9113, 7: the error code of a stream that is no longer needed."""
 
 
 def pool_size(client: Any) -> int:
@@ -54,6 +64,102 @@ async def close_half_open(client: Any, network_stream: Any) -> None:
                 continue
             if ", NEW," in connection.info():
                 await connection.aclose()
+
+
+class SharedConnections:
+    """Connections that requests of a client opened, and that the pool may have lost.
+
+    While one request opens a connection that may carry several (HTTP/2), others wait for it. If one
+    of those is cancelled, httpcore takes the connection for failed and forgets it: it is then
+    opened and used, but never closed.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._lost: list[tuple[Any, Any]] = []
+        """Pool, and a connection that it has forgotten."""
+
+    def find(self, request: Any) -> tuple[Any, Any] | None:
+        """The pool and the connection of a request that is being sent, if they are known."""
+        for pool in _pools(self._client):
+            for entry in getattr(pool, "_requests", ()):
+                if getattr(entry, "request", None) is request:
+                    return pool, getattr(entry, "connection", None)
+        return None
+
+    def note_opened(self, request: Any) -> None:
+        """The request has opened its connection, and is about to use it."""
+        known = self.find(request)
+        if known is None:
+            return
+        pool, connection = known
+        # Usually the pool has it, and closes it.
+        if connection is not None and connection not in pool.connections:
+            self._lost.append(known)
+
+    async def close_lost(self) -> None:
+        """Closes those that the pool has forgotten and no request uses any more."""
+        for lost in list(self._lost):
+            pool, connection = lost
+            users = [entry.connection for entry in pool._requests]
+            # Another task may have closed it while this one closed the one before.
+            if connection in users or lost not in self._lost:
+                continue
+            self._lost.remove(lost)
+            with contextlib.suppress(Exception):
+                await connection.aclose()
+
+
+class Http2Stream:
+    """A request on a connection of HTTP/2."""
+
+    def __init__(self, connection: Any, request: Any, stream_id: int) -> None:
+        self._connection = _http2_protocol(connection)
+        self._request = request
+        self._stream_id = stream_id
+
+    async def reset(self) -> None:
+        """Ends the stream: it sends RST_STREAM if the response has not ended, and drops the rest.
+
+        httpcore sends none. The server would go on sending, and what nobody reads would count for
+        the connection's window and its number of streams, until no other stream got anything.
+        """
+        state = getattr(self._connection, "_h2_state", None)
+        if state is None:
+            return
+        with anyio.move_on_after(CLOSING_SECONDS) as scope:
+            # The connection may have ended meanwhile, and the stream with it.
+            with contextlib.suppress(Exception):
+                await self._reset(state)
+        if scope.cancelled_caught:
+            # Half a frame may have been sent: whatever followed would be misread.
+            await self._connection._network_stream.aclose()
+
+    async def _reset(self, state: Any) -> None:
+        stream = state.streams.get(self._stream_id)
+        is_open = stream is not None and not stream.closed
+        unread = 0
+        events: list[Any] = self._connection._events.get(self._stream_id, [])
+        for event in events:
+            unread += getattr(event, "flow_controlled_length", None) or 0
+        # A read of what is left ends at once, in place of waiting for frames that will not come.
+        ended: Any = importlib.import_module("h2.events").StreamEnded
+        events[:] = [ended.__new__(ended)]
+        if is_open:
+            state.reset_stream(self._stream_id, _CANCEL)
+        if unread:
+            state.acknowledge_received_data(unread, self._stream_id)
+        if is_open or unread:
+            await self._connection._write_outgoing_data(self._request)
+
+
+def _http2_protocol(connection: Any) -> Any:
+    """The ``AsyncHTTP2Connection`` of a pool's connection; None if it is none."""
+    for _ in range(_LAYERS):
+        if hasattr(connection, "_h2_state"):
+            return connection
+        connection = getattr(connection, "_connection", None)
+    return None
 
 
 def keep_only_if_empty(response: Any) -> None:

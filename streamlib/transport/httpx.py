@@ -19,7 +19,12 @@ from streamlib.transport.base import KEEPALIVE_SECONDS, HttpResponse, ReadTimeou
 from streamlib.transport.closing import CLOSING_SECONDS, ShieldedAwait, exhaust
 from streamlib.transport.deadlines import FOREVER, Deadlines
 from streamlib.transport.errors import is_connection_closed
-from streamlib.transport.httpcore_pool import close_half_open, keep_only_if_empty
+from streamlib.transport.httpcore_pool import (
+    Http2Stream,
+    SharedConnections,
+    close_half_open,
+    keep_only_if_empty,
+)
 
 IDLE_CONNECTIONS: Final = 100
 """Idle connections that a client created here keeps."""
@@ -71,6 +76,10 @@ def tls_context(library: str) -> Any:
     return importlib.import_module(library).create_ssl_context()
 
 
+_SENDING: Final = (".send_connection_init.started", ".send_request_headers.started")
+"""Trace events of a request that has its connection."""
+
+
 class HttpxTransport:
     """Sends requests through a client with httpx's methods.
 
@@ -86,6 +95,7 @@ class HttpxTransport:
         self._owned = owned
         self.slots = anyio.CapacityLimiter(connections)
         """One token per stream; the client acquires it before `send`."""
+        self._shared = SharedConnections(client)
 
     async def send(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines
@@ -95,13 +105,13 @@ class HttpxTransport:
         A reused connection that the server had already closed is replaced once, provided that no
         byte of a response was received.
         """
-        trace = _Trace(deadlines)
+        trace = _Trace(deadlines, self._shared)
         try:
             return await self._send(method, url, headers, body, trace)
         except Exception as error:
             if not (trace.reused and is_connection_closed(error)):
                 raise
-        return await self._send(method, url, headers, body, _Trace(deadlines))
+        return await self._send(method, url, headers, body, _Trace(deadlines, self._shared))
 
     async def _send(
         self,
@@ -124,17 +134,18 @@ class HttpxTransport:
                 raise TimeoutError("no byte of the response was received")
         except BaseException:
             with anyio.CancelScope(shield=True, deadline=anyio.current_time() + CLOSING_SECONDS):
-                await ShieldedAwait(self._close_half_open(trace.new_stream))
+                await ShieldedAwait(self._close_unused(trace.new_stream))
             raise
         # The library looks its timeout up again when it begins to read the body. A response from a
         # mock transport has no socket, and nothing that applies it.
         if trace.is_http2 or "network_stream" not in response.extensions:
-            return HttpxResponse(response, None)
+            return HttpxResponse(response, None, self._shared, trace.http2_stream)
         trace.timeouts["read"] = read_timeout = SocketReadTimeout()
-        return HttpxResponse(response, read_timeout)
+        return HttpxResponse(response, read_timeout, self._shared)
 
-    async def _close_half_open(self, network_stream: Any) -> None:
+    async def _close_unused(self, network_stream: Any) -> None:
         """Closes the connection that a request opened before it failed or was cancelled."""
+        await self._shared.close_lost()
         if network_stream is None:
             return
         # In a handshake the pool does not know the socket yet: it is closed directly.
@@ -188,7 +199,7 @@ class _Trace:
     frames for others and pings arrive all the while, and a read timeout would end the others too.
     """
 
-    def __init__(self, deadlines: Deadlines) -> None:
+    def __init__(self, deadlines: Deadlines, shared: SharedConnections) -> None:
         self.timeouts: dict[str, float | None] = {
             "connect": deadlines.connect,
             "read": deadlines.first_byte,
@@ -202,11 +213,16 @@ class _Trace:
         self.new_stream: Any = None
         """The socket of a connection opened for this request, while it is this request's alone;
         the TLS stream once there is one."""
+        self._shared = shared
         self._first_byte = deadlines.first_byte
         self._called = False
         """Set by the first trace event: a client that is not httpcore's reports none."""
         self._connected = False
         """Set when the request began to open a connection."""
+        self._is_noted = False
+        """Set when the pool was asked whether it still has the connection that was opened."""
+        self.http2_stream: Http2Stream | None = None
+        """The request on a connection of HTTP/2, until its response is closed."""
 
     async def __call__(self, event: str, info: Any) -> None:
         self._called = True
@@ -214,8 +230,18 @@ class _Trace:
             self._connected = True
         if event.endswith(_CONNECTED):
             self.new_stream = info.get("return_value")
-        elif event.startswith("http2."):
+        elif self._connected and not self._is_noted and event.endswith(_SENDING):
+            self._is_noted = True
+            self._shared.note_opened(info["request"])
+        if event.startswith("http2."):
             self._note_http2(event)
+            if event == "http2.send_request_headers.started":
+                known = self._shared.find(info["request"])
+                if known is not None:
+                    self.http2_stream = Http2Stream(known[1], info["request"], info["stream_id"])
+            elif event == "http2.response_closed.started" and self.http2_stream is not None:
+                # The library's shield is around this, and its own work follows.
+                await self.http2_stream.reset()
 
     def _note_http2(self, event: str) -> None:
         self.is_http2 = True
@@ -279,8 +305,17 @@ class _SingleChunk:
 class HttpxResponse:
     """A response of httpx or httpx2. See `HttpResponse`."""
 
-    def __init__(self, response: Any, read_timeout: ReadTimeout | None) -> None:
+    def __init__(
+        self,
+        response: Any,
+        read_timeout: ReadTimeout | None,
+        shared: SharedConnections,
+        http2_stream: Http2Stream | None = None,
+    ) -> None:
         self._response = response
+        self._shared = shared
+        self._http2_stream = http2_stream
+        """None over HTTP/1.1, and with an unknown library."""
         self.read_timeout = read_timeout
         """Ends a late read; None if the library cannot."""
         self.status: int = response.status_code
@@ -303,5 +338,11 @@ class HttpxResponse:
         if self.read_timeout is not None:
             self.read_timeout.start(FOREVER)  # it may have expired, and the rest is read
         keep_only_if_empty(self._response)
-        await self._response.aclose()
-        await exhaust(self.chunks)
+        try:
+            if self._http2_stream is not None:
+                await self._http2_stream.reset()
+                await exhaust(self.chunks)
+            await self._response.aclose()
+            await exhaust(self.chunks)
+        finally:
+            await self._shared.close_lost()

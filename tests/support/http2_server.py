@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import anyio
+import anyio.abc
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
@@ -78,7 +79,10 @@ class Exchange:
         await self._connection.flush()
 
     async def data(self, body: bytes) -> None:
-        """Sends a DATA frame; an empty one brings the client no byte."""
+        """Sends a DATA frame once the windows allow it; an empty one brings the client no byte."""
+        connection = self._connection
+        while connection.http.local_flow_control_window(self._stream_id) < len(body):
+            await connection.window_opened.wait()
         self._connection.http.send_data(self._stream_id, body)
         await self._connection.flush()
 
@@ -134,6 +138,9 @@ class Connection:
         self._script = script
         self._sending = anyio.Lock()
         """Held while a task sends."""
+        self.window_opened = anyio.Event()
+        """Set and replaced at each WINDOW_UPDATE."""
+        self._paths: dict[int, str] = {}
         self._scopes: dict[int, anyio.CancelScope] = {}
         """Stream id to the scope of its script: a request that the client resets ends it."""
 
@@ -149,12 +156,10 @@ class Connection:
 
     async def serve(self) -> None:
         """Reads frames until the client closes the connection."""
-        import h2.events
         import h2.exceptions
 
         self.http.initiate_connection()
         await self.flush()
-        paths: dict[int, str] = {}
         async with anyio.create_task_group() as group:
             while True:
                 try:
@@ -164,22 +169,28 @@ class Connection:
                 except h2.exceptions.ProtocolError:  # what the client sent after GOAWAY
                     break
                 for event in events:
-                    if isinstance(event, h2.events.RequestReceived):
-                        headers = dict(event.headers)
-                        path = headers.get(b":path", headers.get(":path"))
-                        paths[event.stream_id] = path.decode() if isinstance(path, bytes) else path
-                    elif isinstance(event, h2.events.DataReceived):
-                        self.http.acknowledge_received_data(
-                            event.flow_controlled_length, event.stream_id
-                        )
-                    elif isinstance(event, h2.events.StreamEnded):
-                        group.start_soon(self._run, event.stream_id, paths[event.stream_id])
-                    elif isinstance(event, h2.events.StreamReset):
-                        if event.stream_id in self._scopes:
-                            self._scopes[event.stream_id].cancel()
+                    self._handle(event, group)
                 with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                     await self.flush()
             group.cancel_scope.cancel()
+
+    def _handle(self, event: Any, group: anyio.abc.TaskGroup) -> None:
+        import h2.events
+
+        if isinstance(event, h2.events.RequestReceived):
+            headers: dict[Any, Any] = dict(event.headers)
+            path = headers.get(b":path", headers.get(":path"))
+            self._paths[event.stream_id] = path.decode() if isinstance(path, bytes) else path
+        elif isinstance(event, h2.events.DataReceived):
+            self.http.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+        elif isinstance(event, h2.events.StreamEnded):
+            group.start_soon(self._run, event.stream_id, self._paths[event.stream_id])
+        elif isinstance(event, h2.events.WindowUpdated):
+            self.window_opened.set()
+            self.window_opened = anyio.Event()
+        elif isinstance(event, h2.events.StreamReset):
+            if event.stream_id in self._scopes:
+                self._scopes[event.stream_id].cancel()
 
     async def _run(self, stream_id: int, path: str) -> None:
         import h2.exceptions
