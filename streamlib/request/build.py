@@ -23,6 +23,7 @@ from streamlib.providers import Provider, find
 from streamlib.providers.models import Traits
 from streamlib.providers.names import fit_names
 from streamlib.providers.wire_specs import WIRE_SPECS
+from streamlib.request.allowed_tools import foreign_choice, without_choice
 from streamlib.request.context import BuildContext
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.fit_tools import fit_tools
@@ -129,13 +130,16 @@ def build_for(
     report = Report()
     prompt = _headers_for_wire(prompt, target.wire_api, report)
     context = BuildContext(with_headers(target, prompt.headers), report)
+    allowed = foreign_choice(prompt, target.wire_api)
+    if allowed is not None:
+        prompt = without_choice(prompt, allowed)
     prompt = _extra_for_wire(prompt, context)
     prompt = fit_tool_options(prompt, target.wire_api, report)
     _report_lost_settings(prompt, context)
     items = repair(prompt.items, report)
     items = downgrade(items, target.origin, report, strict=strict_origin)
     items = _fit_ids(items, context)
-    fitted = fit_tools(prompt, items, context)
+    fitted = fit_tools(prompt, items, context, allowed)
     prompt, items = fitted.prompt, fitted.items
     report.tool_paths = fitted.paths
     sent_names = _tool_names(prompt, items, target.wire_api)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from streamlib.errors import StreamError, invalid_request
 from streamlib.request import hosted_forms, hosted_tools
+from streamlib.request.allowed_tools import AllowedTools
 from streamlib.request.context import BuildContext
 from streamlib.request.history import CALLS, IndexedItem
 from streamlib.request.hosted_forms import options_of, value_at
@@ -58,8 +59,19 @@ class FittedTools(NamedTuple):
     """Of each tool, its JSON pointer into the caller's prompt."""
 
 
-def fit_tools(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> FittedTools:
+def fit_tools(
+    prompt: Prompt,
+    items: list[IndexedItem],
+    context: BuildContext,
+    allowed: AllowedTools | None = None,
+) -> FittedTools:
     """The tools, their names in the history, and the tool choice, fitted to the target.
+
+    Args:
+        prompt: with the caller's tools.
+        items: the history.
+        context: the target, and the report.
+        allowed: the tools that may be called, where another wire's request named some.
 
     Raises:
         StreamError: `invalid_request` for a restriction that the target lacks, and for a schema
@@ -67,8 +79,9 @@ def fit_tools(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -
     """
     fitter = _Fitter(prompt, context)
     for index, tool in enumerate(prompt.tools):
-        _check_schema(tool, f"/tools/{index}")
-        fitter.add(tool, f"/tools/{index}")
+        path = f"/tools/{index}"
+        _check_schema(tool, path)
+        fitter.add_allowed(tool, path, allowed)
     choice = prompt.tool_choice
     if prompt.tools:
         choice = fitter.choice()
@@ -135,6 +148,19 @@ class _Fitter:
         """Whether the target has namespaces."""
         is_known = self._target.provider.name in hosted_tools.WITHOUT_NAMESPACES
         return self._target.wire_api == "responses" and not is_known
+
+    def add_allowed(self, tool: ToolSpec, path: str, allowed: AllowedTools | None) -> None:
+        """Adds a tool, if it is among the allowed ones; None: all are."""
+        if allowed is None:
+            self.add(tool, path)
+            return
+        fitted = allowed.fitted(tool)
+        if fitted is not tool:
+            self.is_changed = True
+            reason = f"not among the allowed tools, which {self._target.wire_api} cannot name"
+            self._report.dropped(path, reason)
+        if fitted is not None:
+            self.add(fitted, path)
 
     def add(self, tool: ToolSpec, path: str) -> None:
         """Adds a tool in the target's form, or reports that it is dropped."""
