@@ -314,9 +314,10 @@ class ResponseStream:
     def text(self) -> AsyncIterator[str]:
         """The same events as text alone: ``async for text in stream.text(): print(text, end="")``.
 
-        Joined, it is `Response.text`: no reasoning, no refusals, the first choice. Leaving the
-        loop, closing and cancelling are as for events, which may be read before and after. Why the
-        text ended is in `response.stop_reason`: the token limit raises nothing.
+        Joined, it is `Response.text`: no reasoning, no refusals, the first choice. Only where
+        several texts are open at once do they come as the provider sent them. Leaving the loop,
+        closing and cancelling are as for events, which may be read before and after. Why the text
+        ended is in `response.stop_reason`: the token limit raises nothing.
 
         Raises:
             StreamError: The stream failed, with errors="event" too.
