@@ -282,3 +282,25 @@ def _is_assistant(item: ResponseItem) -> bool:
     if isinstance(item, Message):
         return item.role == "assistant"
     return not isinstance(item, OUTPUTS)
+
+
+def is_thinking_off(thinking: JsonObject | None, context: BuildContext) -> bool:
+    """Whether the model does not think: the request says so, or it is the model's default."""
+    if thinking is not None:
+        return bool(thinking.get("type") == "disabled")
+    # A model without a known limit is one we do not know.
+    traits = context.target.traits
+    return not traits.thinking_default and bool(traits.max_output)
+
+
+def drop_reasoning(blocks: list[BlockT], report: Report) -> None:
+    """With thinking off, the last assistant turn holds no reasoning (T8b)."""
+    for block in blocks:
+        if block.is_reasoning:
+            report.add(
+                "dropped",
+                f"/input/{block.item_index}",
+                "thinking is off: no reasoning in the last assistant turn (T8b)",
+                breaks_prefix=True,
+            )
+    blocks[:] = [block for block in blocks if not block.is_reasoning]

@@ -13,6 +13,7 @@ from streamlib.errors import invalid_request
 from streamlib.request.history import IndexedItem, system_text
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
+from streamlib.wires import claude
 from streamlib.wires.claude import drop_final_reasoning, unpaired_server_calls
 from streamlib.wires.converse.build_content import FILLER, Block, is_blank, item_blocks
 from streamlib.wires.converse.context import ConverseContext
@@ -184,8 +185,8 @@ def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: Conve
     if last.role != "assistant":
         return
     report = context.report
-    if _is_thinking_off(thinking, context):
-        _drop_reasoning(last, report)
+    if claude.is_thinking_off(thinking, context):
+        claude.drop_reasoning(last.blocks, report)
     if last.blocks[-1].member == "text":
         _trim_end(last)
     if not context.target.traits.prefill and not _is_paused(last):
@@ -195,27 +196,6 @@ def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: Conve
             f"{context.target.model} wants a user turn last: 'Continue.' added (A13)",
         )
         turns.append(_filler_turn("user", "Continue."))
-
-
-def _is_thinking_off(thinking: JsonObject | None, context: ConverseContext) -> bool:
-    if thinking is not None:
-        return bool(thinking.get("type") == "disabled")
-    # not set: the model's default counts. A model without a known limit is one we do not know.
-    traits = context.target.traits
-    return not traits.thinking_default and bool(traits.max_output)
-
-
-def _drop_reasoning(turn: Turn, report: Report) -> None:
-    """With thinking off, the last assistant turn holds no reasoning (T8b)."""
-    for block in turn.blocks:
-        if block.is_reasoning:
-            report.add(
-                "dropped",
-                f"/input/{block.item_index}",
-                "thinking is off: no reasoning in the last assistant turn (T8b)",
-                breaks_prefix=True,
-            )
-    turn.blocks[:] = [block for block in turn.blocks if not block.is_reasoning]
 
 
 def _trim_end(turn: Turn) -> None:

@@ -196,8 +196,8 @@ def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: Build
     last = turns[-1]
     if last.role != "assistant":
         return
-    if _is_thinking_off(thinking, context):
-        _drop_reasoning(last, context.report)
+    if claude.is_thinking_off(thinking, context):
+        claude.drop_reasoning(last.blocks, context.report)
     if last.blocks[-1].type == "text":
         _trim_end(last)
     if not context.target.traits.prefill and not _is_paused(last):
@@ -208,27 +208,6 @@ def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: Build
         )
         block = Block("user", {"type": "text", "text": "Continue."}, -1)
         turns.append(Turn("user", [block]))
-
-
-def _is_thinking_off(thinking: JsonObject | None, context: BuildContext) -> bool:
-    if thinking is not None:
-        return bool(thinking["type"] == "disabled")
-    # not set: the model's default counts. A model without a known limit is one we do not know.
-    traits = context.target.traits
-    return not traits.thinking_default and bool(traits.max_output)
-
-
-def _drop_reasoning(turn: Turn, report: Report) -> None:
-    """With thinking off, the last assistant turn holds no reasoning (T8b)."""
-    for block in turn.blocks:
-        if block.is_reasoning:
-            report.add(
-                "dropped",
-                f"/input/{block.item_index}",
-                "thinking is off: no reasoning in the last assistant turn (T8b)",
-                breaks_prefix=True,
-            )
-    turn.blocks[:] = [block for block in turn.blocks if not block.is_reasoning]
 
 
 def _trim_end(turn: Turn) -> None:
