@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.items import JsonObject, ResponseItem, snake_case
+from streamlib_parsers.items import CallOutput, JsonObject, ResponseItem, snake_case
 from streamlib_parsers.usage import Usage
 
 StopReason: TypeAlias = Literal[
@@ -268,3 +268,7 @@ ResponseEvent: TypeAlias = (
     | Completed
     | Failed
 )
+
+RunEvent: TypeAlias = ResponseEvent | CallOutput
+"""What a run of several responses consists of: after the terminal event of a response that asked
+for calls come their outputs, then the events of the next response."""

@@ -63,6 +63,7 @@ __all__ = [
     "Audio",
     "BuiltInCall",
     "BuiltInOutput",
+    "CallOutput",
     "Compaction",
     "ComputerCall",
     "ComputerCallOutput",
@@ -453,6 +454,9 @@ BUILT_IN_OUTPUTS: Final = (
     ApprovalResponse,
     ToolSearchOutput,
 )
+
+CallOutput: TypeAlias = FunctionCallOutput | CustomToolCallOutput | BuiltInOutput
+"""What the caller sends back for a `PendingCall`."""
 
 PendingCall: TypeAlias = FunctionCall | CustomToolCall | BuiltInCall
 """A call that waits for an output of the caller's."""

@@ -23,7 +23,7 @@ from streamlib.request.report import Report
 from streamlib_parsers.items import (
     BUILT_IN_CALLS,
     BUILT_IN_OUTPUTS,
-    BuiltInOutput,
+    CallOutput,
     ContentPart,
     CustomToolCall,
     CustomToolCallOutput,
@@ -49,7 +49,6 @@ INTERRUPTED: Final = "The call was interrupted: it gave no result."
 IMAGE_LEFT_OUT: Final = "[an earlier image was left out]"
 
 Call: TypeAlias = FunctionCall | CustomToolCall
-CallOutput: TypeAlias = FunctionCallOutput | CustomToolCallOutput
 CALLS: Final = (FunctionCall, CustomToolCall)
 OUTPUTS: Final = (FunctionCallOutput, CustomToolCallOutput)
 ALL_CALLS: Final = (*CALLS, *BUILT_IN_CALLS)
@@ -230,7 +229,7 @@ _FAMILIES: Final[dict[type, str]] = {
 """Kinds of which an output answers a call."""
 
 
-def _pair_key(item: PendingCall | CallOutput | BuiltInOutput) -> PairKey:
+def _pair_key(item: PendingCall | CallOutput) -> PairKey:
     """What a call and its output have in common."""
     return _FAMILIES[type(item)], item.call_id
 
@@ -305,7 +304,7 @@ class _Pairing:
         self._response = item.response_id
         self.paired.append(entry)
 
-    def _is_beside_opaque(self, item: PendingCall | CallOutput | BuiltInOutput) -> bool:
+    def _is_beside_opaque(self, item: PendingCall | CallOutput) -> bool:
         is_built_in = isinstance(item, BUILT_IN_CALLS + BUILT_IN_OUTPUTS)
         return is_built_in and item.call_id in self._opaque
 
@@ -363,7 +362,7 @@ class _Pairing:
         return first
 
 
-def _orphan_as_text(item: CallOutput | BuiltInOutput) -> Message:
+def _orphan_as_text(item: CallOutput) -> Message:
     """An output without its call, as a user message."""
     if isinstance(item, BUILT_IN_OUTPUTS):
         return output_as_text(item)

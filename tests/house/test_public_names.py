@@ -29,7 +29,7 @@ CONTRACT = re.findall(
     Completed Failed ResponseEvent Usage ErrorInfo InvalidArguments HostedTool
     ComputerCall ComputerCallOutput ShellCall ShellCallOutput ShellResult ApplyPatchCall
     ApplyPatchCallOutput ApprovalRequest ApprovalResponse ToolSearchCall ToolSearchOutput
-    PendingCall assistant
+    PendingCall CallOutput RunEvent assistant
     """,
 )
 
