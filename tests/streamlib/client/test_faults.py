@@ -79,6 +79,7 @@ async def test_fault_ends_as_the_catalogue_lists(row: Row) -> None:
         with anyio.fail_after(10):
             response, response_stream, events = await outcome(server.url, row)
         await server.quiet(0.3)
+        assert server.open == 0
     assert [event for event in events if type(event).__name__ in {"Completed", "Failed"}] == events[
         -1:
     ]
@@ -94,7 +95,6 @@ async def test_fault_ends_as_the_catalogue_lists(row: Row) -> None:
         assert row.message in response.error.message
         assert len(response.error.message.encode()) <= 2200
         assert KEY not in repr(response)
-    assert server.open == 0
     figure(f"fault/{row.id}")
 
 

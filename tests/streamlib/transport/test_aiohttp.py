@@ -6,20 +6,21 @@ On asyncio alone, since aiohttp has no other event loop.
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
-from functools import partial
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import anyio
 import pytest
 
+from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
 from streamlib.errors import StreamError
 from streamlib.transport import CONNECTIONS, transport_for
 from streamlib.transport.deadlines import Deadlines
 from tests.streamlib.client import test_client, test_faults, test_key_exposure, test_stream_stopping
 from tests.streamlib.transport import test_connections, test_transport
-from tests.support.clients import make_client, make_request
+from tests.support.clients import make_client, make_request, open_http
 from tests.support.fault_row import Row
 from tests.support.fault_rows import ROWS
 from tests.support.response_bodies import HELLO, HELLO_TEXT, MESSAGE, frames_of
@@ -82,13 +83,13 @@ async def test_key_is_found_in_no_output(caplog: pytest.LogCaptureFixture) -> No
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in ROWS])
 async def test_fault_ends_as_the_catalogue_lists(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        test_faults.clients,
-        "make_client",
-        partial(make_client, http=(transport := AiohttpTransport())),
-    )
+    @asynccontextmanager
+    async def client_of_aiohttp(*arguments: Any, **options: Any) -> AsyncIterator[Client]:
+        async with open_http("aiohttp") as transport:
+            yield make_client(*arguments, **options, http=transport)
+
+    monkeypatch.setattr(test_faults.clients, "make_client", client_of_aiohttp)
     await test_faults.test_fault_ends_as_the_catalogue_lists(row)
-    await transport.aclose()
 
 
 # --- of aiohttp alone ---
