@@ -1,0 +1,110 @@
+"""Which library reads a class: pydantic, where a part of it is made with pydantic; else msgspec."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import typing
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+PYDANTIC_HOOKS: Final = ("__pydantic_core_schema__", "__get_pydantic_core_schema__")
+"""Attributes of models, of pydantic's dataclasses, and of types and metadata made for pydantic."""
+
+PYDANTIC_PACKAGES: Final = ("pydantic", "annotated_types")
+"""Packages whose metadata (`Annotated[int, Field(gt=0)]`) only pydantic reads."""
+
+
+def uses_pydantic(kind: Any) -> bool:
+    """Whether a class, or a class inside it, is made with pydantic."""
+    return _uses_pydantic(kind, set())
+
+
+def _uses_pydantic(kind: Any, seen: set[int]) -> bool:
+    if id(kind) in seen:  # a class that refers to itself
+        return False
+    seen.add(id(kind))
+    if any(hasattr(kind, name) for name in PYDANTIC_HOOKS):
+        return True
+    for metadata in getattr(kind, "__metadata__", ()):
+        package = type(metadata).__module__.partition(".")[0]
+        if package in PYDANTIC_PACKAGES or _uses_pydantic(metadata, seen):
+            return True
+    return any(_uses_pydantic(inner, seen) for inner in _inner_types(kind))
+
+
+def _inner_types(kind: Any) -> list[Any]:
+    """The types that a type is made of; of a Struct none, since msgspec reads it in any case."""
+    if hasattr(kind, "__metadata__"):  # Annotated
+        return [kind.__origin__]
+    for name in ("__value__", "__supertype__"):  # `type X = …`, NewType
+        inner = getattr(kind, name, None)
+        if inner is not None:
+            return [inner]
+    origin = typing.get_origin(kind)
+    if origin is not None:
+        return [origin, *typing.get_args(kind)]
+    has_fields = (
+        dataclasses.is_dataclass(kind)
+        or hasattr(kind, "__total__")  # TypedDict, of typing and of typing_extensions
+        or hasattr(kind, "__attrs_attrs__")
+        or (isinstance(kind, type) and issubclass(kind, tuple))
+    )
+    if not has_fields:
+        return []
+    try:
+        return list(typing.get_type_hints(kind, include_extras=True).values())
+    except (NameError, TypeError):  # a name that cannot be resolved: the library says which
+        return []
+
+
+def type_adapter(kind: Any) -> Any:
+    """pydantic's reader of a class: a ``TypeAdapter``.
+
+    Raises:
+        TypeError: pydantic cannot read it, or is not installed.
+    """
+    return _cached(_new_adapter, kind)
+
+
+def json_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    """msgspec's reader of a class.
+
+    Raises:
+        TypeError: msgspec cannot read it.
+    """
+    decoder: msgspec.json.Decoder[Any] = _cached(_new_decoder, kind)
+    return decoder
+
+
+def _new_adapter(kind: Any) -> Any:
+    try:
+        # By name: streamlib needs no pydantic, and the class cannot exist without it.
+        pydantic = importlib.import_module("pydantic")
+    except ImportError:
+        raise TypeError(f"{kind!r:.100} needs pydantic, which is not installed") from None
+    try:
+        return pydantic.TypeAdapter(kind)
+    except pydantic.errors.PydanticErrorMixin as error:
+        raise TypeError(f"pydantic cannot read {kind!r:.100}: {error}") from error
+
+
+def _new_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+@functools.lru_cache(maxsize=256)
+def _remembered(make: Callable[[Any], Any], kind: Any) -> Any:
+    return make(kind)
+
+
+def _cached(make: Callable[[Any], Any], kind: Any) -> Any:
+    """What `make` makes of a class, made once: both readers are costly to make."""
+    try:
+        hash(kind)
+    except TypeError:  # metadata of an annotation may be unhashable
+        return make(kind)
+    return _remembered(make, kind)

@@ -1,0 +1,120 @@
+"""The JSON Schema of a class, made by the class's own library.
+
+    json_schema(City)         {"type": "object", "properties": {"name": {"type": "string"}}, …}
+    json_schema(list[City])   {"type": "array", "items": {"$ref": "#/$defs/City"}, "$defs": …}
+
+Both libraries may put the class itself behind a root `$ref`, which every wire refuses: it is
+replaced by what it refers to.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from streamlib_parsers.classes.libraries import type_adapter, uses_pydantic
+
+DEFINITIONS: Final = "#/$defs/"
+NAMED: Final = ("properties", "$defs", "patternProperties")
+"""Keywords that hold schemas by name; there a key is somebody's name and no keyword."""
+VALUES: Final = ("enum", "const", "default", "examples")
+"""Keywords that hold values and no schemas."""
+JSON_TYPES: Final[dict[type, str]] = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    type(None): "null",
+}
+
+
+def json_schema(kind: Any) -> dict[str, Any]:
+    """The JSON Schema of a class.
+
+    Args:
+        kind: A pydantic model, a msgspec Struct, a dataclass, a TypedDict, an attrs class, or a
+            type made of such (`list[City]`, a union, `Annotated[…]`).
+
+    Returns:
+        A new dict. Its root is no `$ref`; an enum states its type; OpenAPI's ``discriminator`` is
+        left out, since the values of the tag say the same.
+
+    Raises:
+        TypeError: The class's library has no schema for it.
+    """
+    if uses_pydantic(kind):
+        schema = _of_pydantic(kind)
+    else:
+        schema = _of_msgspec(kind)
+    return _with_inlined_root(_completed(schema))
+
+
+def _of_pydantic(kind: Any) -> dict[str, Any]:
+    adapter = type_adapter(kind)
+    try:
+        schema: dict[str, Any] = adapter.json_schema()
+    except Exception as error:  # pydantic's own kind of error, which only pydantic can name
+        if type(error).__module__.partition(".")[0] != "pydantic":
+            raise
+        raise TypeError(f"{kind!r:.100} has no JSON Schema: {error}") from error
+    return schema
+
+
+def _of_msgspec(kind: Any) -> dict[str, Any]:
+    try:
+        return msgspec.json.schema(kind)
+    except (TypeError, NameError) as error:  # NameError: an annotation that cannot be resolved
+        raise TypeError(f"{kind!r:.100} has no JSON Schema: {error}") from error
+
+
+def _completed(node: Any) -> Any:
+    """The schema with the types of its enums, and without ``discriminator``."""
+    if isinstance(node, list):
+        return [_completed(element) for element in node]
+    if not isinstance(node, dict):
+        return node
+    completed: dict[str, Any] = {}
+    for key, value in node.items():
+        if key in VALUES:
+            completed[key] = value
+        elif key in NAMED and isinstance(value, dict):
+            completed[key] = {name: _completed(child) for name, child in value.items()}
+        elif key != "discriminator":
+            completed[key] = _completed(value)
+    values = completed.get("enum")
+    if isinstance(values, list) and "type" not in completed:
+        kinds = sorted({JSON_TYPES.get(type(value), "object") for value in values})
+        completed["type"] = kinds
+        if len(kinds) == 1:
+            completed["type"] = kinds[0]
+    return completed
+
+
+def _with_inlined_root(schema: dict[str, Any]) -> dict[str, Any]:
+    reference = schema.get("$ref")
+    definitions = schema.get("$defs")
+    if not isinstance(reference, str) or not isinstance(definitions, dict):
+        return schema
+    name = reference.removeprefix(DEFINITIONS)
+    if name not in definitions:
+        return schema
+    rest = {key: value for key, value in schema.items() if key not in ("$ref", "$defs")}
+    # What stands beside the `$ref`, as a description of this use, is about the root.
+    root: dict[str, Any] = {**definitions[name], **rest}
+    others = {key: value for key, value in definitions.items() if key != name}
+    if _refers_to(reference, [definitions[name], others]):
+        others = definitions  # a class that refers to itself
+    if others:
+        root["$defs"] = others
+    return root
+
+
+def _refers_to(reference: str, node: Any) -> bool:
+    if isinstance(node, list):
+        return any(_refers_to(reference, element) for element in node)
+    if not isinstance(node, dict):
+        return False
+    if node.get("$ref") == reference:
+        return True
+    return any(_refers_to(reference, value) for value in node.values())
