@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias, get_args
+from typing import Final, NamedTuple, TypeAlias, get_args
 
 import msgspec
 
@@ -30,7 +30,6 @@ from streamlib_parsers.items import (
     FunctionCall,
     FunctionCallOutput,
     Image,
-    JsonObject,
     Message,
     Opaque,
     PendingCall,
@@ -54,8 +53,27 @@ OUTPUTS: Final = (FunctionCallOutput, CustomToolCallOutput)
 ALL_CALLS: Final = (*CALLS, *BUILT_IN_CALLS)
 ALL_OUTPUTS: Final = (*OUTPUTS, *BUILT_IN_OUTPUTS)
 
-KINDS: Final = frozenset(tag(kind) for kind in get_args(ResponseItem))
+ITEM_TYPES: Final = get_args(ResponseItem)
+KINDS: Final = frozenset(tag(kind) for kind in ITEM_TYPES)
 """Tags of the item kinds that this version knows."""
+
+
+class _SavedHistory(msgspec.Struct):
+    items: list[ResponseItem]
+
+
+class _SavedItems(msgspec.Struct):
+    items: list[msgspec.Raw]
+
+
+class _SavedKind(msgspec.Struct):
+    type: str
+
+
+_HISTORY: Final = msgspec.json.Decoder(_SavedHistory)
+_RAW_HISTORY: Final = msgspec.json.Decoder(_SavedItems)
+_KIND: Final = msgspec.json.Decoder(_SavedKind)
+_ITEM: Final[msgspec.json.Decoder[ResponseItem]] = msgspec.json.Decoder(ResponseItem)
 
 
 class IndexedItem(NamedTuple):
@@ -78,7 +96,7 @@ def dump_history(items: Iterable[ResponseItem]) -> bytes:
     """
     items = list(items)
     for index, item in enumerate(items):
-        if not isinstance(item, get_args(ResponseItem)):
+        if not isinstance(item, ITEM_TYPES):
             raise TypeError(
                 f"items[{index}] is a {type(item).__name__}, not an item: "
                 "make it with `streamlib.user(…)` and its like"
@@ -93,21 +111,33 @@ def load_history(data: bytes | str) -> list[ResponseItem]:
         ValueError: the data is not a saved history.
     """
     try:
-        saved = msgspec.json.decode(data, type=dict[str, Any])
-        return [_load(item) for item in saved["items"]]
-    except KeyError as error:
-        raise ValueError(f"not a saved history: it has no {error}") from None
-    except (msgspec.DecodeError, TypeError, RecursionError) as error:
+        return _HISTORY.decode(data).items
+    except msgspec.ValidationError:
+        # It may hold an item of a later version, which the decoder above does not know.
+        return _load_each(data)
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(f"not a saved history: {error}") from None
 
 
-def _load(saved: JsonObject) -> ResponseItem:
-    if saved["type"] in KINDS:
-        # msgspec takes a union of structs, which its annotations do not say.
-        union: Any = ResponseItem
-        item: ResponseItem = msgspec.convert(saved, union)
-        return item
-    return Opaque(saved["type"], saved)
+def _load_each(data: bytes | str) -> list[ResponseItem]:
+    items: list[ResponseItem] = []
+    try:
+        saved_items = _RAW_HISTORY.decode(data).items
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(f"not a saved history: {error}") from None
+    for saved in saved_items:
+        try:
+            items.append(_load(saved))
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise ValueError(f"not a saved history: items[{len(items)}]: {error}") from None
+    return items
+
+
+def _load(saved: msgspec.Raw) -> ResponseItem:
+    kind = _KIND.decode(saved).type
+    if kind in KINDS:
+        return _ITEM.decode(saved)
+    return Opaque(kind, msgspec.json.decode(saved))
 
 
 def keep_last_images(items: Sequence[ResponseItem], keep: int) -> list[ResponseItem]:

@@ -131,8 +131,10 @@ def test_dump_history_rejects_what_could_not_be_loaded() -> None:
     for wrong in ("abc", [{"role": "user", "content": "x"}]):
         with pytest.raises(TypeError, match=r"items\[0\] is a .*streamlib.user"):
             streamlib.dump_history(untyped(wrong))
-    with pytest.raises(ValueError, match="it has no 'items'"):
+    with pytest.raises(ValueError, match="missing required field `items`"):
         streamlib.load_history(b"{}")
+    with pytest.raises(ValueError, match=r"items\[1\]: .*missing required field `role`"):
+        streamlib.load_history(b'{"items": [{"type": "of_2030"}, {"type": "message"}]}')
 
 
 @pytest.mark.parametrize("wrong", [streamlib.user("x"), None, 3, b"x", {"role": "user"}], ids=repr)

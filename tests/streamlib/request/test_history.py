@@ -107,6 +107,7 @@ def test_a_kind_of_a_later_version_survives_as_opaque() -> None:
         b'{"items":[{"type":"message"}]}',
         b'{"items":[{}]}',
         b"[" * 100_000,
+        b'{"items":[{"type":"of_2030","deep":' + b"[" * 100_000,
     ],
 )
 def test_anything_else_is_a_value_error(data: bytes) -> None:
