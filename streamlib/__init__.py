@@ -26,6 +26,7 @@ from streamlib_parsers import *  # noqa: F403
 if TYPE_CHECKING:
     from streamlib.client import Client
     from streamlib.client.credentials import AwsCredentials, Secret
+    from streamlib.client.hooks import AttemptRequest, AttemptResponse
     from streamlib.client.model_list import ModelInfo
     from streamlib.client.retry import RetryPolicy
     from streamlib.client.stream import ResponseStream
@@ -55,6 +56,8 @@ _LAZY: dict[str, str] = {  # name -> module that is imported at the first use of
     "AiohttpTransport": "streamlib.transport.aiohttp",
     "Secret": "streamlib.client.credentials",
     "AwsCredentials": "streamlib.client.credentials",
+    "AttemptRequest": "streamlib.client.hooks",
+    "AttemptResponse": "streamlib.client.hooks",
     "ModelInfo": "streamlib.client.model_list",
     "Request": "streamlib.request.build",
     "build": "streamlib.request.build",
@@ -78,6 +81,8 @@ _LAZY: dict[str, str] = {  # name -> module that is imported at the first use of
 
 # `AiohttpTransport` is left out: `from streamlib import *` must work without the extra `aiohttp`.
 __all__ = [
+    "AttemptRequest",
+    "AttemptResponse",
     "AwsCredentials",
     "CacheOptions",
     "Change",

@@ -22,6 +22,8 @@ import msgspec
 from streamlib.client.attempt import Attempt, Clock
 from streamlib.client.auth import KeyStore
 from streamlib.client.credentials import ApiKey, wrap_key
+from streamlib.client.hooked_stream import HookedStream
+from streamlib.client.hooks import AttemptHooks, OnEvent, OnRequest, OnResponse
 from streamlib.client.model_list import ModelInfo, models_request, read_models
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.sources import HttpSource, LoopGuard
@@ -88,6 +90,10 @@ class Client:
         retry: When a failed request is sent again.
         connections: Concurrent streams; further ones wait.
         dialects: Rows of (part of a model's name, dialects), which precede the built-in ones.
+        on_request: Called before each attempt with an `AttemptRequest`; it may change headers.
+        on_response: Called with the `AttemptResponse` of each attempt: status and headers.
+        on_event: Called with each event before the reader gets it. All three may be coroutine
+            functions; one that raises ends the stream with its exception.
         clock: Seconds, on a clock that runs steadily; for tests.
         now: The current time with a time zone; for tests.
         jitter: A random number from 0 to 1; for tests.
@@ -111,6 +117,9 @@ class Client:
         retry: RetryPolicy | None = None,
         connections: int | None = None,
         dialects: Sequence[tuple[str, tuple[str, ...]]] = (),
+        on_request: OnRequest | None = None,
+        on_response: OnResponse | None = None,
+        on_event: OnEvent | None = None,
         clock: Clock = anyio.current_time,
         now: Callable[[], datetime] = wall_clock,
         jitter: Callable[[], float] = random.random,
@@ -137,6 +146,11 @@ class Client:
         self._retry = retry or RetryPolicy()
         self._connections = connections
         self._dialects = tuple(dialects)
+        self._attempt_hooks: AttemptHooks | None = None
+        """None without hooks, so that no attempt pays for them."""
+        if on_request is not None or on_response is not None:
+            self._attempt_hooks = AttemptHooks(on_request, on_response)
+        self._on_event = on_event
         self._clock = clock
         self._now = now
         self._jitter = jitter
@@ -230,24 +244,23 @@ class Client:
             dialects = dialects_for(
                 request.model, parses_calls=service.parses_calls, overrides=self._dialects
             )
-        return ResponseStream(
-            StreamConfig(
-                source=self._source(request, service, key),
-                parse=partial(
-                    _response_parser, request, tuple(tools), tuple(dialects), self._limits
-                ),
-                wire_api=request.wire_api,
-                request=request,
-                limits=self._limits,
-                deadlines=self._deadlines,
-                retry=self._retry,
-                errors=errors or self._errors,
-                clock=self._clock,
-                now=self._now,
-                jitter=self._jitter,
-                orphans=self._orphans,
-            )
+        config = StreamConfig(
+            source=self._source(request, service, key),
+            parse=partial(_response_parser, request, tuple(tools), tuple(dialects), self._limits),
+            wire_api=request.wire_api,
+            request=request,
+            limits=self._limits,
+            deadlines=self._deadlines,
+            retry=self._retry,
+            errors=errors or self._errors,
+            clock=self._clock,
+            now=self._now,
+            jitter=self._jitter,
+            orphans=self._orphans,
         )
+        if self._on_event is not None:
+            return HookedStream(config, self._on_event)
+        return ResponseStream(config)
 
     async def respond(
         self,
@@ -413,6 +426,7 @@ class Client:
             self._deadlines,
             self._now,
             self._loop_guard,
+            self._attempt_hooks,
         )
 
     def _provider(self, provider: str | Provider) -> Provider:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
@@ -133,16 +133,8 @@ class Attempt:
             The failure, or None if there is a body to read.
         """
         self._clock = fast_clock(self._clock)
-        failure: ErrorInfo | None
         try:
-            response = await self._send()
-            if isinstance(response, ErrorInfo):
-                failure = response
-            elif self.finished:
-                # Another task closed the attempt just as the headers came: nothing follows its end.
-                failure = None
-            else:
-                failure = await self._read_head(response, now())
+            failure = await self._exchange(now)
         except BaseException:
             await self.close()
             raise
@@ -154,6 +146,32 @@ class Attempt:
         if self.finished:  # also if another task closed it meanwhile
             await self.close()
         return failure
+
+    async def _exchange(self, now: Callable[[], datetime]) -> ErrorInfo | None:
+        """Sends the request and reads the headers, with the caller's hooks before and after.
+
+        Between two steps another task may have closed the attempt: nothing follows its end.
+        """
+        source = self._source
+        has_hooks = source.hooks is not None
+        if has_hooks:
+            await self._run_hook(source.run_request_hook())
+            if self.finished:
+                return None
+        response = await self._send()
+        if isinstance(response, ErrorInfo):
+            return response
+        if has_hooks and not self.finished:
+            await self._run_hook(source.run_response_hook(response))
+        if self.finished:
+            return None
+        return await self._read_head(response, now())
+
+    async def _run_hook(self, hook: Awaitable[None]) -> None:
+        """Awaits a hook, which `interrupt` ends. Its time is the caller's own: no deadline."""
+        with anyio.CancelScope() as self._scope:
+            await hook
+        self._scope = None
 
     async def _send(self) -> HttpResponse | ErrorInfo:
         timer = self._timer

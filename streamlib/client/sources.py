@@ -14,6 +14,14 @@ from anyio.lowlevel import EventLoopToken, current_token
 
 from streamlib.client.auth import KeyStore
 from streamlib.client.credentials import ApiKey, RedactedHeaders, RequestAuth
+from streamlib.client.hooks import (
+    AttemptHooks,
+    AttemptRequest,
+    AttemptResponse,
+    attempt_request,
+    call_hook,
+    changed_headers,
+)
 from streamlib.client.origins import origin_of
 from streamlib.errors import invalid_request
 from streamlib.providers import Provider
@@ -66,6 +74,17 @@ class Source(Protocol):
     slots: anyio.CapacityLimiter | None
     """What an attempt acquires before it sends; None if there is no limit."""
 
+    hooks: AttemptHooks | None
+    """The caller's functions for each attempt; None if there are none."""
+
+    async def run_request_hook(self) -> None:
+        """Before each attempt: lets `on_request` see and change its headers."""
+        ...
+
+    async def run_response_hook(self, response: HttpResponse) -> None:
+        """Lets `on_response` see the status and headers of an attempt."""
+        ...
+
     def check_loop(self) -> None:
         """Raises `StreamError` if the running event loop is not the one of the connections."""
         ...
@@ -99,6 +118,7 @@ class HttpSource:
         deadlines: Passed to the transport.
         now: The time, for signatures.
         loop_guard: Shared by all requests of a client.
+        hooks: Functions of the caller to run for each attempt.
     """
 
     def __init__(
@@ -111,6 +131,7 @@ class HttpSource:
         deadlines: Deadlines,
         now: Callable[[], datetime],
         loop_guard: LoopGuard,
+        hooks: AttemptHooks | None = None,
     ) -> None:
         self._transport = transport
         self._request = request
@@ -122,6 +143,11 @@ class HttpSource:
         self._auth = RequestAuth(RedactedHeaders())
         """Authentication of the latest attempt: its keys are masked in what the server returns."""
         self._loop_guard = loop_guard
+        self.hooks = hooks
+        self._attempts = 0
+        """Attempts whose hook ran."""
+        self._seen: AttemptRequest | None = None
+        """What the hooks see of the current attempt's request; None without hooks."""
         self._own_headers = dict(DEFAULT_HEADERS)
         """Headers of the client: the request's own win over them."""
         if provider.idempotency_header is not None:
@@ -135,13 +161,41 @@ class HttpSource:
         if self.slots is not None:
             self._loop_guard.check()
 
+    async def run_request_hook(self) -> None:
+        """See `Source`."""
+        if self.hooks is None:
+            return
+        self._attempts += 1
+        self._seen = attempt_request(self._request, self._headers(), self._attempts)
+        if self.hooks.on_request is not None:
+            await call_hook(self.hooks.on_request, self._seen)
+
+    async def run_response_hook(self, response: HttpResponse) -> None:
+        """See `Source`."""
+        if self.hooks is None or self.hooks.on_response is None or self._seen is None:
+            return
+        headers = self.redact_headers(response.headers)
+        seen = AttemptResponse(request=self._seen, status=response.status, headers=headers)
+        await call_hook(self.hooks.on_response, seen)
+
+    def _headers(self) -> dict[str, str]:
+        """The headers of every attempt, names in lower case, without authentication."""
+        headers = {**self._own_headers, **self._request.headers}
+        return {name.lower(): value for name, value in headers.items()}
+
     async def send(self) -> HttpResponse:
         """See `Source`."""
         request = self._request
         origin_of(request.url)  # refuses an invalid URL before a key is looked up for it
+        own_headers: Mapping[str, str] = self._own_headers
+        if self._seen is not None:
+            # Before the key: a signature is over the headers that are sent.
+            headers_sent = changed_headers(self._headers(), self._seen.headers)
+            own_headers, request_headers = _split(headers_sent, own_headers)
+            request = msgspec.structs.replace(request, headers=request_headers)
         self._auth = await self._keys.stamp(request, self._provider, self._now(), self._key)
         # The key comes last: a header of the request must not replace it.
-        headers = validated_headers({**self._own_headers, **request.headers, **self._auth.headers})
+        headers = validated_headers({**own_headers, **request.headers, **self._auth.headers})
         try:
             return await self._transport.send(
                 request.method, request.url, headers, request.body, self._deadlines
@@ -173,12 +227,19 @@ class BytesSource:
     """Bytes that the caller already has, or reads with another library."""
 
     slots: anyio.CapacityLimiter | None = None
+    hooks: AttemptHooks | None = None
 
     def __init__(self, chunks: AsyncIterable[bytes]) -> None:
         self._chunks = chunks
 
     def check_loop(self) -> None:
         """Nothing: no connection is known here."""
+
+    async def run_request_hook(self) -> None:
+        """Nothing: no request is sent."""
+
+    async def run_response_hook(self, response: HttpResponse) -> None:
+        """Nothing: there is no response of HTTP."""
 
     async def send(self) -> HttpResponse:
         """See `Source`."""
@@ -195,6 +256,20 @@ class BytesSource:
     def redact_rate_limits(self, event: RateLimits) -> RateLimits:
         """The event unchanged: no key is known here."""
         return event
+
+
+def _split(
+    headers: Mapping[str, str], own_headers: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Headers of the client, which a proxy may change and a signature leaves out, and the rest."""
+    own: dict[str, str] = {}
+    others: dict[str, str] = {}
+    for name, value in headers.items():
+        if name in own_headers:
+            own[name] = value
+        else:
+            others[name] = value
+    return own, others
 
 
 def validated_headers(headers: Mapping[str, str]) -> RedactedHeaders:

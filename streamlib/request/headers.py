@@ -83,9 +83,9 @@ def checked_headers(headers: Any) -> dict[str, str]:
         lowered = name.lower()
         if not _NAME.fullmatch(name):
             _refuse(f"{name[:100]!r} is no name of a header")
-        if _KEY_NAME.fullmatch(lowered) or _KEY_VALUE.fullmatch(value):
+        if is_key_header(name, value):
             _refuse(f"{name} is a key: use api_key=, which is sent to its own origin only")
-        if lowered in _OF_TRANSPORT:
+        if is_transport_header(name):
             _refuse(f"{name} is set by the library")
         if not _VALUE.fullmatch(value):
             _refuse(f"the value of {name} is empty, or has line breaks or no printable ASCII")
@@ -93,6 +93,16 @@ def checked_headers(headers: Any) -> dict[str, str]:
             _refuse(f"{name} is set twice")
         checked[lowered] = value
     return checked
+
+
+def is_key_header(name: str, value: str) -> bool:
+    """Whether a header holds a key, by its name or by the form of its value."""
+    return bool(_KEY_NAME.fullmatch(name.lower()) or _KEY_VALUE.fullmatch(value))
+
+
+def is_transport_header(name: str) -> bool:
+    """Whether a header describes the connection, the body or its signature."""
+    return name.lower() in _OF_TRANSPORT
 
 
 def _refuse(message: str) -> NoReturn:
