@@ -261,7 +261,7 @@ class RequestHandler:
             seconds = self._keep_alive
             # While a write is blocked the client is not reading: it has bytes waiting already.
             if not self._write_lock.locked():
-                await self._write(gateway_spec(self.request.wire_api).keep_alive)
+                await self._write(self._encoder.ping())
 
     # --- targets ---
 

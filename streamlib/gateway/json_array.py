@@ -30,6 +30,10 @@ class JsonArray:
             return last + b"]"
         return b"[]"
 
+    def ping(self) -> bytes:
+        """Returns white space, which is allowed between elements."""
+        return b"\n"
+
     def _elements(self, stream: bytes) -> bytes:
         elements: list[bytes] = []
         for frame in stream.split(b"\n\n"):

@@ -8,7 +8,8 @@ REASONING_ENCRYPTED_VALUE, the protocol's own slot for them. What the protocol h
 CUSTOM (`rate_limits`, `usage`, `metadata`, `annotation`, `media`); unknown events are RAW.
 
 Message ids must be unique in a conversation, since the client appends to a message whose id it
-knows: they are made of `run_id` (take both ids from the request), else of the response's id. A text
+knows: they are made of `run_id` (take both ids from the request), else of a random id, and never of
+the response's id, which a provider may repeat. A text
 starts with its first delta, so that no message is empty. Calls belong to the message before them,
 as providers expect them back. A truncated call gets a result that says so: the client would
 otherwise take it as its own to answer, like every call without a result.
@@ -16,13 +17,22 @@ otherwise take it as its own to answer, like every call without a result.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
 import msgspec
 
 from streamlib.request.report import Change, Report
 from streamlib.ui.agui_body import encode_body
-from streamlib.ui.agui_events import agui_usage, as_text, error_body, event_frame, result_id
+from streamlib.ui.agui_events import (
+    agui_usage,
+    error_body,
+    event_frame,
+    output_fields,
+    result_id,
+)
+from streamlib.ui.generated_ids import new_id
+from streamlib.ui.run_encoder import NOT_RUN, PendingCalls, RunEncoder, RunUsage, Waiting
 from streamlib.ui.ui_parts import (
     ABANDONED,
     CALLS,
@@ -30,12 +40,13 @@ from streamlib.ui.ui_parts import (
     Call,
     CallIds,
     ReasoningGaps,
+    as_text,
     files,
     inline_result,
     opaque_state,
     why_hidden,
 )
-from streamlib.wires.encoders import sse
+from streamlib.wires.encoders import SSE_COMMENT, sse
 from streamlib.wires.event_handlers import EventHandlers
 from streamlib_parsers.events import (
     AnnotationAdded,
@@ -59,6 +70,7 @@ from streamlib_parsers.events import (
     TokenCount,
 )
 from streamlib_parsers.items import (
+    CallOutput,
     JsonObject,
     Message,
     Reasoning,
@@ -67,13 +79,20 @@ from streamlib_parsers.items import (
     ServerToolResult,
 )
 
-__all__ = ["Encoder", "encode_body", "error_body"]
+__all__ = ["Encoder", "encode_body", "error_body", "run_encoder"]
 
 
 class Encoder:
-    """Encodes one run.
+    """Encodes one run of the protocol: one response, or several with their outputs between them.
 
-    thread_id, run_id: `threadId` and `runId` of the front end's request.
+    Args:
+        model: The model's name, used if the events bring none.
+        response_id: Not used: a provider may repeat its ids, and a page keeps messages by theirs.
+        thread_id: `threadId` of the front end's request.
+        run_id: `runId` of that request; a random one if not given.
+        message_id: What message ids begin with; if not given, the id of the run.
+        run: Whether several responses are one run, a step each.
+        page_tools: Names of tools whose calls the page answers, after the end of a run too.
     """
 
     media_type = "text/event-stream"
@@ -85,31 +104,44 @@ class Encoder:
         response_id: str | None = None,
         thread_id: str = "thread_0",
         run_id: str | None = None,
+        message_id: str | None = None,
+        run: bool = False,
+        page_tools: Collection[str] = (),
     ) -> None:
+        self.ended = False
+        """Whether `RUN_FINISHED` or `RUN_ERROR` was sent."""
         self._report = Report()
         self._thread_id = thread_id
-        self._run_id = run_id or response_id or "run_0"
-        # Prefix of message ids; None until `Created` if neither id was given.
-        self._prefix = run_id or response_id
-        # Model of the usage; `Created` replaces it.
+        self._run_id = run_id or new_id("run")
+        self._prefix = message_id or self._run_id
+        """What every message id begins with."""
         self._model = model
-        # Whether `RUN_STARTED` was sent.
+        """Model of the usage; `Created` replaces it."""
+        self._is_run = run
         self._started = False
-        # Whether the terminal event was encoded.
-        self._ended = False
+        """Whether `RUN_STARTED` was sent."""
+        self._step = 0
+        """The number of the step of a run, from 1; message ids have it."""
+        self._is_in_step = False
+        """Whether a `STEP_STARTED` has no `STEP_FINISHED` yet."""
         self._call_ids = CallIds()
         self._gaps = ReasoningGaps()
-        # Message ids of shown texts and of reasoning, by item index.
         self._texts: dict[int, str] = {}
+        """Message ids of shown texts, by item index."""
         self._reasonings: dict[int, str] = {}
-        # Texts whose `TEXT_MESSAGE_START` was sent.
+        """Message ids of reasoning that has not ended, by item index."""
         self._open: set[int] = set()
-        # The message to which the next call belongs; None if that call starts one.
+        """Texts whose `TEXT_MESSAGE_START` has no end yet."""
+        self._open_calls: dict[int, str] = {}
+        """Ids of the calls that the model has not finished writing, by index."""
         self._parent: str | None = None
-        # Ids of calls that the client has to answer.
-        self._pending: list[str] = []
-        # Ids of provider-run calls that have no result yet.
+        """The message to which the next call belongs; None if that call starts one."""
         self._running: list[str] = []
+        """Ids of provider-run calls that have no result yet."""
+        self._pending = PendingCalls(page_tools)
+        self._usage = RunUsage()
+        self._last: Completed | None = None
+        """The end of a response after which the run goes on."""
 
     @property
     def report(self) -> list[Change]:
@@ -125,14 +157,27 @@ class Encoder:
         return handler(self, event)
 
     def close(self) -> bytes:
-        """Returns an error if no terminal event came: the last event is the end."""
-        if self._ended:
+        """Returns the end if no terminal event brought it: the last event is the end mark."""
+        if self.ended:
             return b""
-        return self._on_failed(Failed(ABANDONED))
+        if self._last is None:
+            return self._on_failed(Failed(ABANDONED))
+        out = b""
+        for waiting in self._pending.take_unanswerable():
+            out += self._no_output(waiting)
+        return out + self._succeed()
 
     # --- the run ---
 
     def _start(self) -> bytes:
+        out = self._start_run()
+        if self._is_run and not self._is_in_step:
+            self._is_in_step = True
+            self._step += 1
+            out += event_frame("STEP_STARTED", stepName=f"step-{self._step}")
+        return out
+
+    def _start_run(self) -> bytes:
         if self._started:
             return b""
         self._started = True
@@ -142,31 +187,127 @@ class Encoder:
 
     def _on_created(self, event: Created) -> bytes:
         self._model = event.model or self._model
-        self._prefix = self._prefix or event.response_id
         return self._start()
 
     def _on_completed(self, event: Completed) -> bytes:
         out = self._start()
+        self._model = event.model or self._model
+        if event.usage is not None:
+            self._usage.set(event.usage, self._model)
         # After a pause the provider continues its calls in the next response.
         if event.stop_reason != "pause":
-            for call_id in self._running:
-                out += self._inline_result(call_id, "")
+            out += self._end_running()
+        if self._is_run and self._pending.unfinished(event):
+            self._last = event
+            return out
+        return out + self._succeed()
+
+    def _succeed(self) -> bytes:
+        out = b""
+        if self._is_run:
+            # A pause may have left some.
+            out = self._end_running()
         fields: JsonObject = {}
-        if self._pending:
-            fields["outcome"] = {"type": "success", "pendingToolCallIds": self._pending}
-        if event.usage:
-            fields["usage"] = [agui_usage(event.usage, event.model or self._model)]
-        return out + self._finish(**fields)
+        if self._pending.shown_ids:
+            fields["outcome"] = {"type": "success", "pendingToolCallIds": self._pending.shown_ids}
+        return out + self._finish(**fields, **self._usage_field())
+
+    def _usage_field(self) -> JsonObject:
+        usage = [agui_usage(of_model, model) for model, of_model in self._usage.by_model.items()]
+        if not usage:
+            return {}
+        return {"usage": usage}
+
+    def _end_running(self) -> bytes:
+        """Gives provider-run calls without a result an empty one: the response has ended."""
+        out = b""
+        for call_id in self._running:
+            out += self._inline_result(call_id, "")
+        self._running.clear()
+        return out
 
     def _on_failed(self, event: Failed) -> bytes:
+        out = self._start() + self._end_open_parts()
+        usage: JsonObject = {}
+        if self._is_run:
+            usage = self._usage_field()
+            out += self._end_running()
+            for waiting in self._pending.next_response():
+                out += self._no_output(waiting)
         if event.error.kind == "cancelled":
-            return self._start() + self._finish(outcome={"type": "cancelled"})
-        self._ended = True
-        return self._start() + sse(error_body(event.error))
+            return out + self._finish(outcome={"type": "cancelled"}, **usage)
+        self.ended = True
+        return out + self._finish_step() + sse({**error_body(event.error), **usage})
 
     def _finish(self, **fields: Any) -> bytes:
-        self._ended = True
-        return event_frame("RUN_FINISHED", threadId=self._thread_id, runId=self._run_id, **fields)
+        self.ended = True
+        return self._finish_step() + event_frame(
+            "RUN_FINISHED", threadId=self._thread_id, runId=self._run_id, **fields
+        )
+
+    def _finish_step(self) -> bytes:
+        if not self._is_in_step:
+            return b""
+        self._is_in_step = False
+        return event_frame("STEP_FINISHED", stepName=f"step-{self._step}")
+
+    def _end_open_parts(self) -> bytes:
+        """Ends what the end of the stream left open: an encoder may be closed anywhere."""
+        out = b""
+        for index in sorted(self._open):
+            out += event_frame("TEXT_MESSAGE_END", messageId=self._texts[index])
+        self._open.clear()
+        for message_id in self._reasonings.values():
+            out += _end_reasoning(message_id)
+        self._reasonings.clear()
+        for call_id in self._open_calls.values():
+            out += event_frame("TOOL_CALL_END", toolCallId=call_id)
+            out += self._inline_result(call_id, TRUNCATED_CALL)
+        self._open_calls.clear()
+        return out
+
+    # --- between two responses of a run ---
+
+    def next_response(self) -> bytes:
+        """Returns the end of a step: another response of the run begins."""
+        out = b""
+        for waiting in self._pending.next_response():
+            out += self._no_output(waiting)
+        out += self._finish_step()
+        self._last = None
+        self._usage.next_response()
+        self._call_ids.next_response()
+        self._gaps = ReasoningGaps()
+        self._texts.clear()
+        self._parent = None
+        return out
+
+    def output(self, item: CallOutput) -> bytes:
+        """Returns the result of a call."""
+        waiting = self._pending.take(item.call_id)
+        if waiting is not None:
+            call_id = waiting.shown_id
+        elif not self._step:
+            # A call of an earlier run.
+            call_id = item.call_id
+        else:
+            call_id = None
+        if call_id is None:
+            self._report.dropped("/outputs", "the page does not show the call")
+            return b""
+        self._parent = None
+        fields = output_fields(item)
+        return self._start_run() + event_frame(
+            "TOOL_CALL_RESULT",
+            messageId=result_id(self._prefix, call_id),
+            toolCallId=call_id,
+            **fields,
+        )
+
+    def _no_output(self, waiting: Waiting) -> bytes:
+        if waiting.shown_id is None:
+            return b""
+        return self._inline_result(waiting.shown_id, NOT_RUN)
 
     # --- what accompanies the response ---
 
@@ -178,7 +319,9 @@ class Encoder:
         return self._custom("rate_limits", values)
 
     def _on_usage(self, event: TokenCount) -> bytes:
-        return self._custom("usage", agui_usage(event.usage, self._model))
+        self._usage.set(event.usage, self._model)
+        of_model = self._usage.by_model[self._model]
+        return self._custom("usage", agui_usage(of_model, self._model))
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
         return self._custom("metadata", event.values)
@@ -195,11 +338,10 @@ class Encoder:
 
     # --- items ---
 
-    def _id_prefix(self) -> str:
-        return self._prefix or self._run_id
-
     def _message_id(self, index: int) -> str:
-        return f"{self._id_prefix()}-{index}"
+        if self._is_run:
+            return f"{self._prefix}-{self._step}-{index}"
+        return f"{self._prefix}-{index}"
 
     def _on_added(self, event: OutputItemAdded) -> bytes:
         item = event.item
@@ -221,9 +363,11 @@ class Encoder:
 
     def _start_call(self, index: int, item: Call) -> bytes:
         self._parent = self._parent or self._message_id(index)
+        call_id = self._call_ids.add(index, item.call_id)
+        self._open_calls[index] = call_id
         return event_frame(
             "TOOL_CALL_START",
-            toolCallId=self._call_ids.add(index, item.call_id),
+            toolCallId=call_id,
             toolCallName=item.name,
             parentMessageId=self._parent,
         )
@@ -267,18 +411,17 @@ class Encoder:
 
     def _on_done(self, event: OutputItemDone) -> bytes:
         index, item = event.index, event.item
+        self._pending.add(item, self._call_ids.get(index))
         if isinstance(item, CALLS):
-            call_id = self._call_ids.get(index)
+            call_id = self._open_calls.pop(index, None)
             if call_id is None:
                 return b""
             return self._end_call(call_id, item)
         if isinstance(item, ServerToolResult) and not item.choice:
             return self._result(index, item)
         if index in self._reasonings:
-            message_id = self._reasonings[index]
-            out = _encrypted_value(item, message_id)
-            out += event_frame("REASONING_MESSAGE_END", messageId=message_id)
-            return out + event_frame("REASONING_END", messageId=message_id)
+            message_id = self._reasonings.pop(index)
+            return _encrypted_value(item, message_id) + _end_reasoning(message_id)
         if isinstance(item, Message) and index in self._texts:
             return self._end_text(index, item)
         return b""
@@ -291,6 +434,7 @@ class Encoder:
             out = self._start_text(index)
         out += _encrypted_value(item, message_id)
         if index in self._open:
+            self._open.discard(index)
             out += event_frame("TEXT_MESSAGE_END", messageId=message_id)
         for file in files(item):
             if file is None:
@@ -309,8 +453,6 @@ class Encoder:
             out += self._inline_result(call_id, as_text(result))
         elif isinstance(item, ServerToolCall):
             self._running.append(call_id)
-        else:
-            self._pending.append(call_id)
         return out
 
     def _result(self, index: int, item: ServerToolResult) -> bytes:
@@ -324,7 +466,7 @@ class Encoder:
 
     def _inline_result(self, call_id: str, content: str) -> bytes:
         """Returns a result that has no item of its own."""
-        message_id = result_id(self._id_prefix(), call_id)
+        message_id = result_id(self._prefix, call_id)
         return self._result_frame(message_id, call_id, content)
 
     def _result_frame(self, message_id: str, call_id: str, content: str) -> bytes:
@@ -332,6 +474,16 @@ class Encoder:
         return event_frame(
             "TOOL_CALL_RESULT", messageId=message_id, toolCallId=call_id, content=content
         )
+
+
+def run_encoder(**options: Any) -> RunEncoder:
+    """Returns an encoder of a run; options as those of `Encoder`."""
+    return RunEncoder(Encoder(run=True, **options), SSE_COMMENT)
+
+
+def _end_reasoning(message_id: str) -> bytes:
+    out = event_frame("REASONING_MESSAGE_END", messageId=message_id)
+    return out + event_frame("REASONING_END", messageId=message_id)
 
 
 def _encrypted_value(item: ResponseItem, entity_id: str) -> bytes:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from streamlib.ui.agui_events import as_text, result_id
+from streamlib.ui.agui_events import result_id
+from streamlib.ui.generated_ids import new_id
 from streamlib.ui.ui_parts import (
     TRUNCATED_CALL,
     Call,
     CallIds,
+    as_text,
     inline_result,
     message_text,
     opaque_state,
@@ -28,9 +30,17 @@ from streamlib_parsers.items import (
 )
 
 
-def encode_body(response: Response, model: str | None = None) -> bytes:
-    """Returns a response as AG-UI messages, as a reader of the stream ends with."""
-    messages = _Messages(response.response_id or "run_0")
+def encode_body(
+    response: Response, model: str | None = None, message_id: str | None = None
+) -> bytes:
+    """Returns a response as AG-UI messages, as a reader of the stream ends with.
+
+    Args:
+        response: The response.
+        model: Not used: messages do not name it.
+        message_id: What message ids begin with; random if not given.
+    """
+    messages = _Messages(message_id or new_id("run"))
     for index, item in enumerate(response.items):
         if why_hidden(item) is None:
             messages.add(index, item)

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
-from streamlib.ui.ui_parts import total_tokens
+from streamlib.ui.ui_parts import (
+    MEDIA_TYPES,
+    as_text,
+    output_parts,
+    shown_output,
+    total_tokens,
+)
 from streamlib.wires.encoders import sse
 from streamlib.wires.json_objects import without_none
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.items import JsonObject
+from streamlib_parsers.items import (
+    Audio,
+    CallOutput,
+    ContentPart,
+    Document,
+    Image,
+    JsonObject,
+    Refusal,
+    Text,
+    tag,
+)
 from streamlib_parsers.usage import Usage
 
 
@@ -19,16 +33,41 @@ def event_frame(kind: str, /, **fields: Any) -> bytes:
     return sse({"type": kind, **fields})
 
 
-def as_text(value: Any) -> str:
-    """Returns text as it is, any other value as JSON."""
-    if isinstance(value, str):
-        return value
-    return msgspec.json.encode(value).decode()
-
-
 def result_id(prefix: str, call_id: str) -> str:
     """Returns the message id of a result that came with its call."""
     return f"{prefix}-{call_id}-result"
+
+
+def output_fields(item: CallOutput) -> JsonObject:
+    """Returns the content of a result, and that it is an error, which the protocol has no field
+    for."""
+    value, fault = shown_output(item)
+    fields: JsonObject = {"content": as_text(value)}
+    parts = output_parts(item)
+    if len(parts) > 1 or (parts and not isinstance(parts[0], Text)):
+        fields["content"] = [_content_part(part) for part in parts]
+    if fault is not None:
+        fields["metadata"] = {"is_error": True}
+    return fields
+
+
+def _content_part(part: ContentPart) -> JsonObject:
+    match part:
+        case Text():
+            return {"type": "text", "text": part.text}
+        case Refusal():
+            return {"type": "text", "text": part.refusal}
+        case Image() | Document() | Audio():
+            return {"type": tag(type(part)), "source": _source(part)}
+
+
+def _source(part: Image | Document | Audio) -> JsonObject:
+    media_type = part.media_type or MEDIA_TYPES[type(part)]
+    if part.url:
+        return {"type": "url", "value": part.url, "mimeType": media_type}
+    if part.file_id:
+        return {"type": "file", "value": part.file_id, "mimeType": media_type}
+    return {"type": "data", "value": part.data or "", "mimeType": media_type}
 
 
 def agui_usage(usage: Usage, model: str | None) -> JsonObject:

@@ -6,27 +6,38 @@ of a call as a JSON value, and sources and files as addresses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
 
 from streamlib_parsers.errors import ErrorInfo, InvalidArguments
 from streamlib_parsers.events import ReasoningContentDelta, ReasoningSummaryDelta
 from streamlib_parsers.items import (
+    ApplyPatchCallOutput,
+    ApprovalResponse,
     Audio,
+    CallOutput,
     Compaction,
+    ComputerCallOutput,
     ContentPart,
     CustomToolCall,
+    CustomToolCallOutput,
     Document,
     FunctionCall,
+    FunctionCallOutput,
     Image,
     JsonObject,
     Message,
+    Output,
     Reasoning,
     Refusal,
     ResponseItem,
     ServerToolCall,
     ServerToolResult,
+    ShellCallOutput,
     Text,
+    ToolSearchOutput,
     parse_arguments,
     tag,
 )
@@ -97,6 +108,10 @@ class CallIds:
         self._by_index[index] = unique_id
         self._newest[call_id] = unique_id
         return unique_id
+
+    def next_response(self) -> None:
+        """Begins the next response of a run: indexes begin again, ids stay unique."""
+        self._by_index.clear()
 
     def get(self, index: int) -> str | None:
         """Returns the id of the call with this item index; None if none is shown."""
@@ -187,6 +202,57 @@ def inline_result(item: Call) -> JsonObject | None:
         if item.native.get(key) is not None:
             result[key] = item.native[key]
     return result or None
+
+
+def shown_output(item: CallOutput) -> tuple[Any, str | None]:
+    """Returns the output of a call as a JSON value, and what went wrong, if something did."""
+    match item:
+        case FunctionCallOutput() | CustomToolCallOutput():
+            value = _parts_value(item.output)
+            if item.is_error:
+                return value, as_text(value) or "the tool failed"
+            return value, None
+        case ApprovalResponse():
+            return {"approved": item.approve}, None
+        case ShellCallOutput():
+            return item.text, None
+        case ApplyPatchCallOutput():
+            if item.failed:
+                return item.output, item.output or "the patch was not applied"
+            return item.output, None
+        case ComputerCallOutput():
+            return _parts_value((item.image,)), None
+        case ToolSearchOutput():
+            return [tool.name for tool in item.tools], None
+
+
+def output_parts(item: CallOutput) -> Sequence[ContentPart]:
+    """Returns the content parts of an output; none if it is a text, or of another kind."""
+    match item:
+        case FunctionCallOutput() | CustomToolCallOutput():
+            if isinstance(item.output, str):
+                return ()
+            return item.output
+        case ComputerCallOutput():
+            return (item.image,)
+        case _:
+            return ()
+
+
+def _parts_value(output: Output) -> Any:
+    """Returns a text as it is, several parts as a list of them."""
+    if isinstance(output, str):
+        return output
+    if len(output) == 1 and isinstance(output[0], Text):
+        return output[0].text
+    return [msgspec.to_builtins(msgspec.structs.replace(part, native=None)) for part in output]
+
+
+def as_text(value: Any) -> str:
+    """Returns text as it is, any other value as JSON."""
+    if isinstance(value, str):
+        return value
+    return msgspec.json.encode(value).decode()
 
 
 # --- usage ---

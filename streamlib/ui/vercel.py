@@ -2,7 +2,7 @@
 
 `useChat` and ``readUIMessageStream`` read it:
 
-    data: {"type":"start","messageId":"resp_1"}
+    data: {"type":"start"}
     data: {"type":"start-step"}
     data: {"type":"text-start","id":"0"} … text-delta … text-end
     data: {"type":"tool-input-start","toolCallId":"c","toolName":"f","dynamic":true}
@@ -22,14 +22,17 @@ state stay on the server, where the history is.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from collections.abc import Collection
+from typing import Any, Final, Literal
 
 import msgspec
 
 from streamlib.request.report import Change, Report
+from streamlib.ui.run_encoder import NOT_RUN, PendingCalls, RunEncoder, RunUsage, Waiting
 from streamlib.ui.ui_parts import (
     ABANDONED,
     CALLS,
+    TRUNCATED_CALL,
     Call,
     CallIds,
     ReasoningGaps,
@@ -37,6 +40,7 @@ from streamlib.ui.ui_parts import (
     files,
     inline_result,
     opaque_state,
+    shown_output,
     source,
     why_hidden,
 )
@@ -47,9 +51,8 @@ from streamlib.ui.vercel_parts import (
     message_metadata,
     part_frame,
     provider_executed,
-    usage_metadata,
 )
-from streamlib.wires.encoders import sse
+from streamlib.wires.encoders import SSE_COMMENT, sse
 from streamlib.wires.event_handlers import EventHandlers
 from streamlib_parsers.events import (
     AnnotationAdded,
@@ -75,6 +78,8 @@ from streamlib_parsers.events import (
 )
 from streamlib_parsers.items import (
     BUILT_IN_CALLS,
+    ApprovalResponse,
+    CallOutput,
     CustomToolCall,
     JsonObject,
     Message,
@@ -85,7 +90,7 @@ from streamlib_parsers.items import (
     ServerToolResult,
 )
 
-__all__ = ["HEADERS", "Encoder", "encode_body", "error_body"]
+__all__ = ["HEADERS", "Encoder", "encode_body", "error_body", "run_encoder"]
 
 CUSTOM: Final = (Opaque, *BUILT_IN_CALLS)
 """Items that version 7 of the SDK shows as `custom` parts."""
@@ -109,10 +114,17 @@ FINISH_REASONS: Final[dict[StopReason, str]] = {
 
 
 class Encoder:
-    """Encodes one assistant message of one step.
+    """Encodes one assistant message: of one step, or of a run of several.
 
-    message_id: the id of the front end's message. Needed if this step continues a message of an
-    earlier step; otherwise the response's own id is used.
+    Args:
+        model: The model's name, used if the events bring none.
+        response_id: Not used: a provider may repeat its ids, and a page keeps messages by theirs.
+        message_id: The id of the page's message. Needed if the page has the message already and
+            this step continues it; without one, the page makes an id.
+        version: Of the SDK. 6 is what 6 and 7 both read.
+        run: Whether several responses are one message, a step each.
+        page_tools: Names of tools whose calls the page answers. In a run, they may wait for it
+            after the end.
     """
 
     media_type = "text/event-stream"
@@ -124,25 +136,37 @@ class Encoder:
         response_id: str | None = None,
         message_id: str | None = None,
         version: Literal[6, 7] = 6,
+        run: bool = False,
+        page_tools: Collection[str] = (),
     ) -> None:
+        self.ended = False
+        """Whether `finish`, `error` or `abort` was sent."""
         self._report = Report()
-        # Used if `Created` has no model or no id.
         self._model = model
-        self._response_id = response_id
+        """Used if `Created` has none."""
         self._message_id = message_id
         self._version = version
-        # Whether `start` was sent.
+        self._is_run = run
         self._started = False
-        # Whether the terminal event was encoded.
-        self._ended = False
+        """Whether `start` was sent."""
+        self._step = 0
+        """The number of the step, from 1; part ids of a run begin with it."""
+        self._is_in_step = False
+        """Whether a `start-step` has no `finish-step` yet."""
         self._call_ids = CallIds()
         self._gaps = ReasoningGaps()
-        # `text` or `reasoning` by index of a shown item.
         self._kinds: dict[int, str] = {}
-        # Items whose `text-start` or `reasoning-start` was sent.
+        """`text` or `reasoning` by index of a shown item."""
         self._open: set[int] = set()
-        # Ids of provider-run calls that have no result yet.
+        """Items whose `text-start` or `reasoning-start` has no end yet."""
+        self._open_calls: dict[int, str] = {}
+        """Ids of the calls that the model has not finished writing, by index."""
         self._running: list[str] = []
+        """Ids of provider-run calls that have no result yet."""
+        self._pending = PendingCalls(page_tools)
+        self._usage = RunUsage()
+        self._last: Completed | None = None
+        """The end of a response after which the run goes on."""
 
     @property
     def report(self) -> list[Change]:
@@ -160,24 +184,35 @@ class Encoder:
     def close(self) -> bytes:
         """Returns the end mark that the client waits for.
 
-        An error comes before it if no terminal event did.
+        An error comes before it if no terminal event did; open parts are ended.
         """
         out = b""
-        if not self._ended:
+        if not self.ended and self._last is not None:
+            for waiting in self._pending.take_unanswerable():
+                out += self._no_output(waiting)
+            out += self._finish(self._last)
+        elif not self.ended:
             out = self._on_failed(Failed(ABANDONED))
         return out + b"data: [DONE]\n\n"
 
     # --- the message ---
 
-    def _start(self, response_id: str | None = None) -> bytes:
+    def _start(self) -> bytes:
+        out = self._start_message()
+        if not self._is_in_step:
+            self._is_in_step = True
+            self._step += 1
+            out += part_frame("start-step")
+        return out
+
+    def _start_message(self) -> bytes:
         if self._started:
             return b""
         self._started = True
         fields: JsonObject = {}
-        message_id = self._message_id or response_id or self._response_id
-        if message_id:
-            fields["messageId"] = message_id
-        return part_frame("start", **fields) + part_frame("start-step")
+        if self._message_id:
+            fields["messageId"] = self._message_id
+        return part_frame("start", **fields)
 
     def _on_rate_limits(self, event: RateLimits) -> bytes:
         values = msgspec.to_builtins(msgspec.structs.replace(event, raw={}, seq=0))
@@ -185,10 +220,11 @@ class Encoder:
 
     def _on_created(self, event: Created) -> bytes:
         self._model = event.model or self._model
-        return self._start(event.response_id)
+        return self._start()
 
     def _on_usage(self, event: TokenCount) -> bytes:
-        metadata = {"usage": usage_metadata(event.usage)}
+        self._usage.set(event.usage, None)
+        metadata = message_metadata(self._usage.total, None)
         return part_frame("message-metadata", messageMetadata=metadata)
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
@@ -200,23 +236,106 @@ class Encoder:
         return b""
 
     def _on_completed(self, event: Completed) -> bytes:
-        self._ended = True
         out = self._start()
+        self._model = event.model or self._model
+        if event.usage is not None:
+            self._usage.set(event.usage, None)
         # After a pause the provider continues its calls in the next response.
         if event.stop_reason != "pause":
-            for call_id in self._running:
-                out += self._result_frame(call_id, None)
+            out += self._end_running()
+        if self._is_run and self._pending.unfinished(event):
+            self._last = event
+            return out
+        return out + self._finish(event)
+
+    def _finish(self, event: Completed) -> bytes:
+        self.ended = True
+        out = b""
+        if self._is_run:
+            # A pause may have left some.
+            out = self._end_running()
         fields: JsonObject = {"finishReason": FINISH_REASONS[event.stop_reason]}
-        metadata = message_metadata(event.usage, event.model or self._model)
+        metadata = message_metadata(self._usage.total, self._model)
         if metadata:
             fields["messageMetadata"] = metadata
-        return out + part_frame("finish-step") + part_frame("finish", **fields)
+        return out + self._finish_step() + part_frame("finish", **fields)
+
+    def _finish_step(self) -> bytes:
+        if not self._is_in_step:
+            return b""
+        self._is_in_step = False
+        return part_frame("finish-step")
+
+    def _end_running(self) -> bytes:
+        """Gives provider-run calls without a result an empty one: the response has ended."""
+        out = b""
+        for call_id in self._running:
+            out += self._result_frame(call_id, None)
+        self._running.clear()
+        return out
 
     def _on_failed(self, event: Failed) -> bytes:
-        self._ended = True
+        self.ended = True
+        out = self._start() + self._end_open_parts()
+        if self._is_run:
+            out += self._end_running()
+            for waiting in self._pending.next_response():
+                out += self._no_output(waiting)
         if event.error.kind == "cancelled":
-            return self._start() + part_frame("abort", reason=event.error.message)
-        return self._start() + sse(error_body(event.error))
+            return out + part_frame("abort", reason=event.error.message)
+        return out + sse(error_body(event.error))
+
+    def _end_open_parts(self) -> bytes:
+        """Ends what the end of the stream left open: an encoder may be closed anywhere."""
+        out = b""
+        for index in sorted(self._open):
+            out += part_frame(f"{self._kinds[index]}-end", id=self._part_id(index))
+        self._open.clear()
+        for call_id in self._open_calls.values():
+            out += part_frame("tool-output-error", toolCallId=call_id, errorText=TRUNCATED_CALL)
+        self._open_calls.clear()
+        return out
+
+    # --- between two responses of a run ---
+
+    def next_response(self) -> bytes:
+        """Returns the end of a step: another response of the run begins."""
+        out = b""
+        for waiting in self._pending.next_response():
+            out += self._no_output(waiting)
+        out += self._finish_step()
+        self._last = None
+        self._usage.next_response()
+        self._call_ids.next_response()
+        self._gaps = ReasoningGaps()
+        self._kinds.clear()
+        return out
+
+    def output(self, item: CallOutput) -> bytes:
+        """Returns the parts for the output of a call."""
+        waiting = self._pending.take(item.call_id)
+        if waiting is not None:
+            call_id = waiting.shown_id
+        elif self._message_id and not self._step:
+            # A call of the message that this one continues.
+            call_id = item.call_id
+        else:
+            call_id = None
+        if call_id is None:
+            self._report.dropped("/outputs", "the page does not show the call")
+            return b""
+        value, fault = shown_output(item)
+        out = self._start_message()
+        if isinstance(item, ApprovalResponse) and not item.approve:
+            return out + part_frame("tool-output-denied", toolCallId=call_id)
+        if fault is not None:
+            return out + part_frame("tool-output-error", toolCallId=call_id, errorText=fault)
+        return out + part_frame("tool-output-available", toolCallId=call_id, output=value)
+
+    def _no_output(self, waiting: Waiting) -> bytes:
+        if waiting.shown_id is None:
+            return b""
+        return part_frame("tool-output-error", toolCallId=waiting.shown_id, errorText=NOT_RUN)
 
     # --- its parts ---
 
@@ -244,14 +363,18 @@ class Encoder:
         if index in self._open:
             return b""
         self._open.add(index)
-        return part_frame(f"{self._kinds[index]}-start", id=str(index))
+        return part_frame(f"{self._kinds[index]}-start", id=self._part_id(index))
+
+    def _part_id(self, index: int) -> str:
+        """Returns the id of a part: the item's index, in a run after the number of the step."""
+        if self._is_run:
+            return f"{self._step}-{index}"
+        return str(index)
 
     def _start_call(self, index: int, item: Call) -> bytes:
-        fields: JsonObject = {
-            "toolCallId": self._call_ids.add(index, item.call_id),
-            "toolName": item.name,
-            "dynamic": True,
-        }
+        call_id = self._call_ids.add(index, item.call_id)
+        self._open_calls[index] = call_id
+        fields: JsonObject = {"toolCallId": call_id, "toolName": item.name, "dynamic": True}
         if isinstance(item, CustomToolCall):
             fields["inputEncoding"] = "text"
         return part_frame("tool-input-start", **fields, **provider_executed(item))
@@ -269,7 +392,7 @@ class Encoder:
         if index not in self._kinds or not delta:
             return b""
         kind = f"{self._kinds[index]}-delta"
-        return self._start_part(index) + part_frame(kind, id=str(index), delta=delta)
+        return self._start_part(index) + part_frame(kind, id=self._part_id(index), delta=delta)
 
     def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:
         call_id = self._call_ids.get(event.index)
@@ -285,7 +408,7 @@ class Encoder:
             reason = "a citation that names neither a page nor a document"
             self._report.dropped("/annotations", reason)
             return b""
-        fields: JsonObject = {"sourceId": f"{event.index}-{event.seq}"}
+        fields: JsonObject = {"sourceId": f"{self._part_id(event.index)}-{event.seq}"}
         if cited.url is not None:
             fields["url"] = cited.url
             if cited.title:
@@ -301,8 +424,9 @@ class Encoder:
 
     def _on_done(self, event: OutputItemDone) -> bytes:
         index, item = event.index, event.item
+        self._pending.add(item, self._call_ids.get(index))
         if isinstance(item, CALLS):
-            call_id = self._call_ids.get(index)
+            call_id = self._open_calls.pop(index, None)
             if call_id is None:
                 return b""
             return self._end_call(call_id, item)
@@ -315,7 +439,8 @@ class Encoder:
     def _end_text(self, index: int, item: ResponseItem) -> bytes:
         out = b""
         if index in self._open:
-            out = part_frame(f"{self._kinds[index]}-end", id=str(index))
+            self._open.discard(index)
+            out = part_frame(f"{self._kinds[index]}-end", id=self._part_id(index))
         if opaque_state(item):
             self._report.dropped("/signatures", "signed and encrypted state stays in the history")
         if isinstance(item, Message) and index in self._kinds:
@@ -359,6 +484,11 @@ class Encoder:
         return part_frame(
             "tool-output-available", toolCallId=call_id, output=output, providerExecuted=True
         )
+
+
+def run_encoder(**options: Any) -> RunEncoder:
+    """Returns an encoder of a run; options as those of `Encoder`."""
+    return RunEncoder(Encoder(run=True, **options), SSE_COMMENT)
 
 
 _HANDLERS: Final = EventHandlers[Encoder]()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from streamlib.ui.generated_ids import new_id
 from streamlib.ui.ui_parts import (
     Call,
     CallIds,
@@ -28,8 +29,16 @@ from streamlib_parsers.items import (
 )
 
 
-def encode_body(response: Response, model: str | None = None) -> bytes:
-    """Returns a UI message `{id, role, metadata, parts}`, as a reader of the stream ends with."""
+def encode_body(
+    response: Response, model: str | None = None, message_id: str | None = None
+) -> bytes:
+    """Returns a UI message `{id, role, metadata, parts}`, as a reader of the stream ends with.
+
+    Args:
+        response: The response.
+        model: The model's name, used if the response has none.
+        message_id: The message's id; random if not given, since the page keeps messages by it.
+    """
     call_ids = CallIds()
     parts: list[JsonObject] = [{"type": "step-start"}]
     for index, item in enumerate(response.items):
@@ -37,7 +46,7 @@ def encode_body(response: Response, model: str | None = None) -> bytes:
             _add_item(index, item, call_ids, parts)
     if response.stop_reason != "pause":
         _end_running_calls(parts)
-    body: JsonObject = {"id": response.response_id or "", "role": "assistant"}
+    body: JsonObject = {"id": message_id or new_id("msg"), "role": "assistant"}
     metadata = message_metadata(response.usage, response.model or model)
     if metadata:
         body["metadata"] = metadata

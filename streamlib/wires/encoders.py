@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol, overload
 
 import msgspec
 
@@ -22,11 +22,14 @@ from streamlib.request.report import Change, Report
 from streamlib.wires.missing_deltas import WithMissingDeltas
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.events import ResponseEvent, RunEvent
 from streamlib_parsers.protocol import WIRE_APIS
 
 UI_PROTOCOLS: Final = ("vercel", "agui", "jsonl")
 """Names of the encoders in `streamlib.ui`; the others are wire APIs."""
+
+SSE_COMMENT: Final = b": keep-alive\n\n"
+"""A comment, which every reader of server-sent events ignores."""
 
 UNFINISHED: Final = ErrorInfo("truncated", "the response had not ended")
 
@@ -53,26 +56,95 @@ class Encoder(Protocol):
         """Returns the end of the stream, on wires that have an end mark."""
         ...
 
+    def ping(self) -> bytes:
+        """Returns bytes that readers ignore, to send between events while the model is silent.
 
+        Empty on wires that have none, and no part of the encoder's state: any number may be sent.
+        """
+        ...
+
+
+class RunEncoder(Encoder, Protocol):
+    """Encodes the events of several responses, and the outputs between them, as one message."""
+
+    def feed(self, event: RunEvent) -> bytes:
+        """Returns the bytes of one event, or of the output of a call."""
+        ...
+
+
+@overload
 def encoder(
-    wire_api: str, *, model: str | None = None, response_id: str | None = None, **options: Any
+    wire_api: str,
+    *,
+    model: str | None = None,
+    response_id: str | None = None,
+    run: Literal[False] = False,
+    **options: Any,
+) -> Encoder: ...
+@overload
+def encoder(
+    wire_api: str,
+    *,
+    model: str | None = None,
+    response_id: str | None = None,
+    run: Literal[True],
+    **options: Any,
+) -> RunEncoder: ...
+@overload
+def encoder(
+    wire_api: str,
+    *,
+    model: str | None = None,
+    response_id: str | None = None,
+    run: bool,
+    **options: Any,
+) -> Encoder: ...
+def encoder(
+    wire_api: str,
+    *,
+    model: str | None = None,
+    response_id: str | None = None,
+    run: bool = False,
+    **options: Any,
 ) -> Encoder:
-    """Returns an encoder for one response.
+    """Returns an encoder for one response, or for a run of several.
 
     Args:
         wire_api: A wire API (`messages`, `chat` …) or a UI protocol (`vercel`, `agui`, `jsonl`).
         model: The model's name, used if the events bring none.
         response_id: The id of the response, used if the events bring none.
-        options: Options of that encoder, such as `created_at` of `chat`.
+        run: Takes the events of several responses, and the outputs between them, as one message of
+            a UI protocol: what `agent` yields. A response that waits for no output ends it, else
+            `close` does.
+        options: Options of that encoder, such as `created_at` of `chat`, or `message_id` of
+            `vercel`.
 
     Raises:
-        ValueError: There is no encoder of this name.
+        ValueError: There is no encoder of this name, or none for runs.
     """
-    encode: Encoder = _module(wire_api).Encoder(model=model, response_id=response_id, **options)
-    # JSON lines hold the complete item already.
-    if wire_api == "jsonl":
-        return encode
-    return WithMissingDeltas(encode)
+    module = _module(wire_api)
+    if not run:
+        encode = module.Encoder(model=model, response_id=response_id, **options)
+        # JSON lines hold the complete item already.
+        if wire_api == "jsonl":
+            json_lines: Encoder = encode
+            return json_lines
+        return WithMissingDeltas(encode, _keep_alive(wire_api))
+    if wire_api not in UI_PROTOCOLS:
+        names = ", ".join(UI_PROTOCOLS)
+        raise ValueError(f"{wire_api!r} has one response in a stream; runs: one of {names}")
+    run_encoder: RunEncoder = module.run_encoder(model=model, response_id=response_id, **options)
+    return run_encoder
+
+
+def _keep_alive(wire_api: str) -> bytes:
+    """Returns what readers of a wire ignore."""
+    if wire_api in UI_PROTOCOLS:
+        return SSE_COMMENT
+    gateway = WIRE_SPECS[wire_api].gateway  # type: ignore[index]
+    if gateway is None:
+        return b""
+    return gateway.keep_alive
 
 
 def encode_all(wire_api: str, events: Iterable[ResponseEvent], **options: Any) -> bytes:
@@ -90,6 +162,7 @@ def encode_body(
     model: str | None = None,
     report: list[Change] | None = None,
     created_at: int | None = None,
+    message_id: str | None = None,
 ) -> bytes:
     """Returns a response as a non-streaming body of the wire.
 
@@ -101,6 +174,7 @@ def encode_body(
         model: The model's name, used if the response has none.
         report: Receives what the wire could not carry.
         created_at: Unix seconds, for wires whose bodies have a time: an encoder has no clock.
+        message_id: The id of the page's message, for UI protocols; random if not given.
 
     Raises:
         ValueError: There is no encoder of this name.
@@ -110,7 +184,7 @@ def encode_body(
         response = msgspec.structs.replace(response, status="failed", error=error)
     module = _module(wire_api)
     if wire_api in UI_PROTOCOLS:
-        ui_body: bytes = module.encode_body(response, model)
+        ui_body: bytes = module.encode_body(response, model, message_id)
         return ui_body
     changes = Report()
     options: dict[str, int] = {}

@@ -71,9 +71,13 @@ class WithMissingDeltas:
     whose item was never added opens one. What cannot be made again is in the report.
     """
 
-    def __init__(self, encoder: _Encoder) -> None:
+    def __init__(
+        self, encoder: _Encoder, keep_alive: bytes = b"", report: Report | None = None
+    ) -> None:
         self._encoder = encoder
         self.media_type = encoder.media_type
+        self._keep_alive = keep_alive
+        """What `ping` returns."""
         self._latest: dict[int, type] = {}
         """The kind of the latest delta of each item. Most deltas are of the kind before them."""
         self._streamed: dict[int, set[type]] = {}
@@ -88,8 +92,8 @@ class WithMissingDeltas:
         """Indexes of items whose deltas came, although nothing says what they are."""
         self._has_ended = False
         """Whether the terminal event came, or the stream ended without one."""
-        self._report = Report()
-        """What could not be made again."""
+        self._report = report or Report()
+        """What could not be made again. The responses of a run share one."""
 
     @property
     def report(self) -> list[Change]:
@@ -193,6 +197,10 @@ class WithMissingDeltas:
     def close(self) -> bytes:
         """Returns the end of the stream."""
         return self._end() + self._encoder.close()
+
+    def ping(self) -> bytes:
+        """Returns bytes that readers ignore, to send while the model is silent."""
+        return self._keep_alive
 
 
 def skeleton(item: ResponseItem) -> ResponseItem:

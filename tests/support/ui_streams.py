@@ -167,8 +167,17 @@ def read_vercel(body: bytes) -> list[dict[str, Any]]:
     assert last in ("finish", "error", "abort")
     assert last != "finish" or names[-2] == "finish-step"
     assert not open_texts
-    assert set(calls.values()) <= {"available", "error", "output"}
+    assert set(calls.values()) <= {"available", "error", "output", "approval"}
     return parts
+
+
+def open_calls(parts: list[dict[str, Any]]) -> set[str]:
+    """Returns the ids of calls in a UI message stream that have neither an output nor an error."""
+    calls: dict[str, str] = {}
+    for part in parts:
+        if part["type"].startswith("tool-"):
+            _call_part(calls, part)
+    return {call_id for call_id, state in calls.items() if state == "available"}
 
 
 def _bracket(opened: set[Any], name: Any, verb: str) -> None:
@@ -179,12 +188,21 @@ def _bracket(opened: set[Any], name: Any, verb: str) -> None:
         opened.discard(name)
 
 
+OUTPUT_PARTS = {
+    "tool-output-available": "output",
+    "tool-output-error": "output",
+    "tool-output-denied": "output",
+    "tool-approval-request": "approval",
+}
+"""Parts after the input of a call -> the state that they bring it to."""
+
+
 def _call_part(calls: dict[str, str], part: dict[str, Any]) -> None:
     verb = part["type"].removeprefix("tool-input-")
     before = calls.get(part["toolCallId"])
-    if part["type"] == "tool-output-available":
-        assert before in ("available", "output", "error", "start", "delta"), part
-        verb = "output"
+    if part["type"] in OUTPUT_PARTS:
+        assert before in ("available", "output", "error", "start", "delta", "approval"), part
+        verb = OUTPUT_PARTS[part["type"]]
     else:
         assert (before is None) is (verb == "start"), part
         assert part["toolCallId"]

@@ -151,13 +151,14 @@ def texts_of(item: Message) -> list[str]:
 def test_coalescing_changes_only_the_number_of_deltas(
     protocol: str, events: list[ResponseEvent]
 ) -> None:
+    options = {"vercel": {}, "agui": {"run_id": "r"}}[protocol]
     joined = through(events, coalesce(float("inf")))
     kinds = (OutputTextDelta, ReasoningContentDelta, FunctionCallArgumentsDelta)
     assert sum(isinstance(event, kinds) for event in joined) <= sum(
         isinstance(event, kinds) for event in events
     )
-    assert shown_texts(READERS[protocol](encode_all(protocol, joined))) == shown_texts(
-        READERS[protocol](encode_all(protocol, events))
+    assert shown_texts(READERS[protocol](encode_all(protocol, joined, **options))) == shown_texts(
+        READERS[protocol](encode_all(protocol, events, **options))
     )
 
 
@@ -270,7 +271,7 @@ def test_text_reasoning_and_call_as_parts() -> None:
         ),
         *("tool-input-start", "tool-input-delta", "tool-input-available", "finish-step", "finish"),
     ]
-    assert named(shown, "start") == [{"messageId": "resp_1"}]
+    assert named(shown, "start") == [{}]
     assert named(shown, "tool-input-available") == [
         {"toolCallId": "c", "toolName": "f", "dynamic": True, "input": {"a": 1.0}}
     ]
@@ -504,16 +505,23 @@ def test_signed_or_encrypted_state_is_in_its_own_event() -> None:
     )
 
 
-def test_ids_come_from_the_run_else_from_the_response() -> None:
+@each_protocol
+def test_response_id_is_never_the_id_of_a_message(protocol: str) -> None:
+    """E2: servers that repeat ids made `useChat` overwrite an earlier answer."""
+    events = made(Message("assistant", (Text("hi"),)))
+    for options in ({}, {"run": True}, {"response_id": "resp_1"}):
+        assert b"resp_1" not in encode_all(protocol, events, **options)
+    assert b"resp_1" not in encode_body(protocol, accumulate(events))
+
+
+def test_message_ids_come_from_the_caller_else_are_random() -> None:
     text = made(Message("assistant", (Text("hi"),)))
-    assert (
-        named(read_agui(encode_all("agui", text, run_id="r")), "TEXT_MESSAGE_START")[0]["messageId"]
-        == "r-0"
-    )
-    assert (
-        named(read_agui(encode_all("agui", text)), "TEXT_MESSAGE_START")[0]["messageId"]
-        == "resp_1-0"
-    )
+    ids = []
+    for options in ({"run_id": "r"}, {"run_id": "r", "message_id": "m"}, {}, {}):
+        shown = read_agui(encode_all("agui", text, **options))
+        ids.append(named(shown, "TEXT_MESSAGE_START")[0]["messageId"])
+    assert ids[:2] == ["r-0", "m-0"]
+    assert ids[2] != ids[3]
 
 
 def test_usage_counts_parts_of_totals() -> None:
@@ -558,7 +566,9 @@ def test_body_is_the_message_that_the_stream_makes() -> None:
         Message("assistant", choice=1),
     )
     body = json.loads(
-        encode_body("vercel", Response("resp_1", "m", items=items, usage=Usage(1, 2)))
+        encode_body(
+            "vercel", Response("resp_1", "m", items=items, usage=Usage(1, 2)), message_id="m1"
+        )
     )
     assert [part["type"] for part in body["parts"]] == [
         "step-start",
@@ -572,7 +582,7 @@ def test_body_is_the_message_that_the_stream_makes() -> None:
         "output-error",
         "output-available",
     ]
-    assert (body["id"], body["role"], body["metadata"]["model"]) == ("resp_1", "assistant", "m")
+    assert (body["id"], body["role"], body["metadata"]["model"]) == ("m1", "assistant", "m")
     messages = json.loads(encode_body("agui", Response("resp_1", "m", items=items)))
     assert [message["role"] for message in messages] == [
         "reasoning",

@@ -1,0 +1,14 @@
+"""Ids for messages that the caller gave none: the only chance in any encoder.
+
+A page keeps messages by their ids, so they must differ. A constant repeats, and so may the ids of a
+provider. Given an id, an encoder is deterministic.
+"""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+
+def new_id(kind: str) -> str:
+    """Returns an id that no other message has, such as ``run-3f2c…``."""
+    return f"{kind}-{uuid4().hex}"

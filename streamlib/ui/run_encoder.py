@@ -1,0 +1,232 @@
+"""Several responses and the outputs between them as one message: what both UI protocols share.
+
+A run goes on as `Response.unfinished` says: while something waits for an output of the caller's, or
+the provider paused. Any other end of a response ends the run, and so does `close`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final, NamedTuple, Protocol
+
+from streamlib.request.report import Change, Report
+from streamlib.wires.missing_deltas import WithMissingDeltas
+from streamlib_parsers.events import Completed, Failed, ResponseEvent, RunEvent
+from streamlib_parsers.items import (
+    BUILT_IN_CALLS,
+    BUILT_IN_OUTPUTS,
+    CallOutput,
+    CustomToolCall,
+    CustomToolCallOutput,
+    FunctionCall,
+    FunctionCallOutput,
+    Opaque,
+    PendingCall,
+    ResponseItem,
+)
+from streamlib_parsers.usage import Usage, total
+
+OUTPUTS: Final = (FunctionCallOutput, CustomToolCallOutput, *BUILT_IN_OUTPUTS)
+"""The classes of `CallOutput`, for `isinstance`."""
+NOT_RUN: Final = "the run ended before this call had an output"
+"""The output of a call that nothing answers any more."""
+
+
+class _OneMessage(Protocol):
+    """An encoder of a UI protocol that was made for a run."""
+
+    media_type: str
+    ended: bool
+
+    @property
+    def report(self) -> list[Change]: ...
+
+    def feed(self, event: ResponseEvent) -> bytes: ...
+
+    def output(self, item: CallOutput) -> bytes: ...
+
+    def next_response(self) -> bytes: ...
+
+    def close(self) -> bytes: ...
+
+
+class RunEncoder:
+    """Encodes the responses of a run, and the outputs between them, as one message."""
+
+    def __init__(self, encoder: _OneMessage, keep_alive: bytes) -> None:
+        self.media_type = encoder.media_type
+        self._encoder = encoder
+        self._keep_alive = keep_alive
+        """What `ping` returns."""
+        self._report = Report()
+        """What stages dropped of any response, and what came after the end."""
+        self._response = WithMissingDeltas(encoder, report=self._report)
+        """The response that streams; a new one for each, since indexes begin again."""
+        self._response_ended = False
+        """Whether its terminal event came."""
+
+    @property
+    def report(self) -> list[Change]:
+        """What the protocol could not carry, so far."""
+        return self._encoder.report + self._report.changes
+
+    def feed(self, event: RunEvent) -> bytes:
+        """Returns the bytes of one event, or of the output of a call.
+
+        Raises:
+            TypeError: The argument is neither.
+        """
+        if isinstance(event, OUTPUTS):
+            if self._encoder.ended:
+                return self._after_end()
+            return self._encoder.output(event)
+        if self._response_ended:
+            if self._encoder.ended:
+                return self._after_end()
+            self._response_ended = False
+            self._response = WithMissingDeltas(self._encoder, report=self._report)
+            return self._encoder.next_response() + self.feed(event)
+        if isinstance(event, (Completed, Failed)):
+            self._response_ended = True
+        return self._response.feed(event)
+
+    def close(self) -> bytes:
+        """Returns the end of the message: nothing of it stays open, whatever came before."""
+        return self._response.close()
+
+    def ping(self) -> bytes:
+        """Returns bytes that readers ignore, to send while the model or a tool is silent."""
+        return self._keep_alive
+
+    def _after_end(self) -> bytes:
+        self._report.dropped("/run", "it came after a response that waits for nothing")
+        return b""
+
+
+class Waiting(NamedTuple):
+    """A call that waits for an output of the caller's; `shown_id` is None if the page lacks it."""
+
+    item: PendingCall
+    shown_id: str | None
+
+
+class PendingCalls:
+    """The calls of a response that wait for an output, as `Response.pending` has them.
+
+    Args:
+        for_page: Names of tools whose calls the page answers, so they may wait after the end.
+    """
+
+    def __init__(self, for_page: Collection[str] = ()) -> None:
+        self._for_page = frozenset(for_page)
+        self._waiting: list[Waiting] = []
+        """In the order in which the calls were complete."""
+        self._has_items = False
+        """Whether the response has any item."""
+
+    def add(self, item: ResponseItem, shown_id: str | None) -> None:
+        """Notes an item that is done: it may be a call to answer, or the provider's own output."""
+        if item.choice:
+            return
+        self._has_items = True
+        if isinstance(item, Opaque):
+            # An output of a kind that only the provider knows: it ran the call itself.
+            self.take(item.answers or "")
+        elif isinstance(item, (FunctionCall, CustomToolCall, *BUILT_IN_CALLS)):
+            if item.status == "completed":
+                self._waiting.append(Waiting(item, shown_id))
+
+    def take(self, call_id: str) -> Waiting | None:
+        """Removes and returns the oldest call with this id; None if none waits."""
+        for position, waiting in enumerate(self._waiting):
+            if waiting.item.call_id == call_id:
+                return self._waiting.pop(position)
+        return None
+
+    def take_unanswerable(self) -> list[Waiting]:
+        """Removes and returns the calls that nothing answers once the run has ended."""
+        taken = [waiting for waiting in self._waiting if not self._is_for_page(waiting.item)]
+        self._waiting = [waiting for waiting in self._waiting if self._is_for_page(waiting.item)]
+        return taken
+
+    @property
+    def shown_ids(self) -> list[str]:
+        """The ids of the calls that the page shows, in their order."""
+        return [waiting.shown_id for waiting in self._waiting if waiting.shown_id is not None]
+
+    def unfinished(self, event: Completed) -> bool:
+        """Whether the run goes on after this end of a response, as `Response.unfinished` says."""
+        if event.stop_reason == "pause":
+            return self._has_items
+        return bool(self._waiting)
+
+    def next_response(self) -> list[Waiting]:
+        """Removes and returns the calls that the next response begins without."""
+        self._has_items = False
+        taken = self._waiting
+        self._waiting = []
+        return taken
+
+    def _is_for_page(self, item: PendingCall) -> bool:
+        """Whether somebody at the page answers a call: by running a tool, or by an approval."""
+        if isinstance(item, (FunctionCall, CustomToolCall)):
+            return item.name in self._for_page
+        return False
+
+
+class RunUsage:
+    """The usage of a run: that of its earlier responses, and of the one that streams."""
+
+    def __init__(self) -> None:
+        self._earlier: dict[str | None, Usage] = {}
+        """The sum of the responses that ended, by model."""
+        self._model: str | None = None
+        """The model of the response that streams."""
+        self._current: Usage | None = None
+        """Its newest snapshot."""
+
+    def set(self, usage: Usage, model: str | None) -> None:
+        """Takes a snapshot of the response that streams; it replaces the one before."""
+        self._current = usage
+        self._model = model
+
+    def next_response(self) -> None:
+        """Adds the response that ended to the sum."""
+        self._earlier = self.by_model
+        self._current = None
+
+    @property
+    def by_model(self) -> dict[str | None, Usage]:
+        """The sums so far, in the order in which the models were first used."""
+        sums = dict(self._earlier)
+        if self._current is not None:
+            earlier = sums.get(self._model)
+            sums[self._model] = _sum(earlier, self._current)
+        return sums
+
+    @property
+    def total(self) -> Usage | None:
+        """The sum of everything; None while nothing is known."""
+        usage: Usage | None = None
+        for of_model in self.by_model.values():
+            usage = _sum(usage, of_model)
+        return usage
+
+
+def _sum(first: Usage | None, second: Usage) -> Usage:
+    """Adds what protocols show of two responses. A number that is known of one counts alone."""
+    if first is None:
+        return second
+    return Usage(
+        input_tokens=total(first.input_tokens, second.input_tokens),
+        output_tokens=total(first.output_tokens, second.output_tokens),
+        cache_read_input_tokens=total(
+            first.cache_read_input_tokens, second.cache_read_input_tokens
+        ),
+        cache_write_input_tokens=total(
+            first.cache_write_input_tokens, second.cache_write_input_tokens
+        ),
+        reasoning_output_tokens=total(
+            first.reasoning_output_tokens, second.reasoning_output_tokens
+        ),
+    )
