@@ -7,17 +7,15 @@ counts bytes.
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode
 from collections.abc import Iterator
-from struct import unpack_from
 from typing import Any, Final
 
 from msgspec import Struct
 
 from streamlib.cli.captures import Capture, body_events
 from streamlib.cli.progress import Progress
-from streamlib.providers.wire_specs import WIRE_SPECS
+from streamlib.wires.frame_offsets import frame_offsets
 from streamlib_parsers import LIMITS, ResponseEvent, parser
 from streamlib_parsers.errors import ParseFailure
 from streamlib_parsers.framing import Frame
@@ -59,7 +57,7 @@ def steps(capture: Capture) -> Iterator[Step]:
     parse = parser(wire_api, **capture.options)
     frame_start = 0
     with Progress(f"reading {capture.name}", len(body)) as progress:
-        for start, end in _chunks(wire_api, body):
+        for start, end in frame_offsets(wire_api, body):
             frames = framing.feed(body[start:end])
             events = parse.feed(body[start:end])
             if frames or events:
@@ -76,51 +74,6 @@ def steps(capture: Capture) -> Iterator[Step]:
     if last:
         kind = f"{last}, {END_OF_INPUT}"
     yield Step(frame_start, len(body), kind, parse.close())
-
-
-# --- where a frame may end ---
-
-_BLANK_LINE: Final = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2,}")
-_NEWLINE: Final = re.compile(rb"\r\n|\n|\r(?!\n)")
-_BRACE: Final = re.compile(rb"\}")
-
-_AWS_PRELUDE_BYTES: Final = 16
-"""Bytes of an AWS message without headers and payload; a shorter length is malformed."""
-
-
-def _chunks(wire_api: WireApi, body: bytes) -> Iterator[tuple[int, int]]:
-    """Splits a body: pairs of offsets, in each at most one end of a frame."""
-    frames = WIRE_SPECS[wire_api].frames
-    if frames == "aws":
-        return _split_by_length(body)
-    if frames == "ndjson":
-        return _split_after(_NEWLINE, body)
-    if wire_api == "gemini" and body.lstrip()[:1] in (b"[", b"{"):
-        # Without `alt=sse` Gemini streams one JSON array.
-        return _split_after(_BRACE, body)
-    return _split_after(_BLANK_LINE, body)
-
-
-def _split_after(pattern: re.Pattern[bytes], body: bytes) -> Iterator[tuple[int, int]]:
-    offset = 0
-    for match in pattern.finditer(body):
-        yield offset, match.end()
-        offset = match.end()
-    if offset < len(body):
-        yield offset, len(body)
-
-
-def _split_by_length(body: bytes) -> Iterator[tuple[int, int]]:
-    """An AWS message starts with its length; everything after a wrong length is one chunk."""
-    offset = 0
-    while offset < len(body):
-        end = len(body)
-        if len(body) - offset >= 4:
-            size = unpack_from(">I", body, offset)[0]
-            if size >= _AWS_PRELUDE_BYTES:
-                end = min(offset + size, len(body))
-        yield offset, end
-        offset = end
 
 
 # --- what the wire calls a frame ---

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import cache, partial
 from hashlib import sha256
 from types import TracebackType
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 import anyio
 import msgspec
@@ -48,7 +48,7 @@ from streamlib_parsers.items import ResponseItem, ToolSpec, WireApi
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.protocol import Parser, parser
 
-__all__ = ["Client", "StreamOptions"]
+__all__ = ["Client", "ClientOptions", "StreamOptions"]
 
 Sent = TypeVar("Sent", Prompt, Request)
 
@@ -66,6 +66,26 @@ class StreamOptions(TypedDict, total=False):
     account: str | None
     errors: ErrorMode | None
     headers: Mapping[str, str] | None
+
+
+class ClientOptions(TypedDict, total=False):
+    """The options of `Client` that do not say where requests go, for callers that pass them on."""
+
+    api_key: ApiKey | Mapping[str, ApiKey] | None
+    providers: Sequence[Provider]
+    limits: Limits
+    errors: ErrorMode
+    models: Mapping[str, Traits] | None
+    deadlines: Deadlines | None
+    retry: RetryPolicy | None
+    connections: int | None
+    dialects: Sequence[tuple[str, tuple[str, ...]]]
+    on_request: OnRequest | None
+    on_response: OnResponse | None
+    on_event: OnEvent | None
+    clock: Clock
+    now: Callable[[], datetime]
+    jitter: Callable[[], float]
 
 
 class Client:
@@ -158,7 +178,7 @@ class Client:
     def __repr__(self) -> str:
         return f"<Client {'closed' if self._closed else 'open'}>"
 
-    async def __aenter__(self) -> Client:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(

@@ -13,30 +13,10 @@ from typing import Final
 
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.report import Change
-from streamlib_parsers.errors import ErrorInfo, ErrorKind
+from streamlib.wires.error_statuses import status_of_kind
+from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import RateLimits, Window
 from streamlib_parsers.items import WireApi
-
-STATUS: Final[dict[ErrorKind, int]] = {
-    "authentication": 401,
-    "permission": 403,
-    "rate_limited": 429,
-    "quota_exhausted": 429,
-    "context_window_exceeded": 400,
-    "request_too_large": 413,
-    "invalid_request": 400,
-    "invalid_history": 400,
-    "content_filter": 400,
-    "not_found": 404,
-    "stalled": 504,
-    "deadline": 504,
-    "connection": 502,
-    "truncated": 502,
-    "malformed": 502,
-    "limit_exceeded": 502,
-}
-"""Kinds that are not here are 500. A failure between the gateway and the model is a bad gateway,
-not the client's fault."""
 
 REPORT: Final = "x-streamlib-report"
 
@@ -61,9 +41,7 @@ def status_of(wire_api: WireApi, error: ErrorInfo) -> int:
     # The client's own delay, not the provider's.
     if error.kind == "deadline" and error.code == "body":
         return 408
-    if error.kind == "overloaded":
-        return WIRE_SPECS[wire_api].overloaded_status
-    return STATUS.get(error.kind, 500)
+    return status_of_kind(wire_api, error.kind)
 
 
 def id_header(wire_api: WireApi, request_id: str) -> dict[str, str]:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterator
+from typing import Any, Final
 
 import msgspec
 
+from streamlib.loopback.turns import CALLS, Turn, stream_error
 from streamlib.request.history import OUTPUTS
 from streamlib.request.prompt import Prompt
-from streamlib_parsers.assembler import EventAssembler
+from streamlib_parsers.assembler import EventAssembler, text_changes
 from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.item_text import STREAMED_FIELDS
 from streamlib_parsers.items import (
     FunctionCall,
     JsonObject,
@@ -30,11 +32,7 @@ from streamlib_parsers.items import (
     WireApi,
 )
 from streamlib_parsers.limits import LIMITS
-from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage
-
-EchoedItem: TypeAlias = Reasoning | Message | FunctionCall
-"""The items of these responses."""
 
 SIGNATURE: Final = "bG9vcGJhY2stc2lnbmF0dXJl"
 """The signature of all reasoning: opaque, and valid base64."""
@@ -50,31 +48,39 @@ def echo_response(prompt: Prompt, wire_api: WireApi = "messages") -> list[Respon
         prompt: what is echoed.
         wire_api: the wire of the items' origin.
     """
-    assembler = _assembler(prompt, wire_api)
-    return _response(_items(prompt, assembler), assembler, prompt)
+    items = tuple(_items(prompt, _assembler(prompt, wire_api)))
+    return scripted_response(Turn(items), prompt, wire_api)
 
 
-def scripted_response(
-    items: Iterable[EchoedItem], prompt: Prompt, wire_api: WireApi
-) -> list[ResponseEvent]:
-    """The events of a response that consists of these items.
+def scripted_response(turn: Turn, prompt: Prompt, wire_api: WireApi) -> list[ResponseEvent]:
+    """The events of a scripted response.
 
     Args:
-        items: reasoning, texts and calls, in order. A call's id is the item's own, or a generated
-            one where that is empty.
+        turn: its items; a call without an id gets a generated one.
         prompt: what the response answers: the model's name and the ids come from it.
         wire_api: the wire of the items' origin.
     """
     assembler = _assembler(prompt, wire_api)
-    return _response(_with_call_ids(items, assembler), assembler, prompt)
+    input_tokens = _input_tokens(prompt)
+    assembler.usage(Usage(input_tokens=input_tokens, output_tokens=0))
+    output_tokens = 0
+    for item in turn.items:
+        output_tokens += _stream(assembler, _with_call_id(item, assembler))
+    assembler.usage(turn.usage or Usage(input_tokens=input_tokens, output_tokens=output_tokens))
+    if turn.error is not None:
+        assembler.fail(stream_error(wire_api, turn.error))
+    elif turn.stop_reason is not None:
+        assembler.complete(turn.stop_reason)
+    else:
+        assembler.complete("tool_calls" if turn.waits_for_outputs else "stop")
+    return assembler.take()
 
 
-def _with_call_ids(items: Iterable[EchoedItem], assembler: EventAssembler) -> Iterator[EchoedItem]:
-    for item in items:
-        if isinstance(item, FunctionCall) and not item.call_id:
-            yield msgspec.structs.replace(item, call_id=assembler.new_call_id())
-        else:
-            yield item
+def _with_call_id(item: ResponseItem, assembler: EventAssembler) -> ResponseItem:
+    """The item with a generated id, where it is a call without one."""
+    if isinstance(item, CALLS) and not getattr(item, "call_id", "id"):
+        return msgspec.structs.replace(item, call_id=assembler.new_call_id())
+    return item
 
 
 def _assembler(prompt: Prompt, wire_api: WireApi) -> EventAssembler:
@@ -85,23 +91,11 @@ def _assembler(prompt: Prompt, wire_api: WireApi) -> EventAssembler:
     return assembler
 
 
-def _response(
-    items: Iterator[EchoedItem], assembler: EventAssembler, prompt: Prompt
-) -> list[ResponseEvent]:
-    input_tokens = sum(len(_tokens(text)) for text in _prompt_texts(prompt))
-    assembler.usage(Usage(input_tokens=input_tokens, output_tokens=0))
-    output_tokens = 0
-    called = False
-    for item in items:
-        output_tokens += _stream(assembler, item)
-        if isinstance(item, FunctionCall):
-            called = True
-    assembler.usage(Usage(input_tokens=input_tokens, output_tokens=output_tokens))
-    assembler.complete("tool_calls" if called else "stop")
-    return assembler.take()
+def _input_tokens(prompt: Prompt) -> int:
+    return sum(len(_tokens(text)) for text in _prompt_texts(prompt))
 
 
-def _items(prompt: Prompt, assembler: EventAssembler) -> Iterator[EchoedItem]:
+def _items(prompt: Prompt, assembler: EventAssembler) -> Iterator[ResponseItem]:
     last: ResponseItem | None = None
     if prompt.items:
         last = prompt.items[-1]
@@ -157,42 +151,26 @@ def _echo(item: ResponseItem | None) -> str:
     )
 
 
-def _stream(assembler: EventAssembler, item: EchoedItem) -> int:
+def _stream(assembler: EventAssembler, item: ResponseItem) -> int:
     """Streams one item, a delta for each token; returns the number of tokens."""
-    opened = assembler.open(_without_content(item))
-    tokens = _tokens(_text(item))
-    for token in tokens:
-        _append(assembler, opened, token)
-    opened.fields["signature"] = item.signature
-    assembler.close(opened)
-    return len(tokens)
+    skeleton = _skeleton(item)
+    opened = assembler.open(skeleton)
+    count = 0
+    for emit, _, text, part in text_changes(skeleton, item):
+        tokens = _tokens(text)
+        count += len(tokens)
+        for token in tokens:
+            emit(assembler, opened, token, part)
+    assembler.finish_with(opened, item)
+    return count
 
 
-def _append(assembler: EventAssembler, opened: OpenItem, token: str) -> None:
-    match opened.item:
-        case Message():
-            assembler.text(opened, token)
-        case Reasoning():
-            assembler.reasoning(opened, token)
-        case _:
-            assembler.arguments(opened, token)
-
-
-def _text(item: EchoedItem) -> str:
-    if isinstance(item, FunctionCall):
-        return item.arguments
-    return item.text
-
-
-def _without_content(item: EchoedItem) -> EchoedItem:
+def _skeleton(item: ResponseItem) -> ResponseItem:
     """The item as it is before its first delta."""
-    match item:
-        case Message():
-            return msgspec.structs.replace(item, content=(), signature=None)
-        case Reasoning():
-            return msgspec.structs.replace(item, content="", signature=None)
-        case FunctionCall():
-            return msgspec.structs.replace(item, arguments="", signature=None)
+    empty: dict[str, Any] = {}
+    for name in STREAMED_FIELDS.get(type(item), ()):
+        empty[name] = type(getattr(item, name))()
+    return msgspec.structs.replace(item, signature=None, **empty)
 
 
 def _tokens(text: str) -> list[str]:

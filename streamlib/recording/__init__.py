@@ -28,13 +28,8 @@ from streamlib.recording.files import (
     read,
     save,
 )
-from streamlib.recording.transports import (
-    Recorder,
-    Replay,
-    Split,
-    pieces,
-    random_pieces,
-)
+from streamlib.recording.recorder import Recorder
+from streamlib.recording.replay import Replay, Split, pieces, random_pieces
 
 __all__ = [
     "KEPT_HEADERS",

@@ -18,7 +18,8 @@ from anyio.abc import SocketAttribute, SocketStream
 
 from streamlib import Client
 from streamlib.loopback import Behaviour, echo_response
-from streamlib.loopback.server import Loopback
+from streamlib.loopback.provider import Loopback
+from streamlib.loopback.server import serve_connection
 from tests.support.asgi_servers import serving_app
 from tests.support.shared import ROOT
 
@@ -57,7 +58,7 @@ class Provider:
 
     async def connection(self, stream: SocketStream) -> None:
         """One connection."""
-        await self._inner.connection(Watched(stream, self))  # type: ignore[arg-type]
+        await serve_connection(self._inner, Watched(stream, self))  # type: ignore[arg-type]
 
     def count_disconnect(self) -> None:
         """A client disconnected."""

@@ -20,6 +20,7 @@ import sys
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -30,9 +31,10 @@ from anyio.abc import SocketAttribute
 
 from streamlib import Failed
 from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
-from streamlib.loopback import Behaviour
-from streamlib.loopback.responses import EchoedItem, scripted_response
-from streamlib.loopback.server import Loopback, ServedResponse
+from streamlib.loopback import Behaviour, Turn
+from streamlib.loopback.provider import Loopback, ServedResponse
+from streamlib.loopback.responses import scripted_response
+from streamlib.loopback.server import serve_connection
 from streamlib.request.prompt import Prompt
 from streamlib.wires.routes import Route
 from streamlib_parsers.errors import ErrorInfo
@@ -43,6 +45,7 @@ from streamlib_parsers.items import (
     FunctionCallOutput,
     Message,
     Reasoning,
+    ResponseItem,
     Text,
     WireApi,
 )
@@ -138,14 +141,14 @@ class Script:
     def __call__(self, prompt: Prompt, wire: Any = "messages") -> Sequence[ResponseEvent]:
         self._responses += 1
         items = self._items(prompt)
-        events = scripted_response(items, prompt, wire)
+        events = scripted_response(Turn(items), prompt, wire)
         is_calling = any(isinstance(item, FunctionCall) for item in items)
         if is_calling and self._failures:
             self._failures -= 1
             return failed_in_call(events)
         return events
 
-    def _items(self, prompt: Prompt) -> list[EchoedItem]:
+    def _items(self, prompt: Prompt) -> list[ResponseItem]:
         names = {tool.name for tool in prompt.tools}
         step = self._next_step(prompt)
         if step is None or not names.intersection(SHELLS):
@@ -264,9 +267,7 @@ class Upstream(Loopback):
         self._is_main = any(f'"{name}"'.encode() in body for name in SHELLS)
         served = super().response(matched, body, headers, path)
         if served.status in (400, 404) and matched is not None:
-            chunks = list(served.chunks)
-            self.refused.append(b"".join(chunks).decode("utf-8", "replace"))
-            return served._replace(chunks=iter(chunks))
+            self.refused.append(b"".join(served.chunks).decode("utf-8", "replace"))
         return served
 
 
@@ -275,7 +276,7 @@ async def served(upstream: Upstream) -> AsyncGenerator[str]:
     """The address of the strict provider."""
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
     async with listener, anyio.create_task_group() as group:
-        group.start_soon(listener.serve, upstream.connection)
+        group.start_soon(listener.serve, partial(serve_connection, upstream))
         yield f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}"
         group.cancel_scope.cancel()
 

@@ -6,10 +6,13 @@ import re
 import sys
 from pathlib import Path
 
+import anyio
 import httpx
 import pytest
 
+from streamlib import Prompt, encode_all
 from streamlib.cli import main
+from streamlib.loopback import Behaviour, echo_response, running
 from tests.support.terminals import terminal
 
 
@@ -59,3 +62,33 @@ def test_serve_strict_refuses_what_the_service_refuses() -> None:
         response = httpx.post(f"{url.group()}/v1/messages", json=body)
     assert response.status_code == 400
     assert response.json()["error"]["message"] == "anthropic-version: header is required"
+
+
+async def chunks_of(behaviour: Behaviour) -> list[bytes]:
+    """The chunks of a response as they arrive; what came before the connection was lost."""
+    chunks: list[bytes] = []
+    async with running(behaviour) as url, httpx.AsyncClient() as client:
+        body = {"model": "m", "messages": [{"role": "user", "content": "x"}], "stream": True}
+        async with client.stream("POST", f"{url}/v1/chat/completions", json=body) as response:
+            async for chunk in response.aiter_raw():
+                chunks.append(chunk)
+    return chunks
+
+
+def test_serve_file_counts_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D2: a capture was one chunk: no fault came, and there was nothing to pause between."""
+    body = encode_all("chat", echo_response(Prompt("hello"), "chat"))
+    file = tmp_path / "capture.sse"
+    file.write_bytes(body)
+    served: list[Behaviour] = []
+
+    async def serve(behaviour: Behaviour, port: int) -> None:
+        served.append(behaviour)
+
+    monkeypatch.setattr("streamlib.cli.serve._serve", serve)
+    assert main(["serve", str(file), "--fault", "truncate@4"]) == 0
+    assert main(["serve", str(file), "--pace", "0.003"]) == 0
+    truncated, paced = served
+    frames = [frame + b"\n\n" for frame in body.split(b"\n\n")[:-1]]
+    assert b"".join(anyio.run(chunks_of, truncated)) == b"".join(frames[:4])
+    assert len(anyio.run(chunks_of, paced)) > len(frames) / 2  # some may be read together

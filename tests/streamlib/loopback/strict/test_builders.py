@@ -35,6 +35,7 @@ from streamlib import (
     parser,
     user,
 )
+from streamlib.loopback import Turn
 from streamlib.loopback.responses import scripted_response
 from streamlib.loopback.strict import Ledger, StrictProvider, StrictRequest
 from streamlib.loopback.strict.invoke import CLAUDE_RULES
@@ -149,7 +150,7 @@ def served_path(request: Request) -> str:
 def response(provider: StrictProvider, request: Request, turn: Any) -> Response:
     """What the provider answers, as a client reads it."""
     wire_api: Any = request.wire_api
-    events = scripted_response(turn, Prompt("x", model="m"), wire_api)
+    events = scripted_response(Turn(turn), Prompt("x", model="m"), wire_api)
     stream = encode_all(wire_api, provider.signed(wire_api, events, request.body))
     parse = parser(wire_api, origin=Origin(wire_api))
     return accumulate([*parse.feed(stream), *parse.close()])

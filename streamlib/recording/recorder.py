@@ -1,12 +1,10 @@
-"""Transports that record responses, and that replay them without a network."""
+"""A transport that records every response."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
-from typing import Any, Literal, TypeAlias
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -17,9 +15,6 @@ from streamlib.transport.deadlines import Deadlines
 from streamlib.wires.routes import route
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.redaction import redact
-
-Split: TypeAlias = Literal["recorded", "whole"] | int
-"""How a replay splits the body: as recorded, not at all, or every so many bytes."""
 
 
 class Recorder:
@@ -126,11 +121,11 @@ class _RecordingResponse:
             end=self._end,
             method=self._method,
             url=self._url,
-            wire_api=_wire_of(self._url),
+            wire_api=wire_of_url(self._url),
         )
 
 
-def _wire_of(url: str) -> WireApi | None:
+def wire_of_url(url: str) -> WireApi | None:
     """The wire API that a URL serves, whatever the provider has before the wire's own path."""
     segments = urlsplit(url).path.split("/")[1:]
     for start in range(len(segments)):
@@ -141,102 +136,3 @@ def _wire_of(url: str) -> WireApi | None:
             if served is not None:
                 return served.wire_api
     return None
-
-
-class Replay:
-    """A transport that answers each request with the next recording, in turn.
-
-    Args:
-        recordings: at least one; after the last comes the first again.
-        speed: 1 is the recorded pace, 2 twice as fast; 0 does not wait.
-        split: how bodies are split into chunks.
-    """
-
-    def __init__(
-        self, *recordings: Recording, speed: float = 0.0, split: Split = "recorded"
-    ) -> None:
-        self._recordings = recordings
-        self._speed = speed
-        self._split: Split = split
-        self._sent = 0
-        """Number of requests so far."""
-
-    async def send(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines
-    ) -> HttpResponse:
-        """The next recording; the request is ignored."""
-        recording = self._recordings[self._sent % len(self._recordings)]
-        self._sent += 1
-        chunks = list(pieces(recording.chunks, self._split))
-        return _ReplayedResponse(recording, chunks, self._speed)
-
-    async def aclose(self) -> None:
-        """Does nothing: nothing is open."""
-
-
-class _ReplayedResponse:
-    def __init__(self, recording: Recording, chunks: list[Chunk], speed: float) -> None:
-        self.status = recording.status
-        self.headers: Mapping[str, str] = recording.headers
-        self._end = recording.end
-        self._remaining = iter(chunks)
-        self._speed = speed
-        self._start: float | None = None
-        """Time at which the first chunk was requested."""
-
-    @property
-    def chunks(self) -> AsyncIterator[bytes]:
-        return self
-
-    def __aiter__(self) -> _ReplayedResponse:
-        return self
-
-    async def __anext__(self) -> bytes:
-        chunk = next(self._remaining, None)
-        if chunk is None:
-            if self._end is not None:
-                raise ConnectionError(f"the recording ends here: {self._end}")
-            raise StopAsyncIteration
-        await self._wait_until(chunk.at)
-        return chunk.data
-
-    async def _wait_until(self, seconds: float) -> None:
-        """Waits until a chunk recorded at `seconds` is due."""
-        now = anyio.current_time()
-        if self._start is None:
-            self._start = now
-        delay = 0.0
-        if self._speed:
-            delay = max(0.0, seconds / self._speed - (now - self._start))
-        await anyio.sleep(delay)  # also without a delay: other tasks run between chunks
-
-    async def aclose(self) -> None:
-        """Does nothing: nothing is open."""
-
-
-def pieces(chunks: Sequence[Chunk], split: Split) -> Iterator[Chunk]:
-    """The same bytes with other boundaries.
-
-    A new chunk has the time of the recorded one that it begins in; the whole body has the time of
-    the last.
-    """
-    if split == "recorded":
-        yield from chunks
-        return
-    if split == "whole":
-        end = 0.0
-        if chunks:
-            end = chunks[-1].at
-        yield Chunk(end, b"".join(chunk.data for chunk in chunks))
-        return
-    for chunk in chunks:
-        for start in range(0, len(chunk.data), max(1, split)):
-            yield Chunk(chunk.at, chunk.data[start : start + split])
-
-
-def random_pieces(body: bytes, seed: int, most: int = 40) -> list[bytes]:
-    """The body split at random offsets, the same ones for the same seed."""
-    rng = random.Random(seed)  # noqa: S311  # splits a body, protects no secret
-    count = rng.randint(1, most)
-    offsets = sorted(rng.randint(0, len(body)) for _ in range(count))
-    return [body[start:end] for start, end in pairwise([0, *offsets, len(body)])]

@@ -1,0 +1,214 @@
+"""What the loopback provider sends to a request: a recording, a turn of a script, or an echo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from streamlib.errors import StreamError
+from streamlib.loopback.behaviour import Behaviour, ReceivedRequest, RequestHook
+from streamlib.loopback.responses import scripted_response
+from streamlib.loopback.strict import StrictProvider
+from streamlib.loopback.turns import Turn, http_error
+from streamlib.request.prompt import Prompt
+from streamlib.wires.decoders import parse_request
+from streamlib.wires.encoders import encode_body, encoder, error_body
+from streamlib.wires.frame_offsets import frame_offsets
+from streamlib.wires.routes import Route
+from streamlib_parsers.accumulate import accumulate
+from streamlib_parsers.classification import classify
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.items import WireApi
+
+Responder: TypeAlias = Callable[[Prompt, Any], Sequence[ResponseEvent]]
+"""(prompt, wire API) -> the events of the response."""
+
+JSON: Final = "application/json"
+
+
+class ServedResponse(NamedTuple):
+    """One response: its status, media type and body, and how it is sent."""
+
+    status: int
+    media_type: str
+    chunks: Sequence[bytes]
+    behaviour: Behaviour
+
+
+class Loopback:
+    """What all connections share: the behaviour, and which recording is next.
+
+    Attributes:
+        behaviour: of all requests, before `failing` is applied.
+    """
+
+    def __init__(
+        self, behaviour: Behaviour, respond: Responder, on_request: RequestHook | None = None
+    ) -> None:
+        self.behaviour = behaviour
+        self._on_request = on_request
+        """Called with each request of a wire."""
+        self._respond = respond
+        """Makes the events of a response where there is no recording."""
+        self._requests = 0
+        """Requests of a wire so far; `Behaviour.failing` counts these."""
+        self._recordings_sent = 0
+        """Recordings that were sent to requests which should succeed."""
+        self._turns_sent = 0
+        """Scripted turns that were sent."""
+        self._strict: StrictProvider | None = None
+        """Rules and signatures; None where every request is taken."""
+        if behaviour.strict:
+            self._strict = StrictProvider()
+
+    def next_behaviour(self) -> Behaviour:
+        """Counts a request and returns how it is responded to."""
+        self._requests += 1
+        behaviour = self.behaviour
+        if behaviour.failing is None:
+            return behaviour
+        is_error = behaviour.status >= 400
+        if self._requests <= behaviour.failing:
+            recordings = behaviour.recordings[:1]
+            if is_error:
+                recordings = ()  # an HTTP error has the wire's own body
+            return msgspec.structs.replace(behaviour, recordings=recordings)
+        status = 200 if is_error else behaviour.status
+        return msgspec.structs.replace(behaviour, fault=None, status=status)
+
+    def record(self, request: ReceivedRequest) -> None:
+        """Hands a request of a wire to `on_request`."""
+        if self._on_request is not None:
+            self._on_request(request)
+
+    def response(
+        self, matched: Route | None, body: bytes, headers: dict[str, str], path: str
+    ) -> ServedResponse:
+        """The response to a request; `matched` is None for a path of no wire."""
+        if matched is None:
+            not_found = b'{"error":{"message":"no such path","type":"not_found_error"}}'
+            return ServedResponse(404, JSON, [not_found], Behaviour())
+        wire_api = matched.wire_api
+        if self._strict is not None:
+            refused = self._strict.check(wire_api, body, headers, matched.model)
+            if refused is not None:
+                behaviour = Behaviour(headers=refused.headers)
+                return ServedResponse(refused.status, JSON, [refused.body], behaviour)
+        try:
+            prompt = parse_request(wire_api, body, headers=headers, path=path)
+        except StreamError as error:
+            return _error_response(wire_api, error.info, 400, Behaviour())
+        behaviour = self.next_behaviour()
+        if behaviour.recordings:
+            media_type = encoder(wire_api).media_type
+            body = self._next_recording(behaviour)
+            chunks = _chunks(wire_api, body, behaviour.chunk)
+            return ServedResponse(behaviour.status, media_type, chunks, behaviour)
+        status = behaviour.status
+        if status >= 400:
+            kind = classify(status, b"").kind
+            error_info = ErrorInfo(kind, "the loopback provider was configured to fail")
+            return _error_response(wire_api, error_info, status, behaviour)
+        prompt = msgspec.structs.replace(prompt, model=prompt.model or matched.model)
+        if behaviour.script:
+            return self._scripted(behaviour, matched, prompt, body)
+        return self._encoded(behaviour, matched, prompt, self._respond(prompt, wire_api), body)
+
+    def _scripted(
+        self, behaviour: Behaviour, matched: Route, prompt: Prompt, body: bytes
+    ) -> ServedResponse:
+        """The next turn of the script."""
+        turns = behaviour.script
+        number = self._turns_sent % len(turns)
+        if self._turns_sent >= len(turns) and not behaviour.repeat_turns:
+            return _script_error(matched.wire_api, f"it has {len(turns)}, and this is one more")
+        if not self._is_failing:
+            self._turns_sent += 1
+        turn = turns[number]
+        behaviour = _behaviour_of(turn, behaviour)
+        try:
+            if isinstance(turn.content, ErrorInfo):
+                served = http_error(matched.wire_api, turn.content)
+                return _error_response(matched.wire_api, served, served.status or 500, behaviour)
+            events = scripted_response(turn, prompt, matched.wire_api)
+        except ValueError as error:
+            return _script_error(matched.wire_api, f"turns[{number}]: {error}")
+        return self._encoded(behaviour, matched, prompt, events, body)
+
+    def _encoded(
+        self,
+        behaviour: Behaviour,
+        matched: Route,
+        prompt: Prompt,
+        events: Sequence[ResponseEvent],
+        body: bytes,
+    ) -> ServedResponse:
+        """A response of these events: a stream or a complete body."""
+        wire_api = matched.wire_api
+        if self._strict is not None:
+            events = self._strict.signed(wire_api, events, body)
+        # Where the path says whether it streams (Gemini, Bedrock), the body does not.
+        streams = prompt.stream if matched.stream is None else matched.stream
+        if not streams:
+            complete = encode_body(wire_api, accumulate(events), model=prompt.model)
+            return ServedResponse(200, JSON, [complete], behaviour)
+        encode = encoder(wire_api, model=prompt.model)
+        encoded = [encode.feed(event) for event in events]
+        encoded.append(encode.close())
+        chunks: Sequence[bytes] = [chunk for chunk in encoded if chunk]
+        if behaviour.chunk:
+            chunks = _chunks(wire_api, b"".join(encoded), behaviour.chunk)
+        return ServedResponse(200, encode.media_type, chunks, behaviour)
+
+    @property
+    def _is_failing(self) -> bool:
+        """Whether the request that is being answered is one of `Behaviour.failing`."""
+        failing = self.behaviour.failing
+        return failing is not None and self._requests <= failing
+
+    def _next_recording(self, behaviour: Behaviour) -> bytes:
+        """The next recording. A request that should fail does not use it up."""
+        recordings = behaviour.recordings
+        recording = recordings[self._recordings_sent % len(recordings)]
+        if not self._is_failing:
+            self._recordings_sent += 1
+        return recording
+
+
+def _behaviour_of(turn: Turn, behaviour: Behaviour) -> Behaviour:
+    """The behaviour with what a turn says of its own."""
+    own: dict[str, Any] = {}
+    for name in ("pace", "fault", "at", "chunk"):
+        if getattr(turn, name) is not None:
+            own[name] = getattr(turn, name)
+    own["headers"] = {**behaviour.headers, **turn.headers}
+    return msgspec.structs.replace(behaviour, **own)
+
+
+def _error_response(
+    wire_api: WireApi, error: ErrorInfo, status: int, behaviour: Behaviour
+) -> ServedResponse:
+    body = msgspec.json.encode(error_body(wire_api, error))
+    if error.retry_after is not None:
+        headers = {"retry-after": f"{error.retry_after:g}", **behaviour.headers}
+        behaviour = msgspec.structs.replace(behaviour, headers=headers)
+    return ServedResponse(status, JSON, [body], behaviour)
+
+
+def _script_error(wire_api: WireApi, problem: str) -> ServedResponse:
+    """A mistake in the script: no client tries such an error again."""
+    error = ErrorInfo("invalid_request", f"the script of turns is wrong: {problem}")
+    return _error_response(wire_api, error, 400, Behaviour())
+
+
+def _chunks(wire_api: WireApi, body: bytes, size: int | None) -> Sequence[bytes]:
+    """The body in chunks of this size; None: an event each."""
+    offsets: Iterable[tuple[int, int]]
+    if size is None:
+        offsets = frame_offsets(wire_api, body)
+    else:
+        offsets = zip(range(0, len(body), size), range(size, len(body) + size, size), strict=True)
+    return [body[start:end] for start, end in offsets]

@@ -1,0 +1,271 @@
+"""Clients for tests: of a recording, of a local provider, of a script."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, Unpack
+
+import msgspec
+
+from streamlib.client import Client, ClientOptions
+from streamlib.client.retry import NO_RETRY
+from streamlib.loopback import Behaviour, Fault, ReceivedRequest, TurnLike, running
+from streamlib.loopback.responses import scripted_response
+from streamlib.loopback.turns import Turn, http_error
+from streamlib.providers.wire_specs import WIRE_SPECS
+from streamlib.recording import Recording, Replay, Split, from_body, load_all
+from streamlib.request.prompt import Prompt
+from streamlib.request.report import Change
+from streamlib.wires.encoders import encoder
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.items import WireApi
+from streamlib_parsers.protocol import WIRE_APIS
+
+MODEL: Final = "loopback:test"
+"""A model name that the clients of this module accept."""
+
+
+class NetworkOptions(ClientOptions, total=False):
+    """Options of a client that sends its requests over HTTP; `http` is that of `Client`."""
+
+    http: Any
+
+
+CLIENT_OPTIONS: Final = NetworkOptions.__required_keys__ | NetworkOptions.__optional_keys__
+
+
+class ScriptedClient(Client):
+    """A client whose model says what a script says: made by `scripted`.
+
+    Attributes:
+        requests: what the model received, in order; each has `prompt`, `json` and `headers`.
+        report: what of the turns the wire cannot carry, by their numbers (`/turns/0/…`).
+    """
+
+    def __init__(
+        self, requests: list[ReceivedRequest], report: Sequence[Change] = (), **options: Any
+    ) -> None:
+        """Connects a client to a provider that records its requests.
+
+        Args:
+            requests: the list that the provider appends to.
+            report: what the wire cannot carry.
+            options: arguments of `Client`.
+        """
+        super().__init__(**options)
+        self.requests = requests
+        self.report = tuple(report)
+
+
+def replay(
+    recording: Recording | bytes | str | PathLike[str],
+    wire_api: WireApi | None = None,
+    *,
+    speed: float = 0.0,
+    split: Split = "recorded",
+    seed: int = 0,
+    fault: Fault | None = None,
+    at: int = 3,
+    failing: int | None = None,
+    folder: str | PathLike[str] = "",
+    **client: Unpack[ClientOptions],
+) -> AbstractAsyncContextManager[Client]:
+    """A client that replays a recording, without a network.
+
+    Args:
+        recording: a recording, its file, or the bytes of a captured body. A file of several
+            recordings is replayed one a request, in order.
+        wire_api: None: the recording's own, else `messages`.
+        speed: 1 is the recorded pace; 0 does not wait.
+        split: how the body is split into chunks: "recorded", "whole", "random", or bytes a chunk.
+        seed: of the offsets of `split="random"`; each request has others.
+        fault: what goes wrong: "truncate", "disconnect", "malformed", "stall".
+        at: events of the body before the fault, however it is split; a shorter body has it in its
+            middle.
+        failing: only the first so many requests get the fault; None: all.
+        folder: where a file with a relative name is.
+        **client: options of `Client`.
+
+    Raises:
+        ValueError: the file is no recording, or an option has a value that it cannot have.
+        OSError: the file cannot be read.
+    """
+    if isinstance(recording, bytes):
+        recordings = [from_body(recording)]
+    elif isinstance(recording, Recording):
+        recordings = [recording]
+    else:
+        recordings = load_all(Path(folder, recording))
+    _check_wire(wire_api)
+    transport = Replay(
+        *recordings, speed=speed, split=split, seed=seed, fault=fault, at=at, failing=failing
+    )
+    wire_api = wire_api or recordings[0].wire_api or "messages"
+    return Client(http=transport, wire_api=wire_api, **client)
+
+
+def loopback(
+    wire_api: WireApi = "messages",
+    *,
+    recordings: Sequence[bytes] = (),
+    turns: Sequence[TurnLike] = (),
+    chunk: int | None = None,
+    pace: float = 0.0,
+    fault: Fault | None = None,
+    at: int = 3,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    failing: int | None = None,
+    strict: bool = False,
+    client: NetworkOptions | None = None,
+) -> AbstractAsyncContextManager[Client]:
+    """A client whose provider is a real HTTP server on 127.0.0.1.
+
+    Args:
+        wire_api: what the client and the server use.
+        recordings: bodies to send unchanged, one a request, in turn.
+        turns: what the model says, one turn a request, in turn, as in `scripted`; without turns
+            and recordings it repeats what it hears.
+        chunk: bytes in an HTTP chunk; None: one event.
+        pace: seconds between chunks.
+        fault: what goes wrong: "truncate", "disconnect", "malformed", "stall".
+        at: chunks before the fault; a shorter body has it in its middle.
+        status: sent instead of 200; from 400 on with an error of the wire, whose kind is that of
+            the status.
+        headers: sent beside the usual ones.
+        failing: only the first so many requests get the fault or the error; None: all.
+        strict: refuse what the real service refuses, and sign what is given out.
+        client: options of `Client`.
+
+    Raises:
+        ValueError: an option has a value that it cannot have.
+        TypeError: a turn is none.
+    """
+    _check_wire(wire_api)
+    options = client or {}
+    _check_names(options)
+    behaviour = Behaviour(
+        recordings=recordings,
+        turns=turns,
+        chunk=chunk,
+        pace=pace,
+        fault=fault,
+        at=at,
+        status=status,
+        headers=headers or {},
+        failing=failing,
+        strict=strict,
+    )
+    return _connected(behaviour, wire_api, options)
+
+
+def scripted(
+    turns: Sequence[TurnLike],
+    *,
+    wire_api: WireApi = "messages",
+    chunk: int | None = None,
+    pace: float = 0.0,
+    strict: bool = False,
+    headers: Mapping[str, str] | None = None,
+    **client: Unpack[NetworkOptions],
+) -> AbstractAsyncContextManager[ScriptedClient]:
+    """A client whose model says, turn by turn, what the test says, over real HTTP.
+
+        async with scripted([[FunctionCall("", "weather", "{}")], "It is sunny."]) as client:
+            ...
+        assert "18 degrees" in str(client.requests[1].prompt.items[-1])
+
+    Each request takes one turn, and nothing is sent twice: `retry=` turns retries on, and each of
+    them takes a turn of its own. A request behind the last turn fails with `invalid_request`.
+
+    Args:
+        turns: each a text, an item, a list of both, an `ErrorInfo` (sent as the HTTP error of the
+            wire), or a `Turn` with its own pace, fault, stop reason, usage. A call without an id
+            gets one.
+        wire_api: what the client and the server use.
+        chunk: bytes in an HTTP chunk; None: one event.
+        pace: seconds between chunks.
+        strict: refuse what the real service refuses, and sign what is given out.
+        headers: sent beside the usual ones.
+        **client: options of `Client`.
+
+    Raises:
+        ValueError: an item that no model emits, or an error that no service of the wire sends.
+        TypeError: a turn is none.
+    """
+    _check_wire(wire_api)
+    _check_names(client)
+    behaviour = Behaviour(
+        turns=turns,
+        repeat_turns=False,
+        chunk=chunk,
+        pace=pace,
+        strict=strict,
+        headers=headers or {},
+    )
+    if not behaviour.script:
+        raise ValueError("a script has at least one turn")
+    report = _report(behaviour.script, wire_api)
+    options: NetworkOptions = {"retry": NO_RETRY, **client}
+    return _connected(behaviour, wire_api, options, report)
+
+
+@asynccontextmanager
+async def _connected(
+    behaviour: Behaviour,
+    wire_api: WireApi,
+    options: NetworkOptions,
+    report: Sequence[Change] = (),
+) -> AsyncGenerator[ScriptedClient]:
+    requests: list[ReceivedRequest] = []
+    async with running(behaviour, on_request=requests.append) as url:
+        base_url = url + WIRE_SPECS[wire_api].root_path
+        async with ScriptedClient(
+            requests, report, base_url=base_url, wire_api=wire_api, **options
+        ) as client:
+            yield client
+
+
+def _check_wire(wire_api: WireApi | None) -> None:
+    if wire_api is not None and wire_api not in WIRE_APIS:
+        raise ValueError(f"no wire API {wire_api!r}; one of {', '.join(WIRE_APIS)}")
+
+
+def _check_names(options: NetworkOptions) -> None:
+    """Refuses a misspelt option at the call: the client is made later, when its URL is known."""
+    for name in options:
+        if name not in CLIENT_OPTIONS:
+            raise TypeError(f"a client has no option {name!r}")
+
+
+ENVELOPE: Final = ("/response_id", "/usage")
+"""What the provider itself adds to a turn: that a wire lacks it is no news to a test."""
+
+
+def _report(turns: Sequence[Turn], wire_api: WireApi) -> list[Change]:
+    """What of a script the wire cannot carry.
+
+    Raises:
+        ValueError: no service of the wire sends an error of the script.
+    """
+    changes: list[Change] = []
+    for number, turn in enumerate(turns):
+        try:
+            if isinstance(turn.content, ErrorInfo):
+                http_error(wire_api, turn.content)
+                continue
+            events = scripted_response(turn, Prompt(""), wire_api)
+        except ValueError as error:
+            raise ValueError(f"turns[{number}]: {error}") from None
+        encode = encoder(wire_api, model=MODEL)
+        for event in events:
+            encode.feed(event)
+        encode.close()
+        for change in encode.report:
+            if change.path not in ENVELOPE:
+                path = f"/turns/{number}{change.path}"
+                changes.append(msgspec.structs.replace(change, path=path))
+    return changes
