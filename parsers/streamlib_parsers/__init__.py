@@ -10,7 +10,13 @@ from streamlib_parsers.accumulate import (
     Timing,
     accumulate,
 )
-from streamlib_parsers.errors import ErrorInfo, ErrorKind, InvalidArguments
+from streamlib_parsers.errors import (
+    ErrorInfo,
+    ErrorKind,
+    IncompleteOutput,
+    InvalidArguments,
+    InvalidOutput,
+)
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
@@ -112,7 +118,9 @@ __all__ = [
     "FunctionCallOutput",
     "HostedTool",
     "Image",
+    "IncompleteOutput",
     "InvalidArguments",
+    "InvalidOutput",
     "ItemProgress",
     "Limits",
     "MediaDelta",

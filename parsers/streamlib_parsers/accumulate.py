@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar, overload
 
 import msgspec
 from msgspec import Struct
 
-from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.errors import ErrorInfo, IncompleteOutput
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
@@ -45,6 +45,7 @@ from streamlib_parsers.items import (
     ResponseItem,
 )
 from streamlib_parsers.open_items import OpenItem
+from streamlib_parsers.outputs import output_text, waits_for_calls
 from streamlib_parsers.usage import Usage
 
 REPR_TEXT: Final = 60
@@ -52,6 +53,11 @@ REPR_TEXT: Final = 60
 
 REPR_ITEMS: Final = 8
 """Items whose kind `repr` of a response names."""
+
+NO_OUTPUT: Final = ("length", "content_filter", "refusal", "pause")
+"""Stop reasons of a response whose output is not complete."""
+
+T = TypeVar("T")
 
 ResponseStatus: TypeAlias = Literal["completed", "incomplete", "failed", "cancelled"]
 
@@ -225,6 +231,48 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
         if self.stop_reason == "pause":
             return bool(self.items)
         return self.stop_reason is not None and bool(self.pending)
+
+    @overload
+    def parsed(self, kind: type[T]) -> T: ...
+    @overload
+    def parsed(self, kind: object) -> Any: ...
+    def parsed(self, kind: object) -> Any:
+        """The structured output as a value of a class, validated by the class's own library.
+
+        It is read from the text, in a Markdown fence or not, or from the arguments of the call
+        where a prompt has ``structured="tool"``.
+
+        Args:
+            kind: what `Prompt.output_schema` was made from: a pydantic model, a msgspec Struct, a
+                dataclass, a TypedDict, an attrs class, or a type made of them (`list[City]`).
+
+        Raises:
+            IncompleteOutput: the response ended early, failed, refused, or calls tools first.
+            InvalidOutput: the output is no such value; `path` names what failed.
+            TypeError: the class's library cannot read the class.
+        """
+        # Imported here because most responses are text.
+        from streamlib_parsers.classes.values import typed_value
+
+        text = output_text(self.items)
+        reason = self._missing_output()
+        if reason is not None:
+            raise IncompleteOutput(reason, text)
+        return typed_value(text, kind)
+
+    def _missing_output(self) -> str | None:
+        """Why there is no complete output; None if there is one."""
+        if self.error is not None:
+            return self.error.kind
+        if self.refusal:
+            return "refusal"
+        if self.stop_reason in NO_OUTPUT:
+            return self.stop_reason
+        if self.status != "completed":
+            return "not_ended"
+        if waits_for_calls(self.pending):
+            return "tool_calls"
+        return None
 
 
 class Accumulator:

@@ -76,6 +76,45 @@ class InvalidArguments(ValueError):
         self.arguments = arguments
 
 
+class InvalidOutput(ValueError):
+    """Structured output is not a value of the class that was asked for.
+
+    Attributes:
+        path: JSON pointer of the value that failed, in `text`; "" for all of it.
+        text: the JSON as the model wrote it.
+        problem: what is wrong there, in words of the class's library.
+    """
+
+    def __init__(self, problem: str, path: str = "", text: str = "") -> None:
+        super().__init__(problem, path, text)
+        self.problem = problem
+        self.path = path
+        self.text = text
+
+    def __str__(self) -> str:
+        if self.path:
+            return f"{self.path}: {self.problem}"
+        return self.problem
+
+
+class IncompleteOutput(InvalidOutput):
+    """There is no complete output: the response ended before it, or refused to give it.
+
+    Attributes:
+        reason: why. A stop reason (``length``, ``content_filter``, ``refusal``, ``tool_calls``,
+            ``pause``), the `ErrorInfo.kind` of a failed response (``truncated``, ``cancelled`` …),
+            or ``not_ended`` for a response that still streams.
+    """
+
+    def __init__(self, reason: str, text: str = "") -> None:
+        super().__init__(f"the output is not complete: {reason}", "", text)
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[IncompleteOutput], tuple[str, str]]:
+        """For pickle, which would call the class with the arguments of its base."""
+        return type(self), (self.reason, self.text)
+
+
 class ParseFailure(Exception):
     """Ends a stream inside a parser; `Parser.feed` turns it into a `Failed` event."""
 

@@ -26,7 +26,8 @@ CONTRACT = re.findall(
     OutputTextDelta
     ReasoningContentDelta ReasoningSummaryDelta FunctionCallArgumentsDelta RefusalDelta MediaDelta
     AnnotationAdded ItemProgress OutputItemDone TokenCount ResponseMetadata Passthrough Notice
-    Completed Failed ResponseEvent Usage ErrorInfo InvalidArguments HostedTool
+    Completed Failed ResponseEvent Usage ErrorInfo InvalidArguments InvalidOutput
+    IncompleteOutput HostedTool
     ComputerCall ComputerCallOutput ShellCall ShellCallOutput ShellResult ApplyPatchCall
     ApplyPatchCallOutput ApprovalRequest ApprovalResponse ToolSearchCall ToolSearchOutput
     PendingCall CallOutput RunEvent assistant

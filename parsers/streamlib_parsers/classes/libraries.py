@@ -67,7 +67,7 @@ def type_adapter(kind: Any) -> Any:
     Raises:
         TypeError: pydantic cannot read it, or is not installed.
     """
-    return _cached(_new_adapter, kind)
+    return made_once(_new_adapter, kind)
 
 
 def json_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
@@ -76,7 +76,7 @@ def json_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     Raises:
         TypeError: msgspec cannot read it.
     """
-    decoder: msgspec.json.Decoder[Any] = _cached(_new_decoder, kind)
+    decoder: msgspec.json.Decoder[Any] = made_once(_new_decoder, kind)
     return decoder
 
 
@@ -93,6 +93,10 @@ def _new_adapter(kind: Any) -> Any:
 
 
 def _new_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    try:
+        msgspec.json.schema(kind)  # a decoder for a class unknown to msgspec would refuse all JSON
+    except NameError as error:  # an annotation that cannot be resolved
+        raise TypeError(f"msgspec cannot read {kind!r:.100}: {error}") from error
     return msgspec.json.Decoder(kind)
 
 
@@ -101,8 +105,8 @@ def _remembered(make: Callable[[Any], Any], kind: Any) -> Any:
     return make(kind)
 
 
-def _cached(make: Callable[[Any], Any], kind: Any) -> Any:
-    """What `make` makes of a class, made once: both readers are costly to make."""
+def made_once(make: Callable[[Any], Any], kind: Any) -> Any:
+    """What a function makes of a class, made once: readers and schemas are costly to make."""
     try:
         hash(kind)
     except TypeError:  # metadata of an annotation may be unhashable

@@ -1,0 +1,226 @@
+"""JSON text as a value of a class, read by the class's own library."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any, Final
+
+import msgspec
+
+from streamlib_parsers.classes.libraries import (
+    json_decoder,
+    made_once,
+    type_adapter,
+    uses_pydantic,
+)
+from streamlib_parsers.classes.pointers import dict_key_path, pointer_of, walked
+from streamlib_parsers.classes.schemas import DEFINITIONS, json_schema
+from streamlib_parsers.errors import InvalidOutput, ParseFailure
+from streamlib_parsers.json_text import decode_any, is_json_bytes, scrub
+
+WRAPPER_KEY: Final = "value"
+"""The only key of the object in which a value is asked for that is no object itself."""
+
+FENCE: Final = "```"
+
+_MISSING: Final = re.compile(r"Object missing required field `(.*)`")
+
+
+def typed_value(text: str, kind: Any) -> Any:
+    """The value of a class that a JSON text holds.
+
+    The text may stand in a Markdown fence, and the value in an object with the one key ``value``
+    where the class's own JSON is no object. A null for a field that may be absent and not null is
+    read as absent: strict modes that require every field make the model write it.
+
+    Args:
+        text: JSON, complete.
+        kind: the class, or a type made of classes.
+
+    Raises:
+        InvalidOutput: the text is not JSON, or not such a value.
+        TypeError: the class's library cannot read the class.
+    """
+    data = unfenced(text).encode("utf-8", "surrogatepass")
+    prefix = ""
+    try:
+        return _decoded(data, kind)
+    except InvalidOutput as failure:
+        latest = failure
+    for other_form in (_cleaned, _unwrapped, _without_nulls):
+        other = other_form(data, kind)
+        if other is None:
+            continue
+        data = other
+        if other_form is _unwrapped:  # the wrapper is in the text, so it is in the path
+            prefix = f"/{WRAPPER_KEY}"
+        try:
+            return _decoded(data, kind)
+        except InvalidOutput as failure:
+            latest = failure
+    raise InvalidOutput(latest.problem, prefix + latest.path, text) from latest.__cause__
+
+
+def unfenced(text: str) -> str:
+    """The text inside a Markdown fence; a text without one unchanged."""
+    stripped = text.strip()
+    if not stripped.startswith(FENCE):
+        return text
+    _, _, inner = stripped.partition("\n")
+    return inner.removesuffix(FENCE)
+
+
+def is_object(kind: Any) -> bool:
+    """Whether the JSON of a class is an object, whatever its value."""
+    return _root_schema(kind).get("type") == "object"
+
+
+def _root_schema(kind: Any) -> dict[str, Any]:
+    """The schema of a class; empty if its library has none, though it can read the class."""
+    schema: dict[str, Any] = made_once(_schema_or_none, kind)
+    return schema
+
+
+def _schema_or_none(kind: Any) -> dict[str, Any]:
+    try:
+        return json_schema(kind)
+    except TypeError:
+        return {}
+
+
+def _decoded(data: bytes, kind: Any) -> Any:
+    if uses_pydantic(kind):
+        return _decoded_by_pydantic(data, kind)
+    try:
+        return json_decoder(kind).decode(data)
+    except msgspec.ValidationError as error:
+        if not is_json_bytes(data):  # something is wrong before the JSON breaks off
+            raise InvalidOutput("not JSON") from error
+        message, _, path = str(error).partition(" - at `")
+        tokens = dict_key_path(data, path.rstrip("`"), functools.partial(_msgspec_path, kind=kind))
+        missing = _MISSING.fullmatch(message)
+        if missing is not None:
+            tokens = [*tokens, missing[1]]
+        raise InvalidOutput(message, pointer_of(tokens)) from error
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InvalidOutput(f"not JSON: {error}") from error
+    except UnicodeError as error:
+        raise InvalidOutput("not JSON: invalid Unicode") from error
+
+
+def _msgspec_path(data: bytes, kind: Any) -> str:
+    """The path at which msgspec refuses the data; "" where it names none, or takes it."""
+    try:
+        json_decoder(kind).decode(data)
+    except msgspec.ValidationError as error:
+        return str(error).partition(" - at `")[2].rstrip("`")
+    return ""
+
+
+def _decoded_by_pydantic(data: bytes, kind: Any) -> Any:
+    try:
+        return type_adapter(kind).validate_json(data)
+    except ValueError as error:
+        list_errors: Any = getattr(error, "errors", None)
+        if list_errors is None:  # not pydantic's
+            raise
+        first = list_errors()[0]
+        problem, location = str(first["msg"]), first["loc"]
+        try:
+            value = msgspec.json.decode(data)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            raise InvalidOutput(f"not JSON: {problem}") from error
+        raise InvalidOutput(problem, pointer_of(walked(value, location))) from error
+
+
+# --- other forms of the same value, tried where the text as it is was refused ---
+
+
+def _cleaned(data: bytes, kind: Any) -> bytes | None:
+    """The JSON without halves of surrogate pairs, which libraries refuse; None without any."""
+    del kind
+    try:
+        msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        pass
+    else:
+        return None
+    try:
+        return msgspec.json.encode(scrub(decode_any(data)))
+    except (ParseFailure, ValueError, RecursionError):
+        return None
+
+
+def _unwrapped(data: bytes, kind: Any) -> bytes | None:
+    """The value in an object of the one key ``value``; None if there is none to be taken out."""
+    if is_object(kind):
+        return None
+    try:
+        members = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    except msgspec.MsgspecError:
+        return None
+    if set(members) != {WRAPPER_KEY}:
+        return None
+    return bytes(members[WRAPPER_KEY])
+
+
+def _without_nulls(data: bytes, kind: Any) -> bytes | None:
+    """The text without nulls that stand for absent fields; None if there are none."""
+    schema = _root_schema(kind)
+    try:
+        value = msgspec.json.decode(data)
+        pruned = _pruned(value, schema, schema.get("$defs", {}))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    if pruned == value:
+        return None
+    return msgspec.json.encode(pruned)
+
+
+def _pruned(value: Any, schema: Any, definitions: dict[str, Any]) -> Any:
+    schema = _resolved(schema, definitions)
+    if isinstance(value, list):
+        element_schema = schema.get("items", {})
+        return [_pruned(element, element_schema, definitions) for element in value]
+    if not isinstance(value, dict):
+        return value
+    properties = schema.get("properties", {})
+    required = schema.get("required", ())
+    pruned: dict[str, Any] = {}
+    for key, child in value.items():
+        child_schema = properties.get(key, schema.get("additionalProperties", {}))
+        if child is None and key in properties and key not in required:
+            if not _takes_null(child_schema, definitions):
+                continue
+        pruned[key] = _pruned(child, child_schema, definitions)
+    return pruned
+
+
+def _resolved(schema: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """What a schema refers to; of a choice between one schema and null, that schema."""
+    if not isinstance(schema, dict):
+        return {}
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        return _resolved(definitions.get(reference.removeprefix(DEFINITIONS)), definitions)
+    choices = schema.get("anyOf", ())
+    others = [choice for choice in choices if choice != {"type": "null"}]
+    if len(others) == 1:
+        return _resolved(others[0], definitions)
+    return schema
+
+
+def _takes_null(schema: Any, definitions: dict[str, Any]) -> bool:
+    if not isinstance(schema, dict) or not schema:
+        return True
+    if "$ref" in schema:
+        name = str(schema["$ref"]).removeprefix(DEFINITIONS)
+        return _takes_null(definitions.get(name), definitions)
+    for key in ("anyOf", "oneOf"):
+        if key in schema:
+            return any(_takes_null(choice, definitions) for choice in schema[key])
+    kinds = schema.get("type")
+    if kinds is None:
+        return True
+    return kinds == "null" or (isinstance(kinds, list) and "null" in kinds)

@@ -1,0 +1,52 @@
+"""The structured output of a response: which of its texts it is, and whether there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from streamlib_parsers.items import FunctionCall, Message, PendingCall, ResponseItem
+from streamlib_parsers.json_text import is_json_bytes
+
+OUTPUT_TOOL: Final = "structured_output"
+"""Name of the tool that carries the output where a prompt has ``structured="tool"``."""
+
+
+def output_call(items: Sequence[ResponseItem]) -> FunctionCall | None:
+    """The call whose arguments are the output: the first of `OUTPUT_TOOL`."""
+    for item in items:
+        if isinstance(item, FunctionCall) and item.name == OUTPUT_TOOL:
+            return item
+    return None
+
+
+def is_output_message(item: ResponseItem) -> bool:
+    """Whether a message may hold the output: of the assistant, and no commentary on its work."""
+    return isinstance(item, Message) and item.role == "assistant" and item.phase != "commentary"
+
+
+def output_text(items: Sequence[ResponseItem]) -> str:
+    """The JSON text of the output; what a response has instead, if it has none.
+
+    That of the call of `OUTPUT_TOOL`, else the text. Where several messages are no JSON together,
+    as with remarks between searches of the provider's, it is the last one.
+    """
+    call = output_call(items)
+    if call is not None:
+        return call.arguments
+    texts: list[str] = []
+    for item in items:
+        if isinstance(item, Message) and is_output_message(item) and item.text:
+            texts.append(item.text)
+    joined = "".join(texts)
+    if len(texts) > 1 and not is_json_bytes(joined.encode("utf-8", "surrogatepass")):
+        return texts[-1]
+    return joined
+
+
+def waits_for_calls(pending: Sequence[PendingCall]) -> bool:
+    """Whether calls keep a response from being the output; that of `OUTPUT_TOOL` is the output."""
+    for call in pending:
+        if isinstance(call, FunctionCall) and call.name == OUTPUT_TOOL:
+            return False
+    return bool(pending)
