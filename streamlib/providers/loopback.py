@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from streamlib.providers import Provider
 from streamlib.providers.shapes import ANYTHING
 from streamlib.providers.wire_specs import WIRE_SPECS
@@ -19,5 +21,5 @@ PROVIDER = Provider(
     key_optional=True,
     auth="none",
     unsigned_thinking=True,
-    chat=ANYTHING,
+    chat=replace(ANYTHING, strict_schemas=True),  # its strict form has OpenAI's rules
 )

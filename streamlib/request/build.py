@@ -34,6 +34,7 @@ from streamlib.request.origins import downgrade
 from streamlib.request.prompt import Prompt
 from streamlib.request.provider_steps import apply_steps
 from streamlib.request.report import Change, Report
+from streamlib.request.structured_modes import with_structured_mode
 from streamlib.request.target import BuiltRequest, Target
 from streamlib.request.tool_options import fit_tool_options
 from streamlib_parsers.errors import ErrorInfo
@@ -128,6 +129,7 @@ def build_for(
 ) -> Request:
     """Builds the request for a target that is resolved already; see `build`."""
     report = Report()
+    prompt = with_structured_mode(prompt, report)
     prompt = _headers_for_wire(prompt, target.wire_api, report)
     context = BuildContext(with_headers(target, prompt.headers), report)
     allowed = foreign_choice(prompt, target.wire_api)

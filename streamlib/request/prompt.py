@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, TypeAlias
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -13,6 +14,15 @@ from streamlib_parsers.items import CacheMark, JsonObject, ResponseItem, ToolSpe
 
 Effort: TypeAlias = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: tuple[Effort, ...] = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
+
+Structured: TypeAlias = Literal["native", "tool", "json_mode"]
+STRUCTURED: tuple[Structured, ...] = ("native", "tool", "json_mode")
+
+if TYPE_CHECKING:
+    SchemaSource: TypeAlias = JsonObject | type[Any] | UnionType
+    """What a schema is made from."""
+else:
+    SchemaSource = JsonObject  # what is stored, and what msgspec reads and writes
 
 
 class ReasoningOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
@@ -84,7 +94,13 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
         parallel_tools: whether one response may hold several calls. messages, responses, chat.
         reasoning: a level, tokens to think with (int), or `ReasoningOptions`.
         verbosity: "low", "medium" or "high". responses, chat.
-        output_schema: a JSON Schema that the response must follow.
+        output_schema: what the response must follow: a JSON Schema, or a class, of which the
+            schema is stored: a pydantic model, a msgspec Struct, a dataclass, a TypedDict, an
+            attrs class, or a type made of them. One whose JSON is no object (`list[City]`) is
+            asked for in an object with the one key ``value``. `Response.parsed` reads it.
+        structured: how `output_schema` is asked for: "native", the default, with the wire's
+            structured output; "tool", as the arguments of a tool that the model has to call;
+            "json_mode", as JSON of any form, with the schema in the instructions.
         max_output_tokens: includes reasoning.
         temperature: sampling temperature.
         top_p: nucleus sampling.
@@ -119,7 +135,7 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
     parallel_tools: bool | None = None
     reasoning: Effort | int | ReasoningOptions | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
-    output_schema: JsonObject | None = None
+    output_schema: SchemaSource | None = None
     max_output_tokens: int | None = None
     temperature: float | None = None
     top_p: float | None = None
@@ -141,17 +157,16 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
     stream: bool | None = None
     extra_wire: WireApi | None = None
     headers: dict[str, str] = {}
+    structured: Structured | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.reasoning, str) and self.reasoning not in EFFORTS:
             raise ValueError(f"reasoning is one of {', '.join(EFFORTS)}, not {self.reasoning!r}")
-        # What a caller passes is not what the annotation says: classes are the first mistake.
-        schema: Any = self.output_schema
-        if schema is not None and not isinstance(schema, dict):
-            raise TypeError(
-                "output_schema is a JSON Schema as a dict, "
-                f"not {schema!r:.100}: of a pydantic model, `Model.model_json_schema()`"
-            )
+        if self.structured is not None and self.structured not in STRUCTURED:
+            names = ", ".join(STRUCTURED)
+            raise ValueError(f"structured is one of {names}, not {self.structured!r}")
+        if self.output_schema is not None and not isinstance(self.output_schema, dict):
+            force_setattr(self, "output_schema", _schema_of(self.output_schema))
         _check_numbers(self)
         if self.headers:
             force_setattr(self, "headers", checked_headers(self.headers))
@@ -170,6 +185,12 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
         if isinstance(self.input, str):
             return (user(self.input),)
         return tuple(self.input)
+
+    @property
+    def schema(self) -> JsonObject | None:
+        """`output_schema` as a JSON Schema."""
+        schema: JsonObject | None = self.output_schema  # type: ignore[assignment]
+        return schema
 
     @property
     def thinking(self) -> ReasoningOptions | None:
@@ -192,6 +213,17 @@ NUMBERS: Final = (
     "n",
     "logprobs",
 )
+
+
+def _schema_of(kind: Any) -> JsonObject:
+    """The schema of a class, with an object at its root, which is what most wires take."""
+    # Imported here because few prompts have a class.
+    from streamlib_parsers.classes.schemas import json_schema, object_schema
+
+    try:
+        return object_schema(json_schema(kind))
+    except TypeError as error:
+        raise TypeError(f"output_schema is a JSON Schema as a dict, or a class: {error}") from error
 
 
 def _check_numbers(prompt: Prompt) -> None:

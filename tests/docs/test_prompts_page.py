@@ -21,6 +21,7 @@ VALUES: dict[str, Any] = {
     "reasoning": "low",
     "verbosity": "low",
     "output_schema": {"type": "object", "properties": {}, "additionalProperties": False},
+    "structured": "tool",
     "max_output_tokens": 5,
     "temperature": 0.5,
     "top_p": 0.5,
@@ -41,7 +42,11 @@ VALUES: dict[str, Any] = {
 
 def lacks(wire_api: WireApi, option: str) -> bool:
     """Whether a request of the wire leaves the option out, and says so."""
-    needed = {"tools": VALUES["tools"]} if option in {"tool_choice", "parallel_tools"} else {}
+    needed: dict[str, Any] = {}
+    if option in {"tool_choice", "parallel_tools"}:
+        needed = {"tools": VALUES["tools"]}
+    if option == "structured":
+        needed = {"output_schema": VALUES["output_schema"]}
     prompt = Prompt("x", **{**needed, option: VALUES[option]})
     model = BEDROCK_MODEL if wire_api in {"converse", "invoke"} else "custom:m"
     request = build(prompt, model, wire_api=wire_api, base_url="http://x")

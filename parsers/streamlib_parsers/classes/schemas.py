@@ -15,6 +15,9 @@ import msgspec
 
 from streamlib_parsers.classes.libraries import type_adapter, uses_pydantic
 
+WRAPPER_KEY: Final = "value"
+"""The only key of the object in which a value is asked for that is no object itself."""
+
 DEFINITIONS: Final = "#/$defs/"
 NAMED: Final = ("properties", "$defs", "patternProperties")
 """Keywords that hold schemas by name; there a key is somebody's name and no keyword."""
@@ -48,6 +51,27 @@ def json_schema(kind: Any) -> dict[str, Any]:
     else:
         schema = _of_msgspec(kind)
     return _with_inlined_root(_completed(schema))
+
+
+def object_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an object: the schema itself, or of an object that holds its value.
+
+    Returns:
+        The schema unchanged if its values are objects; else one of ``{"value": …}``, whose
+        definitions still stand at the root.
+    """
+    if schema.get("type") == "object":
+        return schema
+    inner = {key: value for key, value in schema.items() if key != "$defs"}
+    wrapper: dict[str, Any] = {
+        "type": "object",
+        "properties": {WRAPPER_KEY: inner},
+        "required": [WRAPPER_KEY],
+        "additionalProperties": False,
+    }
+    if "$defs" in schema:
+        wrapper["$defs"] = schema["$defs"]
+    return wrapper
 
 
 def _of_pydantic(kind: Any) -> dict[str, Any]:

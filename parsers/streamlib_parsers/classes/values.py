@@ -15,12 +15,9 @@ from streamlib_parsers.classes.libraries import (
     uses_pydantic,
 )
 from streamlib_parsers.classes.pointers import dict_key_path, pointer_of, walked
-from streamlib_parsers.classes.schemas import DEFINITIONS, json_schema
+from streamlib_parsers.classes.schemas import DEFINITIONS, WRAPPER_KEY, json_schema
 from streamlib_parsers.errors import InvalidOutput, ParseFailure
 from streamlib_parsers.json_text import decode_any, is_json_bytes, scrub
-
-WRAPPER_KEY: Final = "value"
-"""The only key of the object in which a value is asked for that is no object itself."""
 
 FENCE: Final = "```"
 

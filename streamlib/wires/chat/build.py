@@ -229,7 +229,7 @@ def _sampling(prompt: Prompt, context: BuildContext) -> JsonObject:
 
 def _output_format(prompt: Prompt, context: BuildContext) -> JsonObject:
     """`response_format`."""
-    provider, schema = context.target.provider, prompt.output_schema
+    provider, schema = context.target.provider, prompt.schema
     shape = provider.chat
     if schema is None:
         return {}
@@ -242,7 +242,7 @@ def _output_format(prompt: Prompt, context: BuildContext) -> JsonObject:
         context.report.add(
             "changed",
             "/output_schema",
-            f"{provider.name} takes no schema: JSON is requested, put the schema into the prompt",
+            f"{provider.name} takes no schema: JSON of any form (structured='tool' or 'json_mode')",
         )
         return {"response_format": {"type": "json_object"}}
     # The API requires a name, in the characters of a tool's name.

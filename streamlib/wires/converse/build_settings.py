@@ -202,14 +202,14 @@ def _add_sampling(
 
 def output_config(prompt: Prompt, context: ConverseContext) -> JsonObject | None:
     """`outputConfig`: the schema of the output, as JSON text inside the JSON."""
-    schema = prompt.output_schema
+    schema = prompt.schema
     if schema is None:
         return None
     # a format in `extra` is the caller's: it needs its schema
     has_own_format = "outputConfig" in (prompt.extra or {})
     if context.family is CLAUDE and schema == ANY_OBJECT and not has_own_format:
         # a strict schema without properties would allow nothing but `{}`
-        context.report.dropped("/output_schema", "Claude has no JSON of any form: name a schema")
+        context.report.dropped("/output_schema", "Claude has no JSON mode: it takes a schema")
         return None
     if context.family is CLAUDE:
         # Claude's rules of schemas are those of Messages; other models take any

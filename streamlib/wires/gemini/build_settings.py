@@ -97,23 +97,21 @@ def _lengths(prompt: Prompt, context: BuildContext) -> JsonObject:
 
 
 def _output_format(prompt: Prompt, offered: Tools, context: BuildContext) -> JsonObject:
-    if prompt.output_schema is None:
+    if prompt.schema is None:
         return {}
     if offered.sent and not context.target.traits.typed_tools:
         context.report.dropped(
             "/output_schema", f"{context.target.model} takes no output schema beside tools (G18)"
         )
         return {}
-    if prompt.output_schema == ANY_OBJECT:
+    if prompt.schema == ANY_OBJECT:
         return {"responseMimeType": "application/json"}
     config: JsonObject = {"responseMimeType": "application/json"}
     openapi_schema = own_schema(prompt)
     if openapi_schema is not None:
         config["responseSchema"] = openapi_schema
     else:
-        config["responseJsonSchema"] = json_schema(
-            prompt.output_schema, "/output_schema", context.report
-        )
+        config["responseJsonSchema"] = json_schema(prompt.schema, "/output_schema", context.report)
     return config
 
 
@@ -123,7 +121,7 @@ def own_schema(prompt: Prompt) -> Any:
     if not isinstance(config, dict):
         return None
     openapi_schema = config.get("responseSchema")
-    if openapi_schema is None or schema_of_openapi(openapi_schema) != prompt.output_schema:
+    if openapi_schema is None or schema_of_openapi(openapi_schema) != prompt.schema:
         return None
     return openapi_schema
 

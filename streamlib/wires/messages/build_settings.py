@@ -130,11 +130,11 @@ def output_config(
     effort = claude.effort(prompt, context, thinking)
     if effort:
         config["effort"] = effort
-    if prompt.output_schema == ANY_OBJECT:
+    if prompt.schema == ANY_OBJECT:
         # A strict schema without properties would allow nothing but `{}`.
-        context.report.dropped("/output_schema", "Messages has no JSON of any form: name a schema")
-    elif prompt.output_schema is not None:
-        schema = strict_schema(prompt.output_schema, "messages", "/output_schema", context.report)
+        context.report.dropped("/output_schema", "Messages has no JSON mode: it takes a schema")
+    elif prompt.schema is not None:
+        schema = strict_schema(prompt.schema, "messages", "/output_schema", context.report)
         config["format"] = {"type": "json_schema", "schema": schema}
     if prompt.verbosity:
         context.report.dropped("/verbosity", "Messages has no verbosity")

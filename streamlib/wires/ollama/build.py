@@ -116,10 +116,10 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     body["stream"] = prompt.stream is not False
     body.update(_think(prompt, report))
     # Here the format is the schema itself, without a name around it.
-    if prompt.output_schema == ANY_OBJECT:
+    if prompt.schema == ANY_OBJECT:
         body["format"] = "json"
-    elif prompt.output_schema is not None:
-        body["format"] = prompt.output_schema
+    elif prompt.schema is not None:
+        body["format"] = prompt.schema
     if prompt.logprobs is not None:
         body["logprobs"] = True
         if prompt.logprobs:

@@ -222,13 +222,13 @@ def _text(prompt: Prompt, report: Report) -> JsonObject:
     own = (prompt.extra or {}).get("text")
     own_format = own.get("format") if isinstance(own, dict) else None
     has_own_format = isinstance(own_format, dict) and "type" in own_format
-    if prompt.output_schema == ANY_OBJECT and not has_own_format:
+    if prompt.schema == ANY_OBJECT and not has_own_format:
         text["format"] = {"type": "json_object"}
-    elif prompt.output_schema is not None and not has_own_format:
+    elif prompt.schema is not None and not has_own_format:
         # The API requires a name, in the characters of a tool's name.
-        title = str(prompt.output_schema.get("title") or "output")
+        title = str(prompt.schema.get("title") or "output")
         name = fit_names([title], WIRE_SPECS["responses"].tool_names).get(title, title)
-        schema = strict_schema(prompt.output_schema, "responses", "/output_schema", report)
+        schema = strict_schema(prompt.schema, "responses", "/output_schema", report)
         text["format"] = {"type": "json_schema", "name": name, "schema": schema, "strict": True}
     return text
 

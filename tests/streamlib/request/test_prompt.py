@@ -17,8 +17,11 @@ class Model:
     """Not a JSON Schema."""
 
 
-def test_output_schema_that_is_no_dict_is_a_type_error() -> None:
-    """B7: a class was an `AttributeError` on one provider, and sent as it is on another."""
+def test_output_schema_without_a_schema_is_a_type_error() -> None:
+    """B7: a class was an `AttributeError` on one provider, and sent as it is on another.
+
+    Issue 16: classes that a library knows are taken; this is none.
+    """
     schema: Any = Model
     with pytest.raises(TypeError, match="output_schema is a JSON Schema as a dict"):
         Prompt("x", output_schema=schema)
