@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from streamlib.request.history import dump_history, keep_last_images, load_history
     from streamlib.request.prompt import CacheOptions, Prompt, ReasoningOptions
     from streamlib.request.report import Change
+    from streamlib.tools import AgentRun, agent, run_calls
     from streamlib.transport import HttpResponse, Transport
     from streamlib.transport.aiohttp import AiohttpTransport as AiohttpTransport
     from streamlib.transport.deadlines import Deadlines
@@ -77,10 +78,14 @@ _LAZY: dict[str, str] = {  # name -> module that is imported at the first use of
     "register": "streamlib.providers",
     "Traits": "streamlib.providers.models",
     "Change": "streamlib.request.report",
+    "AgentRun": "streamlib.tools",
+    "agent": "streamlib.tools",
+    "run_calls": "streamlib.tools",
 }
 
 # `AiohttpTransport` is left out: `from streamlib import *` must work without the extra `aiohttp`.
 __all__ = [
+    "AgentRun",
     "AttemptRequest",
     "AttemptResponse",
     "AwsCredentials",
@@ -101,6 +106,7 @@ __all__ = [
     "StreamError",
     "Traits",
     "Transport",
+    "agent",
     "build",
     "dump_history",
     "encode_all",
@@ -110,6 +116,7 @@ __all__ = [
     "load_history",
     "parse_request",
     "register",
+    "run_calls",
 ]
 __all__ += streamlib_parsers.__all__
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from streamlib_parsers.built_in_calls import (
@@ -31,7 +30,6 @@ from streamlib_parsers.built_in_calls import (
     ShellResult,
     repeated_keys,
 )
-from streamlib_parsers.hosted_tools import HostedName, HostedTool
 from streamlib_parsers.item_base import (
     Audio,
     ContentPart,
@@ -52,6 +50,7 @@ from streamlib_parsers.item_base import (
     store_tuple,
     tag,
 )
+from streamlib_parsers.tool_specs import CacheMark, ToolOptions, ToolSpec
 
 __all__ = [
     "BUILT_IN_CALLS",
@@ -63,6 +62,7 @@ __all__ = [
     "Audio",
     "BuiltInCall",
     "BuiltInOutput",
+    "CacheMark",
     "CallOutput",
     "Compaction",
     "ComputerCall",
@@ -94,6 +94,7 @@ __all__ = [
     "ShellCallOutput",
     "ShellResult",
     "Text",
+    "ToolOptions",
     "ToolSearchCall",
     "ToolSearchOutput",
     "ToolSpec",
@@ -105,116 +106,6 @@ __all__ = [
     "user",
     "with_origin",
 ]
-
-
-class CacheMark(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
-    """The prompt is cached up to here.
-
-    messages: cache_control · converse: cachePoint.
-
-    Attributes:
-        ttl: how long, as the wire writes it ("5m", "1h"); None: the provider's default.
-    """
-
-    ttl: str | None = None
-
-
-class ToolOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
-    """What some wires let a tool say beyond its signature. A wire that lacks one reports it.
-
-    Attributes:
-        defer_loading: the model sees the tool only once a search found it.
-            messages, responses: defer_loading.
-        eager_input_streaming: arguments are streamed before they are known to be valid.
-            messages: eager_input_streaming.
-        input_examples: arguments of example calls. messages: input_examples.
-        allowed_callers: who may call it, as the wire writes it.
-            messages, responses: allowed_callers.
-        output_schema: JSON Schema of its output. responses: output_schema ·
-            gemini: responseJsonSchema.
-        native: further keys of the tool, as `native_wire` writes them.
-        native_wire: the only wire that `native` is for; None: any.
-    """
-
-    defer_loading: bool | None = None
-    eager_input_streaming: bool | None = None
-    input_examples: Sequence[JsonObject] = ()
-    allowed_callers: Sequence[str] = ()
-    output_schema: JsonObject | None = None
-    native: JsonObject | None = None
-    native_wire: WireApi | None = None
-
-    def __post_init__(self) -> None:
-        store_tuple(self, "input_examples")
-        store_tuple(self, "allowed_callers")
-
-
-class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
-    """A tool offered to the model.
-
-    Attributes:
-        name: the function's name.
-        description: what it does, for the model.
-        schema: JSON Schema of its arguments.
-        strict: the arguments must follow the schema exactly.
-        format: makes it a free-form tool (Responses and Chat `custom`): its grammar object, or
-            `{"type": "text"}`.
-        native: a hosted or versioned tool of one wire, as that wire's own object
-            (`{"type": "computer_20250124", …}`): sent unchanged there, and to no other wire.
-        native_wire: the wire that `native` is of; None: the one that has such a tool, or the one
-            that the prompt is sent to. Set by `parse_request`.
-        provider_run: a tool that the provider runs itself, in no wire's words: see `hosted`.
-        tools: makes it a namespace of functions (Responses: namespace). Other wires get them one
-            by one, under names with the namespace's before them.
-        cache: caches the prompt up to this tool.
-        options: what some wires let a tool say beyond the rest.
-    """
-
-    name: str
-    description: str | None = None
-    schema: JsonObject | None = None
-    strict: bool | None = None
-    format: JsonObject | None = None
-    native: JsonObject | None = None
-    native_wire: WireApi | None = None
-    provider_run: HostedTool | None = None
-    tools: Sequence[ToolSpec] = ()
-    cache: CacheMark | None = None
-    options: ToolOptions | None = None
-
-    def __post_init__(self) -> None:
-        store_tuple(self, "tools")
-
-    @classmethod
-    def hosted(
-        cls,
-        name: HostedName,
-        *,
-        max_uses: int | None = None,
-        allowed_domains: Sequence[str] = (),
-        blocked_domains: Sequence[str] = (),
-        location: dict[str, str] | None = None,
-        stores: Sequence[str] = (),
-    ) -> ToolSpec:
-        """A tool that the provider runs itself, for any wire.
-
-        A target that lacks the tool, the limit or the location gets the request without it, and
-        the report names that. A restriction to domains or stores that a target lacks is an error
-        when the request is built.
-
-        Args:
-            name: `web_search`, `web_fetch`, `code_execution` or `file_search`.
-            max_uses: how often it may be called in one response.
-            allowed_domains: the only domains to search or fetch from.
-            blocked_domains: domains never to search or fetch from.
-            location: where the user is (``city``, ``region``, ``country``, ``timezone``).
-            stores: the file stores to search.
-
-        Raises:
-            ValueError: there is no such tool, or no such key of a location.
-        """
-        tool = HostedTool(name, max_uses, allowed_domains, blocked_domains, location, stores)
-        return cls(name, provider_run=tool)
 
 
 class Message(Item, frozen=True):
@@ -298,6 +189,24 @@ class FunctionCall(Item, frozen=True):
 
     def output(self, output: Output, *, is_error: bool = False) -> FunctionCallOutput:
         """The output item of this call."""
+        return FunctionCallOutput(self.call_id, output, is_error)
+
+    def output_mcp(self, result: Any) -> FunctionCallOutput:
+        """The output item of a call that a tool of an MCP server answered.
+
+        Texts, images, audio and embedded files become content parts; where there are none, the
+        structured content is sent as JSON.
+
+        Args:
+            result: A ``CallToolResult`` of the MCP SDK, or its JSON as a dict.
+
+        Raises:
+            TypeError: it is no result of a tool.
+        """
+        # Imported here because few programs use MCP.
+        from streamlib_parsers.mcp_tools import mcp_output
+
+        output, is_error = mcp_output(result)
         return FunctionCallOutput(self.call_id, output, is_error)
 
 

@@ -298,7 +298,7 @@ class Client:
         Raises:
             StreamError: The request failed, unless `errors` is "event".
         """
-        _wrap_key_of(options)
+        wrap_key_of(options)
         async with self.stream(prompt, model, **options) as stream:
             async for _ in stream.batches():
                 pass
@@ -326,7 +326,7 @@ class Client:
             StreamError: The request failed, with errors="event" too, or the text is not all of the
                 response.
         """
-        _wrap_key_of(options)
+        wrap_key_of(options)
         response = await self.respond(prompt, model, **options)
         error = text_error(response)
         if error is not None:
@@ -462,7 +462,7 @@ class Client:
         return self._opened_transport
 
 
-def _wrap_key_of(options: StreamOptions) -> None:
+def wrap_key_of(options: StreamOptions) -> None:
     """Makes the key among the options a `Secret`: a traceback shows the locals of its frames.
 
     Raises:

@@ -1,0 +1,240 @@
+"""Python functions as tools: the JSON Schema of their parameters, and JSON as their arguments.
+
+The parameters of a function are read as the fields of a TypedDict, so that `classes` describes and
+validates them like any class: pydantic's, msgspec's, dataclasses, TypedDicts, alone or mixed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import inspect
+import typing
+import weakref
+from collections.abc import Callable
+from inspect import Parameter
+from typing import Any, Final, NotRequired
+
+import msgspec
+
+from streamlib_parsers.classes.libraries import uses_pydantic
+from streamlib_parsers.classes.pointers import pointer_of
+from streamlib_parsers.classes.schemas import json_schema
+from streamlib_parsers.classes.values import typed_value
+from streamlib_parsers.docstrings import read_docstring
+from streamlib_parsers.errors import InvalidArguments, InvalidOutput
+from streamlib_parsers.item_base import JsonObject, parse_arguments
+
+FunctionLike: typing.TypeAlias = Callable[..., Any]
+
+
+def function_name(function: FunctionLike) -> str:
+    """The name of a function, of what a ``functools.partial`` wraps, or of an object's class.
+
+    Raises:
+        TypeError: it cannot be called, or is a lambda, whose name says nothing.
+    """
+    if isinstance(function, functools.partial):
+        return function_name(function.func)
+    if not callable(function):
+        raise TypeError(f"a tool is a function or a `ToolSpec`, not {function!r:.100}")
+    name: str = getattr(function, "__name__", type(function).__name__)
+    if name == "<lambda>":
+        raise TypeError("a lambda has no name for the model: make a function, or name it")
+    return name
+
+
+def is_async(function: FunctionLike) -> bool:
+    """Whether calling a function makes a coroutine."""
+    return inspect.iscoroutinefunction(_defined(function))
+
+
+def _defined(function: FunctionLike) -> FunctionLike:
+    """The function with the annotations and the docstring: what is called in the end."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if inspect.isroutine(function) or inspect.isclass(function):
+        return function
+    return type(function).__call__  # of an object
+
+
+class FunctionSignature:
+    """The parameters of a function, as a model gives them.
+
+    A ``*`` parameter gets nothing; a ``**`` parameter what no other one takes.
+
+    Attributes:
+        description: what the docstring says before its first section; None: nothing.
+    """
+
+    def __init__(self, function: FunctionLike) -> None:
+        """Reads a function, sync or async: a method, an object with ``__call__``, a partial too.
+
+        Raises:
+            TypeError: it has no signature, or an annotation that cannot be resolved.
+        """
+        defined = _defined(function)
+        docstring = read_docstring(inspect.getdoc(defined) or "")
+        self.description = docstring.description or None
+        self._descriptions = docstring.parameters
+        """Texts of the docstring by parameter; an annotation's own text wins."""
+        self._parameters: dict[str, Parameter] = {}
+        """What the model gives, in the order of the signature; annotations resolved."""
+        self._others: Parameter | None = None
+        """The ``**`` parameter."""
+        self._name = getattr(defined, "__qualname__", "a function")
+        try:
+            parameters = inspect.signature(function).parameters.values()
+            kinds = typing.get_type_hints(defined, include_extras=True)
+        except (NameError, TypeError, ValueError) as error:
+            raise TypeError(f"the parameters of {self._name} cannot be read: {error}") from error
+        preset = _preset_names(function)
+        for parameter in parameters:
+            resolved = parameter.replace(annotation=kinds.get(parameter.name, Any))
+            if parameter.kind is Parameter.VAR_KEYWORD:
+                self._others = resolved
+            elif parameter.kind is not Parameter.VAR_POSITIONAL and parameter.name not in preset:
+                self._parameters[parameter.name] = resolved
+        self._kinds = _typed_dicts(self._name, self._parameters)
+        """All parameters as a class, or as two, since a class has one library."""
+
+    def schema(self) -> JsonObject:
+        """The JSON Schema of the arguments.
+
+        Raises:
+            TypeError: no JSON Schema describes a parameter.
+        """
+        properties: JsonObject = {}
+        definitions: JsonObject = {}
+        for kind in self._kinds:
+            schema = self._schema_of(kind)
+            properties.update(schema.get("properties", {}))
+            for name, definition in schema.get("$defs", {}).items():
+                if definitions.setdefault(name, definition) != definition:
+                    raise TypeError(f"{self._name} has parameters of two classes named {name}")
+        described: JsonObject = {"type": "object", "properties": {}}
+        for name, parameter in self._parameters.items():
+            described["properties"][name] = self._described(parameter, properties[name])
+        required = [
+            name
+            for name, parameter in self._parameters.items()
+            if parameter.default is Parameter.empty
+        ]
+        if required:
+            described["required"] = required
+        if definitions:
+            described["$defs"] = definitions
+        described["additionalProperties"] = False
+        if self._others is not None:
+            described["additionalProperties"] = self._schema_of(self._others.annotation) or True
+        return described
+
+    def _schema_of(self, kind: Any) -> JsonObject:
+        try:
+            return json_schema(kind)
+        except TypeError as error:
+            raise TypeError(f"the parameters of {self._name}: {error}") from error
+
+    def _described(self, parameter: Parameter, schema: JsonObject) -> JsonObject:
+        """The schema of one parameter with its description and its default."""
+        schema = dict(schema)
+        if schema.get("title") == parameter.name.replace("_", " ").title():
+            del schema["title"]  # pydantic's own: the name once more
+        text = _annotated_text(parameter.annotation) or self._descriptions.get(parameter.name)
+        if text:
+            schema.setdefault("description", text)
+        if parameter.default is not Parameter.empty and parameter.default is not None:
+            with contextlib.suppress(TypeError):  # no value of JSON: the function's own matter
+                schema.setdefault("default", msgspec.to_builtins(parameter.default))
+        return schema
+
+    def arguments(self, text: str, name: str) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments of a call as values of the parameters' types: by position, and by name.
+
+        Args:
+            text: the call's JSON.
+            name: the tool's name, for messages.
+
+        Raises:
+            InvalidArguments: the text is no JSON object, or does not fit; the message says where.
+        """
+        received = parse_arguments(text, name)
+        values: dict[str, Any] = {}
+        try:
+            for kind in self._kinds:
+                values.update(typed_value(text or "{}", kind))
+            for key, value in received.items():
+                if key not in self._parameters:
+                    values[key] = self._other_value(key, value)
+        except InvalidOutput as error:
+            message = f"arguments of {name!r}: {error}"
+            raise InvalidArguments(message, text) from error
+        positional: list[Any] = []
+        for parameter in self._parameters.values():
+            if parameter.kind is Parameter.POSITIONAL_ONLY:
+                positional.append(values.pop(parameter.name, parameter.default))
+        return positional, values
+
+    def _other_value(self, key: str, value: Any) -> Any:
+        """The value of an argument that the ``**`` parameter gets."""
+        path = pointer_of([key])
+        if self._others is None:
+            raise InvalidOutput("there is no such parameter", path)
+        try:
+            return typed_value(msgspec.json.encode(value).decode(), self._others.annotation)
+        except InvalidOutput as error:
+            raise InvalidOutput(error.problem, path + error.path) from error
+
+
+def signature_of(function: FunctionLike) -> FunctionSignature:
+    """The signature of a function, read once as long as the function lives."""
+    try:
+        known = _signatures.get(function)
+        if known is None:
+            known = _signatures[function] = FunctionSignature(function)
+    except TypeError:  # an object without a hash, or that cannot be referred to weakly
+        return FunctionSignature(function)
+    return known
+
+
+_signatures: Final[weakref.WeakKeyDictionary[FunctionLike, FunctionSignature]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def _preset_names(function: FunctionLike) -> frozenset[str]:
+    """Parameters that a ``functools.partial`` gives by keyword: not the model's to choose."""
+    if isinstance(function, functools.partial):
+        return frozenset(function.keywords)
+    return frozenset()
+
+
+def _typed_dicts(name: str, parameters: dict[str, Parameter]) -> list[Any]:
+    """TypedDicts of the parameters that pydantic reads, and of the others; most functions have one.
+
+    A parameter with a default may be absent.
+    """
+    by_library: dict[bool, dict[str, Any]] = {}
+    for parameter in parameters.values():
+        kind = parameter.annotation
+        if parameter.default is None and kind is not Any:
+            kind = kind | None  # `days: int = None`
+        if parameter.default is not Parameter.empty:
+            kind = NotRequired[kind]
+        by_library.setdefault(uses_pydantic(kind), {})[parameter.name] = kind
+    try:
+        # pydantic reads that of `typing` from Python 3.12 on alone, and brings this module.
+        made: Any = importlib.import_module("typing_extensions").TypedDict
+    except ImportError:
+        made = typing.TypedDict
+    return [made(name, fields) for fields in by_library.values()]
+
+
+def _annotated_text(annotation: Any) -> str | None:
+    """The text in ``Annotated[str, "the city"]``, or in its ``Doc("the city")`` (PEP 727)."""
+    for metadata in getattr(annotation, "__metadata__", ()):
+        text = getattr(metadata, "documentation", metadata)
+        if isinstance(text, str):
+            return text
+    return None

@@ -1,0 +1,220 @@
+"""Running the calls of a response: in parallel, with a limit, and every failure as an output."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+import anyio
+import anyio.to_thread
+
+from streamlib.request.built_in_text import error_output
+from streamlib.tools.outputs import as_output
+from streamlib_parsers.accumulate import Response
+from streamlib_parsers.errors import InvalidArguments
+from streamlib_parsers.function_tools import is_async, signature_of
+from streamlib_parsers.items import (
+    CallOutput,
+    CustomToolCall,
+    FunctionCall,
+    PendingCall,
+    ToolSpec,
+)
+from streamlib_parsers.namespaces import flat_call_name, flat_name
+from streamlib_parsers.outputs import OUTPUT_TOOL
+
+Function: TypeAlias = Callable[..., Any]
+"""A function, sync or async. A sync one runs in a worker thread."""
+
+Tool: TypeAlias = Function | tuple[ToolSpec, Function] | ToolSpec
+"""A function, which describes itself (`ToolSpec.of`); a function with a description of its own; or
+a description alone, whose calls a handler answers, or the caller, or the provider."""
+
+Handlers: TypeAlias = Mapping[type[Any], Callable[[Any], Any]]
+"""Kind of call -> a function that gets the call and returns its output, `call.output(…)`."""
+
+_log: Final = logging.getLogger("streamlib")
+
+
+async def run_calls(
+    response: Response,
+    tools: Sequence[Tool] = (),
+    *,
+    limit: int = 8,
+    timeout: float | None = None,  # noqa: ASYNC109  # of each call, not of this function
+    handlers: Handlers | None = None,
+) -> list[CallOutput]:
+    """Runs the calls that wait in a response; returns their outputs, in the order of the calls.
+
+    A call goes to the function of its name in `tools`, else to the handler for its kind. The
+    arguments become values of the types of the function's parameters. A result that is a text or
+    content parts is sent as it is, any other as JSON. An unknown name, invalid arguments, an
+    exception and a timeout become an output with `is_error`, which the model reads.
+
+    No output is made for what the caller must answer: calls of a `ToolSpec` without a function, and
+    approvals and built-in tools without a handler. Nor where the handler for a `ComputerCall`
+    fails, since only a screenshot could answer that; the failure is logged.
+
+    When this is cancelled, running calls are. A sync function goes on in its thread, though, and so
+    it does after a timeout; nobody waits for it.
+
+    Args:
+        response: The response; its `pending` calls are run.
+        tools: Functions, sync or async, each alone or in a pair `(ToolSpec, function)`. That of a
+            free-form tool gets the text as its only argument.
+        limit: Calls that run at the same time. With 1 they run one after another, in order.
+        timeout: Seconds that a call may take; None: any time.
+        handlers: Functions that get a whole call, by its kind: `{ApprovalRequest: ask}`. They
+            return the call's output item; for a `FunctionCall`, which is then one that no function
+            in `tools` is for, and for a `CustomToolCall` any other result too.
+
+    Raises:
+        ValueError: The limit is less than 1, or two tools have the same name.
+        TypeError: No JSON schema can describe a function.
+    """
+    toolbox = Toolbox(tools, limit=limit, timeout=timeout, handlers=handlers)
+    return await toolbox.run(response)
+
+
+class Toolbox:
+    """Tools, and how their calls are run: the arguments of `run_calls`, for several responses.
+
+    Attributes:
+        specs: what the model is told of the tools.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        *,
+        limit: int = 8,
+        timeout: float | None = None,
+        handlers: Handlers | None = None,
+    ) -> None:
+        if limit < 1:
+            raise ValueError(f"limit is how many calls run at the same time, not {limit}")
+        self.specs: list[ToolSpec] = []
+        self._limit = limit
+        self._timeout = timeout
+        self._handlers = handlers or {}
+        self._functions: dict[str, Function | None] = {}
+        """Functions by the name of their tool; None where a tool has none."""
+        for tool in tools:
+            self._add(tool)
+
+    def _add(self, tool: Tool) -> None:
+        if isinstance(tool, ToolSpec):
+            spec, function = tool, None
+        elif isinstance(tool, tuple):
+            spec, function = tool
+        else:
+            spec, function = ToolSpec.of(tool), tool
+        names = [spec.name]
+        for member in spec.tools:
+            names.append(flat_name(spec.name, member.name))
+        for name in names:
+            if name in self._functions:
+                raise ValueError(f"two tools have the name {name!r}")
+            self._functions[name] = function
+        self.specs.append(spec)
+
+    async def run(
+        self, response: Response, on_output: Callable[[CallOutput], None] | None = None
+    ) -> list[CallOutput]:
+        """Runs the calls of a response, as `run_calls` does.
+
+        Args:
+            response: The response.
+            on_output: Called with each output when it is there.
+        """
+        waiting = iter(enumerate(response.pending))
+        outputs: dict[int, CallOutput] = {}
+
+        async def work() -> None:
+            # The workers share the iterator: each takes the next call when it has finished one.
+            for index, call in waiting:
+                output = await self._output(call)
+                if output is None:
+                    continue
+                outputs[index] = output
+                if on_output is not None:
+                    on_output(output)
+
+        async with anyio.create_task_group() as group:
+            for _ in range(min(self._limit, len(response.pending))):
+                group.start_soon(work)
+        return [outputs[index] for index in sorted(outputs)]
+
+    async def _output(self, call: PendingCall) -> CallOutput | None:
+        """The output of a call, whatever happens; None: the caller answers it."""
+        try:
+            run = self._runner(call)
+            if run is None:
+                return None
+            with anyio.move_on_after(self._timeout):
+                return as_output(call, await run())
+            message = f"the call gave no result within {self._timeout:g} seconds"
+        except (InvalidArguments, _UnknownToolError) as error:
+            message = str(error)
+        except Exception as error:  # noqa: BLE001  # a function may raise anything
+            _log.info("a %s failed", type(call).__name__, exc_info=True)
+            message = f"{type(error).__name__}: {error}"
+        except anyio.get_cancelled_exc_class():
+            if anyio.current_effective_deadline() == -math.inf:
+                raise
+            # asyncio alone: the function awaited a task that was cancelled, and this one was not.
+            message = "the call was cancelled"
+        return error_output(call, message)
+
+    def _runner(self, call: PendingCall) -> Callable[[], Awaitable[Any]] | None:
+        """What runs a call; None: the caller answers it.
+
+        Raises:
+            _UnknownToolError: There is no tool of this name.
+            InvalidArguments: The arguments do not fit the function's parameters.
+        """
+        handler = self._handlers.get(type(call))
+        if not isinstance(call, (FunctionCall, CustomToolCall)):
+            return partial(_run, handler, call) if handler else None
+        name = flat_call_name(call)
+        function = self._functions.get(name)
+        if function is not None:
+            return _bound(function, call)
+        if handler is not None:
+            return partial(_run, handler, call)
+        if name not in self._functions and name != OUTPUT_TOOL:
+            known = ", ".join(self._functions) or "none"
+            raise _UnknownToolError(f"there is no tool {name!r}; the tools are: {known}")
+        return None
+
+
+class _UnknownToolError(Exception):
+    """The model named a tool that there is not; the text is for the model."""
+
+
+def _bound(function: Function, call: FunctionCall | CustomToolCall) -> Callable[[], Awaitable[Any]]:
+    """The function with the arguments of the call."""
+    if isinstance(call, CustomToolCall):
+        return partial(_run, function, call.input)
+    positional, named = signature_of(function).arguments(call.arguments, call.name)
+    return partial(_run, function, *positional, **named)
+
+
+async def _run(function: Function, /, *positional: Any, **named: Any) -> Any:
+    """The function's result: awaited, or from a worker thread."""
+    if is_async(function):
+        return await function(*positional, **named)
+
+    def call() -> list[Any]:
+        # In a list: trio refuses a coroutine as what a thread returns.
+        return [function(*positional, **named)]
+
+    # Abandoned: a thread cannot be ended, and neither a timeout nor a Stop button waits for one.
+    (result,) = await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
+    if inspect.isawaitable(result):  # `lambda call: session.call_tool(…)`
+        return await result
+    return result

@@ -1,0 +1,149 @@
+"""The agent loop: one short file, to be copied and changed where it does not fit."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from functools import partial
+from typing import Literal, Unpack
+
+import anyio
+from msgspec.structs import replace
+
+from streamlib.client import Client, StreamOptions, wrap_key_of
+from streamlib.errors import StreamError, invalid_request
+from streamlib.request.conversation import History
+from streamlib.request.prompt import Prompt
+from streamlib.tools.calls import Handlers, Tool, Toolbox
+from streamlib_parsers import CallOutput, ErrorInfo, PendingCall, Response, ResponseItem, RunEvent
+
+
+class AgentRun:
+    """Several responses as one async iterator: their events, and between them outputs of calls.
+
+    Entering it sends the first request, and raises what the provider refuses (401, 429). Leaving it
+    closes the connection and cancels running calls. The same task does both, with `async with`.
+
+    Args:
+        client: Sends the requests.
+        prompt: A prompt, a history or a text. Its `tools` are offered too; a `tool_choice` that
+            forces a call is for the first response alone.
+        tools: See `run_calls`.
+        model: See `Client.stream`.
+        max_turns: Maximum number of responses. If the last one has calls, they run, and then a
+            `StreamError` is raised: `limit_exceeded`, code ``max_turns``.
+        limit: Calls that run at the same time.
+        timeout: Seconds that a call may take.
+        handlers: Functions for kinds of calls; see `run_calls`.
+        **options: The options of `Client.stream`, for each request.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        prompt: Prompt | str | Sequence[ResponseItem],
+        tools: Sequence[Tool] = (),
+        model: str | None = None,
+        *,
+        max_turns: int = 20,
+        limit: int = 8,
+        timeout: float | None = None,
+        handlers: Handlers | None = None,
+        **options: Unpack[StreamOptions],
+    ) -> None:
+        wrap_key_of(options)
+        self.pending: list[PendingCall] = []
+        """Calls that nothing here answers: they ended the run, and wait for an output of yours."""
+        self._toolbox = Toolbox(tools, limit=limit, timeout=timeout, handlers=handlers)
+        first = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
+        self._prompt = replace(first, tools=(*first.tools, *self._toolbox.specs))
+        self._send = partial(client.stream, model=model, **options)
+        self._stream = self._send(self._prompt)  # the current response; after the end the last
+        self._turns_left = max_turns - 1
+        self._state: Literal["response", "calls", "answered", "ended"] = "response"
+        self._outputs: list[CallOutput] = []  # of the current response, as they finished
+        self._ready: deque[RunEvent] = deque()  # outputs to deliver, or events of a refusal
+
+    @property
+    def response(self) -> Response:
+        """The current response, as far as it was delivered; after the end the last one."""
+        return self._stream.response
+
+    @property
+    def history(self) -> History:
+        """The conversation so far, at any time: a next request sends errors for missing outputs."""
+        order = [call.call_id for call in self.response.pending]
+        outputs = sorted(self._outputs, key=lambda output: order.index(output.call_id))
+        return History([*self._prompt.items, *self.response.items, *outputs])
+
+    async def __aenter__(self) -> AgentRun:
+        # It lives as long as the block: within `__anext__` it would cross scopes of the caller.
+        self._group = await anyio.create_task_group().__aenter__()
+        try:
+            await self._stream.__aenter__()
+            if self._stream.status is None or self._stream.status >= 400:
+                self._ready.extend([event async for event in self._stream])
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            await self._stream.aclose()
+        finally:
+            self._group.cancel_scope.cancel()
+            # Without the exception of the block, which the group would wrap in another one.
+            await self._group.__aexit__(None, None, None)
+
+    def __aiter__(self) -> AgentRun:
+        return self
+
+    async def __anext__(self) -> RunEvent:
+        while not self._ready:
+            if self._state == "response":
+                try:
+                    return await anext(self._stream)
+                except StopAsyncIteration:
+                    self._state = "ended"
+                    if self.response.unfinished:  # after a pause without calls, which is right
+                        self._state, self._arrived = "calls", anyio.Event()
+                        self._group.start_soon(self._run_calls)
+            elif self._state == "calls":
+                await self._arrived.wait()
+                self._arrived = anyio.Event()
+            elif self._state == "answered":
+                await self._next_request()
+            else:
+                raise StopAsyncIteration
+        return self._ready.popleft()
+
+    async def _run_calls(self) -> None:
+        await self._toolbox.run(self.response, self._deliver)
+        self._state = "answered"
+        self._arrived.set()
+
+    def _deliver(self, output: CallOutput) -> None:
+        self._outputs.append(output)
+        self._ready.append(output)
+        self._arrived.set()
+
+    async def _next_request(self) -> None:
+        self._state = "ended"
+        answered = {output.call_id for output in self._outputs}
+        self.pending = [call for call in self.response.pending if call.call_id not in answered]
+        if self.pending:
+            return
+        if self._turns_left == 0:
+            message = "the model called tools in the last turn that `max_turns` allows"
+            raise StreamError(ErrorInfo("limit_exceeded", message, code="max_turns"), self.response)
+        prompt = replace(self._prompt, input=self.history)
+        if prompt.tool_choice not in ("auto", "none"):  # forced again, it would call for ever
+            prompt = replace(prompt, tool_choice=None)
+        stream = self._send(prompt)
+        if stream.request.body == self._stream.request.body:
+            raise invalid_request("the next request would repeat this one", "repeated_request")
+        self._prompt, self._stream, self._outputs = prompt, stream, []
+        self._turns_left -= 1
+        self._state = "response"
+        await stream.__aenter__()

@@ -1,0 +1,341 @@
+"""`agent`: several responses as one iterator, from the first request to the last output."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+import streamlib.tools.loop
+from streamlib import (
+    AgentRun,
+    ApprovalRequest,
+    Completed,
+    ErrorInfo,
+    Failed,
+    FunctionCall,
+    FunctionCallOutput,
+    OutputTextDelta,
+    Prompt,
+    Reasoning,
+    RunEvent,
+    StreamError,
+    Text,
+    ToolSpec,
+    agent,
+    user,
+)
+from streamlib.loopback.turns import Turn
+from streamlib.testing import MODEL, scripted
+from tests.support.clients import KEY, MemoryTransport, make_client
+from tests.support.messages_frames import block, end, start, text_deltas
+
+PERSON: ContextVar[str] = ContextVar("PERSON", default="nobody")
+
+
+def add(a: int, b: int) -> int:
+    """Adds two numbers."""
+    return a + b
+
+
+ADD = FunctionCall("", "add", '{"a": 1, "b": 2}')
+SPOKEN = [start(), block(0, {"type": "text", "text": ""}, *text_deltas("one ", "two")), end()]
+TWICE = [FunctionCall("", "add", '{"a": 1, "b": 2}'), FunctionCall("", "add", '{"a": 3, "b": 4}')]
+
+
+def kinds(events: list[RunEvent]) -> list[str]:
+    """The events that end something, by their kind."""
+    names: list[str] = []
+    for event in events:
+        if isinstance(event, (Completed, Failed, FunctionCallOutput)):
+            names.append(type(event).__name__)
+    return names
+
+
+async def finish(run: AgentRun) -> list[RunEvent]:
+    """Reads a run to its end."""
+    async with run:
+        return [event async for event in run]
+
+
+async def test_outputs_come_between_the_responses() -> None:
+    async with scripted([TWICE, "It is 3 and 7."]) as client:
+        run = agent(client, "Add.", [add], model=MODEL)
+        events = await finish(run)
+        assert [tool.name for tool in client.requests[0].prompt.tools] == ["add"]
+    assert kinds(events) == ["Completed", "FunctionCallOutput", "FunctionCallOutput", "Completed"]
+    assert run.response.text == "It is 3 and 7."
+    assert [type(item).__name__ for item in run.history] == [
+        "Message",
+        "FunctionCall",
+        "FunctionCall",
+        "FunctionCallOutput",
+        "FunctionCallOutput",
+        "Message",
+    ]
+    assert run.pending == []
+
+
+async def test_outputs_are_delivered_as_they_finish() -> None:
+    """The second is there while the first still runs; the history has them in their order."""
+    go = anyio.Event()
+
+    async def slow() -> str:
+        await go.wait()
+        return "slow"
+
+    async def quick() -> str:
+        return "quick"
+
+    calls = [FunctionCall("", "slow", "{}"), FunctionCall("", "quick", "{}")]
+    outputs: list[str] = []
+    async with (
+        scripted([calls, "Done."]) as client,
+        agent(client, "Go.", [slow, quick], model=MODEL) as run,
+    ):
+        async for event in run:
+            if isinstance(event, FunctionCallOutput):
+                outputs.append(str(event.output))
+                go.set()
+    assert outputs == ["quick", "slow"]
+    kept = [item.output for item in run.history if isinstance(item, FunctionCallOutput)]
+    assert kept == ["slow", "quick"]
+
+
+# --- entering ---
+
+
+@pytest.mark.parametrize("kind", ["authentication", "rate_limited"])
+async def test_entering_raises_what_the_provider_refuses(kind: Any) -> None:
+    async with scripted([ErrorInfo(kind, "no")]) as client:
+        with pytest.raises(StreamError) as raised:
+            async with agent(client, "Hi.", model=MODEL):
+                pytest.fail("entered")
+    assert raised.value.kind == kind
+
+
+async def test_entering_raises_where_nothing_listens() -> None:
+    transport = MemoryTransport(status=503)
+    async with make_client("http://faulty", transport, retry=None) as client:
+        with pytest.raises(StreamError):
+            async with agent(client, "Hi.", model="faulty:m", errors="raise"):
+                pytest.fail("entered")
+
+
+async def test_refusal_is_an_event_where_errors_are() -> None:
+    async with scripted([ErrorInfo("rate_limited", "no")]) as client:
+        run = agent(client, "Hi.", model=MODEL, errors="event")
+        events = await finish(run)
+    assert kinds(events) == ["Failed"]
+    assert run.history == [user("Hi.")]
+
+
+def test_prompt_that_cannot_be_built_raises_before() -> None:
+    client = make_client("http://faulty", MemoryTransport())
+    with pytest.raises(StreamError):
+        agent(client, "Hi.", model="no such model")
+
+
+# --- leaving ---
+
+
+async def test_leaving_cancels_calls_and_keeps_finished_outputs() -> None:
+    ended: list[str] = []
+
+    async def hang() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append("hang")
+
+    async with scripted([[ADD, FunctionCall("", "hang", "{}")], "Done."]) as client:
+        async with agent(client, "Go.", [add, hang], model=MODEL) as run:
+            async for event in run:
+                if isinstance(event, FunctionCallOutput):
+                    break
+        assert ended == ["hang"]
+        assert len(client.requests) == 1
+        response = await client.respond([*run.history, user("Go on.")], model=MODEL)
+    assert response.text == "Done."
+    sent = client.requests[1].prompt.items
+    outputs = [item for item in sent if isinstance(item, FunctionCallOutput)]
+    assert [output.is_error for output in outputs] == [False, True]
+
+
+async def test_leaving_in_mid_response_closes_the_connection() -> None:
+    transport = MemoryTransport(SPOKEN)
+    async with make_client("http://faulty", transport) as client:
+        async with agent(client, "Hi.", model="faulty:m") as run:
+            async for event in run:
+                if isinstance(event, OutputTextDelta):
+                    break
+        assert transport.responses[0].closed
+    assert run.response.status == "cancelled"
+
+
+@pytest.mark.parametrize("where", ["response", "calls"])
+async def test_exception_of_the_block_is_raised_as_it_is(where: str) -> None:
+    async def hang() -> None:
+        await anyio.sleep_forever()
+
+    async def use(run: AgentRun) -> None:
+        async with run:
+            async for event in run:
+                if where == "response" or isinstance(event, FunctionCallOutput):
+                    raise ValueError("mine")
+
+    async with scripted([[ADD, FunctionCall("", "hang", "{}")], "Done."]) as client:
+        with pytest.raises(ValueError, match="mine"):
+            await use(agent(client, "Go.", [add, hang], model=MODEL))
+
+
+async def test_cancellation_in_a_call_ends_the_run() -> None:
+    async def hang() -> None:
+        await anyio.sleep_forever()
+
+    async with scripted([[FunctionCall("", "hang", "{}")], "Done."]) as client:
+        with anyio.move_on_after(0.05) as scope:
+            run = agent(client, "Go.", [hang], model=MODEL)
+            await finish(run)
+        assert scope.cancelled_caught
+        assert len(client.requests) == 1
+    assert run.response.function_calls[0].name == "hang"
+
+
+async def test_scope_around_one_step_does_not_end_the_run() -> None:
+    """A user interface waits for the next event for a moment, draws, and waits again."""
+    go = anyio.Event()
+
+    async def wait() -> str:
+        await go.wait()
+        return "waited"
+
+    async with (
+        scripted([[FunctionCall("", "wait", "{}")], "Done."]) as client,
+        agent(client, "Go.", [wait], model=MODEL) as run,
+    ):
+        async for event in run:
+            if isinstance(event, Completed):
+                break
+        with anyio.move_on_after(0.02) as scope:
+            await anext(run)
+        go.set()
+        rest = [event async for event in run]
+    assert scope.cancelled_caught
+    assert kinds(rest) == ["FunctionCallOutput", "Completed"]
+
+
+# --- how a run ends ---
+
+
+async def test_used_up_turns_are_a_named_error() -> None:
+    async with scripted([[ADD], [ADD], [ADD]]) as client:
+        run = agent(client, "Add.", [add], model=MODEL, max_turns=2)
+        with pytest.raises(StreamError) as raised:
+            await finish(run)
+        assert (raised.value.kind, raised.value.code) == ("limit_exceeded", "max_turns")
+        assert len(client.requests) == 2
+        # The last calls have run: another run goes on from here.
+        assert isinstance(run.history[-1], FunctionCallOutput)
+        assert [event async for event in run] == []
+
+
+async def test_call_without_function_ends_the_run() -> None:
+    tools = [add, ToolSpec("ask_browser")]
+    turns = [[ADD, FunctionCall("", "ask_browser", "{}")], "Thanks."]
+    async with scripted(turns) as client:
+        run = agent(client, "Go.", tools, model=MODEL)
+        await finish(run)
+        (waiting,) = run.pending
+        assert isinstance(waiting, FunctionCall)
+        history = [*run.history, waiting.output("clicked")]
+        resumed = agent(client, history, tools, model=MODEL)
+        await finish(resumed)
+    assert resumed.response.text == "Thanks."
+    sent = client.requests[1].prompt.items
+    outputs = [item.output for item in sent if isinstance(item, FunctionCallOutput)]
+    assert outputs == [(Text("3"),), (Text("clicked"),)]
+
+
+async def test_approval_without_a_handler_waits_for_a_person() -> None:
+    turns = [[ApprovalRequest("mcpr_1", "fs", "delete", "{}")], "Deleted."]
+    async with scripted(turns, wire_api="responses") as client:
+        run = agent(client, "Delete.", model=MODEL)
+        await finish(run)
+        (request,) = run.pending
+        assert isinstance(request, ApprovalRequest)
+        history = [*run.history, request.respond(approve=True)]
+        resumed = agent(client, history, model=MODEL)
+        await finish(resumed)
+    assert resumed.response.text == "Deleted."
+
+
+async def test_structured_output_by_tool_ends_the_run() -> None:
+    schema = {"type": "object", "properties": {"sum": {"type": "integer"}}}
+    turns = [[ADD], [FunctionCall("", "structured_output", '{"sum": 3}')]]
+    prompt = Prompt("Add.", output_schema=schema, structured="tool")
+    async with scripted(turns) as client, agent(client, prompt, [add], model=MODEL) as run:
+        async for _ in run:
+            pass
+    assert run.response.parsed(dict[str, int]) == {"sum": 3}
+
+
+async def test_request_is_never_repeated_unchanged() -> None:
+    """What is paused may be nothing that can be sent back."""
+    turns = [Turn([Reasoning("", status="incomplete")], stop_reason="pause"), "Done."]
+    async with scripted(turns) as client:
+        with pytest.raises(StreamError) as raised:
+            await finish(agent(client, "Go.", model=MODEL))
+        assert len(client.requests) == 1
+    assert raised.value.code == "repeated_request"
+
+
+async def test_forced_choice_is_for_the_first_response() -> None:
+    """Forced in each turn, a model calls until the turns are used up."""
+    prompt = Prompt("Add.", tool_choice="add")
+    async with scripted([[ADD], "3"]) as client:
+        run = agent(client, prompt, [add], model=MODEL)
+        await finish(run)
+        choices = [request.prompt.tool_choice for request in client.requests]
+    assert choices == ["add", None]
+
+
+async def test_calls_see_the_context_of_the_reader() -> None:
+    async def person() -> str:
+        return PERSON.get()
+
+    async with scripted([[FunctionCall("", "person", "{}")], "Done."]) as client:
+        token = PERSON.set("Ada")
+        try:
+            events = await finish(agent(client, "Who?", [person], model=MODEL))
+        finally:
+            PERSON.reset(token)
+    outputs = [event.output for event in events if isinstance(event, FunctionCallOutput)]
+    assert outputs == ["Ada"]
+
+
+async def test_timeout_and_limit_reach_the_calls() -> None:
+    async def hang() -> None:
+        await anyio.sleep_forever()
+
+    async with scripted([[FunctionCall("", "hang", "{}")], "Done."]) as client:
+        events = await finish(agent(client, "Go.", [hang], MODEL, timeout=0.02, limit=1))
+    outputs = [event.is_error for event in events if isinstance(event, FunctionCallOutput)]
+    assert outputs == [True]
+    with pytest.raises(ValueError, match="limit"):
+        agent(client, "Go.", [hang], MODEL, limit=0)
+
+
+async def test_key_of_a_run_is_not_shown() -> None:
+    transport = MemoryTransport(SPOKEN)
+    async with make_client("http://faulty", transport) as client:
+        run = agent(client, "Hi.", model="faulty:m", api_key=KEY)
+        assert KEY not in repr(vars(run))
+
+
+def test_loop_is_short_enough_to_copy() -> None:
+    path = Path(streamlib.tools.loop.__file__)
+    assert len(path.read_text(encoding="utf-8").splitlines()) < 150
