@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.shared import CORPUS, MISSING, SHARED
 
+pytest_plugins = ["pytester"]  # for the tests of our own plugin
+
 # No deadline: the machines share their cores, and speed is measured in benchmarks/, not here.
 # Parametrised tests draw inside one function on purpose (a recording, then its partition).
 # The same examples each time, so that a test does not pass here and fail elsewhere; `thorough`

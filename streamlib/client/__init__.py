@@ -71,6 +71,7 @@ class StreamOptions(TypedDict, total=False):
 class ClientOptions(TypedDict, total=False):
     """The options of `Client` that do not say where requests go, for callers that pass them on."""
 
+    http: Any
     api_key: ApiKey | Mapping[str, ApiKey] | None
     providers: Sequence[Provider]
     limits: Limits

@@ -10,16 +10,19 @@ key and without a network. docs/testing.md has more, and the fixtures for pytest
 
 from __future__ import annotations
 
-from streamlib.loopback import Behaviour, Fault, ReceivedRequest, Turn, serve
+from streamlib.client import ClientOptions
+from streamlib.loopback import Behaviour, Fault, ReceivedRequest, Turn, TurnLike, serve
 from streamlib.testing.clients import MODEL, ScriptedClient, loopback, replay, scripted
 
 __all__ = [
     "MODEL",
     "Behaviour",
+    "ClientOptions",
     "Fault",
     "ReceivedRequest",
     "ScriptedClient",
     "Turn",
+    "TurnLike",
     "loopback",
     "replay",
     "scripted",

@@ -28,13 +28,7 @@ MODEL: Final = "loopback:test"
 """A model name that the clients of this module accept."""
 
 
-class NetworkOptions(ClientOptions, total=False):
-    """Options of a client that sends its requests over HTTP; `http` is that of `Client`."""
-
-    http: Any
-
-
-CLIENT_OPTIONS: Final = NetworkOptions.__required_keys__ | NetworkOptions.__optional_keys__
+CLIENT_OPTIONS: Final = ClientOptions.__required_keys__ | ClientOptions.__optional_keys__
 
 
 class ScriptedClient(Client):
@@ -87,10 +81,11 @@ def replay(
             middle.
         failing: only the first so many requests get the fault; None: all.
         folder: where a file with a relative name is.
-        **client: options of `Client`.
+        **client: options of `Client` but `http`.
 
     Raises:
         ValueError: the file is no recording, or an option has a value that it cannot have.
+        TypeError: a client has no such option, or `http` is among them.
         OSError: the file cannot be read.
     """
     if isinstance(recording, bytes):
@@ -104,7 +99,10 @@ def replay(
         *recordings, speed=speed, split=split, seed=seed, fault=fault, at=at, failing=failing
     )
     wire_api = wire_api or recordings[0].wire_api or "messages"
-    return Client(http=transport, wire_api=wire_api, **client)
+    if "http" in client:
+        raise TypeError("a replayed recording is the transport: there is no other one")
+    client["http"] = transport
+    return Client(wire_api=wire_api, **client)
 
 
 def loopback(
@@ -120,7 +118,7 @@ def loopback(
     headers: Mapping[str, str] | None = None,
     failing: int | None = None,
     strict: bool = False,
-    client: NetworkOptions | None = None,
+    client: ClientOptions | None = None,
 ) -> AbstractAsyncContextManager[Client]:
     """A client whose provider is a real HTTP server on 127.0.0.1.
 
@@ -170,7 +168,7 @@ def scripted(
     pace: float = 0.0,
     strict: bool = False,
     headers: Mapping[str, str] | None = None,
-    **client: Unpack[NetworkOptions],
+    **client: Unpack[ClientOptions],
 ) -> AbstractAsyncContextManager[ScriptedClient]:
     """A client whose model says, turn by turn, what the test says, over real HTTP.
 
@@ -209,7 +207,7 @@ def scripted(
     if not behaviour.script:
         raise ValueError("a script has at least one turn")
     report = _report(behaviour.script, wire_api)
-    options: NetworkOptions = {"retry": NO_RETRY, **client}
+    options: ClientOptions = {"retry": NO_RETRY, **client}
     return _connected(behaviour, wire_api, options, report)
 
 
@@ -217,7 +215,7 @@ def scripted(
 async def _connected(
     behaviour: Behaviour,
     wire_api: WireApi,
-    options: NetworkOptions,
+    options: ClientOptions,
     report: Sequence[Change] = (),
 ) -> AsyncGenerator[ScriptedClient]:
     requests: list[ReceivedRequest] = []
@@ -234,7 +232,7 @@ def _check_wire(wire_api: WireApi | None) -> None:
         raise ValueError(f"no wire API {wire_api!r}; one of {', '.join(WIRE_APIS)}")
 
 
-def _check_names(options: NetworkOptions) -> None:
+def _check_names(options: ClientOptions) -> None:
     """Refuses a misspelt option at the call: the client is made later, when its URL is known."""
     for name in options:
         if name not in CLIENT_OPTIONS:

@@ -16,7 +16,7 @@ from typing import Final
 
 from tests.support.shared import ROOT
 
-PACKAGES: Final = ("streamlib", "parsers/streamlib_parsers")
+PACKAGES: Final = ("streamlib", "streamlib_pytest", "parsers/streamlib_parsers")
 WIDTH: Final = 100
 FUNCTION_LINES: Final = 80
 FILE_LINES: Final = 580
@@ -116,7 +116,7 @@ class Figures:
 
 
 def sources() -> list[Path]:
-    """Every source file of the two packages."""
+    """Every source file of the packages."""
     paths: list[Path] = []
     for package in PACKAGES:
         paths += sorted((ROOT / package).rglob("*.py"))

@@ -26,6 +26,7 @@ from streamlib import (
     parser,
 )
 from streamlib.pipeline import coalesce, only, pipe, through
+from streamlib.testing import Turn, TurnLike, loopback, replay, scripted
 
 
 def parsing(body: bytes) -> None:
@@ -149,3 +150,25 @@ async def selecting(stream: streamlib.ResponseStream, events: list[ResponseEvent
     assert_type(through(events, only(OutputTextDelta)), list[OutputTextDelta])
     kinds: list[type[ResponseEvent]] = [OutputTextDelta, Failed]
     assert_type(through(events, only(*kinds)), list[ResponseEvent])
+
+
+async def testing() -> None:
+    turns: list[TurnLike] = ["a", [FunctionCall("", "f")], streamlib.ErrorInfo("overloaded", "b")]
+    async with scripted(turns, wire_api="chat", retry=streamlib.RetryPolicy()) as client:
+        assert_type(client.requests[0].prompt, Prompt)
+        assert_type(await client.text("x"), str)
+    async with scripted(["a", Turn("b", fault="stall"), [streamlib.assistant("c")]]) as client:
+        pass
+    async with loopback(fault="truncate", client={"errors": "event"}) as other:
+        assert_type(other, streamlib.Client)
+    async with replay(b"", split="random", seed=3, errors="event") as other:
+        assert_type(other, streamlib.Client)
+
+
+async def misspelling() -> None:
+    """Each of these is an error: mypy reports an ignore that ignores nothing."""
+    loopback(fualt="stall")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    loopback(fault="stal")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    replay(b"", split="byte")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    replay(b"", spilt=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    scripted(["a"], pase=1.0)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

@@ -13,8 +13,7 @@ from streamlib.client.retry import NO_RETRY
 from streamlib.loopback import Fault, echo_response
 from streamlib.recording import Recording, from_body
 from streamlib.request.prompt import Prompt
-from streamlib.testing import MODEL, loopback, replay, scripted
-from streamlib.testing.clients import NetworkOptions
+from streamlib.testing import MODEL, ClientOptions, loopback, replay, scripted
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.classification import classify
 from streamlib_parsers.protocol import WIRE_APIS
@@ -141,10 +140,12 @@ def test_misspelt_options_are_type_errors_at_the_call() -> None:
         loopback(client=untyped({"retires": 1}))
     with pytest.raises(TypeError, match="retires"):
         scripted(["Hello"], **untyped({"retires": 1}))
+    with pytest.raises(TypeError, match="is the transport"):
+        replay(one_chunk("chat"), http=None)
     with pytest.raises(TypeError, match="spilt"):
         replay(one_chunk("chat"), **untyped({"spilt": 1}))
 
 
 def test_options_of_a_client_are_all_typed() -> None:
     parameters = set(inspect.signature(Client).parameters)
-    assert set(NetworkOptions.__optional_keys__) == parameters - {"base_url", "wire_api"}
+    assert set(ClientOptions.__optional_keys__) == parameters - {"base_url", "wire_api"}

@@ -1,0 +1,242 @@
+"""The difference between two lists of events, for people: the first one, with what is around it.
+
+Adjacent deltas are shown as one row, because a text of a hundred words is a hundred events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from typing import Any, Final, get_args
+
+import msgspec
+from msgspec import Struct
+
+from streamlib_parsers.events import (
+    FunctionCallArgumentsDelta,
+    OutputTextDelta,
+    ReasoningContentDelta,
+    ReasoningSummaryDelta,
+    RefusalDelta,
+    ResponseEvent,
+    RunEvent,
+)
+from streamlib_parsers.items import CallOutput
+
+EVENTS: Final = (*get_args(ResponseEvent), *get_args(CallOutput))
+"""What a list of a response or of a run consists of."""
+
+TEXT_DELTAS: Final = (
+    OutputTextDelta,
+    ReasoningContentDelta,
+    ReasoningSummaryDelta,
+    RefusalDelta,
+    FunctionCallArgumentsDelta,
+)
+
+WIDTH: Final = 88
+"""Characters of a row: pytest shows eight lines of 80 unless it is asked for more."""
+
+
+class Row(Struct, frozen=True):
+    """One event, or adjacent deltas of the same text.
+
+    Attributes:
+        position: of its first event in the list.
+        count: events.
+        event: the event; of several, one with their joined text.
+    """
+
+    position: int
+    count: int
+    event: RunEvent
+
+    @property
+    def text(self) -> str:
+        """The row without its position."""
+        event = self.event
+        if isinstance(event, get_args(ResponseEvent)):
+            event = msgspec.structs.replace(event, seq=0)
+        if self.count > 1:
+            return f"{self.count} x {event!r}"
+        return repr(event)
+
+
+def are_event_lists(left: object, right: object) -> bool:
+    """Whether two values are lists or tuples of events, at least one of them not empty."""
+    for value in (left, right):
+        if not isinstance(value, (list, tuple)):
+            return False
+        if not all(isinstance(entry, EVENTS) for entry in value):
+            return False
+    return bool(left or right)
+
+
+def explain_difference(
+    left: Sequence[RunEvent],
+    right: Sequence[RunEvent],
+    *,
+    context: int | None = 3,
+    width: int = WIDTH,
+) -> list[str]:
+    """The first difference of two lists of events, in lines; none where they are equal.
+
+    Args:
+        left: events.
+        right: events to compare them with.
+        context: rows shown before and after the difference; None: all.
+        width: characters of a row.
+    """
+    if list(left) == list(right):
+        return []
+    rows, others = folded(left), folded(right)
+    first = _first_difference([row.event for row in rows], [row.event for row in others])
+    if first == len(rows) == len(others):
+        return _split_differently(left, right, width)
+    lines = [f"{len(left)} events == {len(right)} events"]
+    ours = _row_or_none(rows, first)
+    theirs = _row_or_none(others, first)
+    lines.append("the first difference:")
+    start = _differing_offset(ours, theirs)
+    lines.append(_line("left ", ours, start, width))
+    lines.append(_line("right", theirs, start, width))
+    lines += _differing_fields(ours, theirs, width)
+    lines.append("around it:")
+    if context is None:
+        context = max(len(rows), len(others))
+    window = slice(max(0, first - context), first + context + 1)
+    lines += _aligned(rows[window], others[window], width)
+    return lines
+
+
+def folded(events: Sequence[RunEvent]) -> list[Row]:
+    """The rows of a list: adjacent deltas of the same text joined, if they are text alone."""
+    rows: list[Row] = []
+    start = 0
+    for position in range(1, len(events) + 1):
+        if position < len(events) and _continues(events[start], events[position]):
+            continue
+        rows.append(_row(start, events[start:position]))
+        start = position
+    return rows
+
+
+def _continues(first: RunEvent, event: RunEvent) -> bool:
+    """Whether an event appends to the text of another one and says nothing else."""
+    if not isinstance(event, TEXT_DELTAS) or type(first) is not type(event):
+        return False
+    return bool(_without_text(first) == _without_text(event))
+
+
+def _without_text(event: Any) -> Any:
+    return msgspec.structs.replace(event, delta="")
+
+
+def _row(position: int, events: Sequence[Any]) -> Row:
+    """The row of one event, or of deltas of one text."""
+    if len(events) == 1:
+        return Row(position, 1, events[0])
+    text = "".join([event.delta for event in events])
+    return Row(position, len(events), msgspec.structs.replace(events[0], delta=text))
+
+
+def _first_difference(left: Sequence[RunEvent], right: Sequence[RunEvent]) -> int:
+    for index, (ours, theirs) in enumerate(zip(left, right, strict=False)):
+        if ours != theirs:
+            return index
+    return min(len(left), len(right))
+
+
+def _split_differently(
+    left: Sequence[RunEvent], right: Sequence[RunEvent], width: int
+) -> list[str]:
+    """The lines for lists that differ only in where their deltas are split."""
+    index = _first_difference(left, right)
+    ours = Row(index, 1, left[index])
+    theirs = Row(index, 1, right[index])
+    return [
+        f"{len(left)} events == {len(right)} events",
+        "they are equal but for where deltas are split (join_deltas makes them equal), first:",
+        _line("left ", ours, 0, width),
+        _line("right", theirs, 0, width),
+    ]
+
+
+def _row_or_none(rows: Sequence[Row], index: int) -> Row | None:
+    if index < len(rows):
+        return rows[index]
+    return None
+
+
+def _line(side: str, row: Row | None, start: int, width: int) -> str:
+    if row is None:
+        return f"{side} nothing more"
+    text = row.text
+    # The name of the class stays, whatever of the rest is shown.
+    name = text[: text.index("(") + 1]
+    rest = _clipped(text[len(name) :], max(0, start - len(name)), width - len(name))
+    return f"{side} [{row.position}] {name}{rest}"
+
+
+def _differing_offset(left: Row | None, right: Row | None) -> int:
+    """The offset at which the texts of two rows differ."""
+    if left is None or right is None:
+        return 0
+    return _common_length(left.text, right.text)
+
+
+def _common_length(left: str, right: str) -> int:
+    for offset, (ours, theirs) in enumerate(zip(left, right, strict=False)):
+        if ours != theirs:
+            return offset
+    return min(len(left), len(right))
+
+
+def _differing_fields(left: Row | None, right: Row | None, width: int) -> list[str]:
+    """A line for each field in which two events of one class differ."""
+    if left is None or right is None or type(left.event) is not type(right.event):
+        return []
+    lines: list[str] = []
+    for name in left.event.__struct_fields__:
+        ours, theirs = getattr(left.event, name), getattr(right.event, name)
+        if name == "seq" or ours == theirs:
+            continue
+        line = f"      {name}: "
+        start = _common_length(repr(ours), repr(theirs))
+        half = max(16, width // 2 - 10)
+        line += f"{_clipped(repr(ours), start, half)} != {_clipped(repr(theirs), start, half)}"
+        if isinstance(ours, str) and isinstance(theirs, str):
+            line += f" (character {_common_length(ours, theirs)})"
+        lines.append(line)
+    return lines
+
+
+def _aligned(left: Sequence[Row], right: Sequence[Row], width: int) -> list[str]:
+    """Rows of both sides: those of one side alone are marked."""
+    ours = [row.text for row in left]
+    theirs = [row.text for row in right]
+    lines: list[str] = []
+    matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
+    for kind, left_start, left_end, right_start, right_end in matcher.get_opcodes():
+        if kind == "equal":
+            for row in left[left_start:left_end]:
+                lines.append(_line("     ", row, 0, width))
+            continue
+        for row in left[left_start:left_end]:
+            lines.append(_line("left ", row, 0, width))
+        for row in right[right_start:right_end]:
+            lines.append(_line("right", row, 0, width))
+    return lines
+
+
+def _clipped(text: str, start: int, width: int) -> str:
+    """At most `width` characters of a text, with the one at `start` among them."""
+    if len(text) <= width:
+        return text
+    beginning = max(0, min(start - width // 2, len(text) - width))
+    if beginning == 0:
+        return text[: width - 1] + "…"
+    clipped = text[beginning + 1 : beginning + width - 1]
+    if beginning + width >= len(text):
+        return "…" + text[beginning + 1 :]
+    return f"…{clipped}…"
