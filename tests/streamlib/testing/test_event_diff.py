@@ -55,7 +55,7 @@ def test_difference_of_a_missing_event_is_aligned() -> None:
     assert [line.split(" [")[0] for line in marked] == ["left "]
 
 
-def test_difference_of_a_shorter_list_says_so() -> None:
+def test_difference_names_the_end_of_a_shorter_list() -> None:
     left = response("a")
     lines = explain_difference(left, left[:-1])
     assert lines[2].startswith("left  [4] Completed(")
