@@ -292,6 +292,8 @@ class Accumulator:
         self._notices: list[Notice] = []
         self._terminal: Completed | Failed | None = None
         """The terminal event, once it arrived."""
+        self._seq = -1
+        """`seq` of the last event."""
 
     def feed(self, event: ResponseEvent) -> None:
         """Takes one event; events must arrive in their order.
@@ -309,6 +311,7 @@ class Accumulator:
                 raise ValueError(_not_open(event)) from None
         elif not isinstance(event, Event):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"a {type(event).__name__} is not an event of a stream")
+        self._seq = event.seq
 
     @property
     def response(self) -> Response:
@@ -350,6 +353,29 @@ class Accumulator:
         if index in self._done:
             return self._done[index]
         return self._open[index].snapshot("incomplete", self._fields.get("response_id"))
+
+    def endings(self, error: ErrorInfo) -> list[ResponseEvent]:
+        """The events that end this response here: open items become incomplete, then `Failed`.
+
+        For the events of a stream whose rest is lost, such as a log that its writer left. They are
+        not fed: do that with each.
+
+        Args:
+            error: Why the response ends.
+
+        Returns:
+            None at all where the response has ended.
+        """
+        if self._terminal is not None:
+            return []
+        endings: list[ResponseEvent] = []
+        seq = self._seq
+        for index, open_item in sorted(self._open.items()):
+            seq += 1
+            item = open_item.snapshot("incomplete")
+            endings.append(OutputItemDone(index, item, seq=seq))
+        endings.append(Failed(error, seq=seq + 1))
+        return endings
 
     def _status(self) -> ResponseStatus:
         match self._terminal:

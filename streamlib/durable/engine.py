@@ -1,0 +1,77 @@
+"""What a log needs of the software that keeps it: one atomic operation, a read, and a push."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from streamlib.durable.records import Cursor, Record
+from streamlib.durable.rules import Answer, Append, LogState, Operation
+
+Receive: TypeAlias = Callable[[str | None, Record | None], None]
+"""Called with a log's id when something happened to it, with the record that was added if the
+engine sends it along. With None for both: pushes may have been lost, every log is worth a look."""
+
+
+def is_news(operation: Operation, answer: Answer) -> bool:
+    """Whether those who follow the log are told: a sign of life is no news."""
+    if answer.word != "ok":
+        return False
+    return not isinstance(operation, Append) or operation.size > 0
+
+
+class Engine(Protocol):
+    """Where logs are kept. `streamlib.testing.check_engine` tests an engine of your own.
+
+    A method raises `LogError("unavailable")` where the engine does not answer, and may be called
+    again then: whether the operation landed is seen in the next answer. Any other exception is a
+    mistake.
+    """
+
+    durability: str
+    """What a failure of the engine may lose, in one sentence."""
+
+    linger: float
+    """Seconds after its last append for which a writer stays ready to send again what the engine
+    lost when it restarted; 0 where it loses nothing."""
+
+    async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Answer:
+        """Does what `streamlib.durable.rules.ask` says, atomically, by the engine's own clock.
+
+        Args:
+            log_id: Whose state.
+            operation: What is asked.
+            lines: The record of an `Append`.
+        """
+        ...
+
+    async def read(
+        self, log_id: str, after: Cursor, most: int
+    ) -> tuple[LogState | None, int, list[Record]]:
+        """The state, the engine's time in milliseconds, and records that follow a place.
+
+        Args:
+            log_id: Of which log.
+            after: Records that end behind it, in order: by epoch, then position.
+            most: How many records at most.
+        """
+        ...
+
+    async def listen(self, receive: Receive) -> None:
+        """Runs until it is cancelled, and calls `receive` for the logs that are followed.
+
+        A lost connection is no error: it connects again, and says that pushes may have been lost.
+        """
+        ...
+
+    def follow(self, log_id: str) -> None:
+        """Pushes of this log are wanted; it does not wait."""
+        ...
+
+    def unfollow(self, log_id: str) -> None:
+        """Pushes of this log are wanted no longer."""
+        ...
+
+    async def aclose(self) -> None:
+        """Closes connections and files."""
+        ...

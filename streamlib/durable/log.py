@@ -1,0 +1,295 @@
+"""The log of a process: create, write, read, stop."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterable, Mapping
+from types import TracebackType
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import anyio
+import msgspec
+from msgspec import Struct
+
+from streamlib.client.stream import ResponseStream
+from streamlib.durable.engine import Engine
+from streamlib.durable.errors import LogError
+from streamlib.durable.hub import Hub
+from streamlib.durable.memory import MemoryEngine
+from streamlib.durable.reader import LogReader, gone
+from streamlib.durable.reaper import append_endings
+from streamlib.durable.records import START, Cursor, check_id, parse_cursor
+from streamlib.durable.rules import Delete, LogState, Open, Stop
+from streamlib.durable.settings import Settings
+from streamlib.durable.writer import LogWriter
+from streamlib_parsers.events import ResponseEvent
+
+
+class Head(Struct, frozen=True):
+    """Where a log is.
+
+    Attributes:
+        state: `open`; `stopping`: somebody asked to stop; `closed`: the terminal event is in it.
+        cursor: The place behind its last event.
+        epoch: How often a writer took it over, from 1.
+        meta: What `create` or `write` was given.
+        reason: With which reason somebody asked to stop.
+    """
+
+    state: Literal["open", "stopping", "closed"]
+    cursor: str
+    epoch: int
+    meta: Mapping[str, Any]
+    reason: str | None = None
+
+
+class Log:
+    """Logs on one engine, for this process. Made by `open_log`, used with `async with`.
+
+    Its methods may be called from any task. Each raises `LogError("unavailable")` where the engine
+    does not answer, and ``ValueError`` for an id that cannot be one.
+    """
+
+    def __init__(self, engine: Engine, settings: Settings, *, owns_engine: bool) -> None:
+        self._engine = engine
+        self._owns_engine = owns_engine
+        """Whether the engine is closed with the log; an engine of the caller's is not."""
+        self._settings = settings
+        self._hub = Hub(engine)
+        self._group: anyio.abc.TaskGroup | None = None
+        """Of the one task that listens to the engine; None outside of the block."""
+
+    @property
+    def durability(self) -> str:
+        """What a failure of the engine may lose, in one sentence."""
+        return self._engine.durability
+
+    async def __aenter__(self) -> Log:
+        self._group = anyio.create_task_group()
+        await self._group.__aenter__()
+        self._group.start_soon(self._hub.run)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        group = self._entered()
+        self._group = None
+        group.cancel_scope.cancel()
+        try:
+            # Without the block's exception, which would come out in a group.
+            await group.__aexit__(None, None, None)
+        finally:
+            if self._owns_engine:
+                with anyio.CancelScope(shield=True):
+                    await self._engine.aclose()
+
+    def _entered(self) -> anyio.abc.TaskGroup:
+        if self._group is None:
+            raise RuntimeError("a log is used inside of `async with open_log(…) as log`")
+        return self._group
+
+    async def create(self, log_id: str, meta: Mapping[str, Any] | None = None) -> None:
+        """Creates an empty log: before anybody hears the id, so that nobody asks too early.
+
+        Its `write` has to follow within a lease.
+
+        Args:
+            log_id: Chosen by you; whoever may read it is decided elsewhere, an id is no key.
+            meta: JSON that `head` returns, such as the conversation, or an encoder's options.
+
+        Raises:
+            LogError: `held`: the id has a log.
+        """
+        check_id(log_id)
+        operation = self._open("", meta)
+        answer = await self._engine.ask(log_id, operation)
+        if answer.word != "ok" or answer.last:
+            raise LogError("held", f"there is a log {log_id!r} already")
+
+    async def write(
+        self,
+        log_id: str,
+        stream: ResponseStream | AsyncIterable[ResponseEvent],
+        meta: Mapping[str, Any] | None = None,
+    ) -> Head:
+        """Writes a stream to a log until it is closed. It runs in your task: use one that outlives
+        the request.
+
+        Whatever happens to the stream, the log ends with one terminal event: also if you cancel
+        this call, or if somebody calls `stop`.
+
+        Args:
+            log_id: Of a log that `create` made, or of a new one.
+            stream: ``client.stream(…)``, not entered yet; or any events of one response, in order.
+            meta: As for `create`, if the log is new.
+
+        Returns:
+            The closed log's head.
+
+        Raises:
+            LogError: `held`: the id has a log that is written or closed; `fenced`: this process
+                was silent for more than a lease and another one ended the log; `unavailable`;
+                `gone`: deleted meanwhile. The stream is closed.
+        """
+        self._entered()
+        check_id(log_id)
+        claim = self._open(secrets.token_hex(8), meta)
+        opened = await self._engine.ask(log_id, claim)
+        if opened.word == "ok" and opened.last:
+            # Its writer died. Another response must not follow what it wrote.
+            await append_endings(self._engine, log_id, self._settings, claim.owner, opened)
+        if opened.word != "ok" or opened.last:
+            raise LogError("held", f"there is a log {log_id!r} already")
+        writer = LogWriter(self._engine, self._hub, log_id, stream, self._settings, opened, claim)
+        await writer.run()
+        return await self.head(log_id)
+
+    def read(self, log_id: str, after: str | None = None) -> LogReader:
+        """The entries of a log, from any place to its end, as it grows.
+
+            async for entry in log.read(log_id, after=cursor): ...
+
+        Args:
+            log_id: Of a log that exists.
+            after: The `cursor` of the last entry that was received; None for the start.
+
+        Returns:
+            An async iterator of `Entry`; its `batches()` gives lists of them.
+
+        Raises:
+            LogError: While it is iterated: `gone`; `rewound`: the engine lost events that the
+                cursor is behind, so read from the start.
+            ValueError: `after` is no cursor.
+        """
+        self._entered()
+        check_id(log_id)
+        cursor = parse_cursor(after)
+        return LogReader(self._engine, self._hub, log_id, cursor, self._settings)
+
+    async def stop(self, log_id: str, reason: str = "user") -> None:
+        """Asks the writer to stop, wherever it runs. It closes its upstream and ends the log.
+
+        It may come before the writer. A log that is closed stays as it is.
+
+        Args:
+            log_id: Of a log that exists.
+            reason: Becomes the `code` of the error of kind `cancelled`.
+
+        Raises:
+            LogError: `gone`.
+        """
+        check_id(log_id)
+        if not reason:
+            raise ValueError("a reason is not empty")
+        answer = await self._engine.ask(log_id, Stop(reason))
+        if answer.word in {"missing", "gone"}:
+            raise LogError("gone", f"there is no log {log_id!r}", known=answer.word == "gone")
+
+    async def head(self, log_id: str) -> Head:
+        """Where a log is.
+
+        Raises:
+            LogError: `gone`.
+        """
+        check_id(log_id)
+        state, _, _ = await self._engine.read(log_id, START, 0)
+        if state is None or state.gone:
+            raise gone(log_id, state)
+        return _head(state)
+
+    async def delete(self, log_id: str) -> None:
+        """Deletes a log. A writer of it closes its upstream; readers get `gone`.
+
+        Raises:
+            LogError: `gone`.
+        """
+        check_id(log_id)
+        answer = await self._engine.ask(log_id, Delete())
+        if answer.word in {"missing", "gone"}:
+            raise LogError("gone", f"there is no log {log_id!r}", known=answer.word == "gone")
+
+    def _open(self, owner: str, meta: Mapping[str, Any] | None) -> Open:
+        settings = self._settings
+        text = msgspec.json.encode(meta or {}).decode()
+        max_age_ms = int(settings.max_age * 1000)
+        return Open(owner, settings.lease_ms, meta=text, max_age_ms=max_age_ms)
+
+
+def _head(state: LogState) -> Head:
+    name: Literal["open", "stopping", "closed"] = "open"
+    if state.closed:
+        name = "closed"
+    elif state.stop:
+        name = "stopping"
+    meta: dict[str, Any] = {}
+    if state.meta:
+        meta = msgspec.json.decode(state.meta)
+    cursor = str(Cursor(state.epoch, state.last))
+    return Head(name, cursor, state.epoch, meta, state.stop or None)
+
+
+def open_log(
+    url: str | Engine = "memory:",
+    *,
+    lease: float = 15.0,
+    keep: float = 600.0,
+    interval: float = 0.05,
+    ahead: int = 4096,
+    outage: float = 30.0,
+    max_age: float = 24 * 3600.0,
+    max_bytes: int = 64 * 1024 * 1024,
+) -> Log:
+    """Logs on an engine: ``async with open_log("sqlite:///logs.db") as log: …``.
+
+    Args:
+        url: ``memory:``; ``sqlite:///path``; or an `Engine`, which you close.
+        lease: Seconds of silence after which a writer counts as dead; its readers end the log
+            within twice as long.
+        keep: Seconds for which a closed log is kept: how late a reader may come.
+        interval: Seconds for which events wait for others, to be appended together.
+        ahead: Events that may wait for the engine; then the provider is made to wait.
+        outage: Seconds without an answer of the engine after which a writer gives up.
+        max_age: Seconds for which a log may be open.
+        max_bytes: Bytes of a log; a longer response ends as `limit_exceeded`.
+
+    Raises:
+        ValueError: The URL names no engine, or a number is not above 0.
+    """
+    settings = Settings(
+        lease=lease,
+        keep=keep,
+        interval=interval,
+        ahead=ahead,
+        outage=outage,
+        max_age=max_age,
+        max_bytes=max_bytes,
+    )
+    for name, value in msgspec.structs.asdict(settings).items():
+        if not value > 0:
+            raise ValueError(f"{name} is above 0")
+    if isinstance(url, str):
+        return Log(engine_of(url), settings, owns_engine=True)
+    return Log(url, settings, owns_engine=False)
+
+
+def engine_of(url: str) -> Engine:
+    """The engine that a URL names.
+
+    Raises:
+        ValueError: It names none.
+    """
+    parts = urlsplit(url)
+    match parts.scheme:
+        case "memory":
+            return MemoryEngine()
+        case "sqlite" if len(parts.path) > 1:
+            from streamlib.durable.sqlite import SqliteEngine
+
+            return SqliteEngine(parts.path.removeprefix("/"))
+        case _:
+            raise ValueError("an engine is memory: or sqlite:///path")

@@ -1,0 +1,110 @@
+"""The default engine: logs of one process, in its memory."""
+
+from __future__ import annotations
+
+import bisect
+import time
+from collections.abc import Callable
+
+import anyio
+
+from streamlib.durable.engine import Receive, is_news
+from streamlib.durable.records import Cursor, Record
+from streamlib.durable.rules import Answer, Append, LogState, Operation, ask, expired
+
+
+def milliseconds() -> int:
+    """A steady clock of this process."""
+    return int(time.monotonic() * 1000)
+
+
+class MemoryEngine:
+    """Keeps logs as long as the process lives."""
+
+    durability = "A log ends with its process."
+    linger = 0.0
+
+    def __init__(self, clock: Callable[[], int] = milliseconds) -> None:
+        """Starts without logs.
+
+        Args:
+            clock: Milliseconds, steadily rising.
+        """
+        self._clock = clock
+        self._states: dict[str, LogState] = {}
+        self._records: dict[str, list[Record]] = {}
+        self._listeners: list[Receive] = []
+        self._followed: set[str] = set()
+        self._next_sweep = 0
+        """When logs whose time is over are looked for again."""
+
+    async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Answer:
+        """See `Engine.ask`."""
+        now = self._clock()
+        self._sweep(now)
+        answer, state = ask(self._states.get(log_id), operation, now)
+        self._store(log_id, state)
+        record = None
+        if isinstance(operation, Append) and answer.word == "ok" and operation.size:
+            record = Record(operation.epoch, operation.first, operation.last, lines)
+            self._records.setdefault(log_id, []).append(record)
+        if log_id in self._followed and is_news(operation, answer):
+            self._push(log_id, record)
+        return answer
+
+    async def read(
+        self, log_id: str, after: Cursor, most: int
+    ) -> tuple[LogState | None, int, list[Record]]:
+        """See `Engine.read`."""
+        now = self._clock()
+        state = expired(self._states.get(log_id), now)
+        self._store(log_id, state)
+        records = self._records.get(log_id, [])
+        first = bisect.bisect_right(records, after, key=_end)
+        return state, now, records[first : first + most]
+
+    async def listen(self, receive: Receive) -> None:
+        """See `Engine.listen`."""
+        self._listeners.append(receive)
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self._listeners.remove(receive)
+
+    def follow(self, log_id: str) -> None:
+        """See `Engine.follow`."""
+        self._followed.add(log_id)
+
+    def unfollow(self, log_id: str) -> None:
+        """See `Engine.unfollow`."""
+        self._followed.discard(log_id)
+
+    async def aclose(self) -> None:
+        """See `Engine.aclose`."""
+        self._states.clear()
+        self._records.clear()
+
+    def _push(self, log_id: str, record: Record | None) -> None:
+        for receive in self._listeners:
+            receive(log_id, record)
+
+    def _store(self, log_id: str, state: LogState | None) -> None:
+        if state is None:
+            self._states.pop(log_id, None)
+            self._records.pop(log_id, None)
+            return
+        if state.gone:
+            self._records.pop(log_id, None)
+        self._states[log_id] = state
+
+    def _sweep(self, now: int) -> None:
+        """Once a second, deletes what nobody asks for any more."""
+        if now < self._next_sweep:
+            return
+        self._next_sweep = now + 1000
+        for log_id, state in list(self._states.items()):
+            self._store(log_id, expired(state, now))
+
+
+def _end(record: Record) -> Cursor:
+    return Cursor(record.epoch, record.last)

@@ -1,0 +1,79 @@
+"""Ends a log whose writer is gone. Any reader does it; the epoch makes it happen once."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+from streamlib.durable.engine import Engine
+from streamlib.durable.records import START, Cursor, encode_event, endings
+from streamlib.durable.rules import Answer, Append, Open
+from streamlib.durable.settings import READ_RECORDS, Settings
+from streamlib_parsers.errors import ErrorInfo
+
+WRITER_LOST: Final = ErrorInfo(
+    "truncated",
+    "the process that wrote this response is gone; what it had received is here",
+    retryable=True,
+    code="writer_lost",
+)
+
+
+def stopped(reason: str) -> ErrorInfo:
+    """The error of a response that somebody stopped."""
+    return ErrorInfo("cancelled", f"stopped: {reason}", code=reason)
+
+
+async def end_abandoned(engine: Engine, log_id: str, settings: Settings) -> None:
+    """Takes the log over, and appends what ends it. Does nothing where its writer is back.
+
+    Raises:
+        LogError: The engine does not answer.
+    """
+    owner = secrets.token_hex(8)
+    taken = await engine.ask(log_id, Open(owner, settings.lease_ms))
+    if taken.word != "ok":
+        return  # its writer is back, or another reader was first
+    await append_endings(engine, log_id, settings, owner, taken)
+
+
+async def append_endings(
+    engine: Engine, log_id: str, settings: Settings, owner: str, taken: Answer
+) -> None:
+    """Appends what ends the log that this owner took over.
+
+    Raises:
+        LogError: The engine does not answer.
+    """
+    lines = await read_lines(engine, log_id)
+    error = WRITER_LOST
+    if taken.stop:
+        error = stopped(taken.stop)
+    ends = [encode_event(event) for event in endings(lines, error)]
+    data = b"".join(ends)
+    record = Append(
+        owner,
+        taken.epoch,
+        taken.last + 1,
+        taken.last + len(ends),
+        size=len(data),
+        lease_ms=settings.lease_ms,
+        closes=True,
+        keep_ms=int(settings.keep * 1000),
+        max_bytes=settings.max_bytes,
+    )
+    # Whatever it answers: if not this, another reader ends the log.
+    await engine.ask(log_id, record, data)
+
+
+async def read_lines(engine: Engine, log_id: str) -> list[bytes]:
+    """The lines of every record of a log."""
+    lines: list[bytes] = []
+    after: Cursor = START
+    while True:
+        _, _, records = await engine.read(log_id, after, READ_RECORDS)
+        for record in records:
+            lines.append(record.lines)
+            after = Cursor(record.epoch, record.last)
+        if len(records) < READ_RECORDS:
+            return lines

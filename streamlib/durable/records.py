@@ -1,0 +1,125 @@
+"""Cursors, records and events as a log holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from streamlib.durable.errors import LogError
+from streamlib_parsers.accumulate import Accumulator
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import Completed, Failed, ResponseEvent
+
+# Type checkers accept classes there, not unions.
+_EVENT: Final[Any] = msgspec.json.Decoder(ResponseEvent)
+_ENCODER: Final = msgspec.json.Encoder()
+
+MAX_ID: Final = 200
+"""Characters of a log's id: it is part of the engine's keys."""
+
+MAX_DIGITS: Final = 15
+"""Digits of a number in a cursor: more are no position."""
+
+
+class Cursor(NamedTuple):
+    """A place in a log: behind the event at this position. As text: ``epoch-position``."""
+
+    epoch: int = 1
+    position: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.epoch}-{self.position}"
+
+
+START: Final = Cursor()
+
+
+def parse_cursor(text: str | None) -> Cursor:
+    """The place that a text names; the start for None, and epoch 1 for a bare number.
+
+    Raises:
+        ValueError: It is no cursor.
+    """
+    if text is None:
+        return START
+    epoch, dash, position = text.rpartition("-")
+    if not dash:
+        epoch = "1"
+    for number in (epoch, position):
+        if not (number.isascii() and number.isdigit() and len(number) <= MAX_DIGITS):
+            raise ValueError("a cursor is `epoch-position`, as `Entry.cursor` is")
+    return Cursor(int(epoch), int(position))
+
+
+def check_id(log_id: str) -> None:
+    """Raises:
+    ValueError: The id cannot be a key of an engine.
+    """
+    if not 0 < len(log_id) <= MAX_ID or not log_id.isprintable():
+        raise ValueError(f"a log's id has 1 to {MAX_ID} printable characters")
+
+
+class Entry(Struct, frozen=True, gc=False):
+    """An event of a log.
+
+    Attributes:
+        cursor: The place behind it: read on with ``log.read(id, after=entry.cursor)``.
+        event: The event.
+    """
+
+    cursor: str
+    event: ResponseEvent
+
+
+class Record:
+    """What one append added: events `first` to `last`, a line each."""
+
+    __slots__ = ("_events", "epoch", "first", "last", "lines")
+
+    def __init__(self, epoch: int, first: int, last: int, lines: bytes) -> None:
+        self.epoch = epoch
+        self.first = first
+        self.last = last
+        self.lines = lines
+        self._events: list[ResponseEvent] | None = None
+        """See `events`; None until the first reader asks."""
+
+    def events(self) -> list[ResponseEvent]:
+        """The events. Readers of one process share them: they are decoded once.
+
+        Raises:
+            LogError: The engine holds something else.
+        """
+        if self._events is None:
+            try:
+                self._events = decode_events(self.lines)
+            except (msgspec.DecodeError, RecursionError) as error:
+                raise LogError("rewound", f"the log holds something else: {error}") from None
+        return self._events
+
+
+def encode_event(event: ResponseEvent) -> bytes:
+    """The event as a line."""
+    return _ENCODER.encode(event) + b"\n"
+
+
+def decode_events(lines: bytes) -> list[ResponseEvent]:
+    """The events of lines."""
+    return [_EVENT.decode(line) for line in lines.splitlines()]
+
+
+def endings(lines: Iterable[bytes], error: ErrorInfo) -> list[ResponseEvent]:
+    """The events that end a log whose lines are these; none if it has ended."""
+    accumulator = Accumulator()
+    for line in lines:
+        for event in decode_events(line):
+            accumulator.feed(event)
+    return accumulator.endings(error)
+
+
+def is_terminal(event: ResponseEvent) -> bool:
+    """Whether nothing follows this event."""
+    return isinstance(event, (Completed, Failed))

@@ -1,0 +1,236 @@
+"""The rules of a log: what each operation does to its state. Pure.
+
+The memory engine and the SQLite engine run `ask` itself, in one transaction; the script of the
+Redis engine has to equal it. Times are milliseconds of the engine's clock, never of a host's.
+
+A log is written by one owner at a time. Its lease says how long the engine waits for a sign of life
+before another may take over; that raises the epoch, and from then on the former owner is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+TOMBSTONE_MS: Final = 24 * 3_600_000
+"""How long the engine remembers that a log existed."""
+
+MAX_AGE_MS: Final = 24 * 3_600_000
+"""How long a log may stay open."""
+
+
+class LogState(Struct, frozen=True, omit_defaults=True):
+    """What the engine holds of one log beside its records.
+
+    Attributes:
+        epoch: Rises each time that another owner takes the log over.
+        last: Position of the last event; positions count from 1.
+        closed: The terminal event is in the log.
+        gone: The log was deleted, or it expired; its records are deleted.
+        owner: Who may write; "" until somebody does.
+        lease_until: When others may take over.
+        stop: The reason with which somebody asked to stop, or "".
+        meta: JSON of the caller.
+        size: Bytes of all records.
+        expires_at: When the engine may delete the records; of a log that is gone, the memory of it.
+    """
+
+    epoch: int
+    last: int = 0
+    closed: bool = False
+    gone: bool = False
+    owner: str = ""
+    lease_until: int = 0
+    stop: str = ""
+    meta: str = ""
+    size: int = 0
+    expires_at: int = 0
+
+
+class Open(Struct, frozen=True):
+    """Creates a log, or takes over one whose lease has lapsed.
+
+    Attributes:
+        owner: Who writes from now on; "" to create a log that nobody writes yet.
+        lease_ms: The lease.
+        epoch: The owner's epoch, where the engine may have lost the log; else 0.
+        meta: JSON of the caller; kept by a log that exists.
+        max_age_ms: How long the log may stay open.
+    """
+
+    owner: str
+    lease_ms: int
+    epoch: int = 0
+    meta: str = ""
+    max_age_ms: int = MAX_AGE_MS
+
+
+class Append(Struct, frozen=True):
+    """Adds a record; without events it is a sign of life.
+
+    Attributes:
+        owner: As in `Open`.
+        epoch: The owner's.
+        first: Position of the record's first event.
+        last: Position of its last; `first - 1` if there is none.
+        size: Bytes of the record.
+        lease_ms: The lease from now on.
+        closes: The terminal event is in it.
+        keep_ms: How long a closed log is kept.
+        max_bytes: Of all records. A record that closes the log is always added.
+    """
+
+    owner: str
+    epoch: int
+    first: int
+    last: int
+    size: int = 0
+    lease_ms: int = 0
+    closes: bool = False
+    keep_ms: int = 0
+    max_bytes: int = 0
+
+
+class Stop(Struct, frozen=True):
+    """Asks the writer to stop. The first reason counts."""
+
+    reason: str
+
+
+class Delete(Struct, frozen=True):
+    """Deletes the log; the engine remembers that it existed."""
+
+
+Operation: TypeAlias = Open | Append | Stop | Delete
+
+Word: TypeAlias = Literal["ok", "held", "closed", "fenced", "behind", "full", "missing", "gone"]
+
+
+class Answer(NamedTuple):
+    """What the engine answers.
+
+    `word`: `ok`; `missing`: it knows no such log; `gone`: deleted or expired; `held`: another
+    owner's lease has not lapsed; `closed`; `fenced`: the owner lost the log; `behind`: the record
+    does not follow `last`; `full`.
+    """
+
+    word: Word
+    epoch: int = 0
+    last: int = 0
+    stop: str = ""
+
+
+MISSING: Final = Answer("missing")
+
+
+def ask(state: LogState | None, operation: Operation, now: int) -> tuple[Answer, LogState | None]:
+    """What an operation answers, and the state after it.
+
+    An engine adds the record of an `Append` that answers `ok` and has one, and deletes the records
+    of a state that is `gone`.
+
+    Args:
+        state: The state before; None if the engine knows no such log.
+        operation: What is asked.
+        now: The engine's time in milliseconds.
+    """
+    state = expired(state, now)
+    match operation:
+        case Open():
+            return _open(state, operation, now)
+        case Append():
+            return _append(state, operation, now)
+        case Stop():
+            return _stop(state, operation)
+        case Delete():
+            return _delete(state, now)
+
+
+def expired(state: LogState | None, now: int) -> LogState | None:
+    """The state at a time: a log whose time is over is gone, and later forgotten."""
+    if state is None or now < state.expires_at:
+        return state
+    forgotten_at = state.expires_at + TOMBSTONE_MS
+    if state.gone or now >= forgotten_at:
+        return None
+    return _tombstone(state, forgotten_at)
+
+
+def _tombstone(state: LogState, expires_at: int) -> LogState:
+    return LogState(state.epoch, state.last, gone=True, expires_at=expires_at)
+
+
+def _answer(word: Word, state: LogState) -> Answer:
+    return Answer(word, state.epoch, state.last, state.stop)
+
+
+def _open(state: LogState | None, operation: Open, now: int) -> tuple[Answer, LogState | None]:
+    lease_until = now + operation.lease_ms
+    if state is None or (state.gone and not operation.epoch):
+        epoch = max(1, operation.epoch)
+        if state is not None:
+            # Cursors of the former log must not fit this one.
+            epoch = state.epoch + 1
+        state = LogState(
+            epoch,
+            owner=operation.owner,
+            lease_until=lease_until,
+            meta=operation.meta,
+            expires_at=now + operation.max_age_ms,
+        )
+        return _answer("ok", state), state
+    if state.gone:
+        return _answer("gone", state), state
+    if state.closed:
+        return _answer("closed", state), state
+    is_first_writer = bool(operation.owner) and not state.owner
+    if is_first_writer or (operation.owner and operation.owner == state.owner):
+        state = replace(state, owner=operation.owner, lease_until=lease_until)
+        return _answer("ok", state), state
+    if now < state.lease_until:
+        return _answer("held", state), state
+    state = replace(state, epoch=state.epoch + 1, owner=operation.owner, lease_until=lease_until)
+    return _answer("ok", state), state
+
+
+def _append(state: LogState | None, operation: Append, now: int) -> tuple[Answer, LogState | None]:
+    if state is None:
+        return MISSING, None
+    if state.gone:
+        return _answer("gone", state), state
+    if (state.epoch, state.owner) != (operation.epoch, operation.owner):
+        return _answer("fenced", state), state
+    if state.closed:
+        return _answer("closed", state), state
+    if operation.first != state.last + 1:
+        return _answer("behind", state), state
+    size = state.size + operation.size
+    if size > operation.max_bytes and operation.size and not operation.closes:
+        return _answer("full", state), state
+    state = replace(state, last=operation.last, size=size, lease_until=now + operation.lease_ms)
+    if operation.closes:
+        state = replace(state, closed=True, expires_at=now + operation.keep_ms)
+    return _answer("ok", state), state
+
+
+def _stop(state: LogState | None, operation: Stop) -> tuple[Answer, LogState | None]:
+    if state is None:
+        return MISSING, None
+    if state.gone:
+        return _answer("gone", state), state
+    if state.closed:
+        return _answer("closed", state), state
+    if not state.stop:
+        state = replace(state, stop=operation.reason)
+    return _answer("ok", state), state
+
+
+def _delete(state: LogState | None, now: int) -> tuple[Answer, LogState | None]:
+    if state is None:
+        return MISSING, None
+    if state.gone:
+        return _answer("gone", state), state
+    state = _tombstone(state, now + TOMBSTONE_MS)
+    return _answer("ok", state), state

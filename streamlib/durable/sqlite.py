@@ -1,0 +1,224 @@
+"""Logs in an SQLite file: of one host, whose processes may write and read them."""
+
+from __future__ import annotations
+
+import functools
+import sqlite3
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from streamlib.durable.engine import Receive, is_news
+from streamlib.durable.errors import LogError
+from streamlib.durable.records import Cursor, Record
+from streamlib.durable.rules import Answer, Append, LogState, Operation, ask, expired
+
+SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS streamlib_logs (
+  id TEXT PRIMARY KEY, state BLOB NOT NULL, expires_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS streamlib_logs_expire ON streamlib_logs (expires_at);
+CREATE TABLE IF NOT EXISTS streamlib_records (
+  id TEXT NOT NULL, epoch INTEGER NOT NULL, last INTEGER NOT NULL, first INTEGER NOT NULL,
+  lines BLOB NOT NULL, PRIMARY KEY (id, epoch, last)
+) WITHOUT ROWID;
+"""
+
+BUSY_SECONDS: Final = 5.0
+"""How long another process may hold the file before an operation fails."""
+
+POLL_SECONDS: Final = 0.02
+"""How often it is looked whether another process changed the file."""
+
+SWEEP_MS: Final = 60_000
+"""How often logs whose time is over are deleted."""
+
+_STATE: Final = msgspec.json.Decoder(LogState)
+_T = TypeVar("_T")
+
+
+def milliseconds() -> int:
+    """The clock of the host, which all processes that share the file have."""
+    return int(time.time() * 1000)
+
+
+class SqliteEngine:
+    """Keeps logs in a file, with the standard library, in a thread."""
+
+    durability = "An appended event survives a crash of the process and of the host."
+    linger = 0.0
+
+    def __init__(self, path: str, clock: Callable[[], int] = milliseconds) -> None:
+        """Opens no file yet.
+
+        Args:
+            path: Of the file, which is created if it is missing.
+            clock: Milliseconds, the same in all processes.
+        """
+        self._path = path
+        self._clock = clock
+        self._connection: sqlite3.Connection | None = None
+        """Opened by the first operation."""
+        self._thread = anyio.CapacityLimiter(1)
+        """One operation at a time: a connection is used by one thread."""
+        self._listeners: list[Receive] = []
+        self._followed: set[str] = set()
+        self._next_sweep = 0
+
+    async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Answer:
+        """See `Engine.ask`."""
+        answer = await self._run(functools.partial(self._ask, log_id, operation, lines))
+        if log_id in self._followed and is_news(operation, answer):
+            self._push(log_id, _record_of(operation, lines))
+        return answer
+
+    async def read(
+        self, log_id: str, after: Cursor, most: int
+    ) -> tuple[LogState | None, int, list[Record]]:
+        """See `Engine.read`."""
+        return await self._run(functools.partial(self._read, log_id, after, most))
+
+    async def listen(self, receive: Receive) -> None:
+        """See `Engine.listen`. Other processes are noticed by polling, if a log is followed."""
+        self._listeners.append(receive)
+        version = None
+        try:
+            while True:
+                await anyio.sleep(POLL_SECONDS)
+                if not self._followed:
+                    continue
+                try:
+                    now = await self._run(self._version)
+                except LogError:
+                    continue  # whoever reads or writes is told
+                if now != version:
+                    version = now
+                    receive(None, None)
+        finally:
+            self._listeners.remove(receive)
+
+    def follow(self, log_id: str) -> None:
+        """See `Engine.follow`."""
+        self._followed.add(log_id)
+
+    def unfollow(self, log_id: str) -> None:
+        """See `Engine.unfollow`."""
+        self._followed.discard(log_id)
+
+    async def aclose(self) -> None:
+        """See `Engine.aclose`."""
+        await self._run(self._close)
+
+    # --- in the thread ---
+
+    async def _run(self, work: Callable[[], _T]) -> _T:
+        try:
+            return await anyio.to_thread.run_sync(work, limiter=self._thread)
+        except sqlite3.Error as error:
+            raise LogError("unavailable", f"SQLite: {error}") from error
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            # Threads of the pool take turns: the limiter lets one in at a time.
+            self._connection = sqlite3.connect(
+                self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = FULL")
+            self._connection.executescript(SCHEMA)
+        return self._connection
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _version(self) -> int:
+        """Changes when another connection has written."""
+        (version,) = self._open().execute("PRAGMA data_version").fetchone()
+        return int(version)
+
+    def _ask(self, log_id: str, operation: Operation, lines: bytes) -> Answer:
+        connection = self._open()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            now = self._clock()
+            self._sweep(connection, now)
+            before = _state(connection, log_id)
+            answer, state = ask(before, operation, now)
+            if state != before:
+                _store(connection, log_id, state)
+            record = _record_of(operation, lines)
+            if answer.word == "ok" and record is not None:
+                connection.execute(
+                    "INSERT INTO streamlib_records VALUES (?, ?, ?, ?, ?)",
+                    (log_id, record.epoch, record.last, record.first, record.lines),
+                )
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        return answer
+
+    def _read(
+        self, log_id: str, after: Cursor, most: int
+    ) -> tuple[LogState | None, int, list[Record]]:
+        connection = self._open()
+        now = self._clock()
+        # One transaction: the state and the records are of the same moment.
+        connection.execute("BEGIN")
+        try:
+            state = expired(_state(connection, log_id), now)
+            rows: list[tuple[int, int, int, bytes]] = []
+            if state is not None and not state.gone:
+                rows = connection.execute(
+                    "SELECT epoch, first, last, lines FROM streamlib_records "
+                    "WHERE id = ? AND (epoch, last) > (?, ?) ORDER BY epoch, last LIMIT ?",
+                    (log_id, after.epoch, after.position, most),
+                ).fetchall()
+        finally:
+            connection.execute("ROLLBACK")
+        return state, now, [Record(*row) for row in rows]
+
+    def _sweep(self, connection: sqlite3.Connection, now: int) -> None:
+        if now < self._next_sweep:
+            return
+        self._next_sweep = now + SWEEP_MS
+        rows = connection.execute(
+            "SELECT id, state FROM streamlib_logs WHERE expires_at <= ?", (now,)
+        ).fetchall()
+        for log_id, state in rows:
+            _store(connection, log_id, expired(_STATE.decode(state), now))
+
+    def _push(self, log_id: str, record: Record | None) -> None:
+        for receive in self._listeners:
+            receive(log_id, record)
+
+
+def _record_of(operation: Operation, lines: bytes) -> Record | None:
+    if isinstance(operation, Append) and operation.size:
+        return Record(operation.epoch, operation.first, operation.last, lines)
+    return None
+
+
+def _state(connection: sqlite3.Connection, log_id: str) -> LogState | None:
+    row = connection.execute("SELECT state FROM streamlib_logs WHERE id = ?", (log_id,)).fetchone()
+    if row is None:
+        return None
+    return _STATE.decode(row[0])
+
+
+def _store(connection: sqlite3.Connection, log_id: str, state: LogState | None) -> None:
+    if state is None or state.gone:
+        connection.execute("DELETE FROM streamlib_records WHERE id = ?", (log_id,))
+    if state is None:
+        connection.execute("DELETE FROM streamlib_logs WHERE id = ?", (log_id,))
+        return
+    connection.execute(
+        "INSERT OR REPLACE INTO streamlib_logs VALUES (?, ?, ?)",
+        (log_id, msgspec.json.encode(state), state.expires_at),
+    )

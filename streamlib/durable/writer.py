@@ -1,0 +1,351 @@
+"""Writes the events of a stream to a log: append first, so that readers get them from there alone.
+
+Two tasks, both of the caller's `write`: one reads the stream, one appends. Events that wait are
+appended together: the first one at once, then each `interval`, or at once where an item or the
+response ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Final
+
+import anyio
+import msgspec
+
+from streamlib.client.stream import ResponseStream
+from streamlib.durable.engine import Engine
+from streamlib.durable.errors import LogError
+from streamlib.durable.hub import Hub
+from streamlib.durable.reaper import stopped
+from streamlib.durable.records import encode_event, endings, is_terminal
+from streamlib.durable.rules import Answer, Append, Open
+from streamlib.durable.settings import COMMIT_BYTES, Settings
+from streamlib.errors import StreamError
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import Failed, OutputItemDone, ResponseEvent
+
+CLOSING_SECONDS: Final = 2.0
+"""How long a cancelled writer may take to append the end."""
+
+RETRY_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
+"""Delays before an engine that did not answer is asked again; the last one repeats."""
+
+LINGER_STEP: Final = 0.5
+"""Seconds between two looks at a closed log, while its writer is ready to send it again."""
+
+
+class LogWriter:
+    """One stream on its way to one log."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        hub: Hub,
+        log_id: str,
+        source: ResponseStream | AsyncIterable[ResponseEvent],
+        settings: Settings,
+        opened: Answer,
+        claim: Open,
+    ) -> None:
+        self._engine = engine
+        self._log_id = log_id
+        self._source = source
+        self._settings = settings
+        self._claim = claim
+        """How the log was opened: it is opened so again if the engine lost it."""
+        self._epoch = opened.epoch
+        self._stop_reason = opened.stop
+        """Why somebody stopped the response; "" if nobody did."""
+        self._follower = hub.follow(log_id)
+        self._follower.lost = False
+        self._lines: list[bytes] = []
+        """Every event, until the log is closed: the engine may lose what it had."""
+        self._appended = 0
+        """How many of them the engine has."""
+        self._urgent = True
+        """What waits is appended at once: it is the first event, or the end of something."""
+        self._bytes = 0
+        """Of all events."""
+        self._waiting_bytes = 0
+        """Of events that are not appended yet."""
+        self._ended = False
+        """The last line is the terminal event; nothing is added behind it."""
+        self._room = anyio.Event()
+        """Set when the engine took events: the reading task may go on."""
+        self._next_append = 0.0
+        """Not before, on the loop's clock, unless urgent."""
+        self._last_contact = anyio.current_time()
+        """When the engine answered for the last time."""
+        self._failure: Exception | None = None
+        """What the caller's stream raised, or why the log cannot be written."""
+        self._reading = anyio.CancelScope()
+        """Of the task that reads the stream."""
+
+    async def run(self) -> None:
+        """Until the log is closed.
+
+        Raises:
+            LogError: It cannot be written; the stream is closed.
+        """
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._read_source)
+                await self._append_until_closed()
+                group.cancel_scope.cancel()
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSING_SECONDS):
+                self._end(ErrorInfo("cancelled", "the writer was cancelled"))
+                await self._append_the_rest()
+            raise
+        finally:
+            self._follower.close()
+        if self._failure is not None:
+            raise self._failure
+
+    # --- reading the stream ---
+
+    async def _read_source(self) -> None:
+        """Adds the stream's events, and what ends the log however the stream ends."""
+        error = ErrorInfo("truncated", "the stream ended without an end", retryable=True)
+        if self._stop_reason:  # before it was started
+            self._end(stopped(self._stop_reason))
+            return
+        try:
+            with self._reading:
+                async with _batches(self._source) as batches:
+                    async for batch in batches:
+                        for event in batch:
+                            self._add(event)
+                        await self._wait_for_room()
+        except StreamError as failure:
+            error = failure.info
+        except Exception as failure:  # noqa: BLE001  # of the caller's own stages: raised by `run`
+            self._failure = failure
+            error = ErrorInfo("truncated", f"the stream raised {type(failure).__name__}")
+        if self._stop_reason:
+            error = stopped(self._stop_reason)
+        self._end(error)
+
+    def _add(self, event: ResponseEvent) -> None:
+        if self._ended:
+            return
+        if isinstance(event, Failed) and event.error.kind == "cancelled" and self._stop_reason:
+            event = Failed(stopped(self._stop_reason), seq=event.seq)
+        line = encode_event(event)
+        if self._bytes + len(line) > self._settings.max_bytes:
+            self._end_full()
+        else:
+            self._add_line(event, line)
+
+    def _add_line(self, event: ResponseEvent, line: bytes) -> None:
+        self._lines.append(line)
+        self._bytes += len(line)
+        self._waiting_bytes += len(line)
+        self._ended = is_terminal(event)
+        if self._ended or isinstance(event, OutputItemDone):
+            self._urgent = True
+        self._follower.wake()
+
+    def _end(self, error: ErrorInfo) -> None:
+        """Adds what ends the log, unless it has ended."""
+        if isinstance(self._source, ResponseStream):
+            for event in self._source.rest():
+                self._add(event)
+        if self._ended:
+            return
+        for event in endings(self._lines, error):
+            self._add_line(event, encode_event(event))
+
+    def _end_full(self) -> None:
+        """The log may not grow: it ends where it is, and the stream is closed."""
+        self._reading.cancel()
+        limit = self._settings.max_bytes
+        error = ErrorInfo(
+            "limit_exceeded", f"the log has no room: its limit is {limit:,} bytes", code="max_bytes"
+        )
+        for event in endings(self._lines, error):
+            self._add_line(event, encode_event(event))
+
+    async def _wait_for_room(self) -> None:
+        """The provider is made to wait where the engine takes less than it sends."""
+        while len(self._lines) - self._appended >= self._settings.ahead:
+            self._room = anyio.Event()
+            await self._room.wait()
+
+    # --- appending ---
+
+    async def _append_until_closed(self) -> None:
+        try:
+            while not self._is_closed():
+                await self._until_due()
+                await self._append()
+            await self._linger()
+        except Exception as error:  # noqa: BLE001  # raised by `run`, without the group around it
+            self._failure = error
+            self._reading.cancel()
+
+    async def _append_the_rest(self) -> None:
+        try:
+            while not self._is_closed():
+                await self._append()
+        except LogError:
+            pass  # its readers end the log
+
+    def _is_closed(self) -> bool:
+        return self._ended and self._appended == len(self._lines)
+
+    async def _until_due(self) -> None:
+        """Until there is something to append, or a sign of life is due."""
+        while True:
+            # Pushes of our own records; what else happened has to be asked for.
+            self._follower.records.clear()
+            if self._follower.lost:
+                self._follower.lost = False
+                return
+            now = anyio.current_time()
+            due = self._last_contact + self._settings.lease / 3
+            if self._appended < len(self._lines):
+                if self._urgent or self._waiting_bytes >= COMMIT_BYTES:
+                    return
+                due = min(due, self._next_append)
+            if now >= due:
+                return
+            await self._follower.wait(due - now)
+
+    async def _append(self) -> None:
+        """One append; without events it is a sign of life."""
+        count, size = self._next_lines()
+        last = self._appended + count
+        closes = self._ended and count > 0 and last == len(self._lines)
+        operation = Append(
+            self._claim.owner,
+            self._epoch,
+            self._appended + 1,
+            last,
+            size=size,
+            lease_ms=self._settings.lease_ms,
+            closes=closes,
+            keep_ms=int(self._settings.keep * 1000),
+            max_bytes=self._settings.max_bytes,
+        )
+        data = b"".join(self._lines[self._appended : last])
+        # What comes meanwhile may set it again.
+        self._urgent = self._urgent and last < len(self._lines)
+        answer = await self._ask(operation, data)
+        self._next_append = anyio.current_time() + self._settings.interval
+        await self._understand(answer, last)
+
+    def _next_lines(self) -> tuple[int, int]:
+        """How many lines the next record takes, and their bytes."""
+        count = size = 0
+        for index in range(self._appended, len(self._lines)):
+            if count and size + len(self._lines[index]) > COMMIT_BYTES:
+                break
+            count += 1
+            size += len(self._lines[index])
+        return count, size
+
+    async def _understand(self, answer: Answer, last: int) -> None:
+        """Goes on as the answer to an append says."""
+        match answer.word:
+            case "ok":
+                self._set_appended(last)
+            case "closed" if self._ended and answer.last == len(self._lines):
+                self._set_appended(answer.last)  # it had landed, unanswered
+            case "behind" if answer.last <= len(self._lines):
+                self._set_appended(answer.last)
+                self._urgent = True
+            case "missing":
+                await self._open_again()
+            case "full":
+                self._drop_what_waits()
+            case "gone":
+                raise LogError("gone", f"the log {self._log_id!r} was deleted", known=True)
+            case _:
+                raise LogError("fenced", f"another process took over the log {self._log_id!r}")
+        if answer.stop and not self._stop_reason:
+            self._stop_reason = answer.stop
+            await self._stop_source()
+
+    def _set_appended(self, count: int) -> None:
+        self._appended = count
+        self._waiting_bytes = sum([len(line) for line in self._lines[count:]])
+        self._room.set()
+
+    async def _open_again(self) -> None:
+        """The engine restarted without the log: everything is sent again, in the same epoch."""
+        claim = msgspec.structs.replace(self._claim, epoch=self._epoch)
+        answer = await self._ask(claim, b"")
+        if answer.word != "ok":
+            raise LogError("fenced", f"another process took over the log {self._log_id!r}")
+        self._appended = 0
+        self._urgent = True
+
+    def _drop_what_waits(self) -> None:
+        """The engine takes no more: the log ends behind what it has."""
+        del self._lines[self._appended :]
+        self._ended = False
+        self._end_full()
+
+    async def _stop_source(self) -> None:
+        if isinstance(self._source, ResponseStream):
+            await self._source.aclose()  # the reading task receives what ends it
+        else:
+            self._reading.cancel()
+
+    async def _ask(self, operation: Append | Open, data: bytes) -> Answer:
+        """Asks until the engine answers. What landed unanswered is seen in the next answer.
+
+        Raises:
+            LogError: It did not answer for `outage` seconds.
+        """
+        tries = 0
+        while True:
+            try:
+                answer = await self._engine.ask(self._log_id, operation, data)
+            except LogError as error:
+                silent = anyio.current_time() - self._last_contact
+                if error.kind != "unavailable" or silent > self._settings.outage:
+                    raise
+                await anyio.sleep(RETRY_SECONDS[min(tries, len(RETRY_SECONDS) - 1)])
+                tries += 1
+                continue
+            self._last_contact = anyio.current_time()
+            return answer
+
+    async def _linger(self) -> None:
+        """Stays ready to send again what an engine loses that was just restarted."""
+        until = anyio.current_time() + self._engine.linger
+        while anyio.current_time() < until:
+            await anyio.sleep(LINGER_STEP)
+            await self._append()
+            while not self._is_closed():
+                await self._append()
+
+
+@asynccontextmanager
+async def _batches(
+    source: ResponseStream | AsyncIterable[ResponseEvent],
+) -> AsyncIterator[AsyncIterator[list[ResponseEvent]]]:
+    """The events of a stream in lists, one list a read; the stream is closed behind it."""
+    if isinstance(source, ResponseStream):
+        async with source as stream:
+            yield stream.batches()
+    else:
+        events = _single_events(source)
+        async with aclosing(events):
+            yield events
+
+
+async def _single_events(
+    source: AsyncIterable[ResponseEvent],
+) -> AsyncGenerator[list[ResponseEvent], None]:
+    try:
+        async for event in source:
+            yield [event]
+    finally:
+        aclose = getattr(source, "aclose", None)
+        if aclose is not None:
+            await aclose()

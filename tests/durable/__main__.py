@@ -1,0 +1,50 @@
+"""Runs many logs under faults and prints their counts as JSON: `python -m tests.durable`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import anyio
+
+from streamlib.durable import Engine
+from streamlib.durable.sqlite import SqliteEngine
+from tests.durable.scenarios import counts, run_many
+from tests.support.durable_engines import memory_engine
+
+
+async def run(engine_name: str, logs: int, seed: int, at_once: int) -> dict[str, object]:
+    """All of them on one engine."""
+    with tempfile.TemporaryDirectory() as folder:
+        engine: Engine = memory_engine()
+        if engine_name == "sqlite":
+            engine = SqliteEngine(str(Path(folder) / "logs.db"))
+        try:
+            return counts(await run_many(engine, seed, logs, at_once))
+        finally:
+            await engine.aclose()
+
+
+def main() -> None:
+    """Runs the command."""
+    parser = argparse.ArgumentParser(prog="python -m tests.durable", description=__doc__)
+    parser.add_argument("--engine", choices=("memory", "sqlite"), default="memory")
+    parser.add_argument("--loop", choices=("asyncio", "trio"), default="asyncio")
+    parser.add_argument("--logs", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--at-once", type=int, default=20)
+    options = parser.parse_args()
+    began = time.monotonic()
+    result = anyio.run(
+        run, options.engine, options.logs, options.seed, options.at_once, backend=options.loop
+    )
+    seconds = round(time.monotonic() - began, 1)
+    sys.stdout.write(json.dumps({**result, "seconds": seconds}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

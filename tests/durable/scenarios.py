@@ -1,0 +1,240 @@
+"""One log under one fault, read from random places at random times.
+
+A scenario is the same in virtual and in real time; every random choice comes from its seed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import anyio
+from msgspec import Struct
+
+from streamlib.client.stream import ResponseStream
+from streamlib.durable import Engine, Entry, Log, LogError, open_log
+from streamlib.durable.memory import MemoryEngine
+from streamlib.transport.deadlines import Deadlines
+from streamlib_parsers import Completed, Failed, accumulate
+from tests.support.client_streams import stream_over
+from tests.support.durable_engines import Connection, lose
+from tests.support.response_bodies import frames_of
+
+LEASE: Final = 0.3
+READERS: Final = 5
+TERMINAL: Final = (Completed, Failed)
+
+
+class Outcome(Struct):
+    """What the readers of one log saw.
+
+    Attributes:
+        fault: Which fault it had.
+        ends: Kinds of the terminal events.
+        reads: How many reads ended.
+        rewound: How many of them had to start anew, since the engine had lost events.
+        wrong: What must not happen, in words.
+    """
+
+    fault: str
+    ends: list[str]
+    reads: int = 0
+    rewound: int = 0
+    wrong: list[str] = []
+
+
+class Scenario:
+    """A writer in one process, readers in another, one engine."""
+
+    def __init__(self, engine: Engine, log_id: str, seed: int) -> None:
+        self.engine = engine
+        self.log_id = log_id
+        self.random = random.Random(seed)
+        self.ours = Connection(engine)
+        """The writer's."""
+        self.fault = self.random.choice(faults_of(engine))
+        self.outcome = Outcome(self.fault, [], wrong=[])
+        self._readings: list[list[Entry]] = []
+
+    async def run(self) -> Outcome:
+        """Until every reader has the end."""
+        theirs = Connection(self.engine)
+        options: dict[str, Any] = {"lease": LEASE, "interval": 0.01, "outage": 4 * LEASE}
+        async with open_log(theirs, **options) as reading:
+            async with open_log(self.ours, **options) as writing:
+                await writing.create(self.log_id)
+                async with anyio.create_task_group() as group:
+                    group.start_soon(self._write, writing)
+                    for _ in range(READERS):
+                        group.start_soon(self._read, reading)
+                    await self._do_fault(writing, reading)
+            await self._read(reading)
+        self._compare()
+        return self.outcome
+
+    def _stream(self) -> ResponseStream:
+        frames = frames_of(self.random.randint(0, 30))
+        steps: list[bytes | float] = []
+        for frame in frames:
+            steps.append(frame)
+            if self.random.random() < 0.4:
+                steps.append(self.random.random() * 0.05)
+        return stream_over(*steps, errors="event", deadlines=Deadlines(idle=1e9))
+
+    async def _write(self, log: Log) -> None:
+        self.writer = anyio.CancelScope()
+        with self.writer:
+            try:
+                await log.write(self.log_id, self._stream())
+            except LogError as error:
+                if error.kind not in {"fenced", "unavailable"}:
+                    self.outcome.wrong.append(f"write: {error.kind}")
+
+    async def _do_fault(self, writing: Log, reading: Log) -> None:
+        await anyio.sleep(self.random.random() * 0.4)
+        await FAULTS[self.fault](self, reading)
+
+    async def _read(self, log: Log) -> None:
+        """Reads to the end, leaving at random places and going on from the cursor."""
+        choose = random.Random(self.random.random())
+        entries: list[Entry] = []
+        while not (entries and isinstance(entries[-1].event, TERMINAL)):
+            await anyio.sleep(choose.random() * 0.2)
+            leave_after = choose.randint(1, 12)
+            after = None
+            if entries:
+                after = entries[-1].cursor
+            try:
+                async for entry in log.read(self.log_id, after):
+                    entries.append(entry)
+                    leave_after -= 1
+                    if leave_after == 0 and not isinstance(entry.event, TERMINAL):
+                        break
+            except LogError as error:
+                if error.kind == "gone" and self.fault == "engine lost everything" and not entries:
+                    continue  # the writer has not sent it again yet
+                if error.kind != "rewound":
+                    raise
+                self.outcome.rewound += 1
+                entries = []
+        self.outcome.reads += 1
+        self._readings.append(entries)
+
+    def _compare(self) -> None:
+        last = self._readings[-1]
+        for entries in self._readings:
+            if entries != last:
+                self.outcome.wrong.append("two readers differ")
+            terminals = [entry for entry in entries if isinstance(entry.event, TERMINAL)]
+            if len(terminals) != 1:
+                self.outcome.wrong.append(f"{len(terminals)} terminal events")
+        events = [entry.event for entry in last]
+        response = accumulate(events)  # raises where events are missing or out of order
+        if isinstance(events[-1], Failed):
+            self.outcome.ends.append(events[-1].error.code or events[-1].error.kind)
+        else:
+            self.outcome.ends.append("completed")
+            whole = "".join(f"word {n} " for n in range(response.text.count("word")))
+            if response.text != whole:
+                self.outcome.wrong.append("text differs")
+
+
+# --- faults ---
+
+
+async def nothing(scenario: Scenario, reading: Log) -> None:
+    """The response completes."""
+
+
+async def stop(scenario: Scenario, reading: Log) -> None:
+    """Somebody stops it from another process."""
+    await reading.stop(scenario.log_id, "user")
+
+
+async def kill(scenario: Scenario, reading: Log) -> None:
+    """The writer's process ends: nothing of it reaches the engine any more."""
+    scenario.ours.cut = True
+    scenario.writer.cancel()
+
+
+async def freeze(scenario: Scenario, reading: Log) -> None:
+    """The writer's process stands still, for shorter or longer than its lease."""
+    seconds = scenario.random.uniform(0.1, 4) * LEASE
+    scenario.ours.frozen_until = anyio.current_time() + seconds
+
+
+async def partition(scenario: Scenario, reading: Log) -> None:
+    """The writer does not reach the engine, for shorter or longer than its lease."""
+    scenario.ours.cut = True
+    await anyio.sleep(scenario.random.uniform(0.1, 3) * LEASE)
+    scenario.ours.cut = False
+
+
+async def lost_answers(scenario: Scenario, reading: Log) -> None:
+    """Appends land, and their answers are lost."""
+    scenario.ours.answers_lost = scenario.random.randint(1, 4)
+
+
+async def cut_tail(scenario: Scenario, reading: Log) -> None:
+    """The engine restarts and has lost the last records, while the writer lives."""
+    assert isinstance(scenario.engine, MemoryEngine)
+    state = scenario.engine._states[scenario.log_id]
+    if not state.closed:  # behind the terminal event nobody repairs it: DURABLE's one bad row
+        lose(scenario.engine, scenario.log_id, scenario.random.randint(0, 2))
+
+
+async def lose_all(scenario: Scenario, reading: Log) -> None:
+    """The engine restarts empty, while the writer lives."""
+    assert isinstance(scenario.engine, MemoryEngine)
+    if not scenario.engine._states[scenario.log_id].closed:
+        lose(scenario.engine, scenario.log_id, None)
+
+
+FAULTS: Final[dict[str, Callable[[Scenario, Log], Awaitable[None]]]] = {
+    "nothing": nothing,
+    "stop": stop,
+    "kill": kill,
+    "freeze": freeze,
+    "partition": partition,
+    "lost answers": lost_answers,
+    "engine lost its tail": cut_tail,
+    "engine lost everything": lose_all,
+}
+
+
+def faults_of(engine: Engine) -> list[str]:
+    """The faults that can be made on an engine."""
+    if isinstance(engine, MemoryEngine):
+        return list(FAULTS)
+    return [name for name in FAULTS if not name.startswith("engine")]
+
+
+async def run_many(engine: Engine, first: int, count: int, at_once: int) -> list[Outcome]:
+    """Scenarios with seeds from `first` on."""
+    outcomes: list[Outcome] = []
+    slots = anyio.CapacityLimiter(at_once)
+
+    async def run_one(seed: int) -> None:
+        async with slots:
+            outcomes.append(await Scenario(engine, f"log-{seed}", seed).run())
+
+    async with anyio.create_task_group() as group:
+        for seed in range(first, first + count):
+            group.start_soon(run_one, seed)
+    return outcomes
+
+
+def counts(outcomes: list[Outcome]) -> dict[str, Any]:
+    """What they amount to."""
+    return {
+        "logs": len(outcomes),
+        "reads": sum(outcome.reads for outcome in outcomes),
+        "faults": dict(Counter(outcome.fault for outcome in outcomes)),
+        "ends": dict(Counter(end for outcome in outcomes for end in outcome.ends)),
+        "rewound": sum(outcome.rewound for outcome in outcomes),
+        "wrong": [
+            (outcome.fault, wrong) for outcome in outcomes for wrong in outcome.wrong
+        ],
+    }

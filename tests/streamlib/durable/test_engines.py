@@ -1,0 +1,61 @@
+"""Engines equal the rules, and `check_engine` notices those that do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streamlib.durable import Engine, open_log
+from streamlib.durable.memory import MemoryEngine
+from streamlib.durable.records import Cursor, Record
+from streamlib.durable.rules import Answer, LogState, Operation
+from streamlib.durable.sqlite import SqliteEngine
+from streamlib.testing.engines import EngineMismatch, check_engine
+from tests.support.client_streams import FRAMES, stream_over
+
+
+async def test_memory_equals_the_rules() -> None:
+    engine = MemoryEngine()
+    for seed in range(5):
+        await check_engine(engine, operations=400, seed=seed)
+
+
+async def test_sqlite_equals_the_rules(tmp_path: Path) -> None:
+    engine = SqliteEngine(str(tmp_path / "logs.db"))
+    await check_engine(engine, operations=200)
+    await engine.aclose()
+
+
+class Forgetful(MemoryEngine):
+    """Does not look at the epoch of a reader's place."""
+
+    async def read(
+        self, log_id: str, after: Cursor, most: int
+    ) -> tuple[LogState | None, int, list[Record]]:
+        return await super().read(log_id, Cursor(1, after.position), most)
+
+
+class Generous(MemoryEngine):
+    """Takes every append."""
+
+    async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Answer:
+        answer = await super().ask(log_id, operation, lines)
+        if answer.word == "behind":
+            return answer._replace(word="ok")
+        return answer
+
+
+@pytest.mark.parametrize("engine", [Forgetful(), Generous()], ids=lambda each: type(each).__name__)
+async def test_engine_that_differs_is_found(engine: Engine) -> None:
+    with pytest.raises(EngineMismatch):
+        await check_engine(engine, operations=2000)
+
+
+async def test_logs_of_a_file_outlive_the_process_that_wrote_them(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'logs.db'}"
+    async with open_log(url) as log:
+        await log.write("a", stream_over(*FRAMES))
+        written = [entry async for entry in log.read("a")]
+    async with open_log(url) as log:
+        assert [entry async for entry in log.read("a")] == written

@@ -1,0 +1,243 @@
+"""Writers that die, freeze, lose the network, or are fenced; engines that lose records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from streamlib.durable import Log, LogError, open_log
+from streamlib.durable.hub import MAX_WAITING, Hub
+from streamlib.durable.memory import MemoryEngine
+from streamlib.durable.rules import Append
+from streamlib.transport.deadlines import Deadlines
+from streamlib_parsers import accumulate
+from tests.durable.scenarios import FAULTS, counts, run_many
+from tests.support.client_streams import stream_over
+from tests.support.durable_engines import Connection, loop_milliseconds, lose, memory_engine
+from tests.support.response_bodies import frames_of
+from tests.support.virtual_time import anyio_backend  # noqa: F401  # a fixture
+
+FRAMES = frames_of(6)
+LEASE = 15.0
+
+
+def stream(*steps: bytes | float) -> Any:
+    return stream_over(*steps, errors="event", deadlines=Deadlines(idle=1e9))
+
+
+async def read(log: Log, log_id: str = "a") -> list[Any]:
+    return [entry.event async for entry in log.read(log_id)]
+
+
+async def test_every_reader_sees_the_same_under_every_fault() -> None:
+    """80 logs: five readers each, which leave and come back at random places."""
+    found = counts(await run_many(memory_engine(), 0, 80, 80))
+    assert found["wrong"] == []
+    assert found["faults"].keys() == FAULTS.keys()
+    assert {"completed", "user", "writer_lost"} <= found["ends"].keys()
+
+
+async def test_append_whose_answer_is_lost_lands_once() -> None:
+    engine = memory_engine()
+    connection = Connection(engine)
+    steps: list[bytes | float] = []
+    for frame in FRAMES:
+        steps += [frame, 0.2]
+    async with open_log(connection) as log, anyio.create_task_group() as group:
+        await log.create("a")
+        group.start_soon(log.write, "a", stream(*steps))
+        await anyio.sleep(0.3)
+        connection.answers_lost = 3
+        events = await read(log)
+    assert connection.answers_lost == 0
+    assert [event.seq for event in events] == list(range(len(events)))
+
+
+@pytest.mark.parametrize("seconds", [5.0, 100.0])
+async def test_frozen_writer_is_fenced_only_behind_its_lease(seconds: float) -> None:
+    engine = memory_engine()
+    connection = Connection(engine)
+    ended: list[Any] = []
+
+    async def write(log: Log) -> None:
+        try:
+            ended.append(await log.write("a", stream(*FRAMES[:4], 1.0, *FRAMES[4:])))
+        except LogError as error:
+            ended.append(error)
+
+    async with open_log(connection) as writing, open_log(Connection(engine)) as reading:
+        await writing.create("a")
+        async with anyio.create_task_group() as group:
+            group.start_soon(write, writing)
+            await anyio.sleep(0.5)
+            connection.frozen_until = anyio.current_time() + seconds
+            began = anyio.current_time()
+            found = await read(reading)
+            elapsed = anyio.current_time() - began
+    if seconds < LEASE:
+        assert ended[0].state == "closed"
+        assert accumulate(found).text.startswith("word 0 word 1 ")
+        assert found[-1].stop_reason == "stop"
+    else:
+        assert ended[0].kind == "fenced"
+        assert found[-1].error.code == "writer_lost"
+        assert elapsed <= 2 * LEASE + 1
+
+
+async def test_writer_gives_up_on_an_engine_that_is_away() -> None:
+    engine = memory_engine()
+    connection = Connection(engine)
+    async with open_log(connection, outage=30) as log:
+        await log.create("a")
+        connection.cut = True
+        began = anyio.current_time()
+        with pytest.raises(LogError) as info:
+            await log.write("a", stream(*FRAMES))
+        assert info.value.kind == "unavailable"
+        connection.cut = False
+        silent = stream(*FRAMES[:3], 1e9)
+
+        async def cut_soon() -> None:
+            await anyio.sleep(1)
+            connection.cut = True
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(cut_soon)
+            with pytest.raises(LogError) as info:
+                await log.write("b", silent)
+        assert info.value.kind == "unavailable"
+        assert 30 <= anyio.current_time() - began <= 45
+        assert silent.response.status == "cancelled"
+
+
+async def test_engine_without_linger_is_not_waited_for() -> None:
+    engine = memory_engine()
+    async with open_log(engine) as log:
+        began = anyio.current_time()
+        await log.write("a", stream(*FRAMES))
+        assert anyio.current_time() - began < 0.1
+
+
+async def test_engine_that_lost_a_closed_log_gets_it_again() -> None:
+    """Lines were dropped before `linger` was over."""
+    for keep in (0, None):
+        engine = memory_engine()
+        engine.linger = 5.0
+        async with open_log(engine, interval=0.01) as log, anyio.create_task_group() as group:
+            await log.create("a")
+            group.start_soon(log.write, "a", stream(*FRAMES[:3], 0.1, *FRAMES[3:]))
+            before = await read(log)
+            lose(engine, "a", keep)
+            await anyio.sleep(2)
+            assert await read(log) == before
+
+
+async def test_provider_waits_for_a_slow_engine() -> None:
+    """At most `ahead` events and one read are taken from the provider."""
+    engine = memory_engine()
+    connection = Connection(engine)
+    async with open_log(connection, ahead=50) as log, anyio.create_task_group() as group:
+        await log.create("a")
+        source = stream(*frames_of(1000))
+        connection.frozen_until = anyio.current_time() + 5
+        group.start_soon(log.write, "a", source)
+        await anyio.sleep(4)
+        assert len(source.response.text.split()) <= 2 * 60
+        assert accumulate(await read(log)).text.split()[-1] == "999"
+
+
+async def test_events_wait_for_others_but_the_first_and_ends_do_not() -> None:
+    engine = memory_engine()
+    connection = Connection(engine)
+    steps: list[bytes | float] = []
+    for frame in frames_of(100):
+        steps += [frame, 0.01]
+    async with open_log(connection, interval=0.05) as log:
+        await log.write("a", stream(*steps))
+    appends = [op for op in connection.operations if isinstance(op, Append) and op.size]
+    assert appends[0].last <= 2  # one read
+    assert 18 <= len(appends) <= 28
+    assert [append.closes for append in appends].index(True) == len(appends) - 1
+
+
+async def test_silent_writer_gives_signs_of_life() -> None:
+    engine = memory_engine()
+    connection = Connection(engine)
+    async with open_log(connection, lease=15) as log:
+        await log.write("a", stream(*FRAMES[:4], 60.0, *FRAMES[4:]))
+        events = await read(log)
+    signs = [op for op in connection.operations if isinstance(op, Append) and not op.size]
+    assert 11 <= len(signs) <= 13
+    assert events[-1].stop_reason == "stop"
+
+
+async def test_slow_reader_holds_few_records_and_misses_none() -> None:
+    engine = memory_engine()
+    async with open_log(engine, interval=0.001) as log:
+        await log.create("a")
+        steps: list[bytes | float] = []
+        for frame in frames_of(300):
+            steps += [frame, 0.002]
+        async with anyio.create_task_group() as group:
+            group.start_soon(log.write, "a", stream(*steps))
+            reader = log.read("a")
+            events = [(await anext(reader)).event]
+            await anyio.sleep(60)
+            assert len(reader._follower.records) <= MAX_WAITING
+            events += [entry.event async for entry in reader]
+    assert events == await read_all(engine)
+
+
+async def read_all(engine: MemoryEngine) -> list[Any]:
+    async with open_log(Connection(engine)) as log:
+        return await read(log)
+
+
+async def test_two_writers_leave_the_events_of_one() -> None:
+    for pause in range(20):
+        engine = memory_engine()
+        ends: list[Any] = []
+
+        async def write(log: Log, ends: list[Any] = ends) -> None:
+            try:
+                ends.append(await log.write("a", stream(*FRAMES[:3], 0.01, *FRAMES[3:])))
+            except LogError as error:
+                ends.append(error.kind)
+
+        async with open_log(Connection(engine)) as ours, open_log(Connection(engine)) as theirs:
+            async with anyio.create_task_group() as group:
+                group.start_soon(write, ours)
+                await anyio.sleep(pause * 0.001)
+                group.start_soon(write, theirs)
+            events = await read(ours)
+        assert accumulate(events).text == "".join(f"word {n} " for n in range(6))
+        assert "held" in ends
+
+
+async def test_dropped_reader_is_forgotten() -> None:
+    engine = memory_engine()
+    hub = Hub(engine)
+    follower = hub.follow("a")
+    assert engine._followed == {"a"}
+    del follower
+    hub._receive("a", None)
+    assert engine._followed == set()
+
+
+async def test_logs_whose_time_is_over_leave_the_memory() -> None:
+    engine = MemoryEngine(clock=loop_milliseconds)
+    async with open_log(engine, keep=10) as log:
+        for number in range(50):
+            await log.write(f"a{number}", stream(*FRAMES))
+        await anyio.sleep(11)
+        await log.create("b")
+        assert engine._records == {}
+        with pytest.raises(LogError) as info:
+            await read(log, "a0")
+        assert (info.value.kind, info.value.known) == ("gone", True)
+        await anyio.sleep(25 * 3600)
+        with pytest.raises(LogError) as info:
+            await read(log, "a0")
+        assert (info.value.kind, info.value.known) == ("gone", False)

@@ -1,0 +1,276 @@
+"""Writing, reading and stopping a log, on both engines of the standard library."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from streamlib.client.stream import ResponseStream
+from streamlib.durable import Entry, Log, LogError, open_log
+from streamlib.transport.deadlines import Deadlines
+from streamlib_parsers import Completed, Failed, OutputTextDelta, accumulate
+from tests.support.client_streams import stream_over
+from tests.support.response_bodies import frames_of
+
+FRAMES = frames_of(6)
+TEXT = "".join(f"word {n} " for n in range(6))
+BEGINNING = FRAMES[:5]
+FOREVER = 1e9
+
+OpenLog = Callable[..., Log]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def make_log(request: pytest.FixtureRequest, tmp_path: Path) -> OpenLog:
+    """Opens logs of one engine; those of SQLite share a file."""
+    url = "memory:"
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path / 'logs.db'}"
+
+    def make(**options: Any) -> Log:
+        return open_log(url, **{"lease": 0.3, "interval": 0.005, **options})
+
+    return make
+
+
+def stream(*steps: bytes | float | BaseException) -> ResponseStream:
+    """With a deadline, so that closing it wakes its reader at once, as over HTTP."""
+    return stream_over(*steps, errors="event", deadlines=Deadlines(idle=FOREVER))
+
+
+async def entries(log: Log, log_id: str, after: str | None = None) -> list[Entry]:
+    with anyio.fail_after(5):
+        return [entry async for entry in log.read(log_id, after)]
+
+
+def events(found: list[Entry]) -> list[Any]:
+    return [entry.event for entry in found]
+
+
+@asynccontextmanager
+async def writing(log: Log, log_id: str, *steps: bytes | float) -> AsyncIterator[list[Any]]:
+    """A writer beside the block, which must end by itself; its head, or what it raised."""
+    with suppress(LogError):
+        await log.create(log_id)
+    ends: list[Any] = []
+
+    async def write() -> None:
+        try:
+            ends.append(await log.write(log_id, stream(*steps)))
+        except LogError as error:
+            ends.append(error)
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(write)
+            yield ends
+
+
+async def test_reader_gets_every_event_from_any_place(make_log: OpenLog) -> None:
+    async with make_log() as log:
+        await log.create("a", {"chat": 7})
+        assert (await log.head("a")).state == "open"
+        async with writing(log, "a", *FRAMES):
+            alongside = await entries(log, "a")
+        assert accumulate(events(alongside)).text == TEXT
+        assert alongside == await entries(log, "a")
+        for index, entry in enumerate(alongside):
+            assert await entries(log, "a", entry.cursor) == alongside[index + 1 :]
+        head = await log.head("a")
+        assert (head.state, head.cursor, head.meta) == (
+            "closed",
+            alongside[-1].cursor,
+            {"chat": 7},
+        )
+
+
+async def test_events_arrive_while_the_response_is_written(make_log: OpenLog) -> None:
+    async with make_log() as log, writing(log, "a", *BEGINNING, FOREVER):
+        async for entry in log.read("a"):
+            if isinstance(entry.event, OutputTextDelta):
+                break
+        await log.stop("a")
+
+
+async def test_stop_ends_the_response_of_a_silent_model(make_log: OpenLog) -> None:
+    async with make_log() as log:
+        async with writing(log, "a", *BEGINNING, FOREVER) as ends:
+            await anyio.sleep(0.05)
+            await log.stop("a", "user")
+            await log.stop("a", "too late")
+        assert (ends[0].state, ends[0].reason) == ("closed", "user")
+        last = events(await entries(log, "a"))[-1]
+        assert isinstance(last, Failed)
+        assert (last.error.kind, last.error.code) == ("cancelled", "user")
+        assert accumulate(events(await entries(log, "a"))).items[0].status == "incomplete"
+
+
+async def test_stop_before_the_writer_starts_no_response(make_log: OpenLog) -> None:
+    async with make_log() as log:
+        await log.create("a")
+        await log.stop("a", "changed my mind")
+        unused = stream(RuntimeError("it was read"))
+        head = await log.write("a", unused)
+        assert head.reason == "changed my mind"
+        assert [type(event) for event in events(await entries(log, "a"))] == [Failed]
+
+
+async def test_cancelled_writer_ends_its_log(make_log: OpenLog) -> None:
+    async with make_log() as log:
+        with anyio.move_on_after(0.1):
+            await log.write("a", stream(*BEGINNING, FOREVER))
+        found = events(await entries(log, "a"))
+        assert found[-1].error.kind == "cancelled"
+        assert accumulate(found).text == "word 0 word 1 word 2 "
+
+
+async def test_readers_end_the_log_of_a_dead_writer(make_log: OpenLog) -> None:
+    async with make_log() as log:
+        await log.create("a")
+        began = anyio.current_time()
+        found: list[list[Any]] = []
+
+        async def read() -> None:
+            found.append(events(await entries(log, "a")))
+
+        async with anyio.create_task_group() as group:
+            for _ in range(5):
+                group.start_soon(read)
+        assert all(each == found[0] for each in found)
+        assert [event.error.code for event in found[0]] == ["writer_lost"]
+        assert 0.3 <= anyio.current_time() - began
+        with pytest.raises(LogError, match="already") as info:
+            await log.write("a", stream(*FRAMES))
+        assert info.value.kind == "held"
+
+
+async def test_id_is_used_once(make_log: OpenLog) -> None:
+    async with make_log() as log:
+        await log.create("a")
+        with pytest.raises(LogError, match="already"):
+            await log.create("a")
+        await log.write("a", stream(*FRAMES))
+        with pytest.raises(LogError, match="already"):
+            await log.write("a", stream(*FRAMES))
+
+
+async def test_deleted_log_is_gone_and_its_writer_ends(make_log: OpenLog) -> None:
+    async with make_log() as log:
+        async with writing(log, "a", *BEGINNING, FOREVER) as ends:
+            await anyio.sleep(0.05)
+            await log.delete("a")
+        assert (ends[0].kind, ends[0].known) == ("gone", True)
+        for call in (log.head("a"), log.delete("a"), log.stop("a"), entries(log, "a")):
+            with pytest.raises(LogError) as info:
+                await call
+            assert (info.value.kind, info.value.known) == ("gone", True)
+        with pytest.raises(LogError) as info:
+            await log.head("never was")
+        assert (info.value.kind, info.value.known) == ("gone", False)
+
+
+async def test_cursor_of_a_former_log_is_rewound(make_log: OpenLog) -> None:
+    async with make_log() as log:
+        await log.write("a", stream(*FRAMES))
+        await log.delete("a")
+        await log.write("a", stream(*FRAMES))
+        assert (await log.head("a")).epoch == 2
+        with pytest.raises(LogError) as info:
+            await entries(log, "a", "1-99")
+        assert info.value.kind == "rewound"
+        assert accumulate(events(await entries(log, "a"))).text == TEXT
+
+
+async def test_failure_of_the_stream_is_in_the_log(make_log: OpenLog) -> None:
+    async with make_log() as log:
+        for number, errors in enumerate(("raise", "event")):
+            broken = stream_over(*BEGINNING, errors=errors)
+            await log.write(f"a{number}", broken)
+            last = events(await entries(log, f"a{number}"))[-1]
+            assert (last.error.kind, last.error.code) == ("truncated", None)
+
+
+async def test_exception_of_a_stage_closes_the_log_and_is_raised(make_log: OpenLog) -> None:
+    async def stage(source: ResponseStream) -> AsyncIterator[Any]:
+        async with source:
+            async for event in source:
+                yield event
+                if isinstance(event, OutputTextDelta):
+                    raise ZeroDivisionError
+
+    async with make_log() as log:
+        with pytest.raises(ZeroDivisionError):
+            await log.write("a", stage(stream(*FRAMES)))
+        found = events(await entries(log, "a"))
+        assert accumulate(found).text == "word 0 "
+        assert (found[-1].error.kind, found[-1].error.retryable) == ("truncated", False)
+
+
+async def test_log_over_its_limit_ends_honestly(make_log: OpenLog) -> None:
+    async with make_log(max_bytes=600) as log:
+        await log.write("a", stream(*frames_of(200)))
+        found = events(await entries(log, "a"))
+        assert (found[-1].error.kind, found[-1].error.code) == ("limit_exceeded", "max_bytes")
+        assert accumulate(found).items[0].status == "incomplete"
+
+
+async def test_any_events_of_one_response_can_be_written(make_log: OpenLog) -> None:
+    async def some() -> AsyncIterator[Any]:
+        yield Completed(seq=0)
+
+    async with make_log() as log:
+        await log.write("a", some())
+        assert [type(event) for event in events(await entries(log, "a"))] == [Completed]
+
+
+async def test_exception_in_the_block_comes_out_as_it_is(make_log: OpenLog) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with make_log() as log:
+            await log.create("a")
+            raise ZeroDivisionError
+
+
+async def test_two_processes_share_a_file(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'logs.db'}"
+    async with open_log(url) as ours, open_log(url) as theirs:
+        async with writing(ours, "a", *BEGINNING, FOREVER) as ends:
+            async for entry in theirs.read("a"):
+                if isinstance(entry.event, OutputTextDelta):
+                    break
+            await theirs.stop("a", "from elsewhere")
+            found = await entries(theirs, "a")
+        assert ends[0].reason == "from elsewhere"
+        assert found == await entries(ours, "a")
+
+
+@pytest.mark.parametrize("wrong", ["", "x" * 201, "a\nb"])
+async def test_id_that_cannot_be_one_is_a_value_error(wrong: str) -> None:
+    async with open_log() as log:
+        with pytest.raises(ValueError, match="a log's id"):
+            await log.create(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["x", "1-", "-1", "1-2-3x", "1-²", "9" * 16])
+async def test_cursor_that_is_none_is_a_value_error(wrong: str) -> None:
+    async with open_log() as log:
+        with pytest.raises(ValueError, match="a cursor is"):
+            log.read("a", wrong)
+
+
+@pytest.mark.parametrize("url", ["", "postgres://x", "sqlite:", "redis"])
+def test_unknown_engine_is_a_value_error(url: str) -> None:
+    with pytest.raises(ValueError, match="an engine is"):
+        open_log(url)
+
+
+async def test_log_is_used_inside_of_its_block() -> None:
+    log = open_log()
+    with pytest.raises(RuntimeError, match="async with"):
+        log.read("a")
+    with pytest.raises(ValueError, match="lease is above 0"):
+        open_log(lease=0)
