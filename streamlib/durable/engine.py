@@ -6,16 +6,16 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from streamlib.durable.records import Cursor, Record
-from streamlib.durable.rules import Answer, Append, LogState, Operation
+from streamlib.durable.rules import Append, LogState, Operation, Result
 
 Receive: TypeAlias = Callable[[str | None, Record | None], None]
 """Called with a log's id when something happened to it, with the record that was added if the
 engine sends it along. With None for both: pushes may have been lost, every log is worth a look."""
 
 
-def is_news(operation: Operation, answer: Answer) -> bool:
+def is_news(operation: Operation, result: Result) -> bool:
     """Whether those who follow the log are told: a sign of life is no news."""
-    if answer.word != "ok":
+    if result.status != "ok":
         return False
     return not isinstance(operation, Append) or operation.size > 0
 
@@ -24,7 +24,7 @@ class Engine(Protocol):
     """Where logs are kept. `streamlib.testing.check_engine` tests an engine of your own.
 
     A method raises `LogError("unavailable")` where the engine does not answer, and may be called
-    again then: whether the operation landed is seen in the next answer. Any other exception is a
+    again then: whether the operation landed is seen in the next result. Any other exception is a
     mistake.
     """
 
@@ -35,7 +35,7 @@ class Engine(Protocol):
     """Seconds after its last append for which a writer stays ready to send again what the engine
     lost when it restarted; 0 where it loses nothing."""
 
-    async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Answer:
+    async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Result:
         """Does what `streamlib.durable.rules.ask` says, atomically, by the engine's own clock.
 
         Args:

@@ -107,8 +107,8 @@ class Log:
         """
         check_id(log_id)
         operation = self._open("", meta)
-        answer = await self._engine.ask(log_id, operation)
-        if answer.word != "ok" or answer.last:
+        result = await self._engine.ask(log_id, operation)
+        if result.status != "ok" or result.last:
             raise LogError("held", f"there is a log {log_id!r} already")
 
     async def write(
@@ -140,10 +140,10 @@ class Log:
         check_id(log_id)
         claim = self._open(secrets.token_hex(8), meta)
         opened = await self._engine.ask(log_id, claim)
-        if opened.word == "ok" and opened.last:
+        if opened.status == "ok" and opened.last:
             # Its writer died. Another response must not follow what it wrote.
             await append_endings(self._engine, log_id, self._settings, claim.owner, opened)
-        if opened.word != "ok" or opened.last:
+        if opened.status != "ok" or opened.last:
             raise LogError("held", f"there is a log {log_id!r} already")
         writer = LogWriter(self._engine, self._hub, log_id, stream, self._settings, opened, claim)
         await writer.run()
@@ -186,9 +186,9 @@ class Log:
         check_id(log_id)
         if not reason:
             raise ValueError("a reason is not empty")
-        answer = await self._engine.ask(log_id, Stop(reason))
-        if answer.word in {"missing", "gone"}:
-            raise LogError("gone", f"there is no log {log_id!r}", known=answer.word == "gone")
+        result = await self._engine.ask(log_id, Stop(reason))
+        if result.status in {"missing", "gone"}:
+            raise LogError("gone", f"there is no log {log_id!r}", known=result.status == "gone")
 
     async def head(self, log_id: str) -> Head:
         """Where a log is.
@@ -209,9 +209,9 @@ class Log:
             LogError: `gone`.
         """
         check_id(log_id)
-        answer = await self._engine.ask(log_id, Delete())
-        if answer.word in {"missing", "gone"}:
-            raise LogError("gone", f"there is no log {log_id!r}", known=answer.word == "gone")
+        result = await self._engine.ask(log_id, Delete())
+        if result.status in {"missing", "gone"}:
+            raise LogError("gone", f"there is no log {log_id!r}", known=result.status == "gone")
 
     def _open(self, owner: str, meta: Mapping[str, Any] | None) -> Open:
         settings = self._settings

@@ -10,7 +10,7 @@ import anyio
 
 from streamlib.durable.engine import Receive, is_news
 from streamlib.durable.records import Cursor, Record
-from streamlib.durable.rules import Answer, Append, LogState, Operation, ask, expired
+from streamlib.durable.rules import Append, LogState, Operation, Result, ask, expired
 
 
 def milliseconds() -> int:
@@ -38,19 +38,19 @@ class MemoryEngine:
         self._next_sweep = 0
         """When logs whose time is over are looked for again."""
 
-    async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Answer:
+    async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Result:
         """See `Engine.ask`."""
         now = self._clock()
         self._sweep(now)
-        answer, state = ask(self._states.get(log_id), operation, now)
+        result, state = ask(self._states.get(log_id), operation, now)
         self._store(log_id, state)
         record = None
-        if isinstance(operation, Append) and answer.word == "ok" and operation.size:
+        if isinstance(operation, Append) and result.status == "ok" and operation.size:
             record = Record(operation.epoch, operation.first, operation.last, lines)
             self._records.setdefault(log_id, []).append(record)
-        if log_id in self._followed and is_news(operation, answer):
+        if log_id in self._followed and is_news(operation, result):
             self._push(log_id, record)
-        return answer
+        return result
 
     async def read(
         self, log_id: str, after: Cursor, most: int

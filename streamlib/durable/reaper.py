@@ -7,7 +7,7 @@ from typing import Final
 
 from streamlib.durable.engine import Engine
 from streamlib.durable.records import START, Cursor, encode_event, endings
-from streamlib.durable.rules import Answer, Append, Open
+from streamlib.durable.rules import Append, Open, Result
 from streamlib.durable.settings import READ_RECORDS, Settings
 from streamlib_parsers.errors import ErrorInfo
 
@@ -32,13 +32,13 @@ async def end_abandoned(engine: Engine, log_id: str, settings: Settings) -> None
     """
     owner = secrets.token_hex(8)
     taken = await engine.ask(log_id, Open(owner, settings.lease_ms))
-    if taken.word != "ok":
+    if taken.status != "ok":
         return  # its writer is back, or another reader was first
     await append_endings(engine, log_id, settings, owner, taken)
 
 
 async def append_endings(
-    engine: Engine, log_id: str, settings: Settings, owner: str, taken: Answer
+    engine: Engine, log_id: str, settings: Settings, owner: str, taken: Result
 ) -> None:
     """Appends what ends the log that this owner took over.
 

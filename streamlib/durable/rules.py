@@ -105,27 +105,29 @@ class Delete(Struct, frozen=True):
 
 Operation: TypeAlias = Open | Append | Stop | Delete
 
-Word: TypeAlias = Literal["ok", "held", "closed", "fenced", "behind", "full", "missing", "gone"]
+ResultStatus: TypeAlias = Literal[
+    "ok", "held", "closed", "fenced", "behind", "full", "missing", "gone"
+]
 
 
-class Answer(NamedTuple):
+class Result(NamedTuple):
     """What the engine answers.
 
-    `word`: `ok`; `missing`: it knows no such log; `gone`: deleted or expired; `held`: another
+    `status`: `ok`; `missing`: it knows no such log; `gone`: deleted or expired; `held`: another
     owner's lease has not lapsed; `closed`; `fenced`: the owner lost the log; `behind`: the record
     does not follow `last`; `full`.
     """
 
-    word: Word
+    status: ResultStatus
     epoch: int = 0
     last: int = 0
     stop: str = ""
 
 
-MISSING: Final = Answer("missing")
+MISSING: Final = Result("missing")
 
 
-def ask(state: LogState | None, operation: Operation, now: int) -> tuple[Answer, LogState | None]:
+def ask(state: LogState | None, operation: Operation, now: int) -> tuple[Result, LogState | None]:
     """What an operation answers, and the state after it.
 
     An engine adds the record of an `Append` that answers `ok` and has one, and deletes the records
@@ -162,11 +164,11 @@ def _tombstone(state: LogState, expires_at: int) -> LogState:
     return LogState(state.epoch, state.last, gone=True, expires_at=expires_at)
 
 
-def _answer(word: Word, state: LogState) -> Answer:
-    return Answer(word, state.epoch, state.last, state.stop)
+def _result(status: ResultStatus, state: LogState) -> Result:
+    return Result(status, state.epoch, state.last, state.stop)
 
 
-def _open(state: LogState | None, operation: Open, now: int) -> tuple[Answer, LogState | None]:
+def _open(state: LogState | None, operation: Open, now: int) -> tuple[Result, LogState | None]:
     lease_until = now + operation.lease_ms
     if state is None or (state.gone and not operation.epoch):
         epoch = max(1, operation.epoch)
@@ -180,57 +182,57 @@ def _open(state: LogState | None, operation: Open, now: int) -> tuple[Answer, Lo
             meta=operation.meta,
             expires_at=now + operation.max_age_ms,
         )
-        return _answer("ok", state), state
+        return _result("ok", state), state
     if state.gone:
-        return _answer("gone", state), state
+        return _result("gone", state), state
     if state.closed:
-        return _answer("closed", state), state
+        return _result("closed", state), state
     is_first_writer = bool(operation.owner) and not state.owner
     if is_first_writer or (operation.owner and operation.owner == state.owner):
         state = replace(state, owner=operation.owner, lease_until=lease_until)
-        return _answer("ok", state), state
+        return _result("ok", state), state
     if now < state.lease_until:
-        return _answer("held", state), state
+        return _result("held", state), state
     state = replace(state, epoch=state.epoch + 1, owner=operation.owner, lease_until=lease_until)
-    return _answer("ok", state), state
+    return _result("ok", state), state
 
 
-def _append(state: LogState | None, operation: Append, now: int) -> tuple[Answer, LogState | None]:
+def _append(state: LogState | None, operation: Append, now: int) -> tuple[Result, LogState | None]:
     if state is None:
         return MISSING, None
     if state.gone:
-        return _answer("gone", state), state
+        return _result("gone", state), state
     if (state.epoch, state.owner) != (operation.epoch, operation.owner):
-        return _answer("fenced", state), state
+        return _result("fenced", state), state
     if state.closed:
-        return _answer("closed", state), state
+        return _result("closed", state), state
     if operation.first != state.last + 1:
-        return _answer("behind", state), state
+        return _result("behind", state), state
     size = state.size + operation.size
     if size > operation.max_bytes and operation.size and not operation.closes:
-        return _answer("full", state), state
+        return _result("full", state), state
     state = replace(state, last=operation.last, size=size, lease_until=now + operation.lease_ms)
     if operation.closes:
         state = replace(state, closed=True, expires_at=now + operation.keep_ms)
-    return _answer("ok", state), state
+    return _result("ok", state), state
 
 
-def _stop(state: LogState | None, operation: Stop) -> tuple[Answer, LogState | None]:
+def _stop(state: LogState | None, operation: Stop) -> tuple[Result, LogState | None]:
     if state is None:
         return MISSING, None
     if state.gone:
-        return _answer("gone", state), state
+        return _result("gone", state), state
     if state.closed:
-        return _answer("closed", state), state
+        return _result("closed", state), state
     if not state.stop:
         state = replace(state, stop=operation.reason)
-    return _answer("ok", state), state
+    return _result("ok", state), state
 
 
-def _delete(state: LogState | None, now: int) -> tuple[Answer, LogState | None]:
+def _delete(state: LogState | None, now: int) -> tuple[Result, LogState | None]:
     if state is None:
         return MISSING, None
     if state.gone:
-        return _answer("gone", state), state
+        return _result("gone", state), state
     state = _tombstone(state, now + TOMBSTONE_MS)
-    return _answer("ok", state), state
+    return _result("ok", state), state

@@ -15,7 +15,7 @@ import msgspec
 from streamlib.durable.engine import Receive, is_news
 from streamlib.durable.errors import LogError
 from streamlib.durable.records import Cursor, Record
-from streamlib.durable.rules import Answer, Append, LogState, Operation, ask, expired
+from streamlib.durable.rules import Append, LogState, Operation, Result, ask, expired
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS streamlib_logs (
@@ -69,12 +69,12 @@ class SqliteEngine:
         self._followed: set[str] = set()
         self._next_sweep = 0
 
-    async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Answer:
+    async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Result:
         """See `Engine.ask`."""
-        answer = await self._run(functools.partial(self._ask, log_id, operation, lines))
-        if log_id in self._followed and is_news(operation, answer):
+        result = await self._run(functools.partial(self._ask, log_id, operation, lines))
+        if log_id in self._followed and is_news(operation, result):
             self._push(log_id, _record_of(operation, lines))
-        return answer
+        return result
 
     async def read(
         self, log_id: str, after: Cursor, most: int
@@ -142,18 +142,18 @@ class SqliteEngine:
         (version,) = self._open().execute("PRAGMA data_version").fetchone()
         return int(version)
 
-    def _ask(self, log_id: str, operation: Operation, lines: bytes) -> Answer:
+    def _ask(self, log_id: str, operation: Operation, lines: bytes) -> Result:
         connection = self._open()
         connection.execute("BEGIN IMMEDIATE")
         try:
             now = self._clock()
             self._sweep(connection, now)
             before = _state(connection, log_id)
-            answer, state = ask(before, operation, now)
+            result, state = ask(before, operation, now)
             if state != before:
                 _store(connection, log_id, state)
             record = _record_of(operation, lines)
-            if answer.word == "ok" and record is not None:
+            if result.status == "ok" and record is not None:
                 connection.execute(
                     "INSERT INTO streamlib_records VALUES (?, ?, ?, ?, ?)",
                     (log_id, record.epoch, record.last, record.first, record.lines),
@@ -162,7 +162,7 @@ class SqliteEngine:
         except BaseException:
             connection.execute("ROLLBACK")
             raise
-        return answer
+        return result
 
     def _read(
         self, log_id: str, after: Cursor, most: int

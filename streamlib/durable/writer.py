@@ -20,7 +20,7 @@ from streamlib.durable.errors import LogError
 from streamlib.durable.hub import Hub
 from streamlib.durable.reaper import stopped
 from streamlib.durable.records import encode_event, endings, is_terminal
-from streamlib.durable.rules import Answer, Append, Open
+from streamlib.durable.rules import Append, Open, Result
 from streamlib.durable.settings import COMMIT_BYTES, Settings
 from streamlib.errors import StreamError
 from streamlib_parsers.errors import ErrorInfo
@@ -46,7 +46,7 @@ class LogWriter:
         log_id: str,
         source: ResponseStream | AsyncIterable[ResponseEvent],
         settings: Settings,
-        opened: Answer,
+        opened: Result,
         claim: Open,
     ) -> None:
         self._engine = engine
@@ -233,9 +233,9 @@ class LogWriter:
         data = b"".join(self._lines[self._appended : last])
         # What comes meanwhile may set it again.
         self._urgent = self._urgent and last < len(self._lines)
-        answer = await self._ask(operation, data)
+        result = await self._ask(operation, data)
         self._next_append = anyio.current_time() + self._settings.interval
-        await self._understand(answer, last)
+        await self._understand(result, last)
 
     def _next_lines(self) -> tuple[int, int]:
         """How many lines the next record takes, and their bytes."""
@@ -247,15 +247,15 @@ class LogWriter:
             size += len(self._lines[index])
         return count, size
 
-    async def _understand(self, answer: Answer, last: int) -> None:
-        """Goes on as the answer to an append says."""
-        match answer.word:
+    async def _understand(self, result: Result, last: int) -> None:
+        """Goes on as the result to an append says."""
+        match result.status:
             case "ok":
                 self._set_appended(last)
-            case "closed" if self._ended and answer.last == len(self._lines):
-                self._set_appended(answer.last)  # it had landed, unanswered
-            case "behind" if answer.last <= len(self._lines):
-                self._set_appended(answer.last)
+            case "closed" if self._ended and result.last == len(self._lines):
+                self._set_appended(result.last)  # it had landed, unanswered
+            case "behind" if result.last <= len(self._lines):
+                self._set_appended(result.last)
                 self._urgent = True
             case "missing":
                 await self._open_again()
@@ -265,8 +265,8 @@ class LogWriter:
                 raise LogError("gone", f"the log {self._log_id!r} was deleted", known=True)
             case _:
                 raise LogError("fenced", f"another process took over the log {self._log_id!r}")
-        if answer.stop and not self._stop_reason:
-            self._stop_reason = answer.stop
+        if result.stop and not self._stop_reason:
+            self._stop_reason = result.stop
             await self._stop_source()
 
     def _set_appended(self, count: int) -> None:
@@ -277,8 +277,8 @@ class LogWriter:
     async def _open_again(self) -> None:
         """The engine restarted without the log: everything is sent again, in the same epoch."""
         claim = msgspec.structs.replace(self._claim, epoch=self._epoch)
-        answer = await self._ask(claim, b"")
-        if answer.word != "ok":
+        result = await self._ask(claim, b"")
+        if result.status != "ok":
             raise LogError("fenced", f"another process took over the log {self._log_id!r}")
         self._appended = 0
         self._urgent = True
@@ -295,8 +295,8 @@ class LogWriter:
         else:
             self._reading.cancel()
 
-    async def _ask(self, operation: Append | Open, data: bytes) -> Answer:
-        """Asks until the engine answers. What landed unanswered is seen in the next answer.
+    async def _ask(self, operation: Append | Open, data: bytes) -> Result:
+        """Asks until the engine answers. What landed unanswered is seen in the next result.
 
         Raises:
             LogError: It did not answer for `outage` seconds.
@@ -304,7 +304,7 @@ class LogWriter:
         tries = 0
         while True:
             try:
-                answer = await self._engine.ask(self._log_id, operation, data)
+                result = await self._engine.ask(self._log_id, operation, data)
             except LogError as error:
                 silent = anyio.current_time() - self._last_contact
                 if error.kind != "unavailable" or silent > self._settings.outage:
@@ -313,7 +313,7 @@ class LogWriter:
                 tries += 1
                 continue
             self._last_contact = anyio.current_time()
-            return answer
+            return result
 
     async def _linger(self) -> None:
         """Stays ready to send again what an engine loses that was just restarted."""
@@ -328,7 +328,7 @@ class LogWriter:
 @asynccontextmanager
 async def _batches(
     source: ResponseStream | AsyncIterable[ResponseEvent],
-) -> AsyncIterator[AsyncIterator[list[ResponseEvent]]]:
+) -> AsyncGenerator[AsyncIterator[list[ResponseEvent]]]:
     """The events of a stream in lists, one list a read; the stream is closed behind it."""
     if isinstance(source, ResponseStream):
         async with source as stream:
@@ -341,7 +341,7 @@ async def _batches(
 
 async def _single_events(
     source: AsyncIterable[ResponseEvent],
-) -> AsyncGenerator[list[ResponseEvent], None]:
+) -> AsyncGenerator[list[ResponseEvent]]:
     try:
         async for event in source:
             yield [event]

@@ -14,12 +14,12 @@ from typing import Final
 from streamlib.durable.engine import Engine
 from streamlib.durable.records import START, Cursor, Record
 from streamlib.durable.rules import (
-    Answer,
     Append,
     Delete,
     LogState,
     Open,
     Operation,
+    Result,
     Stop,
     ask,
     expired,
@@ -43,7 +43,7 @@ async def check_engine(engine: Engine, *, operations: int = 300, seed: int = 0) 
         seed: Of the random choices.
 
     Raises:
-        EngineMismatch: An answer, a state or a record differs.
+        EngineMismatch: An result, a state or a record differs.
     """
     choose = random.Random(seed)
     prefix = f"check-{secrets.token_hex(4)}-"
@@ -62,26 +62,26 @@ class _Model:
         self.state: LogState | None = None
         self.records: list[Record] = []
 
-    def ask(self, operation: Operation, lines: bytes) -> Answer:
+    def ask(self, operation: Operation, lines: bytes) -> Result:
         """The rules at the time 0: leases and times to live are over at once, or never."""
-        answer, state = ask(self.state, operation, 0)
+        result, state = ask(self.state, operation, 0)
         if state is not None:
             state = expired(state, 0)
         self.state = state
         if state is None or state.gone:
             self.records = []
-        if isinstance(operation, Append) and answer.word == "ok" and operation.size:
+        if isinstance(operation, Append) and result.status == "ok" and operation.size:
             record = Record(operation.epoch, operation.first, operation.last, lines)
             self.records.append(record)
-        return answer
+        return result
 
 
 async def _check_one(engine: Engine, log: _Model, choose: random.Random) -> None:
     operation, lines = _operation(log, choose)
     expected = log.ask(operation, lines)
-    answer = await engine.ask(log.log_id, operation, lines)
-    if answer != expected:
-        raise EngineMismatch(f"{operation}: {answer}, not {expected}")
+    result = await engine.ask(log.log_id, operation, lines)
+    if result != expected:
+        raise EngineMismatch(f"{operation}: {result}, not {expected}")
     after = START
     if log.records and choose.random() < 0.5:
         record = choose.choice(log.records)
@@ -91,16 +91,16 @@ async def _check_one(engine: Engine, log: _Model, choose: random.Random) -> None
 
 async def _compare(engine: Engine, log: _Model, after: Cursor, most: int) -> None:
     state, _, records = await engine.read(log.log_id, after, most)
-    if _told(state) != _told(log.state):
+    if _comparable(state) != _comparable(log.state):
         raise EngineMismatch(f"state {state}, not {log.state}")
     expected = [record for record in log.records if (record.epoch, record.last) > after]
-    found = [(each.epoch, each.first, each.last, each.lines) for each in records]
+    actual = [(each.epoch, each.first, each.last, each.lines) for each in records]
     wanted = [(each.epoch, each.first, each.last, each.lines) for each in expected[:most]]
-    if found != wanted:
-        raise EngineMismatch(f"records behind {after}: {found}, not {wanted}")
+    if actual != wanted:
+        raise EngineMismatch(f"records behind {after}: {actual}, not {wanted}")
 
 
-def _told(state: LogState | None) -> object:
+def _comparable(state: LogState | None) -> object:
     """What of a state does not depend on the clock."""
     if state is None or state.gone:
         return state and (state.epoch, "gone")

@@ -234,7 +234,5 @@ def counts(outcomes: list[Outcome]) -> dict[str, Any]:
         "faults": dict(Counter(outcome.fault for outcome in outcomes)),
         "ends": dict(Counter(end for outcome in outcomes for end in outcome.ends)),
         "rewound": sum(outcome.rewound for outcome in outcomes),
-        "wrong": [
-            (outcome.fault, wrong) for outcome in outcomes for wrong in outcome.wrong
-        ],
+        "wrong": [(outcome.fault, wrong) for outcome in outcomes for wrong in outcome.wrong],
     }

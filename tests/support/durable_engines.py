@@ -8,7 +8,7 @@ from streamlib.durable import Engine, LogError
 from streamlib.durable.engine import Receive
 from streamlib.durable.memory import MemoryEngine
 from streamlib.durable.records import Cursor, Record
-from streamlib.durable.rules import Answer, LogState, Operation
+from streamlib.durable.rules import LogState, Operation, Result
 
 
 def loop_milliseconds() -> int:
@@ -40,14 +40,14 @@ class Connection:
         self.frozen_until = 0.0
         self.operations: list[Operation] = []
 
-    async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Answer:
+    async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Result:
         await self._pass()
         self.operations.append(operation)
-        answer = await self.engine.ask(log_id, operation, lines)
+        result = await self.engine.ask(log_id, operation, lines)
         if self.answers_lost:
             self.answers_lost -= 1
             raise LogError("unavailable", "the answer was lost")
-        return answer
+        return result
 
     async def read(
         self, log_id: str, after: Cursor, most: int

@@ -9,7 +9,7 @@ import pytest
 from streamlib.durable import Engine, open_log
 from streamlib.durable.memory import MemoryEngine
 from streamlib.durable.records import Cursor, Record
-from streamlib.durable.rules import Answer, LogState, Operation
+from streamlib.durable.rules import LogState, Operation, Result
 from streamlib.durable.sqlite import SqliteEngine
 from streamlib.testing.engines import EngineMismatch, check_engine
 from tests.support.client_streams import FRAMES, stream_over
@@ -39,11 +39,11 @@ class Forgetful(MemoryEngine):
 class Generous(MemoryEngine):
     """Takes every append."""
 
-    async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Answer:
-        answer = await super().ask(log_id, operation, lines)
-        if answer.word == "behind":
-            return answer._replace(word="ok")
-        return answer
+    async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Result:
+        result = await super().ask(log_id, operation, lines)
+        if result.status == "behind":
+            return result._replace(status="ok")
+        return result
 
 
 @pytest.mark.parametrize("engine", [Forgetful(), Generous()], ids=lambda each: type(each).__name__)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,17 +26,17 @@ CLOSED = LogState(1, 5, closed=True, owner="a", size=50, expires_at=1_000)
 GONE = LogState(3, 5, gone=True, expires_at=1_000)
 
 
-def append(first: int, last: int, owner: str = "a", epoch: int = 1, **options: int) -> Append:
+def append(first: int, last: int, owner: str = "a", epoch: int = 1, **options: Any) -> Append:
     size = 10 * (last + 1 - first)
     return Append(owner, epoch, first, last, size, 100, keep_ms=500, max_bytes=100, **options)
 
 
 @pytest.mark.parametrize(
-    ("state", "operation", "now", "word", "epoch", "last"),
+    ("state", "operation", "now", "status", "epoch", "last"),
     [
         (None, Open("a", 100), 0, "ok", 1, 0),
         (None, Open("a", 100, epoch=4), 0, "ok", 4, 0),  # the engine lost the log
-        (OPENED, Open("a", 100), 0, "ok", 1, 0),  # its answer was lost
+        (OPENED, Open("a", 100), 0, "ok", 1, 0),  # its result was lost
         (OPENED, Open("b", 100), 99, "held", 1, 0),
         (OPENED, Open("b", 100), 100, "ok", 2, 0),
         (CREATED, Open("b", 100), 0, "ok", 1, 0),
@@ -64,24 +66,24 @@ def append(first: int, last: int, owner: str = "a", epoch: int = 1, **options: i
     ],
 )
 def test_operation_answers(
-    state: LogState | None, operation: Operation, now: int, word: str, epoch: int, last: int
+    state: LogState | None, operation: Operation, now: int, status: str, epoch: int, last: int
 ) -> None:
-    answer, _ = ask(state, operation, now)
-    assert (answer.word, answer.epoch, answer.last) == (word, epoch, last)
+    result, _ = ask(state, operation, now)
+    assert (result.status, result.epoch, result.last) == (status, epoch, last)
 
 
-def test_first_reason_to_stop_is_kept_and_told() -> None:
+def test_first_reason_to_stop_counts() -> None:
     _, state = ask(WRITTEN, Stop("user"), 0)
     _, state = ask(state, Stop("other"), 0)
-    answer, state = ask(state, append(6, 7), 0)
-    assert (answer.stop, state and state.stop) == ("user", "user")
+    result, state = ask(state, append(6, 7), 0)
+    assert (result.stop, state and state.stop) == ("user", "user")
 
 
 def test_closed_log_is_kept_then_gone_then_forgotten() -> None:
     _, state = ask(WRITTEN, append(6, 7, closes=True), 100)
     assert state is not None
     assert (state.closed, state.expires_at) == (True, 600)
-    words = [ask(state, Stop("x"), now)[0].word for now in (599, 600, 600 + TOMBSTONE_MS)]
+    words = [ask(state, Stop("x"), now)[0].status for now in (599, 600, 600 + TOMBSTONE_MS)]
     assert words == ["closed", "gone", "missing"]
 
 
@@ -106,7 +108,7 @@ def test_no_operation_lowers_an_epoch_or_reopens_a_log(
     for operation, passed in steps:
         now += passed
         before = state
-        answer, state = ask(state, operation, now)
+        result, state = ask(state, operation, now)
         if before is None or state is None:
             continue
         assert state.epoch >= before.epoch
@@ -114,5 +116,5 @@ def test_no_operation_lowers_an_epoch_or_reopens_a_log(
             assert state.last >= before.last
             assert state.closed >= before.closed or state.gone
             assert state.gone >= before.gone
-        if answer.word not in {"ok", "gone"}:
+        if result.status not in {"ok", "gone"}:
             assert state == before or state.gone
