@@ -28,10 +28,13 @@ from streamlib.ui.agui_events import (
     agui_usage,
     error_body,
     event_frame,
+    interrupt,
     output_fields,
     result_id,
 )
 from streamlib.ui.generated_ids import new_id
+from streamlib.ui.public_errors import ErrorText, error_data
+from streamlib.ui.public_events import PublicView
 from streamlib.ui.run_encoder import NOT_RUN, PendingCalls, RunEncoder, RunUsage, Waiting
 from streamlib.ui.ui_parts import (
     ABANDONED,
@@ -70,6 +73,7 @@ from streamlib_parsers.events import (
     TokenCount,
 )
 from streamlib_parsers.items import (
+    ApprovalRequest,
     CallOutput,
     JsonObject,
     Message,
@@ -93,6 +97,11 @@ class Encoder:
         message_id: What message ids begin with; if not given, the id of the run.
         run: Whether several responses are one run, a step each.
         page_tools: Names of tools whose calls the page answers, after the end of a run too.
+        approval_tools: Names of tools whose calls a person at the page approves first: the outcome
+            is an interrupt, as for approvals that a provider asks for.
+        public: Whether what a browser must not see is left out, as of `jsonl`: signatures and
+            encrypted state, the provider's own objects and error messages.
+        error_text: With `public`, makes the message of a failure.
     """
 
     media_type = "text/event-stream"
@@ -107,10 +116,17 @@ class Encoder:
         message_id: str | None = None,
         run: bool = False,
         page_tools: Collection[str] = (),
+        approval_tools: Collection[str] = (),
+        public: bool = False,
+        error_text: ErrorText | None = None,
     ) -> None:
         self.ended = False
         """Whether `RUN_FINISHED` or `RUN_ERROR` was sent."""
         self._report = Report()
+        self._view: PublicView | None = None
+        """What a browser may see of the events; None: all that the protocol has an event for."""
+        if public:
+            self._view = PublicView(self._report, error_text)
         self._thread_id = thread_id
         self._run_id = run_id or new_id("run")
         self._prefix = message_id or self._run_id
@@ -138,7 +154,7 @@ class Encoder:
         """The message to which the next call belongs; None if that call starts one."""
         self._running: list[str] = []
         """Ids of provider-run calls that have no result yet."""
-        self._pending = PendingCalls(page_tools)
+        self._pending = PendingCalls(page_tools, approval_tools)
         self._usage = RunUsage()
         self._last: Completed | None = None
         """The end of a response after which the run goes on."""
@@ -154,6 +170,8 @@ class Encoder:
         if handler is None:
             self._report.dropped(f"/{type(event).__name__}", "the protocol has no such event")
             return b""
+        if self._view is not None:
+            event = self._view.of(event)
         return handler(self, event)
 
     def close(self) -> bytes:
@@ -208,7 +226,12 @@ class Encoder:
             # A pause may have left some.
             out = self._end_running()
         fields: JsonObject = {}
-        if self._pending.shown_ids:
+        interrupts: list[JsonObject] = []
+        for waiting in self._pending.approvals:
+            interrupts.append(interrupt(waiting))
+        if interrupts:
+            fields["outcome"] = {"type": "interrupt", "interrupts": interrupts}
+        elif self._pending.shown_ids:
             fields["outcome"] = {"type": "success", "pendingToolCallIds": self._pending.shown_ids}
         return out + self._finish(**fields, **self._usage_field())
 
@@ -237,6 +260,7 @@ class Encoder:
         if event.error.kind == "cancelled":
             return out + self._finish(outcome={"type": "cancelled"}, **usage)
         self.ended = True
+        out += event_frame("CUSTOM", name="error", value=error_data(event.error))
         return out + self._finish_step() + sse({**error_body(event.error), **usage})
 
     def _finish(self, **fields: Any) -> bytes:
@@ -296,12 +320,13 @@ class Encoder:
             self._report.dropped("/outputs", "the page does not show the call")
             return b""
         self._parent = None
-        fields = output_fields(item)
+        if self._view is not None:
+            item = self._view.of(item)
         return self._start_run() + event_frame(
             "TOOL_CALL_RESULT",
             messageId=result_id(self._prefix, call_id),
             toolCallId=call_id,
-            **fields,
+            **output_fields(item),
         )
 
     def _no_output(self, waiting: Waiting) -> bytes:
@@ -445,7 +470,11 @@ class Encoder:
         return out
 
     def _end_call(self, call_id: str, item: Call) -> bytes:
-        out = _encrypted_value(item, call_id) + event_frame("TOOL_CALL_END", toolCallId=call_id)
+        out = b""
+        if isinstance(item, ApprovalRequest) and item.arguments:
+            # They come with the item, not in deltas.
+            out = event_frame("TOOL_CALL_ARGS", toolCallId=call_id, delta=item.arguments)
+        out += _encrypted_value(item, call_id) + event_frame("TOOL_CALL_END", toolCallId=call_id)
         result = inline_result(item)
         if item.status == "incomplete":
             out += self._inline_result(call_id, TRUNCATED_CALL)

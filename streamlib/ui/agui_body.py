@@ -19,6 +19,7 @@ from streamlib.ui.ui_parts import (
 )
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.items import (
+    ApprovalRequest,
     CustomToolCall,
     FunctionCall,
     JsonObject,
@@ -65,7 +66,7 @@ class _Messages:
         """Adds an item that the front end shows."""
         message_id = f"{self._prefix}-{index}"
         match item:
-            case FunctionCall() | CustomToolCall() | ServerToolCall():
+            case FunctionCall() | CustomToolCall() | ServerToolCall() | ApprovalRequest():
                 self._add_call(message_id, self._call_ids.add(index, item.call_id), item)
             case ServerToolResult():
                 call_id = self._call_ids.of_result(item.call_id)

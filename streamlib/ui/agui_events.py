@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from streamlib.ui.run_encoder import Waiting
 from streamlib.ui.ui_parts import (
     MEDIA_TYPES,
     as_text,
@@ -27,6 +28,13 @@ from streamlib_parsers.items import (
 )
 from streamlib_parsers.usage import Usage
 
+APPROVAL_SCHEMA: Final = {
+    "type": "object",
+    "properties": {"approved": {"type": "boolean"}, "reason": {"type": "string"}},
+    "required": ["approved"],
+}
+"""The answer to an interrupt."""
+
 
 def event_frame(kind: str, /, **fields: Any) -> bytes:
     """Returns one event of the protocol."""
@@ -36,6 +44,18 @@ def event_frame(kind: str, /, **fields: Any) -> bytes:
 def result_id(prefix: str, call_id: str) -> str:
     """Returns the message id of a result that came with its call."""
     return f"{prefix}-{call_id}-result"
+
+
+def interrupt(waiting: Waiting) -> JsonObject:
+    """Returns what a run waits for: that somebody approves a call, whose id is the interrupt's."""
+    name = getattr(waiting.item, "name", "a tool")
+    return {
+        "id": waiting.shown_id,
+        "reason": "tool_call",
+        "message": f"Approve the call of {name}?",
+        "toolCallId": waiting.shown_id,
+        "responseSchema": APPROVAL_SCHEMA,
+    }
 
 
 def output_fields(item: CallOutput) -> JsonObject:

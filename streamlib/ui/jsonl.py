@@ -9,7 +9,9 @@ from typing import Any
 
 import msgspec
 
-from streamlib.request.report import Change
+from streamlib.request.report import Change, Report
+from streamlib.ui.public_errors import ErrorText
+from streamlib.ui.public_events import PublicView
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Failed, RunEvent
@@ -17,16 +19,42 @@ from streamlib_parsers.items import JsonObject
 
 
 class Encoder:
-    """Encodes every event, and every output between the responses of a run; nothing is lost."""
+    """Encodes every event, and every output between the responses of a run; nothing is lost.
+
+    Args:
+        model: Not used: the events name it.
+        response_id: Not used: the events name it.
+        public: For a browser: without endpoint and account, headers, the provider's own objects,
+            signatures and encrypted state; errors say what helps a reader. See
+            `streamlib.ui.public_events`.
+        error_text: Makes the message of a failure for a browser.
+    """
 
     media_type = "application/x-ndjson"
 
-    def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
-        self.report: list[Change] = []
-        """Always empty."""
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        response_id: str | None = None,
+        public: bool = False,
+        error_text: ErrorText | None = None,
+    ) -> None:
+        self._report = Report()
+        self._view: PublicView | None = None
+        """What a browser may see of the events; None: everything is sent."""
+        if public:
+            self._view = PublicView(self._report, error_text)
+
+    @property
+    def report(self) -> list[Change]:
+        """What a browser must not see; empty where everything is sent."""
+        return self._report.changes
 
     def feed(self, event: RunEvent) -> bytes:
         """Returns one line."""
+        if self._view is not None:
+            event = self._view.of(event)
         return msgspec.json.encode(event) + b"\n"
 
     def close(self) -> bytes:

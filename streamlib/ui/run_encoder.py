@@ -15,6 +15,7 @@ from streamlib_parsers.events import Completed, Failed, ResponseEvent, RunEvent
 from streamlib_parsers.items import (
     BUILT_IN_CALLS,
     BUILT_IN_OUTPUTS,
+    ApprovalRequest,
     CallOutput,
     CustomToolCall,
     CustomToolCallOutput,
@@ -83,6 +84,9 @@ class RunEncoder:
         if self._response_ended:
             if self._encoder.ended:
                 return self._after_end()
+            if isinstance(event, Failed):
+                # The next request failed before there was a response: no step of its own.
+                return self._encoder.feed(event)
             self._response_ended = False
             self._response = WithMissingDeltas(self._encoder, report=self._report)
             return self._encoder.next_response() + self.feed(event)
@@ -114,11 +118,15 @@ class PendingCalls:
     """The calls of a response that wait for an output, as `Response.pending` has them.
 
     Args:
-        for_page: Names of tools whose calls the page answers, so they may wait after the end.
+        page_tools: Names of tools whose calls the page answers, so they may wait after the end.
+        approval_tools: Names of tools whose calls somebody at the page approves; they wait too.
     """
 
-    def __init__(self, for_page: Collection[str] = ()) -> None:
-        self._for_page = frozenset(for_page)
+    def __init__(
+        self, page_tools: Collection[str] = (), approval_tools: Collection[str] = ()
+    ) -> None:
+        self._page_tools = frozenset(page_tools)
+        self._approval_tools = frozenset(approval_tools)
         self._waiting: list[Waiting] = []
         """In the order in which the calls were complete."""
         self._has_items = False
@@ -145,9 +153,24 @@ class PendingCalls:
 
     def take_unanswerable(self) -> list[Waiting]:
         """Removes and returns the calls that nothing answers once the run has ended."""
-        taken = [waiting for waiting in self._waiting if not self._is_for_page(waiting.item)]
-        self._waiting = [waiting for waiting in self._waiting if self._is_for_page(waiting.item)]
+        taken: list[Waiting] = []
+        for_page: list[Waiting] = []
+        for waiting in self._waiting:
+            if self._is_for_page(waiting.item):
+                for_page.append(waiting)
+            else:
+                taken.append(waiting)
+        self._waiting = for_page
         return taken
+
+    @property
+    def approvals(self) -> list[Waiting]:
+        """The calls that the page shows and somebody has to approve."""
+        waiting_calls: list[Waiting] = []
+        for waiting in self._waiting:
+            if waiting.shown_id is not None and self._needs_approval(waiting.item):
+                waiting_calls.append(waiting)
+        return waiting_calls
 
     @property
     def shown_ids(self) -> list[str]:
@@ -169,9 +192,15 @@ class PendingCalls:
 
     def _is_for_page(self, item: PendingCall) -> bool:
         """Whether somebody at the page answers a call: by running a tool, or by an approval."""
+        if isinstance(item, (FunctionCall, CustomToolCall)) and item.name in self._page_tools:
+            return True
+        return self._needs_approval(item)
+
+    def _needs_approval(self, item: PendingCall) -> bool:
+        """Whether somebody at the page approves a complete call, before it is made."""
         if isinstance(item, (FunctionCall, CustomToolCall)):
-            return item.name in self._for_page
-        return False
+            return item.name in self._approval_tools
+        return isinstance(item, ApprovalRequest)
 
 
 class RunUsage:

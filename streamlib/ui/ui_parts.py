@@ -15,6 +15,7 @@ from streamlib_parsers.errors import ErrorInfo, InvalidArguments
 from streamlib_parsers.events import ReasoningContentDelta, ReasoningSummaryDelta
 from streamlib_parsers.items import (
     ApplyPatchCallOutput,
+    ApprovalRequest,
     ApprovalResponse,
     Audio,
     CallOutput,
@@ -43,9 +44,10 @@ from streamlib_parsers.items import (
 )
 from streamlib_parsers.usage import Usage
 
-Call: TypeAlias = FunctionCall | CustomToolCall | ServerToolCall
+Call: TypeAlias = FunctionCall | CustomToolCall | ServerToolCall | ApprovalRequest
+"""Calls that both protocols show. An approval is that of a call which the provider makes then."""
 
-CALLS: Final = (FunctionCall, CustomToolCall, ServerToolCall)
+CALLS: Final = (FunctionCall, CustomToolCall, ServerToolCall, ApprovalRequest)
 """The classes of `Call`, for `isinstance`."""
 SHOWN: Final = (Message, Reasoning, ServerToolResult, *CALLS)
 """Item classes that both protocols can show."""

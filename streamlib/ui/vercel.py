@@ -28,6 +28,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from streamlib.request.report import Change, Report
+from streamlib.ui.public_errors import ErrorText
+from streamlib.ui.public_events import PublicView
 from streamlib.ui.run_encoder import NOT_RUN, PendingCalls, RunEncoder, RunUsage, Waiting
 from streamlib.ui.ui_parts import (
     ABANDONED,
@@ -37,22 +39,25 @@ from streamlib.ui.ui_parts import (
     CallIds,
     ReasoningGaps,
     call_input,
-    files,
     inline_result,
     opaque_state,
-    shown_output,
     source,
     why_hidden,
 )
 from streamlib.ui.vercel_body import encode_body
 from streamlib.ui.vercel_parts import (
+    approval_frames,
     custom_frame,
     error_body,
+    error_frames,
+    file_frames,
     message_metadata,
+    output_frame,
     part_frame,
     provider_executed,
+    source_frame,
 )
-from streamlib.wires.encoders import SSE_COMMENT, sse
+from streamlib.wires.encoders import SSE_COMMENT
 from streamlib.wires.event_handlers import EventHandlers
 from streamlib_parsers.events import (
     AnnotationAdded,
@@ -78,7 +83,6 @@ from streamlib_parsers.events import (
 )
 from streamlib_parsers.items import (
     BUILT_IN_CALLS,
-    ApprovalResponse,
     CallOutput,
     CustomToolCall,
     JsonObject,
@@ -125,6 +129,11 @@ class Encoder:
         run: Whether several responses are one message, a step each.
         page_tools: Names of tools whose calls the page answers. In a run, they may wait for it
             after the end.
+        approval_tools: Names of tools whose calls a person at the page approves first; they wait
+            too, as approvals that a provider asks for do.
+        public: Whether what a browser must not see is left out, as of `jsonl`: encrypted parts of
+            results, and a provider's error messages.
+        error_text: With `public`, makes the message of a failure.
     """
 
     media_type = "text/event-stream"
@@ -138,10 +147,17 @@ class Encoder:
         version: Literal[6, 7] = 6,
         run: bool = False,
         page_tools: Collection[str] = (),
+        approval_tools: Collection[str] = (),
+        public: bool = False,
+        error_text: ErrorText | None = None,
     ) -> None:
         self.ended = False
         """Whether `finish`, `error` or `abort` was sent."""
         self._report = Report()
+        self._view: PublicView | None = None
+        """What a browser may see of the events; None: all that the protocol has a part for."""
+        if public:
+            self._view = PublicView(self._report, error_text)
         self._model = model
         """Used if `Created` has none."""
         self._message_id = message_id
@@ -163,7 +179,7 @@ class Encoder:
         """Ids of the calls that the model has not finished writing, by index."""
         self._running: list[str] = []
         """Ids of provider-run calls that have no result yet."""
-        self._pending = PendingCalls(page_tools)
+        self._pending = PendingCalls(page_tools, approval_tools)
         self._usage = RunUsage()
         self._last: Completed | None = None
         """The end of a response after which the run goes on."""
@@ -179,6 +195,8 @@ class Encoder:
         if handler is None:
             self._report.dropped(f"/{type(event).__name__}", "the protocol has no such part")
             return b""
+        if self._view is not None:
+            event = self._view.of(event)
         return handler(self, event)
 
     def close(self) -> bytes:
@@ -254,6 +272,9 @@ class Encoder:
         if self._is_run:
             # A pause may have left some.
             out = self._end_running()
+        # Not with the call: a message whose approval was asked for needs the page's answer, and in
+        # a run somebody else may have answered.
+        out += approval_frames(self._pending.approvals)
         fields: JsonObject = {"finishReason": FINISH_REASONS[event.stop_reason]}
         metadata = message_metadata(self._usage.total, self._model)
         if metadata:
@@ -281,9 +302,7 @@ class Encoder:
             out += self._end_running()
             for waiting in self._pending.next_response():
                 out += self._no_output(waiting)
-        if event.error.kind == "cancelled":
-            return out + part_frame("abort", reason=event.error.message)
-        return out + sse(error_body(event.error))
+        return out + error_frames(event.error, public=self._view is not None)
 
     def _end_open_parts(self) -> bytes:
         """Ends what the end of the stream left open: an encoder may be closed anywhere."""
@@ -314,23 +333,18 @@ class Encoder:
     def output(self, item: CallOutput) -> bytes:
         """Returns the parts for the output of a call."""
         waiting = self._pending.take(item.call_id)
+        call_id: str | None = None
         if waiting is not None:
             call_id = waiting.shown_id
         elif self._message_id and not self._step:
             # A call of the message that this one continues.
             call_id = item.call_id
-        else:
-            call_id = None
         if call_id is None:
             self._report.dropped("/outputs", "the page does not show the call")
             return b""
-        value, fault = shown_output(item)
-        out = self._start_message()
-        if isinstance(item, ApprovalResponse) and not item.approve:
-            return out + part_frame("tool-output-denied", toolCallId=call_id)
-        if fault is not None:
-            return out + part_frame("tool-output-error", toolCallId=call_id, errorText=fault)
-        return out + part_frame("tool-output-available", toolCallId=call_id, output=value)
+        if self._view is not None:
+            item = self._view.of(item)
+        return self._start_message() + output_frame(call_id, item, was_asked=waiting is None)
 
     def _no_output(self, waiting: Waiting) -> bytes:
         if waiting.shown_id is None:
@@ -408,17 +422,7 @@ class Encoder:
             reason = "a citation that names neither a page nor a document"
             self._report.dropped("/annotations", reason)
             return b""
-        fields: JsonObject = {"sourceId": f"{self._part_id(event.index)}-{event.seq}"}
-        if cited.url is not None:
-            fields["url"] = cited.url
-            if cited.title:
-                fields["title"] = cited.title
-            return part_frame("source-url", **fields)
-        fields["mediaType"] = "text/plain"
-        fields["title"] = cited.title
-        if cited.filename:
-            fields["filename"] = cited.filename
-        return part_frame("source-document", **fields)
+        return source_frame(cited, f"{self._part_id(event.index)}-{event.seq}")
 
     # --- ends of parts ---
 
@@ -444,16 +448,7 @@ class Encoder:
         if opaque_state(item):
             self._report.dropped("/signatures", "signed and encrypted state stays in the history")
         if isinstance(item, Message) and index in self._kinds:
-            out += self._files(item)
-        return out
-
-    def _files(self, item: Message) -> bytes:
-        out = b""
-        for file in files(item):
-            if file is None:
-                self._report.dropped("/files", "a file that only its provider can fetch")
-            else:
-                out += part_frame("file", url=file.url, mediaType=file.media_type)
+            out += file_frames(item, self._report)
         return out
 
     def _end_call(self, call_id: str, item: Call) -> bytes:

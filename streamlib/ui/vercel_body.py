@@ -18,6 +18,7 @@ from streamlib.ui.ui_parts import (
 from streamlib.ui.vercel_parts import message_metadata, provider_executed
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.items import (
+    ApprovalRequest,
     CustomToolCall,
     FunctionCall,
     JsonObject,
@@ -61,7 +62,7 @@ def _add_item(index: int, item: ResponseItem, call_ids: CallIds, parts: list[Jso
         case Reasoning():
             text = visible_reasoning(item)
             parts.append({"type": "reasoning", "id": str(index), "text": text, "state": "done"})
-        case FunctionCall() | CustomToolCall() | ServerToolCall():
+        case FunctionCall() | CustomToolCall() | ServerToolCall() | ApprovalRequest():
             parts.append(_call_part(call_ids.add(index, item.call_id), item))
         case ServerToolResult():
             _add_result(call_ids.of_result(item.call_id), item, parts)
@@ -93,6 +94,9 @@ def _call_part(call_id: str, item: Call) -> JsonObject:
     if fault is not None:
         part["state"] = "output-error"
         part["errorText"] = fault
+    elif isinstance(item, ApprovalRequest):
+        part["state"] = "approval-requested"
+        part["approval"] = {"id": call_id}
     elif result is not None:
         part["state"] = "output-available"
         part["output"] = result

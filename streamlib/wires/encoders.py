@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
-from typing import Any, Final, Literal, Protocol, overload
+from typing import Any, Final, Literal, Protocol, cast, overload
 
 import msgspec
 
@@ -147,9 +147,10 @@ def _keep_alive(wire_api: str) -> bytes:
     return gateway.keep_alive
 
 
-def encode_all(wire_api: str, events: Iterable[ResponseEvent], **options: Any) -> bytes:
+def encode_all(wire_api: str, events: Iterable[RunEvent], **options: Any) -> bytes:
     """Returns the complete stream of the events; arguments as in `encoder`."""
-    encode = encoder(wire_api, **options)
+    # With `run=True` among the options, outputs may stand between the events.
+    encode = cast("RunEncoder", encoder(wire_api, **options))
     frames = [encode.feed(event) for event in events]
     frames.append(encode.close())
     return b"".join(frames)

@@ -180,7 +180,11 @@ def test_built_in_call_is_encoded_or_reported(
         assert built_in_calls([*parse.feed(body), *parse.close()]) == expected
     else:
         named = {change.path.rpartition("/")[2] for change in encode.report}
-        assert {tag(type(call)) for call in expected} <= {snake_case(name) for name in named}
+        lost = {tag(type(call)) for call in expected}
+        if target in ("vercel", "agui"):
+            # Both have a form for it.
+            lost.discard("approval_request")
+        assert lost <= {snake_case(name) for name in named}
 
 
 def built_in_calls(events: list[ResponseEvent]) -> list[Any]:

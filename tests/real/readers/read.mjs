@@ -59,22 +59,24 @@ async function vercel(ai, body, size) {
 // The same once more through the machine under useChat, which stops at the first error.
 async function chat(ai, transport) {
   let finish = null;
-  const data = [];
+  const data = [], errors = [];
+  const onData = part => { data.push(part.type); if (part.type === 'data-error') errors.push(part.data); };
   class Chat extends ai.AbstractChat {}
-  const chat = new Chat({ id: 'chat', transport, state: new State(), onData: part => data.push(part.type), onFinish: end => { finish = end; } });
+  const chat = new Chat({ id: 'chat', transport, state: new State(), onData, onFinish: end => { finish = end; } });
   await chat.sendMessage({ text: 'hi' });
   const { isAbort = false, isError = false, isDisconnect = false, finishReason = null } = finish ?? {};
-  return { status: chat.status, error: chat.error?.message ?? null, data, isAbort, isError, isDisconnect, finishReason };
+  return { status: chat.status, error: chat.error?.message ?? null, data, errors, isAbort, isError, isDisconnect, finishReason };
 }
 
 async function agui(client, body, size) {
   const agent = new client.HttpAgent({ url: 'http://127.0.0.1/agent', threadId: 't', fetch: async () => response(body, size) });
   const errors = [], custom = [];
-  let outcome = null, pending = null;
+  let outcome = null, pending = null, interrupts = [];
+  const data = [];
   const watch = {
     onRunErrorEvent: ({ event }) => { errors.push(`${event.code}: ${event.message}`); },
-    onRunFinishedEvent: end => { outcome = end.outcome; pending = end.pendingToolCallIds ?? []; },
-    onCustomEvent: ({ event }) => { custom.push(event.name); },
+    onRunFinishedEvent: end => { outcome = end.outcome; pending = end.pendingToolCallIds ?? []; interrupts = end.interrupts ?? []; },
+    onCustomEvent: ({ event }) => { custom.push(event.name); if (event.name === 'error') data.push(event.value); },
   };
   const refused = [];
   try {
@@ -82,7 +84,7 @@ async function agui(client, body, size) {
   } catch (error) {
     refused.push(error.message);
   }
-  return { refused, errors, messages: JSON.parse(JSON.stringify(agent.messages)), outcome, pending, custom };
+  return { refused, errors, messages: JSON.parse(JSON.stringify(agent.messages)), outcome, pending, interrupts, custom, data };
 }
 
 // Server-sent events as eventsource-parser reads them; it wants text, which is decoded as browsers decode it.

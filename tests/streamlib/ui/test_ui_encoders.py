@@ -19,6 +19,7 @@ from streamlib.ui.ui_parts import source
 from streamlib.ui.vercel import FINISH_REASONS, HEADERS
 from streamlib.wires.encoders import encode_all, error_body
 from streamlib_parsers import (
+    ApprovalRequest,
     Audio,
     Completed,
     CustomToolCall,
@@ -550,6 +551,112 @@ def test_what_the_protocol_has_no_event_for_is_custom() -> None:
         Message("assistant", (text, Image(data="aGk=", media_type="image/png"))), usage=Usage(1, 2)
     )
     assert [event["name"] for event in named(shown, "CUSTOM")] == ["annotation", "media", "usage"]
+
+
+# --- approvals ---
+
+APPROVAL = ApprovalRequest("p", "files", "delete", '{"path": "/"}')
+
+
+def test_approval_is_a_call_that_waits_for_the_page() -> None:
+    shown = parts(APPROVAL, stop="tool_calls")
+    assert [part["type"] for part in shown[2:]] == [
+        "tool-input-start",
+        "tool-input-available",
+        "tool-approval-request",
+        "finish-step",
+        "finish",
+    ]
+    assert named(shown, "tool-input-available") == [
+        {
+            "toolCallId": "p",
+            "toolName": "delete",
+            "dynamic": True,
+            "providerExecuted": True,
+            "input": {"path": "/"},
+        }
+    ]
+    assert named(shown, "tool-approval-request") == [{"approvalId": "p", "toolCallId": "p"}]
+    part = json.loads(encode_body("vercel", Response(items=(APPROVAL,))))["parts"][1]
+    assert (part["state"], part["approval"]) == ("approval-requested", {"id": "p"})
+
+
+def test_approval_interrupts_an_agui_run() -> None:
+    shown = run(APPROVAL, FunctionCall("c", "f", "{}"), stop="tool_calls")
+    assert named(shown, "TOOL_CALL_ARGS")[0] == {"toolCallId": "p", "delta": '{"path": "/"}'}
+    outcome = shown[-1]["outcome"]
+    assert outcome["type"] == "interrupt"
+    (interrupt,) = outcome["interrupts"]
+    assert (interrupt["id"], interrupt["toolCallId"], interrupt["reason"]) == (
+        "p",
+        "p",
+        "tool_call",
+    )
+
+
+@each_protocol
+def test_calls_of_a_tool_may_need_approval(protocol: str) -> None:
+    calls = (FunctionCall("a", "delete", "{}"), FunctionCall("b", "list", "{}"))
+    events = made(*calls, stop="tool_calls")
+    shown = READERS[protocol](encode_all(protocol, events, approval_tools=["delete"]))
+    if protocol == "vercel":
+        assert named(shown, "tool-approval-request") == [{"approvalId": "a", "toolCallId": "a"}]
+    else:
+        assert [of["id"] for of in shown[-1]["outcome"]["interrupts"]] == ["a"]
+
+
+# --- errors ---
+
+
+LEAKY = ErrorInfo(
+    "rate_limited",
+    "limit of org-123 at 10.0.0.7",
+    retryable=True,
+    retry_after=7.5,
+    status=429,
+    code="tokens",
+    detail={"org": "org-123"},
+)
+
+
+@each_protocol
+def test_error_has_kind_retryable_and_seconds(protocol: str) -> None:
+    """E5: `useChat` got a string, without `retryable` and `retry_after`."""
+    data = {"kind": "rate_limited", "retryable": True, "retry_after": 7.5}
+    shown = READERS[protocol](encode_all(protocol, made(LEAKY)))
+    if protocol == "vercel":
+        assert named(shown, "data-error") == [{"data": data, "transient": True}]
+    else:
+        assert named(shown, "CUSTOM") == [{"name": "error", "value": data}]
+    stopped = encode_all(protocol, made(ErrorInfo("cancelled", "closed")))
+    assert b"retryable" not in stopped
+
+
+@each_protocol
+def test_public_error_has_nothing_of_the_provider(protocol: str) -> None:
+    body = encode_all(protocol, made(LEAKY), public=True)
+    assert b"Too many requests at the moment" in body
+    assert not [word for word in (b"org-123", b"10.0.0.7", b"429", b"tokens") if word in body]
+    own = encode_all(protocol, made(LEAKY), public=True, error_text=own_text)
+    assert b"please wait: rate_limited" in own
+
+
+def own_text(error: ErrorInfo) -> str:
+    return f"please wait: {error.kind}"
+
+
+@each_protocol
+def test_public_stream_has_no_encrypted_state(protocol: str) -> None:
+    result = ServerToolResult("s", "search", [{"title": "X", "encrypted_content": "zzz"}])
+    events = made(
+        Reasoning("hm", signature="zzz", encrypted_content="zzz"),
+        ServerToolCall("s", "search", "{}", native={"type": "x", "encrypted_stdout": "zzz"}),
+        result,
+    )
+    assert b"zzz" in encode_all(protocol, events)
+    body = encode_all(protocol, events, public=True)
+    assert b"zzz" not in body
+    assert b"X" in body
 
 
 # --- bodies ---
