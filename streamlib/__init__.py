@@ -24,6 +24,8 @@ import streamlib_parsers
 from streamlib_parsers import *  # noqa: F403
 
 if TYPE_CHECKING:
+    from msgspec import UNSET
+
     from streamlib.client import Client
     from streamlib.client.credentials import AwsCredentials, Secret
     from streamlib.client.hooks import AttemptRequest, AttemptResponse
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from streamlib.request.history import dump_history, keep_last_images, load_history
     from streamlib.request.prompt import CacheOptions, Prompt, ReasoningOptions
     from streamlib.request.report import Change
+    from streamlib.structured.json_items import JsonItems
+    from streamlib.structured.stream_items import json_items
     from streamlib.tools import AgentRun, agent, run_calls
     from streamlib.transport import HttpResponse, Transport
     from streamlib.transport.aiohttp import AiohttpTransport as AiohttpTransport
@@ -74,6 +78,9 @@ _LAZY: dict[str, str] = {  # name -> module that is imported at the first use of
     "CacheOptions": "streamlib.request.prompt",
     "Prompt": "streamlib.request.prompt",
     "ReasoningOptions": "streamlib.request.prompt",
+    "JsonItems": "streamlib.structured.json_items",
+    "json_items": "streamlib.structured.stream_items",
+    "UNSET": "msgspec",
     "Provider": "streamlib.providers",
     "register": "streamlib.providers",
     "Traits": "streamlib.providers.models",
@@ -85,6 +92,7 @@ _LAZY: dict[str, str] = {  # name -> module that is imported at the first use of
 
 # `AiohttpTransport` is left out: `from streamlib import *` must work without the extra `aiohttp`.
 __all__ = [
+    "UNSET",
     "AgentRun",
     "AttemptRequest",
     "AttemptResponse",
@@ -95,6 +103,7 @@ __all__ = [
     "Deadlines",
     "History",
     "HttpResponse",
+    "JsonItems",
     "ModelInfo",
     "Prompt",
     "Provider",
@@ -112,6 +121,7 @@ __all__ = [
     "encode_all",
     "encode_body",
     "encoder",
+    "json_items",
     "keep_last_images",
     "load_history",
     "parse_request",

@@ -11,6 +11,7 @@ no timeout scope outlives a call.
 
 from __future__ import annotations
 
+import functools
 import logging
 import sys
 import warnings
@@ -18,7 +19,7 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 import anyio
 import msgspec
@@ -46,20 +47,22 @@ from streamlib_parsers.events import (
     FunctionCallArgumentsDelta,
     Notice,
     OutputItemDone,
+    OutputTextDelta,
     RateLimits,
     ResponseEvent,
 )
-from streamlib_parsers.items import FunctionCall, ServerToolCall
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.protocol import Parser
 
 if TYPE_CHECKING:
-    from streamlib_parsers.json_fragments import IncrementalJson
+    from streamlib.structured.item_views import ItemViews
 
 RETRY_SAFE_EVENTS: Final = frozenset({RateLimits, Notice, Failed})
 """Events that hold nothing of a response: after these alone, a request may be sent again."""
 
 CANCELLED: Final = ErrorInfo("cancelled", "the stream was closed before its end")
+
+T = TypeVar("T")
 
 _log: Final = logging.getLogger("streamlib")
 
@@ -91,8 +94,8 @@ class ResponseStream:
         """Events that were read and are not delivered yet."""
         self._undelivered: list[ResponseEvent] = []
         """Events that nobody read when the stream was closed: for `rest`."""
-        self._views: dict[int, IncrementalJson] = {}
-        """Item index to its arguments so far, for open calls that `partial` was called for."""
+        self._views: dict[int, ItemViews] = {}
+        """Item index to the views of its JSON, for items that `partial` was called for."""
         self._pause: anyio.CancelScope | None = None
         """The scope of the delay before a retry, while it lasts."""
         self._times = StreamTimes(self._timer)
@@ -205,33 +208,41 @@ class ResponseStream:
         """HTTP status of the response."""
         return self._attempt.status
 
-    def partial(self, index: int) -> dict[str, Any]:
-        """The arguments of an open call, as far as they were received.
+    @overload
+    def partial(self, index: int, kind: None = None) -> dict[str, Any]: ...
+    @overload
+    def partial(self, index: int, kind: type[T]) -> T: ...
+    @overload
+    def partial(self, index: int, kind: object) -> Any: ...
+    def partial(self, index: int, kind: object = None) -> Any:
+        """The JSON of an item, as far as it was received: a call's arguments, or a message's text.
 
-        Cheap enough to be called after every delta: only the new text is read.
+        Cheap enough to be called after every delta: only the new text is read. Never raises for
+        what the text holds. Texts are shown as they grow; numbers, dates and the like once they are
+        complete.
 
         Args:
-            index: `index` of the call's events.
+            index: `index` of the item's events.
+            kind: A class to make a partial object of, without its validation: fields that are not
+                there yet are `UNSET`. Without it, a dict.
 
         Returns:
-            A live view: the same object each time, which grows.
+            A live view: the same object each time, which grows until its item is done.
 
         Raises:
-            LookupError: The item has no arguments.
+            LookupError: The item has neither arguments nor text.
         """
         # Imported here because few streams need it.
-        from streamlib_parsers.json_fragments import IncrementalJson
+        from streamlib.structured.item_views import ItemViews
 
-        view = self._views.get(index)
-        if view is None:
-            item = self._accumulator.item(index)
-            if not isinstance(item, (FunctionCall, ServerToolCall)):
-                raise LookupError(f"item {index} has no arguments")
-            view = IncrementalJson()
-            view.feed(item.arguments)
-            self._views[index] = view
-        value = view.partial()
-        return value if isinstance(value, dict) else {}
+        views = self._views.get(index)
+        if views is None:
+            # Not a method of the stream: a cycle would keep an abandoned stream alive.
+            views = ItemViews(functools.partial(self._accumulator.item, index))
+            self._views[index] = views
+        if kind is None:
+            return views.plain()
+        return views.typed(kind)
 
     # --- life cycle ---
 
@@ -508,8 +519,9 @@ class ResponseStream:
         self._attempt.pending.clear()
 
     def _update_views(self, event: ResponseEvent) -> None:
-        if isinstance(event, FunctionCallArgumentsDelta) and event.index in self._views:
-            self._views[event.index].feed(event.delta)
+        if isinstance(event, (FunctionCallArgumentsDelta, OutputTextDelta)):
+            if event.index in self._views:
+                self._views[event.index].feed(event.delta)
         elif isinstance(event, OutputItemDone):
             # The final item may differ from what was streamed: `partial` reads it anew.
             self._views.pop(event.index, None)

@@ -35,7 +35,9 @@ CONTRACT = re.findall(
 )
 
 CONTRACT_ABOVE = re.findall(
-    r"\w+", "Prompt ReasoningOptions CacheOptions build Request Change StreamError History"
+    r"\w+",
+    "Prompt ReasoningOptions CacheOptions build Request Change StreamError History"
+    " UNSET JsonItems json_items",
 )
 
 HTTP = ("aiohttp", "httpcore", "httpx", "httpx2", "httpx_sse")

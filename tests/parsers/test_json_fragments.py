@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamlib_parsers import FunctionCallArgumentsDelta, InvalidArguments
-from streamlib_parsers.json_fragments import DEEPEST, IncrementalJson
+from streamlib_parsers.json_fragments import IncrementalJson
+from streamlib_parsers.json_reader import DEEPEST
 from streamlib_parsers.wires.gemini.arguments_by_path import ArgumentsByPath
 from tests.support.dialect_streams import chat
 
@@ -61,6 +62,14 @@ def views_of(fragments: Iterable[str]) -> list[Any]:
         incremental.feed(fragment)
         views.append(json.loads(json.dumps(incremental.partial())))
     return views
+
+
+@pytest.mark.parametrize("digits", ["-06c", "+06c", " 06c", "0_6c", "0x6c", "006g"])
+def test_view_ends_before_an_escape_that_is_none(digits: str) -> None:
+    """Four characters that `int` reads as a hexadecimal number: one raised, others were shown."""
+    fragments = IncrementalJson()
+    fragments.feed(f'["a\\u{digits}b", 1]')
+    assert fragments.partial() == ["a"]
 
 
 @given(JSON, st.booleans(), st.sampled_from([None, 1]), st.booleans())

@@ -7,9 +7,11 @@ import functools
 import importlib
 import typing
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
+
+R = TypeVar("R")
 
 PYDANTIC_HOOKS: Final = ("__pydantic_core_schema__", "__get_pydantic_core_schema__")
 """Attributes of models, of pydantic's dataclasses, and of types and metadata made for pydantic."""
@@ -76,8 +78,7 @@ def json_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     Raises:
         TypeError: msgspec cannot read it.
     """
-    decoder: msgspec.json.Decoder[Any] = made_once(_new_decoder, kind)
-    return decoder
+    return made_once(_new_decoder, kind)
 
 
 def _new_adapter(kind: Any) -> Any:
@@ -105,10 +106,11 @@ def _remembered(make: Callable[[Any], Any], kind: Any) -> Any:
     return make(kind)
 
 
-def made_once(make: Callable[[Any], Any], kind: Any) -> Any:
+def made_once(make: Callable[[Any], R], kind: Any) -> R:
     """What a function makes of a class, made once: readers and schemas are costly to make."""
     try:
         hash(kind)
     except TypeError:  # metadata of an annotation may be unhashable
         return make(kind)
-    return _remembered(make, kind)
+    made: R = _remembered(make, kind)
+    return made

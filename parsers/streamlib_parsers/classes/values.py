@@ -75,8 +75,7 @@ def is_object(kind: Any) -> bool:
 
 def _root_schema(kind: Any) -> dict[str, Any]:
     """The schema of a class; empty if its library has none, though it can read the class."""
-    schema: dict[str, Any] = made_once(_schema_or_none, kind)
-    return schema
+    return made_once(_schema_or_none, kind)
 
 
 def _schema_or_none(kind: Any) -> dict[str, Any]:

@@ -1,0 +1,200 @@
+"""The elements of a list in JSON text that grows, each as soon as it is closed.
+
+items = JsonItems("/cities", City)
+items.feed('{"cities": [{"name": "Oslo"}, {"na')     [City(name='Oslo')]
+items.feed('me": "Rome"}')                           [City(name='Rome')]
+items.feed("]}")                                     []
+items.close()
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Generic, TypeVar
+
+from streamlib.structured.fence import OpeningFence
+from streamlib_parsers.classes.pointers import pointer_of, tokens_of
+from streamlib_parsers.classes.values import typed_value
+from streamlib_parsers.errors import InvalidOutput
+from streamlib_parsers.json_reader import JsonReader, past_space
+
+T = TypeVar("T")
+
+NULL: Final = "null"
+
+
+class JsonItems(Generic[T]):
+    """The values at a place of one growing JSON text, complete and validated."""
+
+    def __init__(self, pointer: str, kind: type[T]) -> None:
+        """Args:
+            pointer: JSON pointer of the place: of a list, whose elements are taken, or of anything
+                else, which is taken itself. "" is the root; ``value`` holds a list that was asked
+                for by `Prompt(output_schema=list[City])`.
+            kind: class of one element, or of the value.
+
+        Raises:
+            ValueError: that is no JSON pointer.
+        """
+        self._pointer = pointer
+        self._kind = kind
+        self._fence = OpeningFence()
+        self._reader = _ItemReader(tokens_of(pointer))
+
+    def feed(self, text: str) -> list[T]:
+        """Reads the next fragment.
+
+        Returns:
+            The values that it closes. A null is none.
+
+        Raises:
+            InvalidOutput: a value is not of the class; `path` names what failed.
+        """
+        self._reader.read(self._fence.feed(text))
+        values: list[T] = []
+        for index, item in self._reader.take_closed():
+            values += self._values(index, item)
+        return values
+
+    def close(self) -> list[T]:
+        """Ends the text.
+
+        Returns:
+            A number that is all of the text, which nothing else ends.
+
+        Raises:
+            InvalidOutput: the text is not one JSON value, or nothing stands at the pointer.
+        """
+        values = self.feed(" ")
+        if not self._reader.is_complete:
+            raise InvalidOutput("not JSON: the text ends before the value, or breaks off")
+        if not self._reader.is_found:
+            raise InvalidOutput("nothing stands there", self._pointer)
+        return values
+
+    def _values(self, index: int | None, text: str) -> list[T]:
+        """The value of a text; none for a null where the class takes none and no list stands."""
+        try:
+            return [typed_value(text, self._kind)]
+        except InvalidOutput as error:
+            if index is None and text.strip() == NULL:
+                return []
+            path = self._pointer
+            if index is not None:
+                path += pointer_of([index])
+            raise InvalidOutput(error.problem, path + error.path, text) from error
+
+
+class _ItemReader(JsonReader):
+    """Finds the values at a place, and keeps the text of the one that is open.
+
+    It builds nothing: the values are decoded from their text.
+    """
+
+    def __init__(self, tokens: tuple[str, ...]) -> None:
+        super().__init__()
+        self.is_found = False
+        """Whether anything stood at the place."""
+        self.is_complete = False
+        """Whether the root is closed."""
+        self._tokens = tokens
+        self._closed: list[tuple[int | None, str]] = []
+        """Texts of closed values, with their indexes in the list; not taken yet."""
+        self._on_way = 0
+        """How many open containers lead to the values, the list at the place included."""
+        self._enters = False
+        """Whether the value that begins leads to the values, if it is a container."""
+        self._counts: list[int] = []
+        """How many values each open container has so far."""
+        self._start: int | None = None
+        """Where the open value begins in the new text, 0 if it began before; None without one."""
+        self._item_index: int | None = None
+        """Its index in the list; None if it is no element of one."""
+        self._item_depth = 0
+        """How many containers are open around it."""
+        self._texts: list[str] = []
+        """Its text in earlier fragments."""
+
+    def take_closed(self) -> list[tuple[int | None, str]]:
+        """The values that were closed since the last call."""
+        closed = self._closed
+        if closed:
+            self._closed = []
+        return closed
+
+    def read(self, text: str) -> None:
+        index = 0
+        while index < len(text):
+            index = self._step(text, index)
+            if self._step == self._after_value:
+                self._note_end(text, index)
+        if self._start is not None:
+            self._texts.append(text[self._start :])
+            self._start = 0
+
+    def _note_end(self, text: str, index: int) -> None:
+        """Behind a value, a comma is missing or a container ends; perhaps our value has ended."""
+        if self._start is not None and len(self._stack) == self._item_depth:
+            self._texts.append(text[self._start : index])
+            self._closed.append((self._item_index, "".join(self._texts)))
+            self._texts = []
+            self._start = None
+        if not self._stack:
+            self.is_complete = True
+
+    def _value(self, text: str, index: int) -> int:
+        index = past_space(text, index)
+        if index == len(text):
+            return index
+        self._note_start(text, index)
+        return super()._value(text, index)
+
+    def _note_start(self, text: str, index: int) -> None:
+        depth = len(self._stack)
+        self._enters = False
+        if depth:
+            self._counts[-1] += 1
+        if self._start is not None or depth != self._on_way:
+            return  # inside a value, or beside the way
+        if depth > len(self._tokens):  # an element of the list at the place
+            self._start_item(index, self._counts[-1] - 1)
+        elif depth == 0 or self._key_here() == self._tokens[depth - 1]:
+            is_place = depth == len(self._tokens)
+            self._enters = not is_place or text[index] == "["
+            if is_place:
+                self.is_found = True
+            if not self._enters:
+                self._start_item(index, None)
+
+    def _key_here(self) -> str:
+        """Key or index of the value that begins."""
+        if isinstance(self._stack[-1], dict):
+            return self._key
+        return str(self._counts[-1] - 1)
+
+    def _start_item(self, index: int, item_index: int | None) -> None:
+        self._start = index
+        self._item_index = item_index
+        self._item_depth = len(self._stack)
+
+    # --- nothing is built ---
+
+    def _begin_container(self, container: dict[str, Any] | list[Any]) -> dict[str, Any] | list[Any]:
+        self._counts.append(0)
+        if self._enters:
+            self._on_way += 1
+            self._enters = False
+        return container
+
+    def _end_container(self) -> None:
+        super()._end_container()
+        self._counts.pop()
+        self._on_way = min(self._on_way, len(self._stack))
+
+    def _attach(self, value: Any) -> tuple[Any, Any]:
+        return None, None
+
+    def _begin_string(self) -> None:
+        """Only keys matter."""
+
+    def _end_string(self) -> None:
+        """Only keys matter."""
