@@ -38,7 +38,7 @@ def function_name(function: FunctionLike) -> str:
     if isinstance(function, functools.partial):
         return function_name(function.func)
     if not callable(function):
-        raise TypeError(f"a tool is a function or a `ToolSpec`, not {function!r:.100}")
+        raise TypeError(f"a tool is a function or a ToolSpec, not {function!r:.100}")
     name: str = getattr(function, "__name__", type(function).__name__)
     if name == "<lambda>":
         raise TypeError("a lambda has no name for the model: make a function, or name it")

@@ -148,13 +148,9 @@ class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
         # Imported here because a tool is often made from a wire's own object.
         from streamlib_parsers.function_tools import function_name, signature_of
 
+        name = name or function_name(function)
         signature = signature_of(function)
-        return cls(
-            name or function_name(function),
-            description or signature.description,
-            signature.schema(),
-            strict,
-        )
+        return cls(name, description or signature.description, signature.schema(), strict)
 
     @classmethod
     def from_mcp(cls, tool: Any) -> ToolSpec:

@@ -35,6 +35,9 @@ HOME: Final = ROOT / ".real"
 MODEL: Final = HOME / "model" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 AIMOCK: Final = HOME / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
 
+MCP: Final = "mcp"
+"""The MCP SDK, whose server `mcp_server.py` a test starts itself."""
+
 READY_SECONDS: Final = 120.0
 """How long a server may take until it listens: the model takes one or two seconds on an idle
 machine."""
@@ -79,12 +82,14 @@ AIMOCK_SERVER: Final = Counterpart(
 
 def absence(name: str) -> str | None:
     """Why a counterpart cannot be run here; None where it can."""
+    if name == MCP:
+        return None if importlib.util.find_spec("mcp") else "mcp is not installed"
     return _llama() if name == LLAMA.name else _aimock()
 
 
 def missing() -> list[str]:
     """Every counterpart that cannot be run here, with the reason."""
-    named = ((name, absence(name)) for name in (LLAMA.name, AIMOCK_SERVER.name))
+    named = ((name, absence(name)) for name in (LLAMA.name, AIMOCK_SERVER.name, MCP))
     return [*(f"{name} ({why})" for name, why in named if why is not None), *ui_readers.missing()]
 
 
