@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from streamlib.request.report import Change
     from streamlib.structured.json_items import JsonItems
     from streamlib.structured.stream_items import json_items
+    from streamlib.sync import SyncClient, SyncStream
     from streamlib.tools import AgentRun, agent, run_calls
     from streamlib.transport import HttpResponse, Transport
     from streamlib.transport.aiohttp import AiohttpTransport as AiohttpTransport
@@ -63,6 +64,8 @@ _LAZY: dict[str, str] = {  # name -> module that is imported at the first use of
     "AwsCredentials": "streamlib.client.credentials",
     "AttemptRequest": "streamlib.client.hooks",
     "AttemptResponse": "streamlib.client.hooks",
+    "SyncClient": "streamlib.sync",
+    "SyncStream": "streamlib.sync",
     "ModelInfo": "streamlib.client.model_list",
     "Request": "streamlib.request.build",
     "build": "streamlib.request.build",
@@ -113,6 +116,8 @@ __all__ = [
     "RetryPolicy",
     "Secret",
     "StreamError",
+    "SyncClient",
+    "SyncStream",
     "Traits",
     "Transport",
     "agent",

@@ -171,7 +171,10 @@ class Client:
         """None without hooks, so that no attempt pays for them."""
         if on_request is not None or on_response is not None:
             self._attempt_hooks = AttemptHooks(on_request, on_response)
-        self._on_event = on_event
+        self._make_stream: Callable[[StreamConfig], ResponseStream] = ResponseStream
+        """The class of this client's streams."""
+        if on_event is not None:
+            self._make_stream = partial(HookedStream, on_event=on_event)
         self._clock = clock
         self._now = now
         self._jitter = jitter
@@ -279,9 +282,7 @@ class Client:
             jitter=self._jitter,
             orphans=self._orphans,
         )
-        if self._on_event is not None:
-            return HookedStream(config, self._on_event)
-        return ResponseStream(config)
+        return self._make_stream(config)
 
     async def respond(
         self,

@@ -38,13 +38,13 @@ class TextDeltas:
         while True:
             event = await anext(self._events)
             if isinstance(event, OutputTextDelta):
-                if event.delta and self._belongs(event.index):
+                if event.delta and self.belongs(event.index):
                     return event.delta
             elif isinstance(event, Failed):
                 # With errors="event". A str cannot say that the text is not complete.
                 raise StreamError(event.error, self._response())
 
-    def _belongs(self, index: int) -> bool:
+    def belongs(self, index: int) -> bool:
         """Whether an item is a message of the assistant in the first choice."""
         known = self._is_output.get(index)
         if known is None:

@@ -5,7 +5,8 @@
     async with loopback(fault="truncate") as client: ...
 
 They are ordinary clients: `client.stream(prompt, model=MODEL)` is the code that you ship, without a
-key and without a network. docs/testing.md has more, and the fixtures for pytest.
+key and without a network. docs/testing.md has more, and the fixtures for pytest. For code without
+an event loop there are `sync_replay` and `sync_loopback`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from streamlib.client import ClientOptions
 from streamlib.loopback import Behaviour, Fault, ReceivedRequest, Turn, TurnLike, serve
 from streamlib.testing.clients import MODEL, ScriptedClient, loopback, replay, scripted
+from streamlib.testing.sync_clients import sync_loopback, sync_replay
 
 __all__ = [
     "MODEL",
@@ -27,4 +29,6 @@ __all__ = [
     "replay",
     "scripted",
     "serve",
+    "sync_loopback",
+    "sync_replay",
 ]

@@ -15,6 +15,7 @@ from streamlib_parsers import Origin
 UNUSUAL_KEY: Final = "zQ7-canary/9f+1"
 """A key that looks like no provider's, so that no pattern masks it."""
 NOW: Final = datetime(2026, 11, 21, 20, tzinfo=UTC)
+TESTS_OF_KEYS: Final = ("test_auth.py", "test_key_exposure.py", "test_sync_client.py")
 ACME: Final = Provider(
     "acme",
     base_url="https://api.acme.example/v1",
@@ -45,7 +46,7 @@ def printed(error: BaseException, *, own: bool = True) -> str:
     frames = traceback.TracebackException.from_exception(error, capture_locals=True)
     lines: list[str] = []
     for frame in frames.stack:
-        if own or not frame.filename.endswith(("test_auth.py", "test_key_exposure.py")):
+        if own or not frame.filename.endswith(TESTS_OF_KEYS):
             lines.append(f"{frame.name} {frame.locals}")
     return "\n".join(
         [

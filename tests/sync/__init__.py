@@ -1,0 +1,1 @@
+"""The synchronous client under load, under Ctrl-C, and beside the asynchronous one."""
