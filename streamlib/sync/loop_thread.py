@@ -149,7 +149,7 @@ class _Task(Generic[T]):
         return self._scope is not None
 
     async def run(self) -> T:
-        """Runs the function; raises `CancelledError` of `concurrent.futures` if cancelled."""
+        """Runs the function; raises `CancelledError` of a future if cancelled."""
         try:
             with anyio.CancelScope() as self._scope:
                 if not self.is_cancelled:

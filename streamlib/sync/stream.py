@@ -14,6 +14,7 @@ import inspect
 import threading
 import warnings
 from collections.abc import Awaitable, Coroutine, Iterator, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -113,7 +114,14 @@ class LockedStream(ResponseStream):
 
     def _accumulate_remaining(self) -> None:
         with self._lock:
-            super()._accumulate_remaining()
+            for event in (*self._pending, *self._attempt.pending):
+                # Ctrl-C between taking an event and feeding it leaves the accumulator without it.
+                # The terminal event needs no other: the response is `cancelled`.
+                with suppress(ValueError):
+                    self._accumulator.feed(event)
+                self._undelivered.append(event)
+            self._pending.clear()
+            self._attempt.pending.clear()
 
     def __del__(self) -> None:
         """Nothing: `SyncStream` closes what was abandoned."""
