@@ -13,10 +13,11 @@ from __future__ import annotations
 import inspect
 import threading
 import warnings
+from collections import deque
 from collections.abc import Awaitable, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from streamlib.client.hooks import OnEvent
 from streamlib.client.stream import ResponseStream
@@ -25,10 +26,17 @@ from streamlib.client.stream_state import ENDED, StreamState
 from streamlib.client.stream_text import TextDeltas
 from streamlib.errors import StreamError
 from streamlib.request.build import Request
+from streamlib.structured.stream_items import EventItems
 from streamlib.sync.loop_thread import LoopThread
 from streamlib_parsers.accumulate import Response, Timing
-from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.events import Failed, OutputTextDelta, RateLimits, ResponseEvent
+from streamlib_parsers.errors import ErrorInfo, IncompleteOutput
+from streamlib_parsers.events import (
+    Completed,
+    Failed,
+    OutputTextDelta,
+    RateLimits,
+    ResponseEvent,
+)
 from streamlib_parsers.items import ResponseItem
 
 if TYPE_CHECKING:
@@ -42,7 +50,7 @@ class LockedStream(ResponseStream):
 
     def __init__(self, config: StreamConfig) -> None:
         super().__init__(config)
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         """Held while events are delivered, or the response is read. Never while waiting."""
 
     @property
@@ -58,7 +66,7 @@ class LockedStream(ResponseStream):
     @property
     def response(self) -> Response:
         """See `ResponseStream`."""
-        with self._lock:
+        with self.lock:
             return super().response
 
     async def fill(self) -> bool:
@@ -78,7 +86,7 @@ class LockedStream(ResponseStream):
 
     def next_events(self) -> list[ResponseEvent]:
         """The events that `take_batch` would deliver."""
-        with self._lock:
+        with self.lock:
             events = list(self._pending)
         if len(events) > 1 and type(events[-1]) is Failed and self._config.errors == "raise":
             events.pop()  # raised by the call after it
@@ -86,19 +94,19 @@ class LockedStream(ResponseStream):
 
     def item(self, index: int) -> ResponseItem:
         """The item of an index, as far as it was delivered."""
-        with self._lock:
+        with self.lock:
             return self._accumulator.item(index)
 
     def take(self) -> ResponseEvent | None:
         """Delivers the next event; None if it must be waited for."""
-        with self._lock:
+        with self.lock:
             if not self._pending:
                 return None
             return _without_waiting(self.__anext__())
 
     def take_batch(self) -> list[ResponseEvent] | None:
         """Delivers every event that is there; None if one must be waited for."""
-        with self._lock:
+        with self.lock:
             if not self._pending:
                 return None
             return _without_waiting(self._next_batch())
@@ -107,13 +115,8 @@ class LockedStream(ResponseStream):
         """Leaves the connection to the next stream of the client, which closes it."""
         self._config.orphans.append(self._attempt)
 
-    def partial(self, index: int) -> dict[str, Any]:
-        """See `ResponseStream`."""
-        with self._lock:
-            return super().partial(index)
-
     def _accumulate_remaining(self) -> None:
-        with self._lock:
+        with self.lock:
             for event in (*self._pending, *self._attempt.pending):
                 # Ctrl-C between taking an event and feeding it leaves the accumulator without it.
                 # The terminal event needs no other: the response is `cancelled`.
@@ -192,16 +195,25 @@ class SyncStream:
         """The failures after which the request was sent again."""
         return self._stream.retried
 
-    def partial(self, index: int) -> dict[str, Any]:
-        """The arguments of an open call, as far as they were received.
+    @overload
+    def partial(self, index: int, kind: None = None) -> dict[str, Any]: ...
+    @overload
+    def partial(self, index: int, kind: type[T]) -> T: ...
+    @overload
+    def partial(self, index: int, kind: object) -> Any: ...
+    def partial(self, index: int, kind: object = None) -> Any:
+        """The JSON of an item as far as it was delivered: a call's arguments, or a message's text.
 
         Args:
-            index: `index` of the call's events.
+            index: `index` of the item's events.
+            kind: A class to make a partial object of: fields that are not there yet are `UNSET`.
+                Without it, a dict.
 
         Raises:
-            LookupError: The item has no arguments.
+            LookupError: The item has neither arguments nor text.
         """
-        return self._stream.partial(index)
+        with self._stream.lock:
+            return self._stream.partial(index, kind)
 
     def rest(self) -> list[ResponseEvent]:
         """The events that no iteration delivered, once the stream is closed; else none."""
@@ -284,6 +296,26 @@ class SyncStream:
         """
         return _Texts(self)
 
+    @overload
+    def json_items(self, pointer: str, kind: type[T]) -> Iterator[T]: ...
+    @overload
+    def json_items(self, pointer: str, kind: object) -> Iterator[Any]: ...
+    def json_items(self, pointer: str, kind: Any) -> Iterator[Any]:
+        """The elements of a list in the response, each as soon as it is closed, validated.
+
+        Args:
+            pointer: JSON pointer of the list, as for `streamlib.json_items`.
+            kind: Class of one element, or of the value.
+
+        Raises:
+            StreamError: The stream failed, after everything that was closed before.
+            IncompleteOutput: The response ended at a limit, refused, or calls tools first.
+            InvalidOutput: A value is not of the class, the text is not JSON, or nothing stands at
+                the pointer.
+            ValueError: That is no JSON pointer.
+        """
+        return _JsonItems(self, EventItems(pointer, kind))
+
     def _next_batch(self) -> list[ResponseEvent]:
         while True:
             if self._on_event is not None:
@@ -361,6 +393,36 @@ class _Texts:
             elif isinstance(event, Failed):
                 # With errors="event". A str cannot say that the text is not complete.
                 raise StreamError(event.error, self._stream.response)
+
+
+class _JsonItems(Generic[T]):
+    """Iterator over the elements of a list in a response."""
+
+    def __init__(self, stream: SyncStream, items: EventItems[T]) -> None:
+        self._stream = stream
+        self._items = items
+        self._ready: deque[T] = deque()
+        """Values that are closed and not given yet."""
+        self._has_ended = False
+        """Whether the terminal event was read."""
+
+    def __iter__(self) -> _JsonItems[T]:
+        return self
+
+    def __next__(self) -> T:
+        while not self._ready:
+            if self._has_ended:
+                raise StopIteration
+            event = next(self._stream, None)
+            if event is None:
+                raise IncompleteOutput("not_ended")
+            self._has_ended = isinstance(event, (Completed, Failed))
+            try:
+                self._ready.extend(self._items.feed(event))
+            except StreamError as error:
+                error.response = self._stream.response
+                raise
+        return self._ready.popleft()
 
 
 async def _awaited(waiting: Awaitable[None]) -> None:

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import Any, Final, get_type_hints
 
 import anyio
+import msgspec
 import pytest
 
 import streamlib
@@ -56,7 +57,7 @@ def test_names_and_options_are_those_of_the_client() -> None:
     )
     own = {name for name in dir(ResponseStream) if not name.startswith("_")}
     assert {name for name in dir(streamlib.SyncStream) if not name.startswith("_")} == (
-        own - {"aclose", "from_chunks"} | {"close", "retried"}
+        own - {"aclose", "from_chunks"} | {"close", "retried", "json_items"}
     )
 
 
@@ -161,6 +162,39 @@ def test_arguments_of_an_open_call_can_be_viewed() -> None:
                 assert stream.partial(0) == {"city": "Par"}
                 return
     pytest.fail("no delta came")
+
+
+class City(msgspec.Struct):
+    name: str
+    people: int = 0
+
+
+def test_typed_views_and_items_are_those_of_the_stream() -> None:
+    """`partial(index, T)`, `json_items`, and `parsed` of the response."""
+    body = '{"cities": [{"name": "Paris", "people": 2}, {"name": "Rome"}]}'
+    names: list[str] = []
+    with sync_loopback(turns=[body]) as client:
+        with client.stream("Name cities", MODEL) as stream:
+            for city in stream.json_items("/cities", City):
+                assert stream.response.status == "incomplete"
+                names.append(city.name)
+        with client.stream("Name cities", MODEL) as stream:
+            sizes: list[int] = []
+            for event in stream:
+                if isinstance(event, OutputTextDelta):
+                    sizes.append(len(stream.partial(event.index).get("cities", [])))
+            assert (sizes, sizes[0], sizes[-1]) == (sorted(sizes), 0, 2)
+        with client.stream("Name cities", MODEL) as stream:
+            items = stream.json_items("/cities", int)
+            with pytest.raises(streamlib.InvalidOutput):
+                list(items)
+    assert names == ["Paris", "Rome"]
+    cut = sync_loopback(turns=[body], chunk=40, fault="truncate", at=12)
+    with cut as client, client.stream("Name cities", MODEL, errors="event") as stream:
+        items = stream.json_items("/cities", City)
+        with pytest.raises(streamlib.StreamError) as raised:
+            list(items)
+        assert raised.value.response is not None
 
 
 # --- leaving, closing, abandoning ---
