@@ -1,4 +1,4 @@
-"""Access to private fields of httpcore's connection pool. No other module reads them.
+"""Access to private fields of httpcore's connection pool. `httpcore_http2` has those of HTTP/2.
 
 Verified with httpx 0.28.1 on httpcore 1.0.9 and httpx2 2.16.2 on httpcore2 2.16.2, whose fields
 have the same names. Every read has a default: on a version that renamed a field, the pool size
@@ -17,25 +17,15 @@ What is read:
 - ``_stream`` of its socket: an anyio or trio stream, with ``transport_stream`` under TLS. anyio
   buffers in ``_protocol.read_queue`` (asyncio) and ``_read_bio`` (TLS), trio in ``_incoming`` (TLS)
 - ``AsyncConnectionPool._requests``, each with `request` and `connection`
-- ``AsyncHTTP2Connection``: ``_h2_state``, ``_events`` and ``_write_outgoing_data``
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib
-from typing import Any, Final
-
-import anyio
+from typing import Any
 
 from streamlib.transport.base import UNKNOWN_POOL
-from streamlib.transport.closing import CLOSING_SECONDS
-
-_LAYERS: Final = 8
-"""Streams may stand on streams, but not for ever."""
-
-_CANCEL: Final = 8
-"""RFC 9113, 7: the error code of a stream that is no longer needed."""
+from streamlib.transport.httpcore_http2 import LAYERS
 
 
 def pool_size(client: Any) -> int:
@@ -110,58 +100,6 @@ class SharedConnections:
                 await connection.aclose()
 
 
-class Http2Stream:
-    """A request on a connection of HTTP/2."""
-
-    def __init__(self, connection: Any, request: Any, stream_id: int) -> None:
-        self._connection = _http2_protocol(connection)
-        self._request = request
-        self._stream_id = stream_id
-
-    async def reset(self) -> None:
-        """Ends the stream: it sends RST_STREAM if the response has not ended, and drops the rest.
-
-        httpcore sends none. The server would go on sending, and what nobody reads would count for
-        the connection's window and its number of streams, until no other stream got anything.
-        """
-        state = getattr(self._connection, "_h2_state", None)
-        if state is None:
-            return
-        with anyio.move_on_after(CLOSING_SECONDS) as scope:
-            # The connection may have ended meanwhile, and the stream with it.
-            with contextlib.suppress(Exception):
-                await self._reset(state)
-        if scope.cancelled_caught:
-            # Half a frame may have been sent: whatever followed would be misread.
-            await self._connection._network_stream.aclose()
-
-    async def _reset(self, state: Any) -> None:
-        stream = state.streams.get(self._stream_id)
-        is_open = stream is not None and not stream.closed
-        unread = 0
-        events: list[Any] = self._connection._events.get(self._stream_id, [])
-        for event in events:
-            unread += getattr(event, "flow_controlled_length", None) or 0
-        # A read of what is left ends at once, in place of waiting for frames that will not come.
-        ended: Any = importlib.import_module("h2.events").StreamEnded
-        events[:] = [ended.__new__(ended)]
-        if is_open:
-            state.reset_stream(self._stream_id, _CANCEL)
-        if unread:
-            state.acknowledge_received_data(unread, self._stream_id)
-        if is_open or unread:
-            await self._connection._write_outgoing_data(self._request)
-
-
-def _http2_protocol(connection: Any) -> Any:
-    """The ``AsyncHTTP2Connection`` of a pool's connection; None if it is none."""
-    for _ in range(_LAYERS):
-        if hasattr(connection, "_h2_state"):
-            return connection
-        connection = getattr(connection, "_connection", None)
-    return None
-
-
 def keep_only_if_empty(response: Any) -> None:
     """Makes the pool close the connection of a response if it holds bytes that came after it.
 
@@ -180,7 +118,7 @@ def keep_only_if_empty(response: Any) -> None:
 def _http11_connection(response: Any) -> Any:
     """The connection under a response of HTTP/1.1; None for any other, or an unknown library."""
     layer = getattr(response, "stream", None)
-    for _ in range(_LAYERS):
+    for _ in range(LAYERS):
         for name in ("_stream", "_httpcore_stream", "_connection"):
             below = getattr(layer, name, None)
             if below is not None:
@@ -195,7 +133,7 @@ def _http11_connection(response: Any) -> Any:
 
 def _has_buffered_bytes(network_stream: Any) -> bool:
     layer = getattr(network_stream, "_stream", None)
-    for _ in range(_LAYERS):
+    for _ in range(LAYERS):
         if layer is None:
             return False
         if getattr(getattr(layer, "_protocol", None), "read_queue", None):

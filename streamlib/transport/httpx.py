@@ -19,8 +19,8 @@ from streamlib.transport.base import KEEPALIVE_SECONDS, HttpResponse, ReadTimeou
 from streamlib.transport.closing import CLOSING_SECONDS, ShieldedAwait, exhaust
 from streamlib.transport.deadlines import FOREVER, Deadlines
 from streamlib.transport.errors import is_connection_closed
+from streamlib.transport.httpcore_http2 import Http2Connection, Http2Stream
 from streamlib.transport.httpcore_pool import (
-    Http2Stream,
     SharedConnections,
     close_half_open,
     keep_only_if_empty,
@@ -134,7 +134,7 @@ class HttpxTransport:
                 raise TimeoutError("no byte of the response was received")
         except BaseException:
             with anyio.CancelScope(shield=True, deadline=anyio.current_time() + CLOSING_SECONDS):
-                await ShieldedAwait(self._close_unused(trace.new_stream))
+                await ShieldedAwait(self._close_unused(trace))
             raise
         # The library looks its timeout up again when it begins to read the body. A response from a
         # mock transport has no socket, and nothing that applies it.
@@ -143,9 +143,12 @@ class HttpxTransport:
         trace.timeouts["read"] = read_timeout = SocketReadTimeout()
         return HttpxResponse(response, read_timeout, self._shared)
 
-    async def _close_unused(self, network_stream: Any) -> None:
+    async def _close_unused(self, trace: _Trace) -> None:
         """Closes the connection that a request opened before it failed or was cancelled."""
+        if trace.opening is not None:
+            await trace.opening.aclose()
         await self._shared.close_lost()
+        network_stream = trace.new_stream
         if network_stream is None:
             return
         # In a handshake the pool does not know the socket yet: it is closed directly.
@@ -221,6 +224,9 @@ class _Trace:
         """Set when the request began to open a connection."""
         self._is_noted = False
         """Set when the pool was asked whether it still has the connection that was opened."""
+        self.opening: Http2Connection | None = None
+        """The connection of HTTP/2 that the request opens, until it can be used. Left before, it
+        would count its streams wrongly, and refuse some or stall them."""
         self.http2_stream: Http2Stream | None = None
         """The request on a connection of HTTP/2, until its response is closed."""
 
@@ -234,20 +240,26 @@ class _Trace:
             self._is_noted = True
             self._shared.note_opened(info["request"])
         if event.startswith("http2."):
-            self._note_http2(event)
-            if event == "http2.send_request_headers.started":
-                known = self._shared.find(info["request"])
-                if known is not None:
-                    self.http2_stream = Http2Stream(known[1], info["request"], info["stream_id"])
-            elif event == "http2.response_closed.started" and self.http2_stream is not None:
+            self._note_http2(event, info)
+            if event == "http2.response_closed.started" and self.http2_stream is not None:
                 # The library's shield is around this, and its own work follows.
                 await self.http2_stream.reset()
 
-    def _note_http2(self, event: str) -> None:
+    def _note_http2(self, event: str, info: Any) -> None:
         self.is_http2 = True
         self.timeouts["read"] = None
         # Other requests may use the connection from now on: this one must not close it.
         self.new_stream = None
+        if event == "http2.send_connection_init.started":
+            known = self._shared.find(info["request"])
+            if known is not None:
+                self.opening = Http2Connection(known[1])
+                self.opening.open()
+        elif event == "http2.send_request_headers.started":
+            self.opening = None
+            known = self._shared.find(info["request"])
+            if known is not None:
+                self.http2_stream = Http2Stream(known[1], info["request"], info["stream_id"])
         if event == "http2.receive_response_headers.started" and self._first_byte is not None:
             self.scope.deadline = anyio.current_time() + self._first_byte
 

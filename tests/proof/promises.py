@@ -133,7 +133,7 @@ PROMISES: Final = (
         ),
         (
             "tests/streamlib/transport/test_connections.py -k ten_thousand_cancellations",
-            f"{PROOF}/test_storm.py -k test_a_storm",
+            f"{PROOF}/test_storm.py -k storms_leave_nothing",
         ),
         remark=(
             "on each event loop with each HTTP library; afterwards every connection of the pool "

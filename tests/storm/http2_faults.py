@@ -152,6 +152,9 @@ ENDS: Final[dict[str, Callable[[Exchange], Awaitable[None]]]] = {
 }
 """What ends one response; others of the connection go on."""
 
+DATA_BEFORE_HEADERS: Final = {"endless empty data", "endless pings of the wire"}
+"""Before headers these violate HTTP/2, and h2 ends the connection (RFC 9113, 8.1)."""
+
 CONNECTION_ENDS: Final[dict[str, Callable[[Exchange], Awaitable[None]]]] = {
     "connection goes away": Exchange.goaway,
     "connection reset": Exchange.abort,
@@ -177,7 +180,9 @@ def _faults() -> dict[str, Http2Fault]:
     faults = {name: Http2Fault(play, completes=True) for name, play in complete.items()}
     for name, end in ENDS.items():
         if name != "ends":
-            faults[f"{name} before headers"] = Http2Fault(before_headers(end))
+            faults[f"{name} before headers"] = Http2Fault(
+                before_headers(end), ends_connection=name in DATA_BEFORE_HEADERS
+            )
     for count in (1, 2, 3, 5, 6):
         for name, end in ENDS.items():
             faults[f"{name} after {count} events"] = Http2Fault(cut(count, end))

@@ -9,33 +9,36 @@ import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
+import msgspec
 import trio
 
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
 from streamlib.transport.deadlines import Deadlines
-from tests.storm.faults import FAULTS, text_of
-from tests.storm.http2_faults import HTTP2_FAULTS
+from tests.storm.faults import FORGED, text_of
+from tests.storm.plan import Plan, request_values
+from tests.storm.server import Seen, StormServer
 from tests.storm.stops import STOPS, Observed
 from tests.support.clients import library, make_client, make_request, open_http
-from tests.support.http2_server import Exchange, http2_server
-from tests.support.scripted_server import Script, scripted
 
-TRANSPORTS: Final = ("httpx", "httpx2", "aiohttp", "http2")
 AT_ONCE: Final = 200
+CLIENTS: Final = 4
+"""Over HTTP/2, where a connection has 100 streams at once: 50 share one, and none waits for it."""
 WARM: Final = 20
 DEADLINES: Final = Deadlines(
-    connect=9, headers=9, first_byte=3, first_event=3, idle=3, total=30, tail=0.05, drain=0.05
+    connect=9, headers=9, first_byte=1.5, first_event=1.5, idle=1.5, total=30, tail=0.05, drain=0.05
 )
-RARELY: Final = 9
-"""One round in so many has the faults that end every response of a connection. It has no divisor in
-common with the number of ways to stop, so that they meet all of them."""
+"""Of a storm: a server that is silent costs each stream so long, while 199 others go on."""
+SHORT_DEADLINES: Final = msgspec.structs.replace(
+    DEADLINES, first_byte=0.7, first_event=0.7, idle=0.7
+)
+"""Of the small storms, which are as long as their longest stream."""
 
 RESET: Final = "reset behind the end"
 """A reset may overtake the end of a response that was not read yet."""
@@ -43,54 +46,25 @@ RESET: Final = "reset behind the end"
 _TAG: Final = re.compile(r"tag (\d{6})")
 _LATE: Final = frozenset({"stalled", "deadline"})
 """What a busy machine does to a stream that is in order."""
+_ENDED: Final = frozenset({"connection", "truncated"})
+"""What the end of a shared connection does to a stream that is in order."""
 
 
 class Storm:
     """The streams of one run."""
 
-    def __init__(self, transport: str, streams: int) -> None:
+    def __init__(self, transport: str, streams: int, deadlines: Deadlines) -> None:
         self.counts: Counter[str] = Counter()
         self.pairs: set[tuple[str, str]] = set()
         """Kinds and ways that occurred together."""
         self.examples: list[str] = []
         """The first streams that were not as they must be."""
         self.transport = transport
-        self._is_http2 = transport == "http2"
-        self._faults: Any = HTTP2_FAULTS if self._is_http2 else FAULTS
-        self._kinds = list(self._faults)
-        self._ways = list(STOPS)
+        self.plan = Plan(transport)
+        self.deadlines = deadlines
         self._streams = streams
         self._next = 0
         """Number of the next stream."""
-
-    @property
-    def kinds(self) -> int:
-        """How many kinds of responses there are."""
-        return len(self._kinds)
-
-    def kind(self, tag: str) -> str:
-        """The kind of fault of a stream."""
-        turn, index = divmod(int(tag), len(self._kinds))
-        kind = self._kinds[index]
-        # What ends a whole connection would leave nothing to complete if it came in every round.
-        if self._faults[kind].ends_connection and (turn + 1) % RARELY:
-            kind = "whole"
-        return kind
-
-    def way(self, n: int) -> str:
-        """How a stream is stopped."""
-        return self._ways[n // len(self._kinds) % len(self._ways)]
-
-    def http1_script(self, request: bytes) -> Script:
-        """The response to a request, by the tag in its path."""
-        tag = request.split(b" ", 2)[1].split(b"/")[1].decode()
-        script: Script = self._faults[self.kind(tag)].script(tag)
-        return script
-
-    async def http2_script(self, exchange: Exchange) -> None:
-        """The same over HTTP/2."""
-        tag = exchange.path.split("/")[1]
-        await self._faults[self.kind(tag)].play(exchange, tag)
 
     async def work(self, client: Client, url: str) -> None:
         """Runs streams one after the other, until there are no more."""
@@ -100,46 +74,74 @@ class Storm:
             await self._run_stream(client, url, n)
 
     async def _run_stream(self, client: Client, url: str, n: int) -> None:
+        self.pairs.add((self.plan.kind(n), self.plan.way(n)))
+        if self.plan.has_own_connection(n):
+            async with (
+                _http(self.transport) as http,
+                make_storm_client(url, http, self.deadlines) as own,
+            ):
+                await self._observe(own, url, n)
+        else:
+            await self._observe(client, url, n)
+
+    async def _observe(self, client: Client, url: str, n: int) -> None:
         tag = f"{n:06d}"
-        way = self.way(n)
-        self.pairs.add((self.kind(tag), way))
-        seen = Observed(client.stream(make_request(f"{url}/{tag}")), n)
+        way = self.plan.way(n)
+        headers, body = request_values(tag)
+        request = make_request(f"{url}/{tag}", body=body)
+        request = msgspec.structs.replace(request, headers={**request.headers, **headers})
+        seen = Observed(client.stream(request), n)
         try:
             with anyio.fail_after(60):
                 await STOPS[way](seen)
         except Exception as error:  # noqa: BLE001  # none may come out: `errors="event"`
             self._note("raised", f"{tag}: {error!r}")
         except BaseException as error:
-            self._note("escaped", f"{tag} ({self.kind(tag)}, {way}): {error!r}")
+            self._note("escaped", f"{tag} ({self.plan.kind(n)}, {way}): {error!r}")
             raise
         self.counts["streams"] += 1
-        self._judge(seen, tag)
+        self._judge(seen, n)
 
-    def _judge(self, seen: Observed, tag: str) -> None:
+    def _judge(self, seen: Observed, n: int) -> None:
         response = seen.response
-        fault = self._faults[self.kind(tag)]
+        fault = self.plan.faults[self.plan.kind(n)]
         self.counts[response.status] += 1
-        about = f"{tag} ({self.kind(tag)}, {self.way(seen.n)}): {response.status} {response.error}"
-        if not set(_TAG.findall(response.text)) <= {tag}:
-            self._note("mixed", about)
+        about = f"{n} ({self.plan.kind(n)}, {self.plan.way(n)}): {response.status} {response.error}"
+        self._judge_text(response.text, n, about)
         if response.status == "completed":
-            if not fault.completes or response.text != text_of(tag):
+            if not fault.completes or response.text != text_of(f"{n:06d}"):
                 self._note("false completed", about)
-        elif not text_of(tag).startswith(response.text):
-            self._note("mixed", about)
         if response.error is not None:
             self.counts[f"failed: {response.error.kind}"] += 1
         if seen.after_terminal:
             self._note("events after the terminal", about)
-        failed = response.status == "failed" and response.error is not None
-        # Over HTTP/2 a neighbour may have ended the connection.
-        is_sure = fault.completes and not self._is_http2 and self.kind(tag) != RESET
-        if seen.read_to_end and failed and is_sure:
-            assert response.error is not None
-            if response.error.kind in _LATE:
-                self.counts["late"] += 1
-            else:
-                self._note("failed though complete", about)
+        if response.status != "failed" or not seen.read_to_end or not fault.completes:
+            return
+        # It was read to its end, and it is complete: only this may have come between.
+        assert response.error is not None
+        if response.error.kind in _LATE:
+            self.counts["late"] += 1
+        elif self.plan.is_http2 and response.error.kind in _ENDED:
+            self.counts["ended with their connection"] += 1
+        elif self.plan.kind(n) != RESET:
+            self._note("failed though complete", about)
+
+    def _judge_text(self, text: str, n: int, about: str) -> None:
+        """Tells apart what may be wrong with a text.
+
+        - mixed: text of another stream, which is what no stream may ever deliver.
+        - late bytes: text of no stream; a server sent it behind a response, and it was taken for
+          the response to a later request.
+        - gap: text of its own, and yet not a part of it from the start: something is missing.
+        """
+        tag = f"{n:06d}"
+        others = {*_TAG.findall(text)} - {tag}
+        if FORGED in others:
+            self._note("late bytes", f"{about} {text[:80]}")
+        elif others:
+            self._note("mixed", f"{about} {text[:80]}")
+        elif not text_of(tag).startswith(text):
+            self._note("gap", f"{about} {text[:80]}")
 
     def _note(self, name: str, example: str) -> None:
         self.counts[name] += 1
@@ -147,41 +149,67 @@ class Storm:
             self.examples.append(f"{name}: {example}")
 
 
-async def run(transport: str, streams: int) -> Storm:
-    """Runs a storm."""
-    await _run(Storm(transport, WARM))  # what a loop opens once is no leak
+async def run(transport: str, streams: int, server: Seen) -> Storm:
+    """Runs a storm against a server that is up."""
+    await _run(Storm(transport, WARM, DEADLINES), server)  # what a loop opens once is no leak
+    return await _measured(Storm(transport, streams, DEADLINES), server)
+
+
+async def run_small(transport: str) -> Storm:
+    """Runs every kind and every way once, with the server in this process."""
+    plan = Plan(transport)
+    async with StormServer(plan).serve() as server:
+        await _run(Storm(transport, 1, SHORT_DEADLINES), server)
+        return await _measured(Storm(transport, len(plan.kinds), SHORT_DEADLINES), server)
+
+
+async def _measured(storm: Storm, server: Seen) -> Storm:
     before = (_descriptors(), _tasks())
-    storm = Storm(transport, streams)
-    await _run(storm)
+    await _run(storm, server)
+    with anyio.move_on_after(2):  # a server in this process may still be closing its side
+        while _descriptors() > before[0] or _tasks() > before[1]:  # noqa: ASYNC110
+            await anyio.sleep(0.02)
     storm.counts["descriptors left"] = max(0, _descriptors() - before[0])
     storm.counts["tasks left"] = max(0, _tasks() - before[1])
     return storm
 
 
-async def _run(storm: Storm) -> None:
-    transport = storm.transport
+def make_storm_client(url: str, http: Any, deadlines: Deadlines) -> Client:
+    """A client without retries: each stream is what one attempt was."""
+    return make_client(
+        url,
+        http,
+        retry=RetryPolicy(retries=0),
+        deadlines=deadlines,
+        errors="event",
+        connections=AT_ONCE,
+    )
+
+
+async def _run(storm: Storm, server: Seen) -> None:
     with _counted_warnings(storm):
-        async with _server(transport, storm) as server:
-            async with _http(transport) as http:
-                client = make_client(
-                    server.url,
-                    http,
-                    retry=RetryPolicy(retries=0),
-                    deadlines=DEADLINES,
-                    errors="event",
-                    connections=AT_ONCE,
-                )
-                async with client, anyio.create_task_group() as group:
-                    for _ in range(AT_ONCE):
-                        group.start_soon(storm.work, client, server.url)
+        async with AsyncExitStack() as stack:
+            clients: list[Client] = []
+            for _ in range(CLIENTS if storm.plan.is_http2 else 1):
+                http = await stack.enter_async_context(_http(storm.transport))
+                client = make_storm_client(server.url, http, storm.deadlines)
+                clients.append(await stack.enter_async_context(client))
+            async with anyio.create_task_group() as group:
+                for number in range(AT_ONCE):
+                    client = clients[number % len(clients)]
+                    group.start_soon(storm.work, client, server.url)
+            for client in clients:
                 slots: Any = client._transport.slots  # type: ignore[attr-defined]
-                storm.counts["slots left"] = slots.borrowed_tokens
-            with anyio.move_on_after(5):
-                while server.open:  # noqa: ASYNC110  # a socket has no event to wait for
-                    await anyio.sleep(0.01)
-            storm.counts["sockets left"] = server.open
-            storm.counts["connections"] = server.connections
-        await anyio.sleep(0.1)
+                storm.counts["slots left"] += slots.borrowed_tokens
+        stats = server.stats()
+        with anyio.move_on_after(5):
+            while stats["open"]:
+                await anyio.sleep(0.02)
+                stats = server.stats()
+        storm.counts["sockets left"] = stats["open"]
+        storm.counts["connections"] = stats["connections"]
+        storm.counts["mixed requests"] = stats["mixed requests"]
+        await anyio.sleep(0.05)
         gc.collect()
 
 
@@ -194,16 +222,6 @@ def _http(transport: str) -> Any:
     if transport == "http2":
         return open_http(name, http1=False, http2=True, limits=limits)
     return open_http(name, limits=limits)
-
-
-@asynccontextmanager
-async def _server(transport: str, storm: Storm) -> AsyncIterator[Any]:
-    if transport == "http2":
-        async with http2_server(storm.http2_script) as http2:
-            yield http2
-    else:
-        async with scripted(choose=storm.http1_script) as http1:
-            yield http1
 
 
 @contextmanager

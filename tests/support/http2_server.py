@@ -67,8 +67,14 @@ async def _respond(stream: SocketStream, chunks: Sequence[bytes], error_code: in
 class Exchange:
     """One request on a connection, and what a script sends for it."""
 
-    def __init__(self, connection: Connection, stream_id: int, path: str) -> None:
-        self.path = path
+    def __init__(
+        self, connection: Connection, stream_id: int, fields: dict[str, str], body: bytes
+    ) -> None:
+        self.fields = fields
+        """Headers of the request, and what HTTP/2 has for its request line."""
+        self.path = fields[":path"]
+        self.body = body
+        """Body of the request."""
         self._connection = connection
         self._stream_id = stream_id
 
@@ -140,14 +146,21 @@ class Connection:
         """Held while a task sends."""
         self.window_opened = anyio.Event()
         """Set and replaced at each WINDOW_UPDATE."""
-        self._paths: dict[int, str] = {}
+        self._fields: dict[int, dict[str, str]] = {}
+        """Stream id to the headers of the request."""
+        self._bodies: dict[int, bytes] = {}
+        """Stream id to the body of the request, as far as it was received."""
         self._scopes: dict[int, anyio.CancelScope] = {}
         """Stream id to the scope of its script: a request that the client resets ends it."""
 
     async def flush(self) -> None:
-        """Sends what h2 has ready; several scripts may call it at once."""
-        async with self._sending:
-            await self.socket.send(self.http.data_to_send())
+        """Sends what h2 has ready; several scripts may call it at once.
+
+        It is of all of them: a script that is cancelled here would lose frames of the others.
+        """
+        with anyio.CancelScope(shield=True):
+            async with self._sending:
+                await self.socket.send(self.http.data_to_send())
 
     async def send(self, data: bytes) -> None:
         """Sends bytes that h2 knows nothing of."""
@@ -178,13 +191,14 @@ class Connection:
         import h2.events
 
         if isinstance(event, h2.events.RequestReceived):
-            headers: dict[Any, Any] = dict(event.headers)
-            path = headers.get(b":path", headers.get(":path"))
-            self._paths[event.stream_id] = path.decode() if isinstance(path, bytes) else path
+            fields = {as_text(name): as_text(value) for name, value in event.headers}
+            self._fields[event.stream_id] = fields
+            self._bodies[event.stream_id] = b""
         elif isinstance(event, h2.events.DataReceived):
+            self._bodies[event.stream_id] += event.data
             self.http.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
         elif isinstance(event, h2.events.StreamEnded):
-            group.start_soon(self._run, event.stream_id, self._paths[event.stream_id])
+            group.start_soon(self._run, event.stream_id)
         elif isinstance(event, h2.events.WindowUpdated):
             self.window_opened.set()
             self.window_opened = anyio.Event()
@@ -192,9 +206,11 @@ class Connection:
             if event.stream_id in self._scopes:
                 self._scopes[event.stream_id].cancel()
 
-    async def _run(self, stream_id: int, path: str) -> None:
+    async def _run(self, stream_id: int) -> None:
         import h2.exceptions
 
+        fields = self._fields.pop(stream_id)
+        exchange = Exchange(self, stream_id, fields, self._bodies.pop(stream_id))
         # The client may close the connection, or the script itself, at any moment.
         with (
             suppress(
@@ -202,7 +218,12 @@ class Connection:
             ),
             anyio.CancelScope() as self._scopes[stream_id],
         ):
-            await self._script(Exchange(self, stream_id, path))
+            await self._script(exchange)
+
+
+def as_text(value: bytes | str) -> str:
+    """Names and values of headers are bytes in some versions of h2, and text in others."""
+    return value.decode() if isinstance(value, bytes) else value
 
 
 @dataclass
