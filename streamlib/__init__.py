@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from streamlib.transport import HttpResponse, Transport
     from streamlib.transport.aiohttp import AiohttpTransport as AiohttpTransport
     from streamlib.transport.deadlines import Deadlines
+    from streamlib.web.ui_request import UIRequest, parse_ui_request
     from streamlib.wires.decoders import parse_request
     from streamlib.wires.encoders import encode_all, encode_body, encoder
 
@@ -91,6 +92,8 @@ _LAZY: dict[str, str] = {  # name -> module that is imported at the first use of
     "AgentRun": "streamlib.tools",
     "agent": "streamlib.tools",
     "run_calls": "streamlib.tools",
+    "UIRequest": "streamlib.web.ui_request",
+    "parse_ui_request": "streamlib.web.ui_request",
 }
 
 # `AiohttpTransport` is left out: `from streamlib import *` must work without the extra `aiohttp`.
@@ -120,6 +123,7 @@ __all__ = [
     "SyncStream",
     "Traits",
     "Transport",
+    "UIRequest",
     "agent",
     "build",
     "dump_history",
@@ -130,6 +134,7 @@ __all__ = [
     "keep_last_images",
     "load_history",
     "parse_request",
+    "parse_ui_request",
     "register",
     "run_calls",
 ]

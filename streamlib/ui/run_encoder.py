@@ -6,7 +6,7 @@ the provider paused. Any other end of a response ends the run, and so does `clos
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple, Protocol
 
 from streamlib.request.report import Change, Report
@@ -56,6 +56,8 @@ class RunEncoder:
 
     def __init__(self, encoder: _OneMessage, keep_alive: bytes) -> None:
         self.media_type = encoder.media_type
+        self.headers: Mapping[str, str] = getattr(encoder, "headers", {})
+        """Headers of the protocol's own, beside the content type."""
         self._encoder = encoder
         self._keep_alive = keep_alive
         """What `ping` returns."""

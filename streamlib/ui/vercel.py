@@ -99,11 +99,14 @@ __all__ = ["HEADERS", "Encoder", "encode_body", "error_body", "run_encoder"]
 CUSTOM: Final = (Opaque, *BUILT_IN_CALLS)
 """Items that version 7 of the SDK shows as `custom` parts."""
 
+PROTOCOL_HEADERS: Final = {"x-vercel-ai-ui-message-stream": "v1"}
+"""What names the protocol, beside the content type."""
+
 HEADERS: Final = {
     "content-type": "text/event-stream",
     "cache-control": "no-cache",
     "connection": "keep-alive",
-    "x-vercel-ai-ui-message-stream": "v1",
+    **PROTOCOL_HEADERS,
     "x-accel-buffering": "no",
 }
 FINISH_REASONS: Final[dict[StopReason, str]] = {
@@ -137,6 +140,7 @@ class Encoder:
     """
 
     media_type = "text/event-stream"
+    headers = PROTOCOL_HEADERS
 
     def __init__(
         self,

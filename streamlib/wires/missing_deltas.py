@@ -6,7 +6,7 @@ ended. `aggregate` drops the deltas; `only` may drop any kind of event.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -76,6 +76,8 @@ class WithMissingDeltas:
     ) -> None:
         self._encoder = encoder
         self.media_type = encoder.media_type
+        self.headers: Mapping[str, str] = getattr(encoder, "headers", {})
+        """Headers of the protocol's own, beside the content type."""
         self._keep_alive = keep_alive
         """What `ping` returns."""
         self._latest: dict[int, type] = {}

@@ -1,0 +1,203 @@
+"""`iter_bytes`: a stream or a run as an async iterator of bytes, for frameworks without ASGI apps.
+
+One task reads and encodes, one sends pings; the iteration takes what they wrote. They run in a task
+group that the first step of the iteration opens and the last one closes.
+"""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Final, Self
+
+import anyio
+import anyio.abc
+import anyio.from_thread
+import anyio.lowlevel
+
+from streamlib.ui.public_errors import ErrorText, public_text
+from streamlib.web.event_sender import EventSender
+from streamlib.web.sources import (
+    EventEncoder,
+    EventSource,
+    OnDone,
+    UIProtocol,
+    encoder_for,
+    stream_headers,
+)
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import Failed
+
+BUFFER_BYTES: Final = 64 << 10
+"""Bytes that may wait for a slow reader before the model's stream is read no further."""
+
+
+def iter_bytes(
+    stream: EventSource,
+    protocol: UIProtocol | EventEncoder,
+    *,
+    ping: float | None = 15.0,
+    on_done: OnDone | None = None,
+    error_text: ErrorText = public_text,
+) -> ByteIterator:
+    """Returns the bytes of a response for a front end, as an async iterator.
+
+        StreamingHttpResponse(iter_bytes(client.stream(prompt, model), "vercel"))   # Django
+
+    A failure is the protocol's error part, before the first event too: a status is sent by then.
+    Arguments as in `StreamResponse`. Iterate in one task, and inside one cancel scope; ``async
+    with`` closes the stream where the loop is left early.
+    """
+    return ByteIterator(stream, protocol, ping=ping, on_done=on_done, error_text=error_text)
+
+
+class ByteIterator:
+    """What `iter_bytes` returns.
+
+    Attributes:
+        headers: the headers to send with the bytes.
+    """
+
+    def __init__(
+        self,
+        stream: EventSource,
+        protocol: UIProtocol | EventEncoder,
+        *,
+        ping: float | None,
+        on_done: OnDone | None,
+        error_text: ErrorText,
+    ) -> None:
+        encode = encoder_for(protocol, stream)
+        self.headers = {"content-type": encode.media_type, **stream_headers(encode)}
+        self._pipe = _Pipe(encode)
+        self._sender = EventSender(
+            stream, encode, self._pipe, ping=ping, error_text=error_text, on_done=on_done
+        )
+        self._group: anyio.abc.TaskGroup | None = None
+        """The two tasks; None before the first step and after the last."""
+        self._ended = False
+        """Everything was read, or the iterator was closed."""
+        self._token: anyio.lowlevel.EventLoopToken | None = None
+        """The event loop of the tasks, for `close`."""
+        self._thread = 0
+        """The thread of that loop."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._ended:
+            raise StopAsyncIteration
+        try:
+            if self._group is None:
+                await self._start()
+            data = await self._pipe.read()
+        except BaseException:
+            await self.aclose()
+            raise
+        if data:
+            return data
+        await self.aclose()
+        if self._pipe.failure is not None:
+            raise self._pipe.failure
+        raise StopAsyncIteration
+
+    async def _start(self) -> None:
+        self._token = anyio.lowlevel.current_token()
+        self._thread = threading.get_ident()
+        self._group = await anyio.create_task_group().__aenter__()
+        self._group.start_soon(self._run)
+        self._group.start_soon(self._sender.send_pings)
+
+    async def _run(self) -> None:
+        try:
+            await self._sender.transfer()
+        except Exception as error:  # noqa: BLE001
+            # Raised by the iteration, where no task group wraps it.
+            self._pipe.failure = error
+        except BaseException:
+            await self._sender.finish(is_cancelled=True)
+            raise
+        try:
+            await self._sender.finish(is_cancelled=False)
+        except Exception as error:  # noqa: BLE001
+            self._pipe.failure = self._pipe.failure or error
+        self._pipe.end()
+
+    async def aclose(self) -> None:
+        """Ends the iteration and closes the connection to the model. A second call does nothing."""
+        self._ended = True
+        group = self._group
+        self._group = None
+        if group is None:
+            return
+        group.cancel_scope.cancel()
+        await group.__aexit__(None, None, None)
+
+    def close(self) -> None:
+        """The same from any thread and without waiting, as Django closes what it has streamed."""
+        self._ended = True
+        group = self._group
+        if group is None or self._token is None:
+            return
+        if threading.get_ident() == self._thread:
+            group.cancel_scope.cancel()
+        else:
+            anyio.from_thread.run_sync(group.cancel_scope.cancel, token=self._token)
+
+
+class _Pipe:
+    """Bytes on their way from the task that encodes to the task that iterates."""
+
+    def __init__(self, encode: EventEncoder) -> None:
+        self._encode = encode
+        self._buffer = bytearray()
+        self._ended = False
+        """No more bytes will be written."""
+        self.failure: Exception | None = None
+        """What the application's own code raised; for the iteration, after all bytes."""
+        self._arrived = anyio.Event()
+        """Set when there are bytes, or no more of them; a new one for each wait."""
+        self._taken = anyio.Event()
+        """Set when the buffer was emptied; a new one for each wait."""
+
+    async def start(self) -> None:
+        """Nothing: status and headers are the framework's."""
+
+    async def refuse(self, error: ErrorInfo) -> None:
+        """Writes an early failure as the stream's error part."""
+        await self.write(self._encode.feed(Failed(error)) + self._encode.close())
+
+    async def write(self, data: bytes) -> None:
+        """Buffers bytes, and waits while too many of them are not read."""
+        self._buffer += data
+        self._arrived.set()
+        while len(self._buffer) > BUFFER_BYTES:
+            self._taken = anyio.Event()
+            await self._taken.wait()
+
+    def end(self) -> None:
+        """Says that no more bytes will be written."""
+        self._ended = True
+        self._arrived.set()
+
+    async def read(self) -> bytes:
+        """Returns all bytes that were written meanwhile; empty at the end."""
+        while not self._buffer and not self._ended:
+            self._arrived = anyio.Event()
+            await self._arrived.wait()
+        data = bytes(self._buffer)
+        self._buffer.clear()
+        self._taken.set()
+        return data

@@ -1,0 +1,135 @@
+"""What the readers of both protocols fill."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from streamlib.request.conversation import History
+from streamlib.request.report import Report
+from streamlib.web.request_body import UIRequestLimits
+from streamlib.web.request_tools import OfferedTools, UICall, UIOutput, output_of
+from streamlib_parsers.items import JsonObject, Message, Origin, ResponseItem, ToolSpec
+
+NOT_OFFERED: Final = "the server offers no such tool"
+NO_CALL: Final = "the output of a call that the conversation does not have"
+SECOND_OUTPUT: Final = "a second output of one call"
+UNSIGNED: Final = "reasoning without a signature: no provider takes it back"
+
+
+class ToolApproval(Struct, frozen=True, kw_only=True):
+    """What a user decided about a call that had to be approved.
+
+    Attributes:
+        id: the id of the approval.
+        call_id: the call, which is in the history without an output if it was approved.
+        name: the tool.
+        approved: whether it may run.
+        reason: what the user wrote.
+    """
+
+    id: str
+    call_id: str
+    name: str
+    approved: bool
+    reason: str | None = None
+
+
+class RequestContext(Struct, frozen=True, kw_only=True):
+    """What is the same for every message of a request.
+
+    Attributes:
+        offered: the tools whose calls are taken.
+        limits: limits of the body.
+        report: receives what is left out.
+        takes_urls: files by address are taken.
+        origin: where signed state of the conversation was made; None: not known.
+    """
+
+    offered: OfferedTools
+    limits: UIRequestLimits
+    report: Report
+    takes_urls: bool
+    origin: Origin | None
+
+
+class ParsedRequest:
+    """The conversation of a request while its messages are read."""
+
+    def __init__(self, context: RequestContext) -> None:
+        self.context = context
+        self.history = History()
+        """Grows with each message."""
+        self.tools: list[ToolSpec] = []
+        """The tools that the page offers."""
+        self.approvals: list[ToolApproval] = []
+        self.chat_id: str | None = None
+        self.message_id: str | None = None
+        self.run_id: str | None = None
+        self.parent_run_id: str | None = None
+        self.trigger: str | None = None
+        self.continues: str | None = None
+        """The id of the page's message that the response continues."""
+        self.state: Any = None
+        self.context_entries: list[JsonObject] = []
+        self.resume: list[JsonObject] = []
+        self.extra: JsonObject = {}
+        self._calls: dict[str, UICall] = {}
+        """The newest call of each id that has no output yet."""
+        self._positions: dict[str, int] = {}
+        """Where the history has the calls that `add_call` appended."""
+        self._answered: set[str] = set()
+        """Ids of calls that have an output."""
+        self._dropped: set[str] = set()
+        """Ids of calls that are left out."""
+
+    def dropped(self, path: str, reason: str) -> None:
+        """Reports something that is left out."""
+        self.context.report.dropped(path, reason)
+
+    def add(self, item: ResponseItem) -> None:
+        """Appends an item."""
+        self.history.append(item)
+
+    def add_user(self, parts: list[Any], path: str) -> None:
+        """Appends a message of the user, unless nothing of it is left."""
+        if parts:
+            self.add(Message("user", tuple(parts)))
+        else:
+            self.dropped(path, "a message without content")
+
+    def note_call(self, call: UICall) -> None:
+        """Notes a call that an output may follow."""
+        self._calls[call.call_id] = call
+
+    def note_dropped_call(self, call_id: str) -> None:
+        """Notes a call that is left out: its output is, too."""
+        self._dropped.add(call_id)
+
+    def add_call(self, call: UICall) -> None:
+        """Appends a call that an output may follow."""
+        self.note_call(call)
+        self._positions[call.call_id] = len(self.history)
+        self.add(call)
+
+    def mark_incomplete(self, call_id: str) -> None:
+        """Marks a call that the page has as truncated."""
+        call = self._calls.pop(call_id, None)
+        if call is not None:
+            self.history[self._positions[call_id]] = replace(call, status="incomplete")
+
+    def output(self, call_id: str, value: Any, *, is_error: bool, path: str) -> UIOutput | None:
+        """Returns the output of a call; None, and a report, if no call waits for it."""
+        call = self._calls.pop(call_id, None)
+        if call is None:
+            reason = NO_CALL
+            if call_id in self._dropped:
+                reason = NOT_OFFERED
+            if call_id in self._answered:
+                reason = SECOND_OUTPUT
+            self.dropped(path, reason)
+            return None
+        self._answered.add(call_id)
+        return output_of(call, value, is_error=is_error)

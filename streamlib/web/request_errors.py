@@ -1,0 +1,20 @@
+"""The one error of a request body that cannot be read."""
+
+from __future__ import annotations
+
+from streamlib.errors import StreamError
+from streamlib_parsers.errors import ErrorInfo
+
+
+class UIRequestError(StreamError):
+    """A request body is not one of the protocol. The message says where and why.
+
+    It quotes nothing of the body, so that it can be sent back. Kind `invalid_request`, or
+    `request_too_large` where a limit was exceeded.
+    """
+
+    def __init__(self, message: str, *, too_large: bool = False) -> None:
+        if too_large:
+            super().__init__(ErrorInfo("request_too_large", message, status=413, code="ui_request"))
+        else:
+            super().__init__(ErrorInfo("invalid_request", message, status=400, code="ui_request"))

@@ -1,0 +1,130 @@
+"""The tools that a server offers, and what a page may say about their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, Protocol, TypeAlias
+
+from streamlib.web.request_body import json_text
+from streamlib_parsers.items import (
+    CustomToolCall,
+    CustomToolCallOutput,
+    FunctionCall,
+    FunctionCallOutput,
+    ItemStatus,
+    JsonObject,
+    Origin,
+    ServerToolCall,
+    ServerToolResult,
+    ToolSpec,
+)
+
+PAGE: Final = Origin()
+"""The origin of what a page says that a provider's own tool did. It is that of no target, so that
+every target gets it as text."""
+
+UICall: TypeAlias = FunctionCall | CustomToolCall | ServerToolCall
+UIOutput: TypeAlias = FunctionCallOutput | CustomToolCallOutput | ServerToolResult
+
+
+class NamedFunction(Protocol):
+    """A function that is a tool."""
+
+    __name__: str
+
+
+OfferedTool: TypeAlias = ToolSpec | NamedFunction | tuple[ToolSpec, Any] | str
+"""A tool that the server offers: what `Prompt` or `agent` take, or its name alone."""
+
+
+class OfferedTools:
+    """The tools of a request, by name.
+
+    Args:
+        tools: The server's; None: any tool.
+    """
+
+    def __init__(self, tools: Iterable[OfferedTool] | None) -> None:
+        self._takes_any = tools is None
+        self._tools: dict[str, ToolSpec | None] = {}
+        """The tools by name; None where only the name is known."""
+        for tool in tools or ():
+            match tool:
+                case ToolSpec():
+                    self.add(tool)
+                case (ToolSpec() as spec, _):
+                    self.add(spec)
+                case str():
+                    self._tools[tool] = None
+                case _:
+                    self._tools[_function_name(tool)] = None
+
+    def add(self, tool: ToolSpec) -> None:
+        """Adds a tool; of a namespace its functions too."""
+        self._tools[tool.name] = tool
+        for member in tool.tools:
+            self._tools[member.name] = member
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all tools."""
+        return list(self._tools)
+
+    def has_name(self, name: str) -> bool:
+        """Whether a tool of this name is known."""
+        return name in self._tools
+
+    def offers(self, name: str) -> bool:
+        """Whether a page may have calls of this name."""
+        return self._takes_any or name in self._tools
+
+    def call(
+        self, call_id: str, name: str, value: Any, *, is_complete: bool, provider_run: bool
+    ) -> UICall:
+        """Returns a call as an item.
+
+        Args:
+            call_id: Its id.
+            name: The tool's name.
+            value: The arguments as a JSON value; a text is taken as it is.
+            is_complete: The model finished writing it.
+            provider_run: The page says that the provider ran the tool.
+        """
+        tool = self._tools.get(name)
+        text = value if isinstance(value, str) else json_text(value)
+        if value is None:
+            text = ""
+        status: ItemStatus = "completed" if is_complete else "incomplete"
+        if provider_run or (tool is not None and tool.provider_run is not None):
+            return ServerToolCall(call_id, name, text, status=status, origin=PAGE)
+        if tool is not None and tool.format is not None:
+            return CustomToolCall(call_id, name, text, status=status)
+        return FunctionCall(call_id, name, text, status=status)
+
+
+def output_of(call: UICall, value: Any, *, is_error: bool) -> UIOutput:
+    """Returns the output of a call as an item.
+
+    Args:
+        call: The call.
+        value: A text, content parts, or any other JSON value.
+        is_error: The tool failed.
+    """
+    if isinstance(call, ServerToolCall):
+        return ServerToolResult(call.call_id, call.name, value, origin=PAGE)
+    return call.output(value, is_error=is_error)
+
+
+def tool_spec(name: str, description: str | None, schema: Any) -> ToolSpec:
+    """Returns a tool that a page offers."""
+    parameters: JsonObject | None = None
+    if isinstance(schema, dict):
+        parameters = schema
+    return ToolSpec(name, description, parameters)
+
+
+def _function_name(tool: Any) -> str:
+    name = getattr(tool, "__name__", None)
+    if not isinstance(name, str):
+        raise TypeError(f"a tool is a ToolSpec, a function or a name, not {tool!r:.100}")
+    return name

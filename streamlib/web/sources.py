@@ -1,0 +1,84 @@
+"""What a web response is made of: something to read events from, and an encoder of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Awaitable, Callable
+from types import TracebackType
+from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
+
+from streamlib.client.stream import ResponseStream
+from streamlib.web.http_errors import kept_text
+from streamlib.wires.encoders import encoder
+from streamlib_parsers.accumulate import Response
+from streamlib_parsers.events import RunEvent
+
+UIProtocol: TypeAlias = Literal["vercel", "agui", "jsonl"]
+
+OnDone: TypeAlias = Callable[[Response], Awaitable[object] | object]
+"""Receives the response when it has ended, complete or not."""
+
+STREAM_HEADERS: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+"""Nothing on the way may store or buffer a stream; nginx reads the second."""
+
+
+class EventSource(Protocol):
+    """A `ResponseStream`, or a run of several responses such as ``agent(…)``.
+
+    It is entered by the response that sends it, in the task that serves the request, and closed
+    there.
+    """
+
+    @property
+    def response(self) -> Response:
+        """The response so far; of a run the newest."""
+        ...
+
+    async def __aenter__(self) -> AsyncIterable[RunEvent]: ...
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> bool | None: ...
+
+
+class EventEncoder(Protocol):
+    """What `streamlib.encoder` returns, or your own encoder of the same form."""
+
+    media_type: str
+
+    def feed(self, event: Any, /) -> bytes:
+        """Returns the bytes of one event."""
+        ...
+
+    def close(self) -> bytes:
+        """Returns the end of the stream."""
+        ...
+
+
+def encoder_for(protocol: UIProtocol | EventEncoder, source: EventSource) -> EventEncoder:
+    """Returns the encoder that a response was given, or a new one of a protocol.
+
+    Raises:
+        ValueError: There is no such protocol for a browser.
+    """
+    if not isinstance(protocol, str):
+        return protocol
+    match protocol:
+        case "jsonl":
+            return encoder("jsonl", public=True, error_text=kept_text)
+        case "vercel" | "agui":
+            # A call that a single response ends with is the page's to answer, and not an open end.
+            is_run = not isinstance(source, ResponseStream)
+            return encoder(protocol, run=is_run, public=True, error_text=kept_text)
+    names = ", ".join(get_args(UIProtocol))
+    raise ValueError(f"no protocol {protocol!r} for a browser; one of {names}, or an encoder")
+
+
+def stream_headers(encode: EventEncoder) -> dict[str, str]:
+    """Returns the headers of a stream beside its content type."""
+    headers = dict(STREAM_HEADERS)
+    headers.update(getattr(encode, "headers", {}))
+    return headers

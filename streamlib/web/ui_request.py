@@ -1,0 +1,154 @@
+"""The request of a page: its conversation as a history, its tools, its ids.
+
+    asked = parse_ui_request("vercel", await request.body(), tools=TOOLS)
+    return StreamResponse(agent(client, asked.history, TOOLS, model), asked.encoder())
+
+The page is not trusted. It may send what its user wrote and what the model said before; it may not
+give instructions, nor outputs of tools that nobody offers, and nothing that it names is fetched.
+What is left out is in `UIRequest.report`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from streamlib.request.conversation import History
+from streamlib.request.report import Change, Report
+from streamlib.web.agui_request import parse_agui
+from streamlib.web.http_errors import kept_text
+from streamlib.web.parsed_request import ParsedRequest, RequestContext, ToolApproval
+from streamlib.web.request_body import DEFAULT_LIMITS, RequestBody, UIRequestLimits, read_body
+from streamlib.web.request_tools import OfferedTool, OfferedTools
+from streamlib.web.vercel_request import parse_vercel
+from streamlib.wires.encoders import RunEncoder, encoder
+from streamlib_parsers.items import JsonObject, Origin, ToolSpec
+
+RequestProtocol: TypeAlias = Literal["vercel", "agui"]
+
+
+class UIRequest(Struct, frozen=True, kw_only=True):
+    """What a page asks for. Made by `parse_ui_request`.
+
+    Attributes:
+        protocol: `vercel` or `agui`.
+        history: the conversation. The last items may be calls without an output: what the user
+            has not answered, or approved just now.
+        tools: the tools that the page offers and runs itself (agui: ``tools``).
+        chat_id: the conversation (vercel: ``id`` · agui: ``threadId``).
+        message_id: the message that is sent again or made again (vercel: ``messageId``).
+        run_id: the run (agui: ``runId``).
+        parent_run_id: the run that started it (agui: ``parentRunId``).
+        trigger: ``submit-message``, ``regenerate-message`` or ``resume-stream`` (vercel:
+            ``trigger``); None for agui.
+        continues: the id of the page's message that the response continues, after the page ran a
+            tool; None: the response is a new message.
+        approvals: what the user decided about calls, in this request or before it.
+        state: the page's state, as JSON (agui: ``state``).
+        context: descriptions and values for the run (agui: ``context``).
+        resume: answers to interrupts (agui: ``resume``).
+        extra: further keys of the body (vercel), or ``forwardedProps`` (agui).
+        report: what was left out, with JSON pointers into the body.
+        offered: names of all tools, the server's and the page's.
+    """
+
+    protocol: RequestProtocol
+    history: History
+    tools: tuple[ToolSpec, ...] = ()
+    chat_id: str | None = None
+    message_id: str | None = None
+    run_id: str | None = None
+    parent_run_id: str | None = None
+    trigger: str | None = None
+    continues: str | None = None
+    approvals: tuple[ToolApproval, ...] = ()
+    state: Any = None
+    context: tuple[JsonObject, ...] = ()
+    resume: tuple[JsonObject, ...] = ()
+    extra: JsonObject = {}
+    report: tuple[Change, ...] = ()
+    offered: Sequence[str] = ()
+
+    def encoder(self, **options: Any) -> RunEncoder:
+        """Returns an encoder of the response, for one stream or a run, with the page's ids.
+
+        A call that nobody has answered when the response ends is left to the page. Error messages
+        of providers are left out. Signatures of reasoning are for AG-UI, whose page sends them
+        back; `public=True` leaves them out too.
+
+        Args:
+            **options: Options of `streamlib.encoder`, which win over the request's.
+        """
+        values: dict[str, Any] = {"page_tools": self.offered, "error_text": kept_text}
+        if self.protocol == "agui":
+            values["thread_id"] = self.chat_id
+            values["run_id"] = self.run_id
+        else:
+            values["message_id"] = self.continues
+            values["public"] = True
+        values.update(options)
+        made: RunEncoder = encoder(self.protocol, run=True, **values)
+        return made
+
+
+def parse_ui_request(
+    protocol: RequestProtocol,
+    body: RequestBody,
+    *,
+    tools: Iterable[OfferedTool] | None = (),
+    origin: Origin | None = None,
+    urls: bool = True,
+    limits: UIRequestLimits = DEFAULT_LIMITS,
+) -> UIRequest:
+    """Returns the request of a page: of `useChat` (AI SDK 6 and 7), or of an AG-UI 1.0 client.
+
+    Args:
+        protocol: `vercel` or `agui`.
+        body: The body, as bytes or as the JSON object in it.
+        tools: The tools that the server offers, as `Prompt` and ``agent(…)`` take them, or their
+            names. Calls of any other tool are left out, with their outputs, except those of tools
+            that the page itself offers. None: calls of every tool are taken.
+        origin: Where signed reasoning in the conversation was made, if that is not the model that
+            gets it (agui). Vercel's parts say it themselves.
+        urls: Whether files by http(s) address are taken. They are never fetched here, but the
+            model's provider may: False where that is a server of your own.
+        limits: Limits of the body.
+
+    Raises:
+        UIRequestError: The body is no such request, exceeds a limit, or has instructions (roles
+            `system` and `developer`). Nothing else is raised for any body.
+        ValueError: There is no such protocol.
+        TypeError: The body is neither bytes nor a dict.
+    """
+    if protocol not in ("vercel", "agui"):
+        raise ValueError(f"no requests of protocol {protocol!r}; one of vercel, agui")
+    offered = OfferedTools(tools)
+    context = RequestContext(
+        offered=offered, limits=limits, report=Report(), takes_urls=urls, origin=origin
+    )
+    parsed = ParsedRequest(context)
+    fields = read_body(body, limits)
+    if protocol == "vercel":
+        parse_vercel(fields, parsed)
+    else:
+        parse_agui(fields, parsed)
+    return UIRequest(
+        protocol=protocol,
+        history=parsed.history,
+        tools=tuple(parsed.tools),
+        chat_id=parsed.chat_id,
+        message_id=parsed.message_id,
+        run_id=parsed.run_id,
+        parent_run_id=parsed.parent_run_id,
+        trigger=parsed.trigger,
+        continues=parsed.continues,
+        approvals=tuple(parsed.approvals),
+        state=parsed.state,
+        context=tuple(parsed.context_entries),
+        resume=tuple(parsed.resume),
+        extra=parsed.extra,
+        report=tuple(context.report.changes),
+        offered=tuple(offered.names),
+    )

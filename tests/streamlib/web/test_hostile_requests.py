@@ -1,0 +1,301 @@
+"""Bodies that no client sends: one error for all of them, bounded work, items of the right types.
+
+`pytest -m slow` tries more of them.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import time
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from streamlib import (
+    StreamError,
+    UIRequest,
+    build,
+    dump_history,
+    load_history,
+    parse_ui_request,
+    user,
+)
+from streamlib.request.prompt import Prompt
+from streamlib.web import UIRequestError, UIRequestLimits
+from streamlib.web.vercel_request import STATES
+from tests.support.ui_requests import (
+    PNG,
+    WEATHER,
+    agui_body,
+    agui_call,
+    model_message,
+    page_message,
+    text,
+    tool_part,
+    vercel_body,
+)
+
+APPROVAL: Final = {"id": "p", "approved": True, "reason": "r"}
+SIGNED: Final = {"google": {"thoughtSignature": "s"}}
+VALID: Final[dict[str, dict[str, Any]]] = {
+    "vercel": vercel_body(
+        page_message(text("hi"), {"type": "file", "mediaType": "image/png", "url": PNG}),
+        model_message(
+            {"type": "step-start"},
+            {
+                "type": "reasoning",
+                "text": "hm",
+                "providerMetadata": {"google": {"thoughtSignature": "s"}},
+            },
+            text("x"),
+            tool_part("output-available", output=[{"type": "image", "data": "aGk="}]),
+            tool_part("approval-responded", "c2", approval=APPROVAL),
+            tool_part("output-error", "c3", errorText="no", rawInput="{"),
+            {"type": "steering-message", "id": "s", "parts": [text("stop")]},
+        ),
+    ),
+    "agui": agui_body(
+        {"id": "1", "role": "user", "content": [{"type": "text", "text": "hi"}]},
+        {"id": "2", "role": "assistant", "content": "x", "toolCalls": [agui_call()]},
+        {"id": "3", "role": "tool", "toolCallId": "c1", "content": "sun", "error": "e"},
+        {"id": "4", "role": "reasoning", "content": "hm", "encryptedValue": "s"},
+        tools=[{"name": "f", "description": "d", "parameters": {"type": "object"}}],
+    ),
+}
+NASTY: Final = (
+    None,
+    True,
+    -1,
+    1e308,
+    1 << 70,
+    "",
+    "\ud800",
+    "\x00",
+    "system",
+    "constructor",
+    "__proto__",
+    "x" * 1_000,
+    [],
+    [None],
+    [[]],
+    {},
+    {"type": "text"},
+    {"type": "tool-"},
+    {"role": "user"},
+)
+
+each_protocol = pytest.mark.parametrize("protocol", VALID)
+
+
+def attempt(protocol: Any, body: Any) -> UIRequest | None:
+    """The request, whose items are then what they say they are; None where it was refused."""
+    refused: UIRequestError | None = None
+    try:
+        asked = parse_ui_request(protocol, body, tools=[WEATHER])
+    except UIRequestError as error:
+        refused = error
+    if refused is not None:
+        assert refused.kind in ("invalid_request", "request_too_large")
+        assert len(refused.message) < 300
+        return None
+    assert load_history(dump_history(asked.history)) == list(asked.history)
+    assert msgspec.json.encode(asked.report)
+    return asked
+
+
+def places(value: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Every container in a JSON value, with each of its keys."""
+    keys = list(value) if isinstance(value, dict) else range(len(value))
+    for key in keys:
+        found.append((value, key))
+        if isinstance(value[key], (dict, list)):
+            places(value[key], found)
+    return found
+
+
+def try_wrong_values(protocol: str, values_each: int) -> tuple[int, int]:
+    """Gives every field some of the wrong values; how many bodies were refused, and taken."""
+    chance = random.Random(17)
+    refused = taken = 0
+    for position in range(len(places(copy.deepcopy(VALID[protocol]), []))):
+        for value in chance.sample(NASTY, values_each):
+            body = copy.deepcopy(VALID[protocol])
+            holder, key = places(body, [])[position]
+            holder[key] = value
+            if attempt(protocol, body) is None:
+                refused += 1
+            else:
+                taken += 1
+    return refused, taken
+
+
+@each_protocol
+def test_every_field_with_a_wrong_value(protocol: str) -> None:
+    assert min(try_wrong_values(protocol, 4)) > 40
+
+
+@pytest.mark.slow
+@each_protocol
+def test_every_field_with_every_wrong_value(protocol: str) -> None:
+    assert min(try_wrong_values(protocol, len(NASTY))) > 200
+
+
+@each_protocol
+def test_every_field_missing(protocol: str) -> None:
+    for position in range(len(places(copy.deepcopy(VALID[protocol]), []))):
+        body = copy.deepcopy(VALID[protocol])
+        holder, key = places(body, [])[position]
+        del holder[key]
+        attempt(protocol, body)
+
+
+@each_protocol
+def test_broken_bytes(protocol: str) -> None:
+    encoded = json.dumps(VALID[protocol]).encode()
+    chance = random.Random(17)
+    for _ in range(300):
+        data = bytearray(encoded)
+        for _ in range(chance.randint(1, 4)):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        attempt(protocol, bytes(data))
+        attempt(protocol, encoded[: chance.randrange(len(encoded))])
+
+
+KEYS: Final = ("role", "parts", "type", "text", "messages", "id", "state", "content", "toolCalls")
+
+
+def any_json(chance: random.Random, depth: int) -> Any:
+    """A JSON value of keys and values that are known, in places where they do not belong."""
+    kind = chance.randrange(8)
+    if kind < 3 and depth:
+        return {
+            chance.choice(KEYS): any_json(chance, depth - 1) for _ in range(chance.randrange(6))
+        }
+    if kind < 5 and depth:
+        return [any_json(chance, depth - 1) for _ in range(chance.randrange(5))]
+    return chance.choice((*NASTY, *KEYS, *STATES))
+
+
+def try_any_json(protocol: str, count: int) -> None:
+    chance = random.Random(17)
+    for _ in range(count):
+        body = copy.deepcopy(VALID[protocol])
+        body["messages"] = [any_json(chance, 4) for _ in range(3)]
+        if chance.randrange(2):
+            for message in body["messages"]:
+                if isinstance(message, dict):
+                    message["role"] = chance.choice(["user", "assistant", "tool", "reasoning"])
+        attempt(protocol, body)
+
+
+@each_protocol
+def test_any_json_is_a_request_or_the_error(protocol: str) -> None:
+    try_any_json(protocol, 300)
+
+
+@pytest.mark.slow
+@each_protocol
+def test_much_json_is_a_request_or_the_error(protocol: str) -> None:
+    try_any_json(protocol, 100_000)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b'"x"',
+        b"{",
+        b"\xff\xfe",
+        b"[" * 200_000,
+        b'{"a":' * 200_000,
+        b'{"messages":NaN}',
+        b'{"messages":[],"n":' + b"9" * 10_000 + b"}",
+        b'{"messages":[{"role":"user","parts":' + b"[" * 150 + b"]" * 150 + b"}]}",
+        {"messages": [object()]},
+        {"messages": [], 1: 2},
+        {"messages": {1, 2}},
+    ],
+    ids=range(14),
+)
+def test_what_is_no_json_object_is_refused(body: Any) -> None:
+    for protocol in VALID:
+        assert attempt(protocol, body) is None
+
+
+def test_an_error_quotes_nothing_of_the_body() -> None:
+    secret = "hunter2" * 3
+    for body in (
+        vercel_body({"role": secret, "parts": []}),
+        vercel_body({"role": "user", "parts": [{"type": "text", "text": {"a": secret}}]}),
+        vercel_body(page_message(), trigger=secret),
+        vercel_body(model_message(tool_part(secret))),
+        f'{{"messages": {secret}}}'.encode(),
+    ):
+        with pytest.raises(UIRequestError) as raised:
+            parse_ui_request("vercel", body, tools=None)
+        assert secret not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("limits", "name"),
+    [
+        ({"body_bytes": 100}, "body_bytes"),
+        ({"values": 10}, "values"),
+        ({"depth": 3}, "depth"),
+        ({"messages": 1}, "messages"),
+        ({"tools": 0}, "tools"),
+    ],
+)
+def test_limits_are_named_by_the_error(limits: dict[str, int], name: str) -> None:
+    bounds = UIRequestLimits(**limits)
+    for body in (VALID["agui"], json.dumps(VALID["agui"]).encode()):
+        with pytest.raises(UIRequestError, match=name) as raised:
+            parse_ui_request("agui", body, limits=bounds)
+        assert (raised.value.kind, raised.value.status) == ("request_too_large", 413)
+
+
+def test_text_that_javascript_cut_is_made_whole() -> None:
+    for written, words in ((rb"a\ud83d", "a\ufffd"), (rb"\ud83d\ude00", "\U0001f600")):
+        part = b'{"type":"text","text":"' + written + b'"}'
+        body = b'{"messages":[{"role":"user","parts":[' + part + b"]}]}"
+        assert parse_ui_request("vercel", body).history == [user(words)]
+
+
+def test_what_was_taken_can_be_sent() -> None:
+    for protocol, valid in VALID.items():
+        asked = attempt(protocol, valid)
+        assert asked is not None
+        for model in ("anthropic:claude-opus-5", "openai:gpt-5.5", "google:gemini-3-pro"):
+            assert build(Prompt(asked.history, tools=[WEATHER, *asked.tools]), model).body
+
+
+def test_twice_the_messages_take_twice_the_time() -> None:
+    def seconds(count: int) -> float:
+        output = {
+            "role": "tool",
+            "toolCallId": "c1",
+            "content": "the call was truncated and is not run",
+        }
+        call = {"role": "assistant", "content": "x", "toolCalls": [agui_call()]}
+        body = agui_body(*[call, output] * count)
+        best = 9.0
+        for _ in range(3):
+            started = time.perf_counter()
+            parse_ui_request("agui", body, tools=["weather"])
+            best = min(best, time.perf_counter() - started)
+        return best
+
+    assert seconds(1_600) / seconds(400) < 10
+
+
+def test_other_arguments_are_the_programmers_mistake() -> None:
+    with pytest.raises(TypeError, match="a body is bytes or a dict, not a int"):
+        parse_ui_request("vercel", 1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no requests of protocol 'jsonl'"):
+        parse_ui_request("jsonl", b"{}")  # type: ignore[arg-type]
+    assert issubclass(UIRequestError, StreamError)
