@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import cache, partial
 from hashlib import sha256
 from types import TracebackType
-from typing import Any, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 import anyio
 import msgspec
@@ -25,6 +25,7 @@ from streamlib.client.credentials import ApiKey, wrap_key
 from streamlib.client.hooked_stream import HookedStream
 from streamlib.client.hooks import AttemptHooks, OnEvent, OnRequest, OnResponse
 from streamlib.client.model_list import ModelInfo, models_request, read_models
+from streamlib.client.options import ClientOptions, StreamOptions
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.sources import HttpSource, LoopGuard
 from streamlib.client.stream import ResponseStream
@@ -51,42 +52,6 @@ from streamlib_parsers.protocol import Parser, parser
 __all__ = ["Client", "ClientOptions", "StreamOptions"]
 
 Sent = TypeVar("Sent", Prompt, Request)
-
-
-class StreamOptions(TypedDict, total=False):
-    """The keyword options of `Client.stream`, for callers that pass them on."""
-
-    provider: str | Provider | None
-    wire_api: WireApi | None
-    base_url: str | None
-    api_key: ApiKey | None
-    dialects: Sequence[str] | None
-    strict: bool
-    strict_origin: bool
-    account: str | None
-    errors: ErrorMode | None
-    headers: Mapping[str, str] | None
-
-
-class ClientOptions(TypedDict, total=False):
-    """The options of `Client` that do not say where requests go, for callers that pass them on."""
-
-    http: Any
-    api_key: ApiKey | Mapping[str, ApiKey] | None
-    providers: Sequence[Provider]
-    limits: Limits
-    errors: ErrorMode
-    models: Mapping[str, Traits] | None
-    deadlines: Deadlines | None
-    retry: RetryPolicy | None
-    connections: int | None
-    dialects: Sequence[tuple[str, tuple[str, ...]]]
-    on_request: OnRequest | None
-    on_response: OnResponse | None
-    on_event: OnEvent | None
-    clock: Clock
-    now: Callable[[], datetime]
-    jitter: Callable[[], float]
 
 
 class Client:
@@ -225,21 +190,35 @@ class Client:
         """Prepares the stream of one response, to be used with `async with`.
 
         Nothing is sent before `async with`. A request that cannot be built raises here; every
-        other failure raises while iterating.
+        other failure raises while iterating. What to ask for is the `Prompt`: its docstring has
+        each option with its wires. What the wire or the model lacks is left out, and named in
+        `ResponseStream.request.report`. The options here hold on every wire:
+
+            async with client.stream("Hello", "anthropic:claude-opus-5") as stream:
+                async for event in stream: ...
 
         Args:
-            prompt: A prompt, a history, a text, or a `Request` of `build`, sent unchanged.
-            model: `"provider:model"`, or the model alone with `provider=`.
-            provider: Name or value of the provider.
-            wire_api: Wire API of this request.
+            prompt: A `Prompt`, a history, a text, or a `Request` of `build`, which is sent
+                unchanged.
+            model: `"provider:model"`, or the model alone with `provider`. None: the prompt's own.
+            provider: Name or value of the provider; "custom" is any server, with `base_url` and
+                `wire_api`.
+            wire_api: One of the provider's wires, by default its first. One that it lacks is
+                `invalid_request`.
             base_url: Base URL of this request. The client's keys are not sent there; `api_key` is.
-            api_key: Key of this request, which may be sent anywhere.
-            dialects: None uses those that the model is known to need, `()` none.
-            strict: Raise if the request would differ from the prompt.
-            strict_origin: What is unknown of an item's origin counts as foreign.
-            account: Sent in the provider's account header, and part of the origin.
-            errors: Overrides the client's `errors`.
-            headers: HTTP headers of this request alone, beside those of `Prompt.headers`; no keys.
+            api_key: Key of this request, which may be sent anywhere: a text or a function.
+            dialects: Syntaxes of calls and reasoning to parse out of the text. None: those that
+                the model is known to need; `()`: none. docs/dialects.md has their names.
+            strict: Raise `invalid_request` where the report would name a change, so that what is
+                sent is what the prompt says.
+            strict_origin: What is unknown of an item's origin counts as foreign, so that its
+                signed or encrypted state is downgraded and reported.
+            account: The account that pays, part of the origin of items. Sent where the provider
+                has a header for it (openai-codex).
+            errors: "raise", or "event" to receive `Failed` as the last event instead of an
+                exception. None: the client's own.
+            headers: HTTP headers of this request alone, beside those of `Prompt.headers`, over
+                which they win; no keys.
 
         Raises:
             StreamError: The request cannot be built, or the key or a header is invalid.
@@ -263,25 +242,7 @@ class Client:
                 model or prompt.model or "", provider, wire_api, base_url, account
             )
             request = build_for(prompt, target, strict=strict, strict_origin=strict_origin)
-        # `()` is not None: it turns dialects off.
-        if dialects is None:
-            dialects = dialects_for(
-                request.model, parses_calls=service.parses_calls, overrides=self._dialects
-            )
-        config = StreamConfig(
-            source=self._source(request, service, key),
-            parse=partial(_response_parser, request, tuple(tools), tuple(dialects), self._limits),
-            wire_api=request.wire_api,
-            request=request,
-            limits=self._limits,
-            deadlines=self._deadlines,
-            retry=self._retry,
-            errors=errors or self._errors,
-            clock=self._clock,
-            now=self._now,
-            jitter=self._jitter,
-            orphans=self._orphans,
-        )
+        config = self._config(request, service, key, tools, dialects, errors)
         return self._make_stream(config)
 
     async def respond(
@@ -437,6 +398,35 @@ class Client:
             account,
         )
         return target, service
+
+    def _config(
+        self,
+        request: Request,
+        service: Provider,
+        key: ApiKey | None,
+        tools: Sequence[ToolSpec],
+        dialects: Sequence[str] | None,
+        errors: ErrorMode | None,
+    ) -> StreamConfig:
+        """What a stream needs: its request, and the client's settings where it has none."""
+        if dialects is None:  # and not `()`, which turns them off
+            dialects = dialects_for(
+                request.model, parses_calls=service.parses_calls, overrides=self._dialects
+            )
+        return StreamConfig(
+            source=self._source(request, service, key),
+            parse=partial(_response_parser, request, tuple(tools), tuple(dialects), self._limits),
+            wire_api=request.wire_api,
+            request=request,
+            limits=self._limits,
+            deadlines=self._deadlines,
+            retry=self._retry,
+            errors=errors or self._errors,
+            clock=self._clock,
+            now=self._now,
+            jitter=self._jitter,
+            orphans=self._orphans,
+        )
 
     def _source(self, request: Request, provider: Provider, key: ApiKey | None) -> HttpSource:
         return HttpSource(

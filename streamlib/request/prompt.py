@@ -82,50 +82,75 @@ class CacheOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_
 
 
 class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
-    """One request. A field that is None is not sent.
+    """One request: the history, and everything else that a model can be told.
 
-    A field that a wire lacks is left out, and reported. docs/prompts.md shows each in use.
+    A field that is None is not sent. Each option names the wires that have it; ``converse`` and
+    ``invoke`` are those of Claude. Elsewhere it is left out and `Request.report` names it, or with
+    ``strict=True`` the request is refused. A provider or a model may lack more, which is reported
+    too. docs/prompts.md shows each option in use, and how each wire writes it.
 
-    Attributes:
-        input: the history, oldest first; a str is one user message.
-        instructions: the system prompt.
-        tools: tools the model may call.
-        tool_choice: "auto", "required", "none" or a tool's name. Not ollama.
-        parallel_tools: whether one response may hold several calls. messages, responses, chat.
-        reasoning: a level, tokens to think with (int), or `ReasoningOptions`.
-        verbosity: "low", "medium" or "high". responses, chat.
-        output_schema: what the response must follow: a JSON Schema, or a class, of which the
+    Args:
+        input: The history, oldest first; a str is one user message. Images, documents and audio are
+            parts of its messages (`user`, `Image`, `Document`, `Audio`). A part that a wire lacks
+            is left out and reported; state of another origin is downgraded and reported.
+        instructions: The system prompt. A `Message` with the role "system" may also stand in the
+            history. Wires: all.
+        tools: Tools that the model may call (`ToolSpec`, `ToolSpec.of`), or that the provider runs
+            (`ToolSpec.hosted`). Wires: all; a hosted tool that a target lacks is reported.
+        tool_choice: "auto", "required", "none", or the name of the tool to call. Wires: all but
+            ollama.
+        parallel_tools: False: at most one call in a response. Wires: messages, responses, chat,
+            converse, invoke.
+        reasoning: How much to think: a level ("off", "minimal", "low", "medium", "high", "xhigh",
+            "max"), tokens (int), or `ReasoningOptions`. Tokens for a model that knows levels become
+            the nearest level, reported. Wires: all.
+        verbosity: How long the text should be: "low", "medium" or "high". Wires: responses, chat.
+        output_schema: What the response must follow: a JSON Schema, or a class, of which the
             schema is stored: a pydantic model, a msgspec Struct, a dataclass, a TypedDict, an
             attrs class, or a type made of them. One whose JSON is no object (`list[City]`) is
-            asked for in an object with the one key ``value``. `Response.parsed` reads it.
-        structured: how `output_schema` is asked for: "native", the default, with the wire's
+            asked for in an object with the one key ``value``. `Response.parsed` reads it. Keywords
+            that a wire refuses become text of the description, reported. Wires: all.
+        structured: How `output_schema` is asked for: "native", the default, with the wire's
             structured output; "tool", as the arguments of a tool that the model has to call;
-            "json_mode", as JSON of any form, with the schema in the instructions.
-        max_output_tokens: includes reasoning.
-        temperature: sampling temperature.
-        top_p: nucleus sampling.
-        top_k: the most likely tokens to sample from. Not responses.
-        presence_penalty: penalty on tokens that occurred. chat, gemini, ollama.
-        frequency_penalty: penalty on tokens by how often they occurred. chat, gemini, ollama.
-        stop: stop sequences. Not responses.
-        seed: for sampling. chat, gemini, ollama.
-        n: number of choices. chat, gemini.
-        logprobs: number of alternatives for each token; 0: only the chosen one. Not messages,
-            converse.
-        cache: "auto" or `CacheOptions`.
-        metadata: stored with the request by the provider. Not messages, ollama.
-        service_tier: as the wire writes it.
-        conversation_id: sent as cache key and in the provider's conversation header.
-        user_id: your end user, as the wire writes it.
-        thinking_mismatch: "drop_block" lets a provider that binds thinking to the conversation
-            drop blocks instead of failing.
-        extra: merged last into the request body, as the wire writes it.
-        extra_wire: the only wire that `extra` is for; None: any. A request to another wire leaves
+            "json_mode", as JSON of any form, with the schema in the instructions. Wires: all.
+        max_output_tokens: Limit of the output in tokens, reasoning included; a response that
+            reaches it has the stop reason "length". Messages requires one: without it the model's
+            own is sent, at most 32,000. Wires: all.
+        temperature: Sampling temperature, from 0. Left out and reported for models that refuse it,
+            as many do while they think; so are `top_p` and `top_k`. Wires: all.
+        top_p: Nucleus sampling, from 0 to 1: the share of probability to sample from. Wires: all.
+        top_k: How many of the most likely tokens to sample from. Wires: all but responses.
+        presence_penalty: Penalty on tokens that occurred, from -2 to 2. Wires: chat, gemini,
+            ollama.
+        frequency_penalty: Penalty on tokens by how often they occurred, from -2 to 2. Wires: chat,
+            gemini, ollama.
+        stop: Texts that end the output; they are not part of it. Wires: all but responses.
+        seed: A number for sampling, for output that can be repeated. Wires: chat, gemini, ollama.
+        n: Number of choices. Wires: chat, gemini.
+        logprobs: Number of alternatives for each token; 0: the chosen token alone. Wires:
+            responses, chat, gemini, ollama.
+        cache: "auto": the provider or the builder chooses up to where the prompt is cached, or
+            `CacheOptions`. Nothing is sent to services that cache by themselves. Wires: all.
+        metadata: Texts by name, stored with the request by the provider. Wires: responses, chat,
+            gemini, converse.
+        service_tier: Speed and price class, as the wire writes it. Wires: all but ollama.
+        conversation_id: Your id of the conversation, so that its requests meet the same cache. Sent
+            where the provider has a field or a header for it. Wires: responses.
+        user_id: Your end user, without personal data. Wires: messages, responses, chat, invoke.
+        thinking_mismatch: "drop_block" lets a model that binds thinking to the conversation drop
+            blocks instead of failing. Wires: messages, converse, invoke.
+        extra: Fields of the wire, merged into the body last, as the wire writes them.
+        extra_wire: The only wire that `extra` is for; None: any. A request to another wire leaves
             it out and reports it. Set by `parse_request`.
         headers: HTTP headers of this request alone (`anthropic-beta` …), names in lower case; they
             win over the provider's own. No keys.
-        model: the model a decoded request named (`parse_request`).
-        stream: whether a decoded request wanted a stream (`parse_request`).
+        model: The model that a decoded request named (`parse_request`); used where the call names
+            none.
+        stream: Whether a decoded request wanted a stream (`parse_request`).
+
+    Raises:
+        TypeError: A value of the wrong kind: dicts of some wire in `input`, a text for a number.
+        ValueError: A value that the field cannot have.
     """
 
     input: str | Sequence[ResponseItem] = ()

@@ -1,0 +1,54 @@
+"""The keyword options of the client, as types for callers that pass them on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypedDict
+
+from streamlib.client.attempt import Clock
+from streamlib.client.credentials import ApiKey
+from streamlib.client.hooks import OnEvent, OnRequest, OnResponse
+from streamlib.client.retry import RetryPolicy
+from streamlib.client.stream_config import ErrorMode
+from streamlib.providers import Provider
+from streamlib.providers.models import Traits
+from streamlib.transport.deadlines import Deadlines
+from streamlib_parsers.items import WireApi
+from streamlib_parsers.limits import Limits
+
+
+class StreamOptions(TypedDict, total=False):
+    """The keyword options of `Client.stream`, for callers that pass them on."""
+
+    provider: str | Provider | None
+    wire_api: WireApi | None
+    base_url: str | None
+    api_key: ApiKey | None
+    dialects: Sequence[str] | None
+    strict: bool
+    strict_origin: bool
+    account: str | None
+    errors: ErrorMode | None
+    headers: Mapping[str, str] | None
+
+
+class ClientOptions(TypedDict, total=False):
+    """The options of `Client` that do not say where requests go, for callers that pass them on."""
+
+    http: Any
+    api_key: ApiKey | Mapping[str, ApiKey] | None
+    providers: Sequence[Provider]
+    limits: Limits
+    errors: ErrorMode
+    models: Mapping[str, Traits] | None
+    deadlines: Deadlines | None
+    retry: RetryPolicy | None
+    connections: int | None
+    dialects: Sequence[tuple[str, tuple[str, ...]]]
+    on_request: OnRequest | None
+    on_response: OnResponse | None
+    on_event: OnEvent | None
+    clock: Clock
+    now: Callable[[], datetime]
+    jitter: Callable[[], float]
