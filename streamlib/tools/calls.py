@@ -16,7 +16,7 @@ from streamlib.request.built_in_text import error_output
 from streamlib.tools.outputs import as_output
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import InvalidArguments
-from streamlib_parsers.function_tools import is_async, signature_of
+from streamlib_parsers.function_tools import function_name, is_async, signature_of
 from streamlib_parsers.items import (
     CallOutput,
     CustomToolCall,
@@ -74,18 +74,14 @@ async def run_calls(
 
     Raises:
         ValueError: The limit is less than 1, or two tools have the same name.
-        TypeError: No JSON schema can describe a function.
+        TypeError: A tool is none, or a function has no name.
     """
     toolbox = Toolbox(tools, limit=limit, timeout=timeout, handlers=handlers)
     return await toolbox.run(response)
 
 
 class Toolbox:
-    """Tools, and how their calls are run: the arguments of `run_calls`, for several responses.
-
-    Attributes:
-        specs: what the model is told of the tools.
-    """
+    """Tools, and how their calls are run: the arguments of `run_calls`, for several responses."""
 
     def __init__(
         self,
@@ -97,30 +93,42 @@ class Toolbox:
     ) -> None:
         if limit < 1:
             raise ValueError(f"limit is how many calls run at the same time, not {limit}")
-        self.specs: list[ToolSpec] = []
+        self._tools = tuple(tools)
         self._limit = limit
         self._timeout = timeout
         self._handlers = handlers or {}
         self._functions: dict[str, Function | None] = {}
         """Functions by the name of their tool; None where a tool has none."""
-        for tool in tools:
-            self._add(tool)
+        for tool in self._tools:
+            if isinstance(tool, ToolSpec):
+                self._add(tool.name, None)
+                for member in tool.tools:
+                    self._add(flat_name(tool.name, member.name), None)
+            elif isinstance(tool, tuple):
+                self._add(tool[0].name, tool[1])
+            else:
+                self._add(function_name(tool), tool)
 
-    def _add(self, tool: Tool) -> None:
-        if isinstance(tool, ToolSpec):
-            spec, function = tool, None
-        elif isinstance(tool, tuple):
-            spec, function = tool
-        else:
-            spec, function = ToolSpec.of(tool), tool
-        names = [spec.name]
-        for member in spec.tools:
-            names.append(flat_name(spec.name, member.name))
-        for name in names:
-            if name in self._functions:
-                raise ValueError(f"two tools have the name {name!r}")
-            self._functions[name] = function
-        self.specs.append(spec)
+    def _add(self, name: str, function: Function | None) -> None:
+        if name in self._functions:
+            raise ValueError(f"two tools have the name {name!r}")
+        self._functions[name] = function
+
+    def specs(self) -> list[ToolSpec]:
+        """What the model is told of the tools.
+
+        Raises:
+            TypeError: No JSON schema can describe a function.
+        """
+        specs: list[ToolSpec] = []
+        for tool in self._tools:
+            if isinstance(tool, ToolSpec):
+                specs.append(tool)
+            elif isinstance(tool, tuple):
+                specs.append(tool[0])
+            else:
+                specs.append(ToolSpec.of(tool))
+        return specs
 
     async def run(
         self, response: Response, on_output: Callable[[CallOutput], None] | None = None

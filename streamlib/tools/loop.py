@@ -56,7 +56,7 @@ class AgentRun:
         """Calls that nothing here answers: they ended the run, and wait for an output of yours."""
         self._toolbox = Toolbox(tools, limit=limit, timeout=timeout, handlers=handlers)
         first = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
-        self._prompt = replace(first, tools=(*first.tools, *self._toolbox.specs))
+        self._prompt = replace(first, tools=(*first.tools, *self._toolbox.specs()))
         self._send = partial(client.stream, model=model, **options)
         self._stream = self._send(self._prompt)  # the current response; after the end the last
         self._turns_left = max_turns - 1
@@ -134,7 +134,7 @@ class AgentRun:
         self.pending = [call for call in self.response.pending if call.call_id not in answered]
         if self.pending:
             return
-        if self._turns_left == 0:
+        if self._turns_left < 1:
             message = "the model called tools in the last turn that `max_turns` allows"
             raise StreamError(ErrorInfo("limit_exceeded", message, code="max_turns"), self.response)
         prompt = replace(self._prompt, input=self.history)

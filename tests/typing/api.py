@@ -27,6 +27,7 @@ from streamlib import (
 )
 from streamlib.pipeline import coalesce, only, pipe, through
 from streamlib.testing import Turn, TurnLike, loopback, replay, scripted
+from streamlib.tools import Tool
 
 
 def parsing(body: bytes) -> None:
@@ -172,3 +173,22 @@ async def misspelling() -> None:
     replay(b"", split="byte")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     replay(b"", spilt=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     scripted(["a"], pase=1.0)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def add(a: int, b: int = 2) -> int:
+    return a + b
+
+
+async def agents(client: streamlib.Client, prompt: Prompt) -> None:
+    search = streamlib.ToolSpec.hosted("web_search")
+    tools: list[Tool] = [add, (streamlib.ToolSpec("plus"), add), search]
+    async with streamlib.agent(client, prompt, tools, model="openai:gpt-5", max_turns=3) as run:
+        async for event in run:
+            assert_type(event, streamlib.RunEvent)
+    assert_type(run, streamlib.AgentRun)
+    assert_type(run.history, streamlib.History)
+    assert_type(run.response, streamlib.Response)
+    assert_type(run.pending, list[streamlib.PendingCall])
+    outputs = await streamlib.run_calls(run.response, [add], limit=4, timeout=30)
+    assert_type(outputs, list[streamlib.CallOutput])
+    assert_type(streamlib.ToolSpec.of(add), streamlib.ToolSpec)

@@ -1,4 +1,4 @@
-"""The agent loop of docs/agents.md, with every kind of call that a caller must answer."""
+"""The loop by hand of docs/agents.md, with every kind of call that a caller must answer."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from tests.support.clients import MemoryTransport, make_client
 from tests.support.responses_frames import completed, created, done, message
 from tests.support.shared import ROOT
 
-LOOP = re.findall(r"```python\n(.*?)```", (ROOT / "docs/agents.md").read_text("utf-8"), re.DOTALL)[
-    0
-]
+EXAMPLES = re.findall(
+    r"```python\n(.*?)```", (ROOT / "docs/agents.md").read_text("utf-8"), re.DOTALL
+)
+(LOOP,) = [example for example in EXAMPLES if "async def agent(" in example]
 
 
 def documented() -> dict[str, Any]:
-    """The names that the page's first example defines."""
+    """The names that the page's example of a loop defines."""
     names: dict[str, Any] = {}
     exec(LOOP.replace("anyio.run(main)", ""), names)
     return names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -203,6 +204,30 @@ async def test_cancellation_in_a_call_ends_the_run() -> None:
         assert scope.cancelled_caught
         assert len(client.requests) == 1
     assert run.response.function_calls[0].name == "hang"
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_asyncios_own_cancellation_ends_the_run() -> None:
+    """`Task.cancel` and `asyncio.timeout` know nothing of scopes."""
+    ended: list[str] = []
+
+    async def hang() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append("hang")
+
+    calls = [FunctionCall("", "hang", "{}")]
+    async with scripted([calls, calls]) as client:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await finish(agent(client, "Go.", [hang], model=MODEL))
+        task = asyncio.create_task(finish(agent(client, "Go on.", [hang], model=MODEL)))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert ended == ["hang", "hang"]
 
 
 async def test_scope_around_one_step_does_not_end_the_run() -> None:
