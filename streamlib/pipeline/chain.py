@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, overload
 
-from streamlib.pipeline.stages import E, Only, PipelineStage
+from streamlib.pipeline.stages import Coalesce, E, Only, PipelineStage
 from streamlib_parsers.events import ResponseEvent
 
 
@@ -23,6 +23,29 @@ class Chain:
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
         """The event through every stage."""
         return self._feed_from(0, [event])
+
+    def hold(self, event: ResponseEvent) -> list[ResponseEvent]:
+        """The event through every stage; where `Coalesce` joins deltas, `release` lets them out."""
+        events = [event]
+        for stage in self._stages:
+            feed = stage.feed
+            if isinstance(stage, Coalesce):
+                feed = stage.hold
+            events = [emitted for event in events for emitted in feed(event)]
+        return events
+
+    def release(self) -> list[ResponseEvent]:
+        """What one stage must emit now, through the stages after it; nothing where none must."""
+        for index, stage in enumerate(self._stages):
+            if isinstance(stage, Coalesce):
+                events = stage.release()
+            elif stage.due() == 0.0:
+                events = stage.close()
+            else:
+                continue
+            if events:
+                return self._feed_from(index + 1, events)
+        return []
 
     def close(self) -> list[ResponseEvent]:
         """What each stage has buffered, through the stages after it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, overload
 
@@ -55,6 +56,10 @@ SUPERSEDED: Final = frozenset(
     {*DELTA_KEYS, MediaDelta, AnnotationAdded, ItemProgress, OutputItemAdded}
 )
 """Events of an open item: its `OutputItemDone` repeats everything they contain."""
+
+
+BEGINNING: Final = float("-inf")
+"""The time before the first delta."""
 
 
 class PipelineStage(Protocol):
@@ -202,58 +207,81 @@ class Measure(Simple):
 
 
 class Coalesce:
-    """Joins adjacent deltas of one text, so that at most one is emitted in `interval` seconds.
+    """Joins the deltas of each text, so that each is drawn at most once in `interval` seconds.
 
-    The first delta of a text is emitted at once if the interval has passed.
+    Deltas of several texts are buffered side by side, one joined delta for each, and let out
+    together in the order in which they were first seen. Any other event lets out what is buffered,
+    and follows it. If the interval has passed, a delta is let out at once: the first is never late.
     """
 
     def __init__(self, interval: float = 1 / 60, clock: Clock = time.monotonic) -> None:
         self.done = False
         self._interval = interval
         self._clock = clock
-        self._buffer: list[TextDelta] = []
-        """Deltas of one text since the last emitted one."""
-        self._key: TextKey | None = None
-        """The text of the buffered deltas."""
-        self._next = float("-inf")
-        """Time from which a delta may be emitted."""
+        self._buffered: dict[TextKey, list[TextDelta]] = {}
+        """Deltas of each text since its last emitted one, in the order of their first."""
+        self._round: deque[TextKey] = deque()
+        """The texts that `release` lets out before the interval begins again."""
+        self._next = BEGINNING
+        """Time from which deltas may be emitted."""
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
-        """A delta whose time has come, else nothing; any other event after the buffered delta."""
-        if not isinstance(event, TextDelta):
-            return [*self.close(), event]
-        key = _text_key(event)
-        events: list[ResponseEvent] = []
-        if self._buffer and key != self._key:
-            events = self.close()
-        self._buffer.append(event)
-        self._key = key
-        if self._clock() >= self._next:
-            events += self.close()
+        """All buffered deltas if their time has come or the event is another kind; else nothing."""
+        events = self.hold(event)
+        if not events and self._buffered and self._clock() >= self._next:
+            return self.close()
         return events
 
+    def hold(self, event: ResponseEvent) -> list[ResponseEvent]:
+        """As `feed`, but time lets out only the very first delta: `release` lets out the others.
+
+        For events that have arrived together: all of them are joined before one is let out.
+        """
+        if not isinstance(event, TextDelta):
+            return [*self.close(), event]
+        self._buffered.setdefault(_text_key(event), []).append(event)
+        if self._next == BEGINNING:
+            return self.close()
+        return []
+
+    def release(self) -> list[ResponseEvent]:
+        """The delta of one text whose time has come, with all that has arrived of it; else nothing.
+
+        A slow screen asks for the next one when it has drawn this one. Until then that one grows.
+        """
+        if not self._round:
+            now = self._clock()
+            if not self._buffered or now < self._next:
+                return []
+            self._round.extend(self._buffered)
+            self._next = now + self._interval
+        return [_join(self._buffered.pop(self._round.popleft()))]
+
     def close(self) -> list[ResponseEvent]:
-        """The buffered deltas as one."""
-        if not self._buffer:
+        """All buffered deltas, one of each text."""
+        if not self._buffered:
             return []
-        deltas = self._buffer
-        self._buffer = []
+        events: list[ResponseEvent] = [_join(deltas) for deltas in self._buffered.values()]
+        self._buffered.clear()
+        self._round.clear()
         self._next = self._clock() + self._interval
-        if len(deltas) == 1:
-            return [deltas[0]]
-        return [_join(deltas)]
+        return events
 
     def due(self) -> float | None:
-        """Seconds until the buffered deltas must be emitted; None where none are."""
-        if not self._buffer:
+        """Seconds until buffered deltas must be emitted; None where none are."""
+        if self._round:
+            return 0.0
+        if not self._buffered:
             return None
         return max(0.0, self._next - self._clock())
 
 
 def coalesce(interval: float = 1 / 60, clock: Clock = time.monotonic) -> PipelineStage:
-    """At most one delta of a text in `interval` seconds, for screens.
+    """At most one delta of each text in `interval` seconds, for screens.
 
-    The text stays the same, and the first token is not delayed.
+    Each text stays the same and in order, and the first token is not delayed. Deltas of texts that
+    grow at once are no longer interleaved within an interval; they keep their order towards every
+    other event. A screen that draws slowly gets, each time, all that has arrived of a text.
     """
     return Coalesce(interval, clock)
 
@@ -269,7 +297,9 @@ def _text_key(event: TextDelta) -> TextKey:
 
 
 def _join(deltas: list[TextDelta]) -> TextDelta:
-    """Adjacent deltas of one text as one, with the number of the last."""
+    """Deltas of one text as one, with the number of the last."""
+    if len(deltas) == 1:
+        return deltas[0]
     changes: dict[str, Any] = {"delta": "".join([event.delta for event in deltas])}
     logprobs: list[Any] = []
     for event in deltas:

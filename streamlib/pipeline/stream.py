@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import AsyncIterable, Sequence
 from types import TracebackType
-from typing import Any, Generic, Self, overload
+from typing import Any, Generic, Self, TypeVar, overload
+
+import anyio.lowlevel
 
 from streamlib.pipeline.chain import Chain
 from streamlib.pipeline.stages import Coalesce, E, Only, PipelineStage
 from streamlib.pipeline.tee import Batches, Branch, TeeReader
-from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.events import ResponseEvent, RunEvent
+
+AnyE_co = TypeVar("AnyE_co", bound=RunEvent, covariant=True)
 
 
-class Pipeline(Generic[E]):
+class Pipeline(Generic[AnyE_co]):
     """A stream through stages: ``async with pipe(…) as events: async for event in events``."""
 
     def __init__(
@@ -30,7 +35,7 @@ class Pipeline(Generic[E]):
         self._batches: Batches | None = None
         """The source, read directly, without a timed stage."""
         self._emitted: deque[Any] = deque()
-        """Events that have passed all stages and are not read yet: `E`."""
+        """Events that have passed all stages and are not read yet: `AnyE_co`."""
         self._ended = False
         """The source has ended, or a stage has ended the pipeline."""
         self._error: Exception | None = None
@@ -56,22 +61,23 @@ class Pipeline(Generic[E]):
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> E:
+    async def __anext__(self) -> AnyE_co:
         while not self._emitted:
             if self._ended:
                 raise self._error or StopAsyncIteration
             await self._fill()
-        event: E = self._emitted.popleft()
+        event: AnyE_co = self._emitted.popleft()
         return event
 
     async def _fill(self) -> None:
         """Passes the next events of the source through the stages, or emits what is due."""
-        due = self._chain.due()
-        if due is not None and self._branch is not None and not await self._branch.wait(due):
-            self._emitted.extend(self._chain.close())
+        if self._branch is not None:
+            await self._fill_in_time(self._branch)
             return
+        if self._batches is None:
+            raise RuntimeError("a pipeline is read inside `async with`")
         try:
-            batch = await self._next_batch()
+            batch = await self._batches.batch()
         except StopAsyncIteration:
             self._end()
             return
@@ -85,12 +91,34 @@ class Pipeline(Generic[E]):
                 self._end()
                 return
 
-    async def _next_batch(self) -> list[ResponseEvent]:
-        if self._branch is not None:
-            return await self._branch.batch()
-        if self._batches is not None:
-            return await self._batches.batch()
-        raise RuntimeError("a pipeline is read inside `async with`")
+    async def _fill_in_time(self, branch: Branch) -> None:
+        """The same where a stage emits after a time.
+
+        What has arrived is joined before anything is let out, and only one delta is let out then:
+        while a slow screen draws it, those after it grow.
+        """
+        arrived = branch.arrived()
+        if not arrived and self._chain.due() == 0.0:
+            # A caller that draws without a pause has not let the reader's task read.
+            await anyio.lowlevel.checkpoint()
+            arrived = branch.arrived()
+        for event in arrived:
+            self._emitted.extend(self._chain.hold(event))
+            if self._chain.done:
+                self._end()
+                return
+        if self._emitted:
+            return
+        self._emitted.extend(self._chain.release())
+        if self._emitted:
+            return
+        due = self._chain.due()
+        if due is None:
+            # Nothing is buffered, so there is nothing to do before the next event.
+            due = math.inf
+        if await branch.wait(due) and branch.has_ended:
+            self._error = branch.error
+            self._end()
 
     def _end(self) -> None:
         self._ended = True
@@ -121,9 +149,12 @@ def pipe(
 def pipe(
     source: AsyncIterable[ResponseEvent], *stages: PipelineStage
 ) -> Pipeline[ResponseEvent]: ...
-def pipe(source: AsyncIterable[ResponseEvent], *stages: PipelineStage) -> Pipeline[Any]:
+@overload
+def pipe(source: AsyncIterable[RunEvent], *stages: PipelineStage) -> Pipeline[RunEvent]: ...
+def pipe(source: AsyncIterable[Any], *stages: PipelineStage) -> Pipeline[Any]:
     """`source` through the stages, left to right.
 
-    The source stays its owner's: close it where it was opened.
+    The source stays its owner's: close it where it was opened. It may be a run, such as an
+    `agent`'s: the stages of this module pass the outputs between its responses on.
     """
     return Pipeline(source, stages)

@@ -72,6 +72,24 @@ class Branch:
         self._reader.on_read()
         return events
 
+    def arrived(self) -> list[ResponseEvent]:
+        """All events that have arrived, without waiting; maybe none."""
+        events = list(self.buffer)
+        if events:
+            self.buffer.clear()
+            self._reader.on_read()
+        return events
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the source has ended and every event was read."""
+        return self._reader.ended and not self.buffer
+
+    @property
+    def error(self) -> Exception | None:
+        """The failure of the source, once it has ended."""
+        return self._reader.error
+
     async def wait(self, seconds: float) -> bool:
         """Whether an event (or the end) arrives within `seconds`."""
         with anyio.move_on_after(seconds):

@@ -141,6 +141,43 @@ def test_stage_before_an_encoder_loses_no_text(
     assert {change.path for change in stage_report} <= {change.path for change in report}
 
 
+def interleaved(wire: Any, items: list[tuple[str, list[str]]]) -> list[ResponseEvent]:
+    """The events of these items, all open at once, a fragment of each in turn."""
+    assembler = EventAssembler(LIMITS, Origin(wire))
+    assembler.identify("r", "m")
+    opened: list[tuple[str, OpenItem, list[str]]] = []
+    for number, (kind, fragments) in enumerate(items):
+        item = assembler.open(BLANK[kind](number))
+        if kind in ("call", "custom"):
+            opened.append((kind, item, ['{"a":', '"b"}']))
+        else:
+            opened.append((kind, item, fragments))
+    for turn in range(3):
+        for kind, item, fragments in opened:
+            if turn < len(fragments):
+                WRITERS[kind](assembler, item, fragments[turn])
+    for _, item, _ in opened:
+        assembler.close(item)
+    assembler.complete("stop")
+    return assembler.take()
+
+
+@pytest.mark.parametrize("wire", WIRE_APIS)
+@settings(max_examples=25)
+@given(items=ITEMS)
+def test_coalesce_keeps_items_that_grow_at_once(wire: Any, items: Any) -> None:
+    """E3: deltas of one interval are no longer interleaved; wires without blocks join them."""
+    events = interleaved(wire, items)
+    joined = list(through(events, coalesce(1, lambda: 0.0)))
+    assert accumulate(joined).items == accumulate(events).items
+    without, report = read(wire, events)
+    with_stage, stage_report = read(wire, joined)
+    assert [sorted(map(str, texts)) for texts in with_stage] == [
+        sorted(map(str, texts)) for texts in without
+    ]
+    assert {change.path for change in stage_report} <= {change.path for change in report}
+
+
 @pytest.mark.parametrize("wire", WIRE_APIS)
 @pytest.mark.parametrize("dropped", DROPPED)
 @settings(max_examples=20)
