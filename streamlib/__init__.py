@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from streamlib.client.retry import RetryPolicy
     from streamlib.client.stream import ResponseStream
     from streamlib.errors import StreamError
+    from streamlib.notebook import display
     from streamlib.providers import Provider, register
     from streamlib.providers.models import Traits
     from streamlib.request.build import Request, build
@@ -85,6 +86,7 @@ _LAZY: dict[str, str] = {  # name -> module that is imported at the first use of
     "JsonItems": "streamlib.structured.json_items",
     "json_items": "streamlib.structured.stream_items",
     "UNSET": "msgspec",
+    "display": "streamlib.notebook",
     "Provider": "streamlib.providers",
     "register": "streamlib.providers",
     "Traits": "streamlib.providers.models",
@@ -126,6 +128,7 @@ __all__ = [
     "UIRequest",
     "agent",
     "build",
+    "display",
     "dump_history",
     "encode_all",
     "encode_body",

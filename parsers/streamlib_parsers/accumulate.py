@@ -157,6 +157,16 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
             ("model", self.model),
         ]
 
+    def _repr_html_(self) -> str:
+        from streamlib_parsers.notebook_items import response_html
+
+        return response_html(self)
+
+    def _repr_markdown_(self) -> str:
+        from streamlib_parsers.notebook_items import response_markdown
+
+        return response_markdown(self)
+
     @property
     def text(self) -> str:
         """Every text part of the assistant's messages, joined without separators.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -66,6 +66,20 @@ class Window(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
     reset_at: datetime | None = None
     reset_after: float | None = None
 
+    def shown(self) -> tuple[str, str, str]:
+        """Limit, remaining and reset as texts; empty where they are unknown."""
+        limit = "" if self.limit is None else f"{self.limit:,g}"
+        remaining = "" if self.remaining is None else f"{self.remaining:,g}"
+        if self.reset_after is not None:
+            return limit, remaining, f"in {self.reset_after:g} s"
+        if self.reset_at is not None:
+            return limit, remaining, f"{self.reset_at:%Y-%m-%d %H:%M:%S} UTC"
+        return limit, remaining, ""
+
+
+RATE_LIMIT_COLUMNS: Final = ("window", "limit", "remaining", "resets")
+"""Columns of rate limits in a notebook."""
+
 
 class RateLimits(Event, frozen=True):
     """Rate limits, from response headers (the first event) or from a frame of the stream.
@@ -90,6 +104,33 @@ class RateLimits(Event, frozen=True):
     retry_after: float | None = None
     request_id: str | None = None
     raw: dict[str, str] = {}
+
+    def _repr_html_(self) -> str:
+        from streamlib_parsers.notebook_text import table_html
+
+        return table_html(RATE_LIMIT_COLUMNS, self._rows())
+
+    def _repr_markdown_(self) -> str:
+        from streamlib_parsers.notebook_text import table_markdown
+
+        return table_markdown(RATE_LIMIT_COLUMNS, self._rows())
+
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        """The known windows; the headers in `raw` are not shown."""
+        windows: dict[str, Window | None] = {
+            "requests": self.requests,
+            "tokens": self.tokens,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            **self.windows,
+        }
+        rows: list[tuple[str, str, str, str]] = []
+        for name, window in windows.items():
+            if window is not None:
+                rows.append((name, *window.shown()))
+        if self.retry_after is not None:
+            rows.append(("retry_after", "", "", f"{self.retry_after:g} s"))
+        return rows
 
 
 class Created(Event, frozen=True):

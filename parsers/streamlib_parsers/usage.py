@@ -52,6 +52,28 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_default
         # `raw` is the last field.
         return astuple(self)[:-1] == astuple(other)[:-1]
 
+    def _repr_html_(self) -> str:
+        from streamlib_parsers.notebook_text import table_html
+
+        return table_html(("tokens", ""), self._rows())
+
+    def _repr_markdown_(self) -> str:
+        from streamlib_parsers.notebook_text import table_markdown
+
+        return table_markdown(("tokens", ""), self._rows())
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """The known counts with their names."""
+        rows: list[tuple[str, str]] = []
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if isinstance(value, int):
+                rows.append((name, f"{value:,}"))
+            elif isinstance(value, dict) and name != "raw":
+                for modality, number in value.items():
+                    rows.append((f"{name}: {modality}", f"{number:,}"))
+        return rows
+
     def as_otel(self) -> dict[str, int]:
         """The known counts under OpenTelemetry's GenAI attribute names (conventions of 2026-10)."""
         attributes: dict[str, int] = {}

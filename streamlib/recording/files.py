@@ -11,7 +11,7 @@ URL without its query: no key can be in the file.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import WireApi
+from streamlib_parsers.notebook_text import table_html, table_markdown
 from streamlib_parsers.protocol import parser
 from streamlib_parsers.redaction import redact
 
@@ -100,6 +101,66 @@ class Recording(Struct, frozen=True):
         for chunk in self.chunks:
             events += wire_parser.feed(chunk.data)
         return events + wire_parser.close()
+
+    def rows(self, wire_api: WireApi | None = None, **options: Any) -> list[dict[str, Any]]:
+        """One dict an event, for a table: ``pandas.DataFrame(recording.rows())``.
+
+        Args:
+            wire_api: None: the recording's own.
+            options: arguments of `parser`.
+
+        Returns:
+            With `at` (seconds since the request was sent), `chunk` (its number) and `bytes` (of
+            the chunk), then `seq` and `type` of the event, `index` of its item, and `text`, what a
+            delta appends; None where an event has none. Events of the end have the last chunk's
+            number and time.
+
+        Raises:
+            ValueError: neither the recording nor the caller names the wire.
+        """
+        wire_api = wire_api or self.wire_api
+        if wire_api is None:
+            raise ValueError("the URL of the recording does not tell its wire API: pass `wire_api`")
+        wire_parser = parser(wire_api, headers=self.headers, **options)
+        rows: list[dict[str, Any]] = []
+        number = 0
+        chunk = Chunk(0.0, b"")
+        for number, chunk in enumerate(self.chunks):
+            for event in wire_parser.feed(chunk.data):
+                rows.append(_event_row(event, number, chunk))
+        for event in wire_parser.close():
+            rows.append(_event_row(event, number, chunk))
+        return rows
+
+    def _repr_html_(self) -> str:
+        return self._table(table_html)
+
+    def _repr_markdown_(self) -> str:
+        return self._table(table_markdown)
+
+    def _table(self, table: Callable[[Sequence[str], Sequence[Sequence[str]]], str]) -> str:
+        """What was recorded, without the body: that may be large, and holds what was said."""
+        last = self.chunks[-1].at if self.chunks else 0.0
+        rows = (
+            ("request", f"{self.method} {self.url}"),
+            ("status", str(self.status)),
+            ("wire_api", self.wire_api or "unknown"),
+            ("body", f"{len(self.body):,} bytes in {len(self.chunks):,} chunks, {last:.2f} s"),
+            ("end", self.end or "complete"),
+        )
+        return table(("recording", ""), rows)
+
+
+def _event_row(event: ResponseEvent, number: int, chunk: Chunk) -> dict[str, Any]:
+    return {
+        "at": chunk.at,
+        "chunk": number,
+        "bytes": len(chunk.data),
+        "seq": event.seq,
+        "type": event.__struct_config__.tag,
+        "index": getattr(event, "index", None),
+        "text": getattr(event, "delta", None),
+    }
 
 
 def from_body(

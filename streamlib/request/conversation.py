@@ -20,6 +20,16 @@ class History(list[ResponseItem]):
     ``history.append(call.output(…))`` work as on any list, with the types that checkers expect.
     """
 
+    def _repr_html_(self) -> str:
+        from streamlib_parsers.notebook_items import items_html
+
+        return items_html(self)
+
+    def _repr_markdown_(self) -> str:
+        from streamlib_parsers.notebook_items import items_markdown
+
+        return items_markdown(self)
+
     def user(self, text: str = "", *parts: ContentPart) -> Self:
         """Appends a user message, and returns the history: ``client.text(history.user("Hi"), …)``.
 

@@ -38,6 +38,9 @@ AIMOCK: Final = HOME / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli
 MCP: Final = "mcp"
 """The MCP SDK, whose server `mcp_server.py` a test starts itself."""
 
+KERNEL: Final = "ipykernel"
+"""A notebook's kernel, which a test starts itself."""
+
 READY_SECONDS: Final = 120.0
 """How long a server may take until it listens: the model takes one or two seconds on an idle
 machine."""
@@ -80,8 +83,13 @@ AIMOCK_SERVER: Final = Counterpart(
 )
 
 
+COUNTERPARTS: Final = (LLAMA.name, AIMOCK_SERVER.name, MCP, KERNEL)
+
+
 def absence(name: str) -> str | None:
     """Why a counterpart cannot be run here; None where it can."""
+    if name == KERNEL:
+        return _kernel()
     if name == MCP:
         return None if importlib.util.find_spec("mcp") else "mcp is not installed"
     return _llama() if name == LLAMA.name else _aimock()
@@ -89,8 +97,15 @@ def absence(name: str) -> str | None:
 
 def missing() -> list[str]:
     """Every counterpart that cannot be run here, with the reason."""
-    named = ((name, absence(name)) for name in (LLAMA.name, AIMOCK_SERVER.name, MCP))
+    named = ((name, absence(name)) for name in COUNTERPARTS)
     return [*(f"{name} ({why})" for name, why in named if why is not None), *ui_readers.missing()]
+
+
+def _kernel() -> str | None:
+    for module in ("ipykernel", "jupyter_client"):
+        if importlib.util.find_spec(module) is None:
+            return f"{module} is not installed"
+    return None
 
 
 def _llama() -> str | None:

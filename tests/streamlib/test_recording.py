@@ -29,6 +29,7 @@ from streamlib.recording import (
 )
 from streamlib.testing import MODEL, loopback, replay
 from streamlib.transport.deadlines import Deadlines
+from tests.support.response_bodies import MESSAGE
 from tests.support.shared import ROOT
 
 OWN = sorted(
@@ -189,3 +190,32 @@ async def test_replay_keeps_the_recorded_pace_at_speed_one() -> None:
     async with replay(slow, WIRE, speed=1.0, errors="event") as client:
         await events_of(client)
     assert anyio.current_time() - start >= slow.chunks[-1].at
+
+
+def test_rows_hold_every_event_with_its_time() -> None:
+    """For a table: ``pandas.DataFrame(recording.rows())``."""
+    chunks = (Chunk(0.5, MESSAGE[:400]), Chunk(1.5, MESSAGE[400:]))
+    recording = Recording(200, {}, chunks, wire_api="messages")
+    rows = recording.rows()
+    assert [row["seq"] for row in rows] == [event.seq for event in recording.events()]
+    assert "".join([row["text"] or "" for row in rows]) == "Hello there"
+    assert [rows[0]["at"], rows[-1]["at"]] == [0.5, 1.5]
+    assert rows[-1] == {
+        "at": 1.5,
+        "chunk": 1,
+        "bytes": len(MESSAGE) - 400,
+        "seq": len(rows) - 1,
+        "type": "completed",
+        "index": None,
+        "text": None,
+    }
+    with pytest.raises(ValueError, match="pass `wire_api`"):
+        Recording(200, {}, chunks).rows()
+
+
+def test_a_recording_is_shown_without_its_body() -> None:
+    recording = Recording(200, {}, (Chunk(0.25, MESSAGE),), url="http://x/<b>", wire_api="messages")
+    for shown in (recording._repr_html_(), recording._repr_markdown_()):
+        assert "0.25 s" in shown
+        assert "Hello" not in shown
+        assert "<b>" not in shown
