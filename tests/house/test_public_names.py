@@ -37,7 +37,7 @@ CONTRACT = re.findall(
 CONTRACT_ABOVE = re.findall(
     r"\w+",
     "Prompt ReasoningOptions CacheOptions build Request Change StreamError History"
-    " UNSET JsonItems json_items UIRequest parse_ui_request",
+    " UNSET JsonItems json_items UIRequest parse_ui_request agent AgentRun run_calls",
 )
 
 HTTP = ("aiohttp", "httpcore", "httpx", "httpx2", "httpx_sse")
