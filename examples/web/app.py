@@ -113,7 +113,7 @@ class StreamedResponse:
                 await self.turn(write)
             except StreamError as error:
                 # The request could not be sent at all; a later failure is an event.
-                await write(encoder("jsonl").feed(Failed(error.info)))
+                await write(encoder("jsonl", public=True).feed(Failed(error.info)))
             await send({"type": "http.response.body", "body": b""})
             group.cancel_scope.cancel()
 
@@ -123,7 +123,7 @@ class StreamedResponse:
         tools = [WEATHER] if self.ask.tools else []
         while True:
             prompt = Prompt(items, tools=tools, reasoning="low" if self.ask.think else None)
-            encode = encoder("jsonl")
+            encode = encoder("jsonl", public=True, run=True)
             stream = self.client.stream(prompt, self.model, errors="event")
             try:
                 async with stream, pipe(stream, coalesce(1 / 60)) as events:
@@ -141,7 +141,7 @@ class StreamedResponse:
             for call in calls:
                 output = run(call)
                 items.append(output)
-                await write(msgspec.json.encode(output) + b"\n")
+                await write(encode.feed(output))
 
 
 def application(client: Client, model: str) -> Starlette:

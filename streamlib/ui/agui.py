@@ -3,9 +3,13 @@
     RUN_STARTED … TEXT_MESSAGE_START/CONTENT/END … TOOL_CALL_START/ARGS/END
     … RUN_FINISHED{outcome, usage} | RUN_ERROR{message, code}
 
+A run of several responses (`run=True`) has a step for each, and the results of its calls:
+
+    … STEP_STARTED … TOOL_CALL_RESULT, STEP_FINISHED, STEP_STARTED …
+
 There is no end mark. Reasoning is REASONING_*; signatures and encrypted state are in
 REASONING_ENCRYPTED_VALUE, the protocol's own slot for them. What the protocol has no event for is
-CUSTOM (`rate_limits`, `usage`, `metadata`, `annotation`, `media`); unknown events are RAW.
+CUSTOM (`rate_limits`, `usage`, `metadata`, `annotation`, `media`, `error`); unknown events are RAW.
 
 Message ids must be unique in a conversation, since the client appends to a message whose id it
 knows: they are made of `run_id` (take both ids from the request), else of a random id, and never of

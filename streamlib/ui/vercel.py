@@ -14,10 +14,14 @@
 `version=6` (default) is the subset that 6 and 7 both read: an unknown part is a hard error in that
 client. 7 adds `custom` parts for items of unknown kinds. Send `HEADERS` with the stream.
 
+A run (`run=True`) is one message of several steps, with the outputs of its tools between them:
+
+    … finish-step, start-step … tool-output-available | tool-output-error …
+
 Usage is in the message's metadata, in the SDK's own shape, and grows; rate limits are a transient
-`data-rate-limits` part. Tools are dynamic parts, since only the page knows their types. Each item
-is one part; a text starts with its first delta, so that none is empty. Signatures and encrypted
-state stay on the server, where the history is.
+`data-rate-limits` part; an error has a `data-error` part before it. Tools are dynamic parts, since
+only the page knows their types. Each item is one part; a text starts with its first delta, so that
+none is empty. Signatures and encrypted state of items stay on the server, where the history is.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import pytest
 
 from streamlib import encoder, parser
 from streamlib.gateway.json_array import JsonArray
+from streamlib.pipeline import aggregate, coalesce
 from streamlib.recording import load_events
 from streamlib_parsers import FunctionCallOutput, Image, ResponseEvent, RunEvent, Text
 from streamlib_parsers.protocol import WIRE_APIS
@@ -279,3 +280,27 @@ def test_ping_of_a_json_array_is_white_space() -> None:
     for event in response(said("hi there")):
         body += encode.ping() + encode.feed(event)
     assert len(json.loads(body + encode.close())) > 1
+
+
+@each_protocol
+@pytest.mark.parametrize("stage", [aggregate, lambda: coalesce(float("inf"))])
+def test_stage_before_a_run_encoder_loses_nothing(protocol: str, stage: Any) -> None:
+    """Invariant 14, for runs: what is shown is the same, in fewer deltas."""
+    for run in SCENARIOS.values():
+        chain = stage()
+        staged = [one for event in run for one in chain.feed(event)]
+        expected = read(protocol, encoded(protocol, run, **IDS[protocol]))
+        assert texts(read(protocol, encoded(protocol, staged, **IDS[protocol]))) == texts(expected)
+
+
+def texts(shown: list[dict[str, Any]]) -> dict[Any, Any]:
+    """What each part of a message holds, and its output."""
+    found: dict[Any, Any] = {}
+    for part in shown:
+        key = part.get("id") or part.get("toolCallId") or part.get("messageId")
+        delta = part.get("delta", part.get("inputTextDelta"))
+        if delta is not None:
+            found[key] = found.get(key, "") + delta
+        elif "output" in part or "errorText" in part or "content" in part:
+            found[key, "output"] = part.get("output", part.get("errorText", part.get("content")))
+    return found
