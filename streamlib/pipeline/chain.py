@@ -37,9 +37,10 @@ class Chain:
     def release(self) -> list[ResponseEvent]:
         """What one stage must emit now, through the stages after it; nothing where none must."""
         for index, stage in enumerate(self._stages):
+            due = stage.due()
             if isinstance(stage, Coalesce):
                 events = stage.release()
-            elif stage.due() == 0.0:
+            elif due is not None and due <= 0:
                 events = stage.close()
             else:
                 continue

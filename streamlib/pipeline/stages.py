@@ -63,7 +63,11 @@ BEGINNING: Final = float("-inf")
 
 
 class PipelineStage(Protocol):
-    """Events in, events out."""
+    """Events in, events out.
+
+    Any object with these methods is a stage, yours too. `pipe` calls `close` when `due` has passed,
+    although no further event arrived.
+    """
 
     done: bool
     """Ends the pipeline before its source ends."""

@@ -11,7 +11,7 @@ from typing import Any, Generic, Self, TypeVar, overload
 import anyio.lowlevel
 
 from streamlib.pipeline.chain import Chain
-from streamlib.pipeline.stages import Coalesce, E, Only, PipelineStage
+from streamlib.pipeline.stages import E, Only, PipelineStage, Simple
 from streamlib.pipeline.tee import Batches, Branch, TeeReader
 from streamlib_parsers.events import ResponseEvent, RunEvent
 
@@ -26,8 +26,9 @@ class Pipeline(Generic[AnyE_co]):
     ) -> None:
         self._source = source
         self._chain = Chain(stages)
-        self._is_timed = any(isinstance(stage, Coalesce) for stage in stages)
-        """A stage emits after a time, so a task has to read the source meanwhile."""
+        self._is_timed = any(type(stage).due is not Simple.due for stage in stages)
+        """A stage may emit after a time, so a task has to read the source meanwhile. A `Simple` one
+        buffers nothing; of any other, a user's own too, only `due` knows."""
         self._reader: TeeReader | None = None
         """Owner of that task; None without a timed stage."""
         self._branch: Branch | None = None
@@ -98,7 +99,8 @@ class Pipeline(Generic[AnyE_co]):
         while a slow screen draws it, those after it grow.
         """
         arrived = branch.arrived()
-        if not arrived and self._chain.due() == 0.0:
+        due = self._chain.due()
+        if not arrived and due is not None and due <= 0:
             # A caller that draws without a pause has not let the reader's task read.
             await anyio.lowlevel.checkpoint()
             arrived = branch.arrived()

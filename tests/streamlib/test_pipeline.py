@@ -3,6 +3,7 @@ no task is left running."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -158,6 +159,45 @@ async def test_pipe_emits_buffered_deltas_when_no_event_arrives() -> None:
             first = await anext(events)
             second = await anext(events)
             assert [first.delta, second.delta] == ["a", "b"]  # type: ignore[union-attr]
+
+
+class Collecting:
+    """A stage of a user: it collects events, and emits them when their time has come."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.done = False
+        self._seconds = seconds
+        self._events: list[ResponseEvent] = []
+        self._began = 0.0
+
+    def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
+        self._events.append(event)
+        self._began = time.monotonic()
+        return []
+
+    def close(self) -> list[ResponseEvent]:
+        events = self._events
+        self._events = []
+        return events
+
+    def due(self) -> float | None:
+        if self._seconds is None or not self._events:
+            return None
+        return self._began + self._seconds - time.monotonic()
+
+
+async def test_pipe_emits_what_a_users_stage_has_due() -> None:
+    async with pipe(source(DELTAS, stall=30), Collecting(0.02)) as events:
+        with anyio.fail_after(5):
+            assert [await anext(events), await anext(events)] == DELTAS
+
+
+async def test_pipe_leaves_stages_that_are_not_due() -> None:
+    """A stage that collects until the end emitted whenever another stage was due."""
+    async with pipe(source(DELTAS, stall=30), coalesce(0.01), Collecting(None)) as events:
+        with anyio.move_on_after(0.05) as scope:
+            await anext(events)
+        assert scope.cancelled_caught
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.001])
