@@ -7,9 +7,9 @@
         async for event in events: ...
 
 Stages apply from left to right, and all of them together add one hop. A stage never reorders
-events, and none delays the first token. Where a stage may buffer events for a time (`coalesce`, or a
-stage of yours that is no `Simple`), one task in a group of the ``async with`` block reads ahead, so
-that buffered events are emitted in time although no further event arrives; otherwise no task is
+events, and none delays the first token. Where a stage may buffer events for a time (`coalesce`, or
+a stage of yours that is no `Simple`), one task in a group of the ``async with`` block reads ahead,
+so that buffered events are emitted in time although no further event arrives; otherwise no task is
 started.
 """
 

@@ -142,7 +142,10 @@ async def _send(
         max_line_size=LINE_BYTES,
         max_field_size=LINE_BYTES,
         timeout=aiohttp.ClientTimeout(
-            total=None, sock_connect=deadlines.connect, sock_read=deadlines.first_byte
+            total=None,
+            connect=_connecting_seconds(deadlines),
+            sock_connect=deadlines.connect,
+            sock_read=deadlines.first_byte,
         ),
         trace_request_ctx=trace,
     )
@@ -152,6 +155,16 @@ async def _send(
         connection.protocol.read_timeout = None
         connection.protocol.start_timeout()
     return AiohttpResponse(response)
+
+
+def _connecting_seconds(deadlines: Deadlines) -> float | None:
+    """Seconds for TCP, the tunnel of a proxy and TLS together.
+
+    aiohttp has none for the tunnel alone: it waits for a proxy as for the response.
+    """
+    if deadlines.connect is None:
+        return None
+    return 3 * deadlines.connect
 
 
 class AiohttpResponse:

@@ -37,7 +37,7 @@ class Deadlines(Struct, frozen=True):
     The defaults are what the providers' own SDKs wait: models may reason for minutes.
 
     Attributes:
-        connect: TCP, and TLS, each.
+        connect: TCP, the tunnel of a proxy, and TLS, each.
         headers: from sending the request to the end of the response headers.
         first_byte: silence after the request, and again after the headers.
         first_event: from the headers to the first event.

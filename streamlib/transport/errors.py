@@ -22,6 +22,7 @@ ExceptionCategory: TypeAlias = Literal[
 EXCEPTION_CATEGORIES: Final[dict[str, ExceptionCategory]] = {
     "ConnectTimeout": "connect",
     "ConnectionTimeoutError": "connect",
+    "TunnelTimeout": "connect",
     "TimeoutException": "timeout",
     "TimeoutError": "timeout",
     "TooSlowError": "timeout",
@@ -29,6 +30,7 @@ EXCEPTION_CATEGORIES: Final[dict[str, ExceptionCategory]] = {
     "InvalidURL": "request",
     "LocalProtocolError": "request",
     "RemoteProtocolError": "protocol",
+    "ClientHttpProxyError": "network",  # aiohttp: a proxy refused the destination
     "ClientResponseError": "protocol",
     "DecodingError": "content",
     "ContentEncodingError": "content",

@@ -80,6 +80,15 @@ _SENDING: Final = (".send_connection_init.started", ".send_request_headers.start
 """Trace events of a request that has its connection."""
 
 
+_TUNNEL_BEGINS: Final = "socks.setup_socks5_connection.started"
+_TUNNEL_ENDS: Final = ("socks.setup_socks5_connection.complete", "proxy.start_tls.started")
+"""Trace events of a proxy. A tunnel over HTTP begins with a request of its own, CONNECT."""
+
+
+class TunnelTimeout(TimeoutError):
+    """A proxy did not open its tunnel in time."""
+
+
 class HttpxTransport:
     """Sends requests through a client with httpx's methods.
 
@@ -131,6 +140,8 @@ class HttpxTransport:
             with trace.scope:
                 response = await self._client.send(request, stream=True, follow_redirects=False)
             if response is None:  # the scope expired
+                if trace.is_tunnelling:
+                    raise TunnelTimeout("the proxy opened no tunnel")
                 raise TimeoutError("no byte of the response was received")
         except BaseException:
             with anyio.CancelScope(shield=True, deadline=anyio.current_time() + CLOSING_SECONDS):
@@ -213,10 +224,13 @@ class _Trace:
         self.scope = anyio.CancelScope()
         """Around the request, up to the response headers."""
         self.is_http2 = False
+        self.is_tunnelling = False
+        """Set while a proxy opens its tunnel."""
         self.new_stream: Any = None
         """The socket of a connection opened for this request, while it is this request's alone;
         the TLS stream once there is one."""
         self._shared = shared
+        self._connect = deadlines.connect
         self._first_byte = deadlines.first_byte
         self._called = False
         """Set by the first trace event: a client that is not httpcore's reports none."""
@@ -232,6 +246,11 @@ class _Trace:
 
     async def __call__(self, event: str, info: Any) -> None:
         self._called = True
+        is_connect = event.endswith(_SENDING) and info["request"].method == b"CONNECT"
+        if is_connect or event == _TUNNEL_BEGINS or event in _TUNNEL_ENDS:
+            self._note_tunnel(is_waiting=event not in _TUNNEL_ENDS)
+        if is_connect:
+            return  # the request itself follows
         if ".connect_" in event:
             self._connected = True
         if event.endswith(_CONNECTED):
@@ -244,6 +263,16 @@ class _Trace:
             if event == "http2.response_closed.started" and self.http2_stream is not None:
                 # The library's shield is around this, and its own work follows.
                 await self.http2_stream.reset()
+
+    def _note_tunnel(self, *, is_waiting: bool) -> None:
+        """A proxy opens a tunnel: that is part of connecting, and `connect` applies.
+
+        The library would wait for it as for the response, or without limit (SOCKS).
+        """
+        self.is_tunnelling = is_waiting
+        self.scope.deadline = FOREVER
+        if is_waiting and self._connect is not None:
+            self.scope.deadline = anyio.current_time() + self._connect
 
     def _note_http2(self, event: str, info: Any) -> None:
         self.is_http2 = True

@@ -146,7 +146,8 @@ async def test_abandoned_stream_is_reset_and_closed_at_once(http: str, before: s
         request = make_request(f"{server.url}/abandoned")
         assert (await client.respond(make_request(server.url))).text == HELLO_TEXT
         with anyio.fail_after(15):  # one took 2 s to close
-            for _ in range(120):
+            # On a busy machine some requests are left before they were sent.
+            while stopped < 110:
                 if before == "headers":
                     with anyio.move_on_after(0.01):
                         await client.respond(request)
@@ -156,4 +157,3 @@ async def test_abandoned_stream_is_reset_and_closed_at_once(http: str, before: s
                         break
         response = await client.respond(make_request(server.url))
         assert (response.text, response.error, server.connections) == (HELLO_TEXT, None, 1)
-        assert stopped >= 110  # the last ones may be under way; a request may not have been sent
