@@ -120,6 +120,8 @@ class Exchange:
 
     async def window(self) -> None:
         """Sends WINDOW_UPDATE for the request."""
+        if self._stream_id not in self._connection.http.streams:
+            raise anyio.ClosedResourceError  # the client has reset it, and h2 has forgotten it
         self._connection.http.increment_flow_control_window(1, self._stream_id)
         await self._connection.flush()
 
