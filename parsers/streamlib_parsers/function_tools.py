@@ -72,9 +72,13 @@ class FunctionSignature:
         """Reads a function, sync or async: a method, an object with ``__call__``, a partial too.
 
         Raises:
-            TypeError: it has no signature, or an annotation that cannot be resolved.
+            TypeError: it has no signature, an annotation that cannot be resolved, or no result.
         """
         defined = _defined(function)
+        self._name: str = getattr(defined, "__qualname__", "a function")
+        """For messages."""
+        if inspect.isgeneratorfunction(defined) or inspect.isasyncgenfunction(defined):
+            raise TypeError(f"{self._name} is a generator: a tool returns its result")
         docstring = read_docstring(inspect.getdoc(defined) or "")
         self.description = docstring.description or None
         self._descriptions = docstring.parameters
@@ -83,7 +87,6 @@ class FunctionSignature:
         """What the model gives, in the order of the signature; annotations resolved."""
         self._others: Parameter | None = None
         """The ``**`` parameter."""
-        self._name = getattr(defined, "__qualname__", "a function")
         try:
             parameters = inspect.signature(function).parameters.values()
             kinds = typing.get_type_hints(defined, include_extras=True)
@@ -91,6 +94,10 @@ class FunctionSignature:
             raise TypeError(f"the parameters of {self._name} cannot be read: {error}") from error
         preset = _preset_names(function)
         for parameter in parameters:
+            if type(parameter.default).__module__ == "pydantic.fields":
+                # Called without the argument, the function would get the description as its value.
+                message = "write Annotated[…, Field(…)], and the default behind it"
+                raise TypeError(f"parameter {parameter.name} of {self._name}: {message}")
             resolved = parameter.replace(annotation=kinds.get(parameter.name, Any))
             if parameter.kind is Parameter.VAR_KEYWORD:
                 self._others = resolved

@@ -294,6 +294,17 @@ def test_which_functions_are_async() -> None:
     assert not is_async(forecast)
 
 
+async def stream_lines(path: str) -> Any:
+    yield path
+
+
+def list_lines(path: str) -> Any:
+    yield path
+
+
+def pydantic_default(city: str = pydantic.Field(description="where")) -> None: ...
+
+
 def unresolved(a: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
 
@@ -302,6 +313,9 @@ def unresolved(a: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F
     [
         (lambda a: a, "a lambda has no name"),
         (3, "a tool is a function or a ToolSpec, not 3"),
+        (stream_lines, "stream_lines is a generator: a tool returns its result"),
+        (list_lines, "list_lines is a generator: a tool returns its result"),
+        (pydantic_default, r"city of pydantic_default: write Annotated\[…, Field"),
         (unresolved, "unresolved cannot be read: name 'Nowhere' is not defined"),
     ],
 )
