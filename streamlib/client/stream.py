@@ -231,6 +231,7 @@ class ResponseStream:
 
         Raises:
             LookupError: The item has neither arguments nor text.
+            TypeError: The class's library cannot read the class.
         """
         # Imported here because few streams need it.
         from streamlib.structured.item_views import ItemViews

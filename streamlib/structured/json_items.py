@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, Final, Generic, TypeVar
 
 from streamlib.structured.fence import OpeningFence
+from streamlib_parsers.classes.libraries import check_readable
 from streamlib_parsers.classes.pointers import pointer_of, tokens_of
 from streamlib_parsers.classes.values import typed_value
 from streamlib_parsers.errors import InvalidOutput
@@ -34,7 +35,9 @@ class JsonItems(Generic[T]):
 
         Raises:
             ValueError: that is no JSON pointer.
+            TypeError: the class's library cannot read the class.
         """
+        check_readable(kind)
         self._pointer = pointer
         self._kind = kind
         self._fence = OpeningFence()

@@ -39,6 +39,7 @@ class EventItems(Generic[T]):
 
         Raises:
             ValueError: That is no JSON pointer.
+            TypeError: The class's library cannot read the class.
         """
         self._pointer = pointer
         self._kind = kind
@@ -163,5 +164,6 @@ def json_items(stream: AsyncIterable[ResponseEvent], pointer: str, kind: Any) ->
         InvalidOutput: A value is not of the class, the text is not JSON, or nothing stands at the
             pointer; `path` names what failed.
         ValueError: That is no JSON pointer.
+        TypeError: The class's library cannot read the class.
     """
     return _StreamItems(stream, EventItems(pointer, kind))

@@ -32,6 +32,7 @@ from streamlib.structured.plans import (
     UnionPlan,
     plan_of,
 )
+from streamlib_parsers.classes.libraries import check_readable
 from streamlib_parsers.classes.schemas import WRAPPER_KEY
 from streamlib_parsers.classes.values import is_object
 from streamlib_parsers.json_reader import JsonReader
@@ -46,7 +47,11 @@ class TypedJson(Generic[T]):
         """Args:
         kind: a pydantic model, a msgspec Struct, a dataclass, a TypedDict, an attrs class, or a
             type made of them.
+
+        Raises:
+            TypeError: the class's library cannot read the class.
         """
+        check_readable(kind)
         self._fence = OpeningFence()
         self._unread: list[str] = []
         """Fragments since the last `partial`."""

@@ -22,6 +22,22 @@ PYDANTIC_PACKAGES: Final = ("pydantic", "annotated_types")
 
 def uses_pydantic(kind: Any) -> bool:
     """Whether a class, or a class inside it, is made with pydantic."""
+    return made_once(_has_pydantic, kind)
+
+
+def check_readable(kind: Any) -> None:
+    """Finds a class that its library cannot read before any text is there.
+
+    Raises:
+        TypeError: it is such a class.
+    """
+    if uses_pydantic(kind):
+        type_adapter(kind)
+    else:
+        json_decoder(kind)
+
+
+def _has_pydantic(kind: Any) -> bool:
     return _uses_pydantic(kind, set())
 
 

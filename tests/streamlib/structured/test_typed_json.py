@@ -17,7 +17,7 @@ import pydantic
 import pytest
 
 from streamlib import UNSET
-from streamlib.structured import TypedJson
+from streamlib.structured import JsonItems, TypedJson
 from streamlib_parsers.classes.values import typed_value
 
 T = TypeVar("T")
@@ -312,3 +312,16 @@ def test_json_of_any_kind_can_be_a_root() -> None:
     assert view_of(['{"value": 12}'], int) == 12
     assert view_of([], list[int]) == []
     assert view_of([], City | None) is UNSET
+
+
+def test_class_that_no_library_reads_is_a_type_error() -> None:
+    """It is found before any text, and not as a view that stays empty."""
+
+    class Plain:
+        pass
+
+    for kind in (Plain, list[Plain]):
+        with pytest.raises(TypeError):
+            TypedJson(kind)
+        with pytest.raises(TypeError):
+            JsonItems("/a", kind)
