@@ -26,7 +26,6 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib.request.report import Change, Report
 from streamlib.ui.agui_body import encode_body
 from streamlib.ui.agui_events import (
     agui_usage,
@@ -37,16 +36,14 @@ from streamlib.ui.agui_events import (
     result_id,
 )
 from streamlib.ui.generated_ids import new_id
+from streamlib.ui.message_encoder import MessageEncoder
 from streamlib.ui.public_errors import ErrorText, error_data
-from streamlib.ui.public_events import PublicView
-from streamlib.ui.run_encoder import NOT_RUN, PendingCalls, RunEncoder, RunUsage, Waiting
+from streamlib.ui.run_encoder import NOT_RUN, RunEncoder
 from streamlib.ui.ui_parts import (
     ABANDONED,
     CALLS,
     TRUNCATED_CALL,
     Call,
-    CallIds,
-    ReasoningGaps,
     as_text,
     files,
     inline_result,
@@ -90,7 +87,7 @@ from streamlib_parsers.items import (
 __all__ = ["Encoder", "encode_body", "error_body", "run_encoder"]
 
 
-class Encoder:
+class Encoder(MessageEncoder):
     """Encodes one run of the protocol: one response, or several with their outputs between them.
 
     Args:
@@ -108,8 +105,6 @@ class Encoder:
         error_text: With `public`, makes the message of a failure.
     """
 
-    media_type = "text/event-stream"
-
     def __init__(
         self,
         *,
@@ -124,49 +119,24 @@ class Encoder:
         public: bool = False,
         error_text: ErrorText | None = None,
     ) -> None:
-        self.ended = False
-        """Whether `RUN_FINISHED` or `RUN_ERROR` was sent."""
-        self._report = Report()
-        self._view: PublicView | None = None
-        """What a browser may see of the events; None: all that the protocol has an event for."""
-        if public:
-            self._view = PublicView(self._report, error_text)
+        super().__init__(
+            model=model,
+            run=run,
+            page_tools=page_tools,
+            approval_tools=approval_tools,
+            public=public,
+            error_text=error_text,
+        )
         self._thread_id = thread_id
         self._run_id = run_id or new_id("run")
         self._prefix = message_id or self._run_id
         """What every message id begins with."""
-        self._model = model
-        """Model of the usage; `Created` replaces it."""
-        self._is_run = run
-        self._started = False
-        """Whether `RUN_STARTED` was sent."""
-        self._step = 0
-        """The number of the step of a run, from 1; message ids have it."""
-        self._is_in_step = False
-        """Whether a `STEP_STARTED` has no `STEP_FINISHED` yet."""
-        self._call_ids = CallIds()
-        self._gaps = ReasoningGaps()
         self._texts: dict[int, str] = {}
         """Message ids of shown texts, by item index."""
         self._reasonings: dict[int, str] = {}
         """Message ids of reasoning that has not ended, by item index."""
-        self._open: set[int] = set()
-        """Texts whose `TEXT_MESSAGE_START` has no end yet."""
-        self._open_calls: dict[int, str] = {}
-        """Ids of the calls that the model has not finished writing, by index."""
         self._parent: str | None = None
         """The message to which the next call belongs; None if that call starts one."""
-        self._running: list[str] = []
-        """Ids of provider-run calls that have no result yet."""
-        self._pending = PendingCalls(page_tools, approval_tools)
-        self._usage = RunUsage()
-        self._last: Completed | None = None
-        """The end of a response after which the run goes on."""
-
-    @property
-    def report(self) -> list[Change]:
-        """What the protocol could not carry."""
-        return self._report.changes
 
     def feed(self, event: ResponseEvent) -> bytes:
         """Returns the protocol's events for one event."""
@@ -184,10 +154,7 @@ class Encoder:
             return b""
         if self._last is None:
             return self._on_failed(Failed(ABANDONED))
-        out = b""
-        for waiting in self._pending.take_unanswerable():
-            out += self._no_output(waiting)
-        return out + self._succeed()
+        return self._end_calls(self._pending.take_unanswerable()) + self._succeed()
 
     # --- the run ---
 
@@ -212,15 +179,11 @@ class Encoder:
         return self._start()
 
     def _on_completed(self, event: Completed) -> bytes:
-        out = self._start()
-        self._model = event.model or self._model
-        if event.usage is not None:
-            self._usage.set(event.usage, self._model)
+        out = self._start() + self._end_open_parts()
         # After a pause the provider continues its calls in the next response.
         if event.stop_reason != "pause":
             out += self._end_running()
-        if self._is_run and self._pending.unfinished(event):
-            self._last = event
+        if self._set_end(event):
             return out
         return out + self._succeed()
 
@@ -245,22 +208,18 @@ class Encoder:
             return {}
         return {"usage": usage}
 
-    def _end_running(self) -> bytes:
-        """Gives provider-run calls without a result an empty one: the response has ended."""
-        out = b""
-        for call_id in self._running:
-            out += self._inline_result(call_id, "")
-        self._running.clear()
-        return out
+    def _empty_result(self, call_id: str) -> bytes:
+        return self._inline_result(call_id, "")
+
+    def _no_output(self, call_id: str) -> bytes:
+        return self._inline_result(call_id, NOT_RUN)
 
     def _on_failed(self, event: Failed) -> bytes:
         out = self._start() + self._end_open_parts()
         usage: JsonObject = {}
         if self._is_run:
             usage = self._usage_field()
-            out += self._end_running()
-            for waiting in self._pending.next_response():
-                out += self._no_output(waiting)
+            out += self._end_running() + self._end_calls(self._pending.next_response())
         if event.error.kind == "cancelled":
             return out + self._finish(outcome={"type": "cancelled"}, **usage)
         self.ended = True
@@ -298,28 +257,19 @@ class Encoder:
 
     def next_response(self) -> bytes:
         """Returns the end of a step: another response of the run begins."""
-        out = b""
-        for waiting in self._pending.next_response():
-            out += self._no_output(waiting)
-        out += self._finish_step()
-        self._last = None
-        self._usage.next_response()
-        self._call_ids.next_response()
-        self._gaps = ReasoningGaps()
         self._texts.clear()
         self._parent = None
-        return out
+        return super().next_response()
 
     def output(self, item: CallOutput) -> bytes:
         """Returns the result of a call."""
         waiting = self._pending.take(item.call_id)
+        call_id: str | None = None
         if waiting is not None:
             call_id = waiting.shown_id
         elif not self._step:
             # A call of an earlier run.
             call_id = item.call_id
-        else:
-            call_id = None
         if call_id is None:
             self._report.dropped("/outputs", "the page does not show the call")
             return b""
@@ -332,11 +282,6 @@ class Encoder:
             toolCallId=call_id,
             **output_fields(item),
         )
-
-    def _no_output(self, waiting: Waiting) -> bytes:
-        if waiting.shown_id is None:
-            return b""
-        return self._inline_result(waiting.shown_id, NOT_RUN)
 
     # --- what accompanies the response ---
 

@@ -74,11 +74,7 @@ class RunEncoder:
         return self._encoder.report + self._report.changes
 
     def feed(self, event: RunEvent) -> bytes:
-        """Returns the bytes of one event, or of the output of a call.
-
-        Raises:
-            TypeError: The argument is neither.
-        """
+        """Returns the bytes of one event, or of the output of a call."""
         if isinstance(event, OUTPUTS):
             if self._encoder.ended:
                 return self._after_end()

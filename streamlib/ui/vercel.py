@@ -31,17 +31,14 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from streamlib.request.report import Change, Report
+from streamlib.ui.message_encoder import MessageEncoder
 from streamlib.ui.public_errors import ErrorText
-from streamlib.ui.public_events import PublicView
-from streamlib.ui.run_encoder import NOT_RUN, PendingCalls, RunEncoder, RunUsage, Waiting
+from streamlib.ui.run_encoder import NOT_RUN, RunEncoder
 from streamlib.ui.ui_parts import (
     ABANDONED,
     CALLS,
     TRUNCATED_CALL,
     Call,
-    CallIds,
-    ReasoningGaps,
     call_input,
     inline_result,
     opaque_state,
@@ -124,7 +121,7 @@ FINISH_REASONS: Final[dict[StopReason, str]] = {
 }
 
 
-class Encoder:
+class Encoder(MessageEncoder):
     """Encodes one assistant message: of one step, or of a run of several.
 
     Args:
@@ -143,7 +140,6 @@ class Encoder:
         error_text: With `public`, makes the message of a failure.
     """
 
-    media_type = "text/event-stream"
     headers = PROTOCOL_HEADERS
 
     def __init__(
@@ -159,43 +155,18 @@ class Encoder:
         public: bool = False,
         error_text: ErrorText | None = None,
     ) -> None:
-        self.ended = False
-        """Whether `finish`, `error` or `abort` was sent."""
-        self._report = Report()
-        self._view: PublicView | None = None
-        """What a browser may see of the events; None: all that the protocol has a part for."""
-        if public:
-            self._view = PublicView(self._report, error_text)
-        self._model = model
-        """Used if `Created` has none."""
+        super().__init__(
+            model=model,
+            run=run,
+            page_tools=page_tools,
+            approval_tools=approval_tools,
+            public=public,
+            error_text=error_text,
+        )
         self._message_id = message_id
         self._version = version
-        self._is_run = run
-        self._started = False
-        """Whether `start` was sent."""
-        self._step = 0
-        """The number of the step, from 1; part ids of a run begin with it."""
-        self._is_in_step = False
-        """Whether a `start-step` has no `finish-step` yet."""
-        self._call_ids = CallIds()
-        self._gaps = ReasoningGaps()
         self._kinds: dict[int, str] = {}
         """`text` or `reasoning` by index of a shown item."""
-        self._open: set[int] = set()
-        """Items whose `text-start` or `reasoning-start` has no end yet."""
-        self._open_calls: dict[int, str] = {}
-        """Ids of the calls that the model has not finished writing, by index."""
-        self._running: list[str] = []
-        """Ids of provider-run calls that have no result yet."""
-        self._pending = PendingCalls(page_tools, approval_tools)
-        self._usage = RunUsage()
-        self._last: Completed | None = None
-        """The end of a response after which the run goes on."""
-
-    @property
-    def report(self) -> list[Change]:
-        """What the protocol could not carry."""
-        return self._report.changes
 
     def feed(self, event: ResponseEvent) -> bytes:
         """Returns the parts of one event."""
@@ -214,9 +185,7 @@ class Encoder:
         """
         out = b""
         if not self.ended and self._last is not None:
-            for waiting in self._pending.take_unanswerable():
-                out += self._no_output(waiting)
-            out += self._finish(self._last)
+            out = self._end_calls(self._pending.take_unanswerable()) + self._finish(self._last)
         elif not self.ended:
             out = self._on_failed(Failed(ABANDONED))
         return out + b"data: [DONE]\n\n"
@@ -249,7 +218,7 @@ class Encoder:
         return self._start()
 
     def _on_usage(self, event: TokenCount) -> bytes:
-        self._usage.set(event.usage, None)
+        self._usage.set(event.usage, self._model)
         metadata = message_metadata(self._usage.total, None)
         return part_frame("message-metadata", messageMetadata=metadata)
 
@@ -262,15 +231,11 @@ class Encoder:
         return b""
 
     def _on_completed(self, event: Completed) -> bytes:
-        out = self._start()
-        self._model = event.model or self._model
-        if event.usage is not None:
-            self._usage.set(event.usage, None)
+        out = self._start() + self._end_open_parts()
         # After a pause the provider continues its calls in the next response.
         if event.stop_reason != "pause":
             out += self._end_running()
-        if self._is_run and self._pending.unfinished(event):
-            self._last = event
+        if self._set_end(event):
             return out
         return out + self._finish(event)
 
@@ -295,21 +260,17 @@ class Encoder:
         self._is_in_step = False
         return part_frame("finish-step")
 
-    def _end_running(self) -> bytes:
-        """Gives provider-run calls without a result an empty one: the response has ended."""
-        out = b""
-        for call_id in self._running:
-            out += self._result_frame(call_id, None)
-        self._running.clear()
-        return out
+    def _empty_result(self, call_id: str) -> bytes:
+        return self._result_frame(call_id, None)
+
+    def _no_output(self, call_id: str) -> bytes:
+        return part_frame("tool-output-error", toolCallId=call_id, errorText=NOT_RUN)
 
     def _on_failed(self, event: Failed) -> bytes:
         self.ended = True
         out = self._start() + self._end_open_parts()
         if self._is_run:
-            out += self._end_running()
-            for waiting in self._pending.next_response():
-                out += self._no_output(waiting)
+            out += self._end_running() + self._end_calls(self._pending.next_response())
         return out + error_frames(event.error, public=self._view is not None)
 
     def _end_open_parts(self) -> bytes:
@@ -327,16 +288,8 @@ class Encoder:
 
     def next_response(self) -> bytes:
         """Returns the end of a step: another response of the run begins."""
-        out = b""
-        for waiting in self._pending.next_response():
-            out += self._no_output(waiting)
-        out += self._finish_step()
-        self._last = None
-        self._usage.next_response()
-        self._call_ids.next_response()
-        self._gaps = ReasoningGaps()
         self._kinds.clear()
-        return out
+        return super().next_response()
 
     def output(self, item: CallOutput) -> bytes:
         """Returns the parts for the output of a call."""
@@ -353,11 +306,6 @@ class Encoder:
         if self._view is not None:
             item = self._view.of(item)
         return self._start_message() + output_frame(call_id, item, was_asked=waiting is None)
-
-    def _no_output(self, waiting: Waiting) -> bytes:
-        if waiting.shown_id is None:
-            return b""
-        return part_frame("tool-output-error", toolCallId=waiting.shown_id, errorText=NOT_RUN)
 
     # --- its parts ---
 

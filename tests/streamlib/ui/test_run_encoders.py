@@ -15,7 +15,15 @@ from streamlib import encoder, parser
 from streamlib.gateway.json_array import JsonArray
 from streamlib.pipeline import aggregate, coalesce
 from streamlib.recording import load_events
-from streamlib_parsers import FunctionCallOutput, Image, ResponseEvent, RunEvent, Text
+from streamlib_parsers import (
+    FunctionCallOutput,
+    Image,
+    OutputItemDone,
+    Reasoning,
+    ResponseEvent,
+    RunEvent,
+    Text,
+)
 from streamlib_parsers.protocol import WIRE_APIS
 from tests.support.runs import (
     FAILURE,
@@ -304,3 +312,13 @@ def texts(shown: list[dict[str, Any]]) -> dict[Any, Any]:
         elif "output" in part or "errorText" in part or "content" in part:
             found[key, "output"] = part.get("output", part.get("errorText", part.get("content")))
     return found
+
+
+@each_protocol
+def test_item_whose_end_a_stage_dropped_is_ended(protocol: str) -> None:
+    events = response(Reasoning("hm"), said("hi"), call("a"), stop="tool_calls")
+    left = [event for event in events if not isinstance(event, OutputItemDone)]
+    encode = encoder(protocol)
+    body = b"".join([encode.feed(event) for event in left]) + encode.close()
+    read(protocol, body)
+    assert {change.path for change in encode.report} == {"/items/0", "/items/1", "/items/2"}
