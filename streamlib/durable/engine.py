@@ -35,6 +35,10 @@ class Engine(Protocol):
     """Seconds after its last append for which a writer stays ready to send again what the engine
     lost when it restarted; 0 where it loses nothing."""
 
+    async def connect(self) -> None:
+        """Called once, before anything else; `open_log` does it for the engine of a URL."""
+        ...
+
     async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Result:
         """Does what `streamlib.durable.rules.ask` says, atomically, by the engine's own clock.
 

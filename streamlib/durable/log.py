@@ -66,6 +66,8 @@ class Log:
         return self._engine.durability
 
     async def __aenter__(self) -> Log:
+        if self._owns_engine:
+            await self._engine.connect()
         self._group = anyio.create_task_group()
         await self._group.__aenter__()
         self._group.start_soon(self._hub.run)
@@ -85,8 +87,7 @@ class Log:
             await group.__aexit__(None, None, None)
         finally:
             if self._owns_engine:
-                with anyio.CancelScope(shield=True):
-                    await self._engine.aclose()
+                await self._engine.aclose()
 
     def _entered(self) -> anyio.abc.TaskGroup:
         if self._group is None:
@@ -247,7 +248,8 @@ def open_log(
     """Logs on an engine: ``async with open_log("sqlite:///logs.db") as log: …``.
 
     Args:
-        url: ``memory:``; ``sqlite:///path``; or an `Engine`, which you close.
+        url: ``memory:``; ``sqlite:///path``; ``redis://host:port``, also ``rediss``, ``valkey``; an
+            `Engine`, which you connect and close.
         lease: Seconds of silence after which a writer counts as dead; its readers end the log
             within twice as long.
         keep: Seconds for which a closed log is kept: how late a reader may come.
@@ -291,5 +293,15 @@ def engine_of(url: str) -> Engine:
             from streamlib.durable.sqlite import SqliteEngine
 
             return SqliteEngine(parts.path.removeprefix("/"))
+        case "redis" | "rediss" | "valkey" | "valkeys" if parts.hostname:
+            return _redis_engine(url)
         case _:
-            raise ValueError("an engine is memory: or sqlite:///path")
+            raise ValueError("an engine is memory:, sqlite:///path or redis://host:port")
+
+
+def _redis_engine(url: str) -> Engine:
+    try:
+        from streamlib.durable.redis import RedisEngine
+    except ImportError as error:
+        raise ValueError("Redis needs the extra: pip install 'streamlib[redis]'") from error
+    return RedisEngine(url)

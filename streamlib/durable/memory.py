@@ -38,6 +38,9 @@ class MemoryEngine:
         self._next_sweep = 0
         """When logs whose time is over are looked for again."""
 
+    async def connect(self) -> None:
+        """See `Engine.connect`."""
+
     async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Result:
         """See `Engine.ask`."""
         now = self._clock()

@@ -69,6 +69,10 @@ class SqliteEngine:
         self._followed: set[str] = set()
         self._next_sweep = 0
 
+    async def connect(self) -> None:
+        """See `Engine.connect`. A file that cannot be opened fails here."""
+        await self._run(self._open)
+
     async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Result:
         """See `Engine.ask`."""
         result = await self._run(functools.partial(self._ask, log_id, operation, lines))
@@ -111,7 +115,8 @@ class SqliteEngine:
 
     async def aclose(self) -> None:
         """See `Engine.aclose`."""
-        await self._run(self._close)
+        with anyio.CancelScope(shield=True):
+            await self._run(self._close)
 
     # --- in the thread ---
 

@@ -12,27 +12,43 @@ from pathlib import Path
 import anyio
 
 from streamlib.durable import Engine
+from streamlib.durable.redis import RedisEngine
 from streamlib.durable.sqlite import SqliteEngine
 from tests.durable.scenarios import counts, run_many
 from tests.support.durable_engines import memory_engine
+from tests.support.redis_servers import redis_binary, running_server, valkey_binary
+
+ENGINES = ("memory", "sqlite", "valkey", "redis")
 
 
 async def run(engine_name: str, logs: int, seed: int, at_once: int) -> dict[str, object]:
     """All of them on one engine."""
     with tempfile.TemporaryDirectory() as folder:
-        engine: Engine = memory_engine()
+        if engine_name == "memory":
+            return await run_on(memory_engine(), logs, seed, at_once)
         if engine_name == "sqlite":
             engine = SqliteEngine(str(Path(folder) / "logs.db"))
-        try:
-            return counts(await run_many(engine, seed, logs, at_once))
-        finally:
-            await engine.aclose()
+            return await run_on(engine, logs, seed, at_once)
+        binary = redis_binary() if engine_name == "redis" else valkey_binary()
+        with running_server(binary, Path(folder)) as server:
+            return await run_on(RedisEngine(server.url), logs, seed, at_once)
+
+
+async def run_on(engine: Engine, logs: int, seed: int, at_once: int) -> dict[str, object]:
+    """All of them on this engine."""
+    await engine.connect()
+    try:
+        return counts(await run_many(engine, seed, logs, at_once))
+    finally:
+        await engine.aclose()
 
 
 def main() -> None:
     """Runs the command."""
     parser = argparse.ArgumentParser(prog="python -m tests.durable", description=__doc__)
-    parser.add_argument("--engine", choices=("memory", "sqlite"), default="memory")
+    parser.add_argument(
+        "--engine", choices=("memory", "sqlite", "valkey", "redis"), default="memory"
+    )
     parser.add_argument("--loop", choices=("asyncio", "trio"), default="asyncio")
     parser.add_argument("--logs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)

@@ -40,6 +40,9 @@ class Connection:
         self.frozen_until = 0.0
         self.operations: list[Operation] = []
 
+    async def connect(self) -> None:
+        """The engine is connected."""
+
     async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Result:
         await self._pass()
         self.operations.append(operation)

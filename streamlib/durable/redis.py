@@ -1,0 +1,292 @@
+"""Logs on Redis 7.0 or later, or Valkey 7.2 or later: of any number of hosts.
+
+Needs the extra `redis`. One script does each operation, by the server's clock (`ask.lua`); one
+connection a process is subscribed to the logs that it follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.resources import files
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+import anyio
+import coredis
+import coredis.exceptions
+
+from streamlib.durable.engine import Receive
+from streamlib.durable.errors import LogError
+from streamlib.durable.records import Cursor, Record
+from streamlib.durable.rules import Append, Delete, LogState, Open, Operation, Result, Stop, expired
+
+TIMEOUT_SECONDS: Final = 5.0
+"""How long one command may take: a command that failed late may have landed."""
+
+LINGER_SECONDS: Final = 5.0
+"""Twice as long as `appendfsync everysec` may lose, and the server's restart."""
+
+RESUBSCRIBE_SECONDS: Final = 0.2
+"""Delay before a lost subscription is made again."""
+
+EVERY_WRITE: Final = "An appended event survives a crash of the server."
+EVERY_SECOND: Final = "A crash of the server loses the events of about the last second."
+IN_MEMORY: Final = "A restart of the server loses logs."
+UNKNOWN: Final = "The server does not say what a crash loses."
+
+_UNAVAILABLE: Final = (
+    coredis.exceptions.ConnectionError,
+    coredis.exceptions.ReadOnlyError,
+    coredis.exceptions.ClusterDownError,
+    coredis.exceptions.SentinelError,
+    coredis.exceptions.ReplicationError,
+    coredis.exceptions.PersistenceError,
+    anyio.ClosedResourceError,
+    anyio.BrokenResourceError,
+    TimeoutError,
+    OSError,
+)
+
+
+class RedisEngine:
+    """Keeps logs on a server."""
+
+    linger = LINGER_SECONDS
+
+    def __init__(self, url: str, prefix: str = "sl") -> None:
+        """Connects nowhere yet.
+
+        Args:
+            url: ``redis://``, ``rediss://`` or ``valkey://``, with user, password and database.
+            prefix: Keys are ``prefix:{id}:h`` and ``prefix:{id}:l``.
+        """
+        self.durability = UNKNOWN
+        """Read from the server by `connect`."""
+        self._url = _redis_url(url)
+        self._prefix = prefix
+        self._stack = AsyncExitStack()
+        """Closes the client."""
+        self._client: Any = None
+        """Set by `connect`."""
+        self._ask_script: Any = None
+        self._read_script: Any = None
+        self._followed: set[str] = set()
+        self._subscribed: set[str] = set()
+        """What the current subscription covers."""
+        self._changed = anyio.Event()
+        """Set when `_followed` changes."""
+
+    async def connect(self) -> None:
+        """See `Engine.connect`. A server that evicts keys is refused: logs would vanish."""
+        client = coredis.Redis.from_url(
+            self._url,
+            stream_timeout=TIMEOUT_SECONDS,
+            connect_timeout=TIMEOUT_SECONDS,
+            decode_responses=False,
+        )
+        try:
+            async with _errors():
+                self._client = await self._stack.enter_async_context(client)
+                self._ask_script = self._client.register_script(_script("ask.lua"))
+                self._read_script = self._client.register_script(_script("read.lua"))
+                await self._read_durability()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+
+    async def _read_durability(self) -> None:
+        try:
+            config = await self._client.config_get(
+                ["maxmemory-policy", "appendonly", "appendfsync", "save"]
+            )
+        except coredis.exceptions.ResponseError:
+            return  # hosted servers often forbid it
+        named = {_text(name): _text(value) for name, value in config.items()}
+        policy = named.get("maxmemory-policy", "noeviction")
+        if policy != "noeviction":
+            raise LogError(
+                "unavailable",
+                f"the server evicts keys (maxmemory-policy {policy}): set it to noeviction",
+            )
+        if named.get("appendonly") != "yes":
+            self.durability = IN_MEMORY
+        elif named.get("appendfsync") == "always":
+            self.durability = EVERY_WRITE
+        else:
+            self.durability = EVERY_SECOND
+
+    async def aclose(self) -> None:
+        """See `Engine.aclose`."""
+        await self._stack.aclose()
+
+    async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Result:
+        """See `Engine.ask`."""
+        arguments = [*_arguments(operation, lines)]
+        name = arguments.pop(0)
+        async with _errors():
+            reply = await self._ask_script(
+                self._keys(log_id), [name, self._channel(log_id), "PUBLISH", *arguments]
+            )
+        status, epoch, last, stop = reply
+        known: Any = _text(status)  # one of the script's own
+        return Result(known, int(epoch), int(last), _text(stop))
+
+    async def read(
+        self, log_id: str, after: Cursor, most: int
+    ) -> tuple[LogState | None, int, list[Record]]:
+        """See `Engine.read`."""
+        async with _errors():
+            reply = await self._read_script(self._keys(log_id), [str(after), most])
+        now, saved, rows = reply
+        state = expired(_state(saved), int(now))
+        records: list[Record] = []
+        if state is not None and not state.gone:
+            records = [_record(row) for row in rows]
+        return state, int(now), records
+
+    async def listen(self, receive: Receive) -> None:
+        """See `Engine.listen`. A lost connection is made again."""
+        while True:
+            try:
+                await self._listen_once(receive)
+            except _UNAVAILABLE:
+                receive(None, None)
+            await anyio.sleep(RESUBSCRIBE_SECONDS)
+
+    async def _listen_once(self, receive: Receive) -> None:
+        """Listens until the subscription is lost."""
+        self._subscribed = set()
+        async with self._client.pubsub() as subscription, anyio.create_task_group() as group:
+            group.start_soon(self._keep_subscribed, subscription)
+            while True:
+                message = await subscription.get_message()
+                if message is None:
+                    continue
+                log_id = self._log_id(message["channel"])
+                if log_id is None:
+                    continue
+                if message["type"] == "message":
+                    receive(log_id, _pushed(message["data"]))
+                elif message["type"] == "subscribe":
+                    # The first one, or one after a silent reconnect, which lost what came between.
+                    receive(log_id, None)
+
+    async def _keep_subscribed(self, subscription: Any) -> None:
+        """Subscribes to the logs that are followed, and to no others."""
+        while True:
+            self._changed = anyio.Event()
+            added = self._followed - self._subscribed
+            removed = self._subscribed - self._followed
+            if added:
+                self._subscribed |= added
+                await subscription.subscribe(*[self._channel(log_id) for log_id in added])
+            if removed:
+                self._subscribed -= removed
+                await subscription.unsubscribe(*[self._channel(log_id) for log_id in removed])
+            if not added and not removed:
+                await self._changed.wait()
+
+    def follow(self, log_id: str) -> None:
+        """See `Engine.follow`."""
+        self._followed.add(log_id)
+        self._changed.set()
+
+    def unfollow(self, log_id: str) -> None:
+        """See `Engine.unfollow`."""
+        self._followed.discard(log_id)
+        self._changed.set()
+
+    def _keys(self, log_id: str) -> list[str]:
+        # Braces: in a cluster both lie in the same slot.
+        return [f"{self._prefix}:{{{log_id}}}:h", f"{self._prefix}:{{{log_id}}}:l"]
+
+    def _channel(self, log_id: str) -> str:
+        return f"{self._prefix}:{{{log_id}}}"
+
+    def _log_id(self, channel: bytes | str) -> str | None:
+        name = _text(channel)
+        start = f"{self._prefix}:{{"
+        if name.startswith(start) and name.endswith("}"):
+            return name[len(start) : -1]
+        return None
+
+
+@asynccontextmanager
+async def _errors() -> AsyncGenerator[None]:
+    """Turns the client's exceptions into ours; messages hold no URL, which may hold a password."""
+    try:
+        yield
+    except _UNAVAILABLE as error:
+        raise LogError("unavailable", f"Redis: {type(error).__name__}") from error
+    except coredis.exceptions.ResponseError as error:
+        if "OOM" in str(error):
+            raise LogError("full", "Redis: the server has no memory left") from error
+        raise LogError("unavailable", f"Redis: {error}") from error
+
+
+def _arguments(operation: Operation, lines: bytes) -> list[str | int | bytes]:
+    """What the script takes, its name first."""
+    match operation:
+        case Open(owner, lease_ms, epoch, meta, max_age_ms):
+            return ["open", owner, lease_ms, epoch, meta, max_age_ms]
+        case Append(owner, epoch, first, last, size, lease_ms, closes, keep_ms, max_bytes):
+            numbers = [epoch, first, last, size, lease_ms, int(closes), keep_ms, max_bytes]
+            return ["append", owner, *numbers, lines]
+        case Stop(reason):
+            return ["stop", reason]
+        case Delete():
+            return ["delete"]
+
+
+def _state(saved: list[Any]) -> LogState | None:
+    if saved[0] is None:
+        return None
+    epoch, last, closed, gone, owner, lease_until, stop, meta, size, expires_at = map(_text, saved)
+    return LogState(
+        int(epoch),
+        int(last),
+        closed == "1",
+        gone == "1",
+        owner,
+        int(lease_until),
+        stop,
+        meta,
+        int(size),
+        int(expires_at),
+    )
+
+
+def _record(row: list[Any]) -> Record:
+    """A record as XRANGE returns it: id, then names and values."""
+    identifier, fields = row
+    epoch, _, last = _text(identifier).partition("-")
+    values = dict(zip(fields[::2], fields[1::2], strict=True))
+    return Record(int(epoch), int(values[b"f"]), int(last), values[b"l"])
+
+
+def _pushed(data: bytes | str) -> Record | None:
+    """A record as the script publishes it; None where it only says that something happened."""
+    if isinstance(data, str):
+        data = data.encode()
+    head, _, lines = data.partition(b"\n")
+    if not lines:
+        return None
+    epoch, first, last = head.split()
+    return Record(int(epoch), int(first), int(last), lines)
+
+
+def _text(value: bytes | str) -> str:
+    if isinstance(value, bytes):
+        return value.decode()
+    return value
+
+
+def _script(name: str) -> str:
+    return files("streamlib.durable").joinpath(name).read_text(encoding="utf-8")
+
+
+def _redis_url(url: str) -> str:
+    """The URL as the client library reads it, which knows no `valkey`."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(scheme=parts.scheme.replace("valkey", "redis")))

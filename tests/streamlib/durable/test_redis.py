@@ -1,0 +1,139 @@
+"""Logs on a real Valkey server: equal to the rules, and through its crash."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from streamlib.durable import LogError, open_log
+from streamlib.testing.engines import check_engine
+from streamlib.transport.deadlines import Deadlines
+from streamlib_parsers import accumulate
+from tests.durable.scenarios import counts, run_many
+from tests.support.client_streams import stream_over
+from tests.support.redis_servers import RedisServer, running_server, valkey_binary
+from tests.support.response_bodies import frames_of
+
+pytest.importorskip("coredis", reason="no client for Redis: the extra `redis` is not installed")
+from streamlib.durable.redis import EVERY_SECOND, RedisEngine  # needs the extra
+
+FRAMES = frames_of(40)
+TEXT = "".join(f"word {n} " for n in range(40))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """One server for the tests that leave it running."""
+    with running_server(valkey_binary(), tmp_path_factory.mktemp("valkey")) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def short_linger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five seconds behind each log would be most of the time of these tests."""
+    monkeypatch.setattr(RedisEngine, "linger", 0.5)
+
+
+def slow_stream(pause: float) -> Any:
+    steps: list[bytes | float] = []
+    for frame in FRAMES:
+        steps += [frame, pause]
+    return stream_over(*steps, errors="event", deadlines=Deadlines(idle=1e9))
+
+
+@asynccontextmanager
+async def connected(server: RedisServer) -> AsyncGenerator[RedisEngine]:
+    engine = RedisEngine(server.url)
+    await engine.connect()
+    try:
+        yield engine
+    finally:
+        await engine.aclose()
+
+
+async def test_script_equals_the_rules(server: RedisServer) -> None:
+    async with connected(server) as engine:
+        assert engine.durability == EVERY_SECOND
+        await check_engine(engine, operations=300, seed=int(time.time()))
+
+
+async def test_every_reader_sees_the_same_under_every_fault(server: RedisServer) -> None:
+    async with connected(server) as engine:
+        with anyio.fail_after(30):
+            found = counts(await run_many(engine, time.time_ns(), 12, 12))
+    assert found["wrong"] == []
+
+
+async def test_stop_from_another_process_is_heard_at_once(server: RedisServer) -> None:
+    log_id = f"stopped-{time.time_ns()}"
+    async with (
+        open_log(server.url) as ours,
+        open_log(server.url.replace("redis", "valkey")) as theirs,
+    ):
+        await ours.create(log_id)
+        async with anyio.create_task_group() as group:
+            group.start_soon(ours.write, log_id, slow_stream(1e9))
+            async for _ in theirs.read(log_id):
+                break
+            began = time.monotonic()
+            await theirs.stop(log_id)
+            with anyio.fail_after(5):
+                events = [entry.event async for entry in theirs.read(log_id)]
+        assert time.monotonic() - began < 1
+    assert events[-1].error.code == "user"
+
+
+@pytest.mark.parametrize("loses", [False, True])
+async def test_log_survives_a_crash_of_the_server(tmp_path: Path, loses: bool) -> None:
+    """Also of one that has lost everything: the writer sends it again."""
+    with running_server(valkey_binary(), tmp_path) as server:
+        async with open_log(server.url, lease=2) as log:
+            await log.create("a")
+            found: list[Any] = []
+
+            async def read() -> None:
+                async for entry in log.read("a"):
+                    found.append(entry)
+
+            with anyio.fail_after(20):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(read)
+                    group.start_soon(log.write, "a", slow_stream(0.01))
+                    await anyio.sleep(0.2)
+                    server.kill()
+                    if loses:
+                        shutil.rmtree(tmp_path / "appendonlydir")
+                    await anyio.to_thread.run_sync(server.start)
+            again = [entry async for entry in log.read("a")]
+    assert accumulate([entry.event for entry in found]).text == TEXT
+    assert found == again
+
+
+async def test_evicting_server_is_refused(tmp_path: Path) -> None:
+    options = ("--maxmemory-policy", "allkeys-lru")
+    with running_server(valkey_binary(), tmp_path, *options) as server:
+        await refused(server.url, "noeviction")
+
+
+# coredis leaves its in-memory streams open where it cannot connect.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+async def test_server_that_is_away_is_one_named_error(tmp_path: Path) -> None:
+    with running_server(valkey_binary(), tmp_path) as server:
+        url = server.url.replace("//", "//user:secret-pass@")
+    for address in (server.url, url):
+        await refused(address, "Redis: ")
+
+
+async def refused(url: str, message: str) -> None:
+    with pytest.raises(LogError, match=message) as info:
+        async with open_log(url):
+            pass
+    assert info.value.kind == "unavailable"
+    assert "secret-pass" not in str(info.value)
