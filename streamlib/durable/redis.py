@@ -150,14 +150,16 @@ class RedisEngine:
         while True:
             try:
                 await self._listen_once(receive)
-            except _UNAVAILABLE:
-                receive(None, None)
+            except* _UNAVAILABLE:  # in groups: it comes out of tasks
+                pass
+            receive(None, None)
             await anyio.sleep(RESUBSCRIBE_SECONDS)
 
     async def _listen_once(self, receive: Receive) -> None:
         """Listens until the subscription is lost."""
         self._subscribed = set()
-        async with self._client.pubsub() as subscription, anyio.create_task_group() as group:
+        subscriber = self._client.pubsub(subscription_timeout=TIMEOUT_SECONDS)
+        async with subscriber as subscription, anyio.create_task_group() as group:
             group.start_soon(self._keep_subscribed, subscription)
             while True:
                 message = await subscription.get_message()

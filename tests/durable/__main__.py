@@ -31,14 +31,16 @@ async def run(engine_name: str, logs: int, seed: int, at_once: int) -> dict[str,
             return await run_on(engine, logs, seed, at_once)
         binary = redis_binary() if engine_name == "redis" else valkey_binary()
         with running_server(binary, Path(folder)) as server:
-            return await run_on(RedisEngine(server.url), logs, seed, at_once)
+            return await run_on(RedisEngine(server.url), logs, seed, at_once, server.url)
 
 
-async def run_on(engine: Engine, logs: int, seed: int, at_once: int) -> dict[str, object]:
+async def run_on(
+    engine: Engine, logs: int, seed: int, at_once: int, url: str | None = None
+) -> dict[str, object]:
     """All of them on this engine."""
     await engine.connect()
     try:
-        return counts(await run_many(engine, seed, logs, at_once))
+        return counts(await run_many(engine, seed, logs, at_once, url))
     finally:
         await engine.aclose()
 

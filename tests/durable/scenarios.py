@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from streamlib.client.stream import ResponseStream
 from streamlib.durable import Engine, Entry, Log, LogError, open_log
+from streamlib.durable.log import engine_of
 from streamlib.durable.memory import MemoryEngine
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import Completed, Failed, accumulate
@@ -24,6 +25,7 @@ from tests.support.response_bodies import frames_of
 
 LEASE: Final = 0.3
 READERS: Final = 5
+OPTIONS: Final[dict[str, Any]] = {"lease": LEASE, "interval": 0.01, "outage": 4 * LEASE}
 TERMINAL: Final = (Completed, Failed)
 
 
@@ -46,10 +48,18 @@ class Outcome(Struct):
 
 
 class Scenario:
-    """A writer in one process, readers in another, one engine."""
+    """A writer in one process, readers in another, one engine.
 
-    def __init__(self, engine: Engine, log_id: str, seed: int) -> None:
+    Args:
+        engine: As the writer's process sees it.
+        reading: The log of the readers' process.
+        log_id: Of the log.
+        seed: Of every random choice.
+    """
+
+    def __init__(self, engine: Engine, reading: Log, log_id: str, seed: int) -> None:
         self.engine = engine
+        self.reading = reading
         self.log_id = log_id
         self.random = random.Random(seed)
         self.ours = Connection(engine)
@@ -60,17 +70,15 @@ class Scenario:
 
     async def run(self) -> Outcome:
         """Until every reader has the end."""
-        theirs = Connection(self.engine)
-        options: dict[str, Any] = {"lease": LEASE, "interval": 0.01, "outage": 4 * LEASE}
-        async with open_log(theirs, **options) as reading:
-            async with open_log(self.ours, **options) as writing:
-                await writing.create(self.log_id)
-                async with anyio.create_task_group() as group:
-                    group.start_soon(self._write, writing)
-                    for _ in range(READERS):
-                        group.start_soon(self._read, reading)
-                    await self._do_fault(writing, reading)
-            await self._read(reading)
+        async with open_log(self.ours, **OPTIONS) as writing:
+            await writing.create(self.log_id)
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._write, writing)
+                for _ in range(READERS):
+                    group.start_soon(self._read)
+                await anyio.sleep(self.random.random() * 0.4)
+                await FAULTS[self.fault](self, self.reading)
+        await self._read()
         self._compare()
         return self.outcome
 
@@ -92,11 +100,7 @@ class Scenario:
                 if error.kind not in {"fenced", "unavailable"}:
                     self.outcome.wrong.append(f"write: {error.kind}")
 
-    async def _do_fault(self, writing: Log, reading: Log) -> None:
-        await anyio.sleep(self.random.random() * 0.4)
-        await FAULTS[self.fault](self, reading)
-
-    async def _read(self, log: Log) -> None:
+    async def _read(self) -> None:
         """Reads to the end, leaving at random places and going on from the cursor."""
         choose = random.Random(self.random.random())
         entries: list[Entry] = []
@@ -107,7 +111,7 @@ class Scenario:
             if entries:
                 after = entries[-1].cursor
             try:
-                async for entry in log.read(self.log_id, after):
+                async for entry in self.reading.read(self.log_id, after):
                     entries.append(entry)
                     leave_after -= 1
                     if leave_after == 0 and not isinstance(entry.event, TERMINAL):
@@ -211,18 +215,38 @@ def faults_of(engine: Engine) -> list[str]:
     return [name for name in FAULTS if not name.startswith("engine")]
 
 
-async def run_many(engine: Engine, first: int, count: int, at_once: int) -> list[Outcome]:
-    """Scenarios with seeds from `first` on."""
+async def run_many(
+    engine: Engine, first: int, count: int, at_once: int, url: str | None = None
+) -> list[Outcome]:
+    """Scenarios with seeds from `first` on.
+
+    Args:
+        engine: Connected; the readers' process has it, and the writers' where there is no `url`.
+        first: The first seed.
+        count: How many.
+        at_once: How many at the same time.
+        url: Of a server to which each writer's process connects itself.
+    """
     outcomes: list[Outcome] = []
     slots = anyio.CapacityLimiter(at_once)
 
-    async def run_one(seed: int) -> None:
+    async def run_one(seed: int, reading: Log) -> None:
         async with slots:
-            outcomes.append(await Scenario(engine, f"log-{seed}", seed).run())
+            writers = engine
+            if url is not None:
+                writers = engine_of(url)
+                await writers.connect()
+            try:
+                scenario = Scenario(writers, reading, f"log-{seed}", seed)
+                outcomes.append(await scenario.run())
+            finally:
+                if url is not None:
+                    await writers.aclose()
 
-    async with anyio.create_task_group() as group:
+    readers = open_log(Connection(engine), **OPTIONS)
+    async with readers as reading, anyio.create_task_group() as group:
         for seed in range(first, first + count):
-            group.start_soon(run_one, seed)
+            group.start_soon(run_one, seed, reading)
     return outcomes
 
 
