@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Final
 
 import anyio
 
@@ -13,6 +14,9 @@ from streamlib.durable.reaper import end_abandoned
 from streamlib.durable.records import Cursor, Entry, Record, is_terminal
 from streamlib.durable.rules import LogState
 from streamlib.durable.settings import READ_RECORDS, Settings
+
+RETRY_SECONDS: Final = 0.2
+"""Delay before an engine that did not answer is asked again."""
 
 
 class LogReader:
@@ -44,6 +48,8 @@ class LogReader:
         """The log existed: its cursor says so, or the engine did."""
         self._missing_since: float | None = None
         """Since when the engine does not know the log that it knew."""
+        self._silent_since: float | None = None
+        """Since when the engine does not answer."""
 
     def __aiter__(self) -> AsyncIterator[Entry]:
         return self
@@ -115,7 +121,12 @@ class LogReader:
         """Reads from the engine; without entries where there are none yet, or no more."""
         follower = self._follower
         follower.lost = False
-        state, now, records = await self._engine.read(self._log_id, self._cursor, READ_RECORDS)
+        try:
+            state, now, records = await self._engine.read(self._log_id, self._cursor, READ_RECORDS)
+        except LogError as error:
+            await self._wait_for_engine(error)
+            return []
+        self._silent_since = None
         if state is None and self._may_come_back():
             return []
         if state is None or state.gone:
@@ -133,6 +144,20 @@ class LogReader:
         if not entries:
             await self._look_at_writer(state, now)
         return entries
+
+    async def _wait_for_engine(self, error: LogError) -> None:
+        """The engine does not answer: it may be restarting.
+
+        Raises:
+            LogError: It has not answered for `outage` seconds.
+        """
+        now = anyio.current_time()
+        if self._silent_since is None:
+            self._silent_since = now
+        if error.kind != "unavailable" or now - self._silent_since > self._settings.outage:
+            raise error
+        self._follower.lost = True
+        await anyio.sleep(RETRY_SECONDS)
 
     def _may_come_back(self) -> bool:
         """Whether an engine that lost the log may get it again: its writer has a lease's time."""

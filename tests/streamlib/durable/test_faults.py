@@ -112,6 +112,28 @@ async def test_writer_gives_up_on_an_engine_that_is_away() -> None:
         assert silent.response.status == "cancelled"
 
 
+async def test_reader_waits_for_an_engine_that_restarts() -> None:
+    engine = memory_engine()
+    connection = Connection(engine)
+    found: list[Any] = []
+    async with open_log(engine) as ours, open_log(connection, outage=30) as theirs:
+        await ours.write("a", stream(*FRAMES))
+        connection.cut = True
+
+        async def read_behind() -> None:
+            found.extend(await read(theirs))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(read_behind)
+            await anyio.sleep(10)
+            connection.cut = False
+        assert found == await read(ours)
+        connection.cut = True
+        with pytest.raises(LogError) as info:
+            await read(theirs)
+        assert info.value.kind == "unavailable"
+
+
 async def test_engine_without_linger_is_not_waited_for() -> None:
     engine = memory_engine()
     async with open_log(engine) as log:

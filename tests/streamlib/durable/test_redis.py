@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import time
 from collections.abc import AsyncGenerator, Iterator
@@ -24,6 +25,9 @@ from tests.support.response_bodies import frames_of
 pytest.importorskip("coredis", reason="no client for Redis: the extra `redis` is not installed")
 from streamlib.durable.redis import EVERY_SECOND, RedisEngine  # needs the extra
 
+# coredis leaves its in-memory streams open where it cannot connect.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 FRAMES = frames_of(40)
 TEXT = "".join(f"word {n} " for n in range(40))
 
@@ -36,9 +40,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 
 
 @pytest.fixture(autouse=True)
-def short_linger(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_linger(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Five seconds behind each log would be most of the time of these tests."""
     monkeypatch.setattr(RedisEngine, "linger", 0.5)
+    yield
+    gc.collect()  # what is left open warns here, not in the test of another file
 
 
 def slow_stream(pause: float) -> Any:
@@ -122,8 +128,6 @@ async def test_evicting_server_is_refused(tmp_path: Path) -> None:
         await refused(server.url, "noeviction")
 
 
-# coredis leaves its in-memory streams open where it cannot connect.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_server_that_is_away_is_one_named_error(tmp_path: Path) -> None:
     with running_server(valkey_binary(), tmp_path) as server:
         url = server.url.replace("//", "//user:secret-pass@")
