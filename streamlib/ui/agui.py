@@ -86,6 +86,8 @@ from streamlib_parsers.items import (
 
 __all__ = ["Encoder", "encode_body", "error_body", "run_encoder"]
 
+NOT_SENT_BACK: Final = "the page gets it, and messages that it sends back have no place for it"
+
 
 class Encoder(MessageEncoder):
     """Encodes one run of the protocol: one response, or several with their outputs between them.
@@ -307,6 +309,7 @@ class Encoder(MessageEncoder):
         message_id = self._texts.get(event.index)
         if message_id is None:
             return b""
+        self._report.dropped("/annotations", NOT_SENT_BACK)
         value = {"messageId": message_id, "annotation": event.annotation}
         return self._custom("annotation", value)
 
@@ -416,6 +419,7 @@ class Encoder(MessageEncoder):
             else:
                 value = {"messageId": message_id, "mediaType": file.media_type, "url": file.url}
                 out += self._custom("media", value)
+                self._report.dropped("/media", NOT_SENT_BACK)
         return out
 
     def _end_call(self, call_id: str, item: Call) -> bytes:
@@ -426,6 +430,8 @@ class Encoder(MessageEncoder):
         out += _encrypted_value(item, call_id) + event_frame("TOOL_CALL_END", toolCallId=call_id)
         result = inline_result(item)
         if item.status == "incomplete":
+            if result is not None:
+                self._report.dropped("/items/server_tool_result", "the result of a truncated call")
             out += self._inline_result(call_id, TRUNCATED_CALL)
         elif result is not None:
             out += self._inline_result(call_id, as_text(result))

@@ -178,7 +178,8 @@ def _part_text(part: ContentPart) -> str:
 def call_input(item: Call) -> tuple[Any, str | None]:
     """Returns the input of a call as a JSON value, and why the call cannot be run, if so."""
     value, fault = _parsed_input(item)
-    if fault is None and item.status == "incomplete":
+    # First, since a truncated call has invalid arguments most of the time.
+    if item.status == "incomplete":
         fault = TRUNCATED_CALL
     return value, fault
 

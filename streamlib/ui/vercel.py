@@ -401,18 +401,24 @@ class Encoder(MessageEncoder):
         if index in self._open:
             self._open.discard(index)
             out = part_frame(f"{self._kinds[index]}-end", id=self._part_id(index))
-        if opaque_state(item):
-            self._report.dropped("/signatures", "signed and encrypted state stays in the history")
+        self._report_state(item)
         if isinstance(item, Message) and index in self._kinds:
             out += file_frames(item, self._report)
         return out
 
+    def _report_state(self, item: ResponseItem) -> None:
+        if opaque_state(item):
+            self._report.dropped("/signatures", "signed and encrypted state stays in the history")
+
     def _end_call(self, call_id: str, item: Call) -> bytes:
+        self._report_state(item)
         fields: JsonObject = {"toolCallId": call_id, "toolName": item.name, "dynamic": True}
         fields.update(provider_executed(item))
         value, fault = call_input(item)
         fields["input"] = value
         if fault is not None:
+            if inline_result(item) is not None:
+                self._report.dropped("/items/server_tool_result", "the result of a truncated call")
             return part_frame("tool-input-error", **fields, errorText=fault)
         out = part_frame("tool-input-available", **fields)
         result = inline_result(item)

@@ -15,7 +15,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from streamlib.ui.ui_parts import TRUNCATED_CALL
-from streamlib.web.parsed_request import NOT_OFFERED, UNSIGNED, ParsedRequest
+from streamlib.web.parsed_request import (
+    DENIED,
+    NOT_OFFERED,
+    UNSIGNED,
+    ParsedRequest,
+    ToolApproval,
+)
 from streamlib.web.request_body import read_struct
 from streamlib.web.request_errors import UIRequestError
 from streamlib.web.request_files import (
@@ -132,6 +138,17 @@ class _Binary(Struct):
     filename: str | None = None
 
 
+class _Resume(Struct):
+    interruptId: str  # noqa: N815
+    status: str
+    payload: Any = None
+
+
+class _Approval(Struct):
+    approved: bool = False
+    reason: str | None = None
+
+
 def parse_agui(body: JsonObject, parsed: ParsedRequest) -> None:
     """Reads a body.
 
@@ -158,6 +175,33 @@ def parse_agui(body: JsonObject, parsed: ParsedRequest) -> None:
         _read_tool(value, index, parsed)
     for index, value in enumerate(fields.messages):
         _read_message(value, f"/messages/{index}", parsed)
+    for index, entry in enumerate(parsed.resume):
+        _read_resume(entry, f"/resume/{index}", parsed)
+
+
+def _read_resume(entry: JsonObject, path: str, parsed: ParsedRequest) -> None:
+    """Reads what the user decided about a call, whose id the encoder's interrupt had."""
+    resume = read_struct(entry, _Resume, path)
+    call = parsed.waiting_call(resume.interruptId)
+    if call is None:
+        # An interrupt of the application's own.
+        return
+    approval = _Approval()
+    if resume.status == "resolved" and isinstance(resume.payload, dict):
+        approval = read_struct(resume.payload, _Approval, f"{path}/payload")
+    decision = ToolApproval(
+        id=resume.interruptId,
+        call_id=call.call_id,
+        name=call.name,
+        approved=approval.approved,
+        reason=approval.reason,
+    )
+    parsed.approvals.append(decision)
+    if not decision.approved:
+        text = decision.reason or DENIED
+        output = parsed.output(call.call_id, text, is_error=True, path=path)
+        if output is not None:
+            parsed.add(output)
 
 
 def _read_tool(value: Any, index: int, parsed: ParsedRequest) -> None:

@@ -16,6 +16,8 @@ from streamlib_parsers.items import JsonObject, Message, Origin, ResponseItem, T
 NOT_OFFERED: Final = "the server offers no such tool"
 NO_CALL: Final = "the output of a call that the conversation does not have"
 SECOND_OUTPUT: Final = "a second output of one call"
+DENIED: Final = "the user did not allow this call"
+"""The output of a call that was denied without a reason."""
 UNSIGNED: Final = "reasoning without a signature: no provider takes it back"
 
 
@@ -103,6 +105,10 @@ class ParsedRequest:
     def note_call(self, call: UICall) -> None:
         """Notes a call that an output may follow."""
         self._calls[call.call_id] = call
+
+    def waiting_call(self, call_id: str) -> UICall | None:
+        """Returns the call of this id if it has no output yet."""
+        return self._calls.get(call_id)
 
     def note_dropped_call(self, call_id: str) -> None:
         """Notes a call that is left out: its output is, too."""

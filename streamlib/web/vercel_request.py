@@ -17,7 +17,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from streamlib.ui.ui_parts import TRUNCATED_CALL, opaque_state
-from streamlib.web.parsed_request import NOT_OFFERED, UNSIGNED, ParsedRequest, ToolApproval
+from streamlib.web.parsed_request import (
+    DENIED,
+    NOT_OFFERED,
+    UNSIGNED,
+    ParsedRequest,
+    ToolApproval,
+)
 from streamlib.web.request_body import read_struct
 from streamlib.web.request_errors import UIRequestError
 from streamlib.web.request_files import PROVIDERS_FILE, file_from_url
@@ -46,9 +52,6 @@ STATES: Final = (
     "output-denied",
 )
 """States of a tool part, in the order in which it may go through them."""
-
-DENIED: Final = "the user did not allow this call"
-"""The output of a call that was denied without a reason."""
 
 NO_PART: Final = "only the page shows it"
 """Why sources, data parts and unknown parts are no part of a history."""
@@ -346,7 +349,10 @@ class _Steps:
         elif part.state == "output-available" and part.preliminary:
             self._parsed.dropped(f"{path}/output", "a preliminary output")
         elif part.state == "output-available":
-            value = output_value(part.output, f"{path}/output", self._parsed)
+            value = part.output
+            # A provider's own result stays JSON.
+            if not isinstance(call, ServerToolCall):
+                value = output_value(value, f"{path}/output", self._parsed)
             self._add_output(call, value, is_error=False, path=path)
 
     def _add_output(self, call: UICall, value: Any, *, is_error: bool, path: str) -> None:

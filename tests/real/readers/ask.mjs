@@ -67,7 +67,7 @@ async function agui(client, { streams, actions, messages = [], tools = [] }) {
     if (action.do === 'send') agent.addMessage({ id: `user-${n}`, role: 'user', content: action.content ?? action.text });
     else agent.addMessage({ id: `tool-${n}`, role: 'tool', toolCallId: action.id, content: action.output ?? '', ...(action.error ? { error: action.error } : {}) });
     try {
-      await agent.runAgent({ runId: `run-${n}`, tools, context: [{ description: 'd', value: 'v' }], forwardedProps: { own: 1 } });
+      await agent.runAgent({ runId: `run-${n}`, tools, context: [{ description: 'd', value: 'v' }], forwardedProps: { own: 1 }, resume: action.resume });
     } catch (error) {
       errors.push(error.message);
     }

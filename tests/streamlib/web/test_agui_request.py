@@ -184,3 +184,30 @@ def test_a_page_gives_no_instructions(role: str) -> None:
 def test_the_encoder_has_the_ids_of_the_run() -> None:
     started = parsed({"id": "1", "role": "user", "content": "hi"}).encoder().close()
     assert b'"threadId":"t1","runId":"r1"' in started
+
+
+def test_answers_to_interrupts_are_decisions_about_calls() -> None:
+    def resume(interrupt_id: str, status: str, payload: Any = None) -> dict[str, Any]:
+        return {"interruptId": interrupt_id, "status": status, "payload": payload}
+
+    calls = [agui_call("c1"), agui_call("c2"), agui_call("c3")]
+    asked = parsed(
+        {**ASSISTANT, "toolCalls": calls},
+        resume=[
+            resume("c1", "resolved", {"approved": True}),
+            resume("c2", "resolved", {"approved": False, "reason": "no!"}),
+            resume("c3", "cancelled"),
+            resume("my-own", "resolved", {"approved": "anything"}),
+        ],
+    )
+    assert [(one.call_id, one.approved) for one in asked.approvals] == [
+        ("c1", True),
+        ("c2", False),
+        ("c3", False),
+    ]
+    outputs = asked.history[4:]
+    assert [(item.call_id, item.output) for item in outputs] == [
+        ("c2", "no!"),
+        ("c3", "the user did not allow this call"),
+    ]
+    assert len(asked.resume) == 4

@@ -240,6 +240,7 @@ def test_what_a_provider_ran_becomes_text_for_every_target() -> None:
     search = ToolSpec.hosted("web_search")
     items = model_items({**part, "toolName": "web_search"}, tools=[search])
     assert [type(item) for item in items] == [ServerToolCall, ServerToolResult]
+    assert items[1].output == {"found": 1}
     request = build(Prompt([*items, Message("user", (Text("go on"),))]), "anthropic:claude-opus-5")
     assert b"[web_search " in request.body
     assert b"server_tool_use" not in request.body
