@@ -319,6 +319,9 @@ class PublicView:
         changed_fields = _CHANGED_FIELDS.get(kind)
         if changed_fields is None:
             changed_fields = _changed_fields(kind)
+        # Most events are deltas, which are sent as they are.
+        if not changed_fields:
+            return struct
         changes: dict[str, Any] = {}
         for name, decision in changed_fields:
             value = getattr(struct, name)

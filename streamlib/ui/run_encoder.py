@@ -11,24 +11,21 @@ from typing import Final, NamedTuple, Protocol
 
 from streamlib.request.report import Change, Report
 from streamlib.wires.missing_deltas import WithMissingDeltas
-from streamlib_parsers.events import Completed, Failed, ResponseEvent, RunEvent
+from streamlib_parsers.events import Completed, Event, Failed, ResponseEvent, RunEvent
 from streamlib_parsers.items import (
     BUILT_IN_CALLS,
-    BUILT_IN_OUTPUTS,
     ApprovalRequest,
     CallOutput,
     CustomToolCall,
-    CustomToolCallOutput,
     FunctionCall,
-    FunctionCallOutput,
     Opaque,
     PendingCall,
     ResponseItem,
 )
 from streamlib_parsers.usage import Usage, total
 
-OUTPUTS: Final = (FunctionCallOutput, CustomToolCallOutput, *BUILT_IN_OUTPUTS)
-"""The classes of `CallOutput`, for `isinstance`."""
+TERMINAL: Final = frozenset({Completed, Failed})
+"""Events that end a response."""
 NOT_RUN: Final = "the run ended before this call had an output"
 """The output of a call that nothing answers any more."""
 
@@ -74,8 +71,14 @@ class RunEncoder:
         return self._encoder.report + self._report.changes
 
     def feed(self, event: RunEvent) -> bytes:
-        """Returns the bytes of one event, or of the output of a call."""
-        if isinstance(event, OUTPUTS):
+        """Returns the bytes of one event, or of the output of a call.
+
+        Raises:
+            TypeError: The argument is neither.
+        """
+        if not isinstance(event, Event):
+            if not hasattr(event, "call_id"):
+                raise TypeError(f"a {type(event).__name__} is neither an event nor an output")
             if self._encoder.ended:
                 return self._after_end()
             return self._encoder.output(event)
@@ -88,7 +91,8 @@ class RunEncoder:
             self._response_ended = False
             self._response = WithMissingDeltas(self._encoder, report=self._report)
             return self._encoder.next_response() + self.feed(event)
-        if isinstance(event, (Completed, Failed)):
+        # One look-up for each delta: an `isinstance` that misses costs more.
+        if type(event) in TERMINAL:
             self._response_ended = True
         return self._response.feed(event)
 

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from streamlib import encoder, parser
+from streamlib.client.stream import CANCELLED
 from streamlib.gateway.json_array import JsonArray
 from streamlib.pipeline import aggregate, coalesce
 from streamlib.recording import load_events
 from streamlib_parsers import (
+    Failed,
     FunctionCallOutput,
     Image,
     OutputItemDone,
@@ -96,6 +98,17 @@ def test_run_may_stop_after_each_event(protocol: str, scenario: str) -> None:
         is_between = count > 0 and tagged(run[count - 1]).tag not in STREAMING
         last = kinds(shown)[-1]
         assert last in ("error", "RUN_ERROR") or is_between, (count, run[count - 1])
+
+
+@each_protocol
+def test_run_may_be_cancelled_after_each_event(protocol: str) -> None:
+    for run in SCENARIOS.values():
+        for count in range(len(run)):
+            shown = read(protocol, encoded(protocol, [*run[:count], Failed(CANCELLED)]))
+            if protocol == "vercel":
+                assert kinds(shown)[-1] in ("abort", "finish", "error")
+            else:
+                assert kinds(shown)[-1] in ("RUN_FINISHED", "RUN_ERROR")
 
 
 STREAMING = {
@@ -237,6 +250,12 @@ def test_files_in_an_output_have_the_protocols_form() -> None:
     body = encoded("vercel", run)
     assert b'"output":[{"type":"text","text":"here"},{"type":"image","data":"aGk="' in body
     assert b"detail" not in body
+
+
+@each_protocol
+def test_run_encoder_refuses_what_is_neither(protocol: str) -> None:
+    with pytest.raises(TypeError, match="a str is neither an event nor an output"):
+        encoder(protocol, run=True).feed("text")  # type: ignore[arg-type]
 
 
 def test_json_lines_carry_a_run() -> None:
