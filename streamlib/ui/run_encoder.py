@@ -14,16 +14,21 @@ from streamlib.wires.missing_deltas import WithMissingDeltas
 from streamlib_parsers.events import Completed, Event, Failed, ResponseEvent, RunEvent
 from streamlib_parsers.items import (
     BUILT_IN_CALLS,
+    BUILT_IN_OUTPUTS,
     ApprovalRequest,
     CallOutput,
     CustomToolCall,
+    CustomToolCallOutput,
     FunctionCall,
+    FunctionCallOutput,
     Opaque,
     PendingCall,
     ResponseItem,
 )
 from streamlib_parsers.usage import Usage, total
 
+OUTPUTS: Final = (FunctionCallOutput, CustomToolCallOutput, *BUILT_IN_OUTPUTS)
+"""The classes of `CallOutput`, for `isinstance`."""
 TERMINAL: Final = frozenset({Completed, Failed})
 """Events that end a response."""
 NOT_RUN: Final = "the run ended before this call had an output"
@@ -77,7 +82,7 @@ class RunEncoder:
             TypeError: The argument is neither.
         """
         if not isinstance(event, Event):
-            if not hasattr(event, "call_id"):
+            if not isinstance(event, OUTPUTS):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TypeError(f"a {type(event).__name__} is neither an event nor an output")
             if self._encoder.ended:
                 return self._after_end()
