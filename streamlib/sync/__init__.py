@@ -59,8 +59,8 @@ class _Connections:
     def close(self) -> None:
         """Closes streams, connections and thread; at most some seconds."""
         self.are_closed = True
-        _open.discard(self)
         self.loop.end(self._close_all)
+        _open.discard(self)
 
     def close_soon(self) -> None:
         """The same in another thread: a finalizer may run anywhere, and must not wait."""

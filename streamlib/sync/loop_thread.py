@@ -96,14 +96,16 @@ class LoopThread:
         closing: Future[None] | None = None
         with self._lock:
             if self._portal is not None and not self._ended:
-                closing = self._portal.result().start_task_soon(last)
+                with suppress(RuntimeError):  # it died: a hook raised SystemExit in it
+                    closing = self._portal.result().start_task_soon(last)
             self._ended = True
         if self._portal is not None and closing is not None:
             try:
                 wait([closing], END_SECONDS)
             finally:
                 portal = self._portal.result()
-                portal.start_task_soon(portal.stop, True)  # noqa: FBT003  # cancels what still runs
+                with suppress(RuntimeError):
+                    portal.start_task_soon(portal.stop, True)  # noqa: FBT003  # cancels the rest
         if self._thread is not None:
             self._thread.join(END_SECONDS)
 
@@ -113,6 +115,8 @@ class LoopThread:
                 f"the client was opened in process {self._pid}, and its connections cannot be "
                 "used in a process that was forked from it: create another client there"
             )
+        if self._ended:
+            raise RuntimeError(CLOSED)
         if self._is_own_thread:
             raise RuntimeError(
                 "a hook or a key function runs in the client's own event loop, which would wait "

@@ -29,6 +29,10 @@ TRACED: Final = ("streamlib/sync/", "streamlib/client/stream.py", "anyio/from_th
 raise between the block and the release of its lock, where Python looks for no signal."""
 
 
+AGAIN_SECONDS: Final = 1.0
+"""After an interrupt that had no effect comes another."""
+
+
 class InterruptAt:
     """Traces the running thread and raises `KeyboardInterrupt` at the n-th line."""
 
@@ -140,9 +144,11 @@ def by_time(count: int, seconds: float = 0.01) -> dict[str, Any]:
                 began = time.monotonic()
                 delay = rng.uniform(0.0001, seconds)
                 try:
-                    signal.setitimer(signal.ITIMER_REAL, delay)
+                    # Again later: Python ignores what is raised in a callback of its own imports.
+                    signal.setitimer(signal.ITIMER_REAL, delay, AGAIN_SECONDS)
                     read_stalled(client, server)
                 except KeyboardInterrupt:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
                     interrupted += 1
                 left_open += not _is_closed(server)
                 slowest = max(slowest, time.monotonic() - began - delay)

@@ -351,6 +351,7 @@ def test_exit_and_fork_neither_hang_nor_share_sockets() -> None:
 # --- Ctrl-C ---
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_at_some_lines_closes_the_socket() -> None:
     """The small form of `python -m tests.sync interrupts`."""
     result = interrupts.by_line(8)
@@ -358,6 +359,7 @@ def test_an_interrupt_at_some_lines_closes_the_socket() -> None:
     assert result["sockets left open"] == []
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no alarm signal")
 def test_an_interrupt_of_a_stalled_stream_closes_the_socket() -> None:
     result = interrupts.by_time(5)
