@@ -74,7 +74,9 @@ class ByteIterator:
             stream, encode, self._pipe, ping=ping, error_text=error_text, on_done=on_done
         )
         self._group: anyio.abc.TaskGroup | None = None
-        """The two tasks; None before the first step and after the last."""
+        """Holds the tasks; None before the first step and after the last."""
+        self._scope: anyio.CancelScope | None = None
+        """Of the tasks alone, and not of whoever iterates."""
         self._ended = False
         """Everything was read, or the iterator was closed."""
         self._token: anyio.lowlevel.EventLoopToken | None = None
@@ -118,14 +120,18 @@ class ByteIterator:
         self._thread = threading.get_ident()
         self._group = await anyio.create_task_group().__aenter__()
         self._group.start_soon(self._run)
-        self._group.start_soon(self._sender.send_pings)
 
     async def _run(self) -> None:
         try:
-            await self._sender.transfer()
-        except Exception as error:  # noqa: BLE001
-            # Raised by the iteration, where no task group wraps it.
-            self._pipe.failure = error
+            async with anyio.create_task_group() as group:
+                self._scope = group.cancel_scope
+                group.start_soon(self._sender.send_pings)
+                try:
+                    await self._sender.transfer()
+                except Exception as error:  # noqa: BLE001
+                    # Raised by the iteration, where no task group wraps it.
+                    self._pipe.failure = error
+                group.cancel_scope.cancel()
         except BaseException:
             await self._sender.finish(is_cancelled=True)
             raise
@@ -146,15 +152,14 @@ class ByteIterator:
         await group.__aexit__(None, None, None)
 
     def close(self) -> None:
-        """The same from any thread and without waiting, as Django closes what it has streamed."""
+        """Ends it from any thread and without waiting, as Django closes what it has streamed."""
         self._ended = True
-        group = self._group
-        if group is None or self._token is None:
+        if self._group is None or self._scope is None or self._token is None:
             return
         if threading.get_ident() == self._thread:
-            group.cancel_scope.cancel()
+            self._scope.cancel()
         else:
-            anyio.from_thread.run_sync(group.cancel_scope.cancel, token=self._token)
+            anyio.from_thread.run_sync(self._scope.cancel, token=self._token)
 
 
 class _Pipe:

@@ -193,7 +193,7 @@ class EventSender:
                 continue
             seconds = self._ping
             # While a write is blocked the reader has bytes waiting already.
-            if not self._lock.statistics().locked:
+            if not self.refused and not self._lock.statistics().locked:
                 await self._write_bytes(self._ping_bytes())
 
     def _ping_bytes(self) -> bytes:

@@ -58,6 +58,10 @@ def read_body(body: RequestBody, limits: UIRequestLimits) -> JsonObject:
     if isinstance(value, (bytes, bytearray, str)):
         if len(value) > limits.body_bytes:
             _exceeded("body_bytes", limits.body_bytes)
+        if isinstance(value, str):
+            # A lone surrogate stays until the text is read.
+            value = value.encode("utf-8", "surrogatepass")
+        _check_count(bytes(value), limits.values)
         value = _decoded(value)
     elif not isinstance(value, dict):
         raise TypeError(f"a body is bytes or a dict, not a {type(value).__name__}")
@@ -67,11 +71,30 @@ def read_body(body: RequestBody, limits: UIRequestLimits) -> JsonObject:
     return copied
 
 
-def _decoded(body: bytes | bytearray | str) -> Any:
+def _check_count(body: bytes, limit: int) -> None:
+    """Refuses a body of far too many values before they are made: an empty list takes 20 times the
+    memory of its two bytes."""
+    if _count(body) <= limit and body.count(b'"') <= 4 * limit:
+        return
+    # The same without what is inside of texts, which may be long lists in some other format.
+    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    # Each value may be a text, and have a key.
+    if unescaped.count(b'"') > 4 * limit:
+        _exceeded("values", limit)
+    outside = b"".join(unescaped.split(b'"')[::2])
+    # Empty lists and objects count twice here; `_Copier` counts exactly.
+    if _count(outside) > 2 * limit:
+        _exceeded("values", limit)
+
+
+def _count(body: bytes) -> int:
+    """The most values that a JSON text can have, if there are none of these signs in its texts."""
+    return body.count(b",") + body.count(b"[") + body.count(b"{")
+
+
+def _decoded(body: bytes | bytearray) -> Any:
     try:
-        text = body
-        if not isinstance(text, str):
-            text = text.decode("utf-8-sig")
+        text = body.decode("utf-8-sig", "surrogatepass")
         return json.loads(text, parse_constant=_refuse_constant)
     except UIRequestError:
         raise

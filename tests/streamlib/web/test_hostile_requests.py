@@ -9,6 +9,7 @@ import copy
 import json
 import random
 import time
+import tracemalloc
 from typing import Any, Final
 
 import msgspec
@@ -291,6 +292,30 @@ def test_twice_the_messages_take_twice_the_time() -> None:
         return best
 
     assert seconds(1_600) / seconds(400) < 10
+
+
+@pytest.mark.parametrize("filler", [b"[],", b"{},", b'"",', b"1,", b'{"":""},'])
+def test_too_many_values_are_refused_before_they_are_made(filler: bytes) -> None:
+    body = b'{"messages":[' + filler * 600_000 + b"0]}"
+    tracemalloc.start()
+    try:
+        with pytest.raises(UIRequestError, match="values"):
+            parse_ui_request("vercel", body, limits=UIRequestLimits(values=50_000))
+        assert tracemalloc.get_traced_memory()[1] < 8 * len(body)
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_text_of_many_commas_is_one_value() -> None:
+    words = ',"\\[{' * 100_000
+    body = json.dumps(vercel_body(page_message(text(words)))).encode()
+    asked = parse_ui_request("vercel", body, limits=UIRequestLimits(values=50_000))
+    assert asked.history == [user(words)]
+
+
+def test_a_body_as_text_may_have_half_a_character() -> None:
+    body = json.dumps(vercel_body(page_message(text("a\ud83d"))), ensure_ascii=False)
+    assert parse_ui_request("vercel", body).history == [user("a\ufffd")]
 
 
 def test_other_arguments_are_the_programmers_mistake() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any, get_args
 
 import anyio
@@ -24,6 +23,7 @@ from streamlib_parsers import ErrorInfo, ErrorKind, ToolSpec, accumulate
 from tests.support.asgi_calls import AsgiCall
 from tests.support.client_streams import FRAMES, stream_over
 from tests.support.ui_streams import read_agui, read_vercel
+from tests.support.web_runs import Run
 
 NO_RETRY = {"retry": RetryPolicy(retries=0)}
 _TOOL = ToolSpec("weather", schema={"type": "object", "properties": {"city": {"type": "string"}}})
@@ -31,30 +31,6 @@ _TOOL = ToolSpec("weather", schema={"type": "object", "properties": {"city": {"t
 
 def complete() -> ResponseStream:
     return stream_over(*FRAMES)
-
-
-class Run:
-    """A run of the agreed form: entered, iterated, with `response`."""
-
-    def __init__(self, *events: Any) -> None:
-        self._events = events
-        self.response = accumulate(echo_response(Prompt("hi")))
-        self.closed = False
-
-    async def __aenter__(self) -> AsyncIterator[Any]:
-        async def each() -> AsyncIterator[Any]:
-            for event in self._events:
-                if isinstance(event, Exception):
-                    raise event
-                if isinstance(event, float):
-                    await anyio.sleep(event)
-                else:
-                    yield event
-
-        return each()
-
-    async def __aexit__(self, *_: object) -> None:
-        self.closed = True
 
 
 @pytest.mark.parametrize("protocol", ["vercel", "agui", "jsonl"])

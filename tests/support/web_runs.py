@@ -1,0 +1,36 @@
+"""Runs of the form that `streamlib.web` takes, made of any events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+
+from streamlib.loopback import echo_response
+from streamlib.request.prompt import Prompt
+from streamlib_parsers import accumulate
+
+
+class Run:
+    """A run of the agreed form: entered, iterated, with `response`."""
+
+    def __init__(self, *events: Any) -> None:
+        self._events = events
+        self.response = accumulate(echo_response(Prompt("hi")))
+        self.closed = False
+
+    async def __aenter__(self) -> AsyncIterator[Any]:
+        async def each() -> AsyncIterator[Any]:
+            for event in self._events:
+                if isinstance(event, Exception):
+                    raise event
+                if isinstance(event, float):
+                    await anyio.sleep(event)
+                else:
+                    yield event
+
+        return each()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.closed = True
