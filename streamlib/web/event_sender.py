@@ -121,7 +121,7 @@ class EventSender:
             await self._write(batch)
             return
         self._waiting += batch
-        if self._is_undecided():
+        if _is_undecided(batch):
             return
         failure = self._early_failure()
         if failure is not None:
@@ -131,13 +131,6 @@ class EventSender:
         waiting = self._waiting
         self._waiting = []
         await self._write(waiting)
-
-    def _is_undecided(self) -> bool:
-        """Whether nothing of a response and no failure was read yet."""
-        for event in self._waiting:
-            if type(event) not in RETRY_SAFE_EVENTS or type(event) is Failed:
-                return False
-        return True
 
     def _early_failure(self) -> ErrorInfo | None:
         """The failure that came before any output, while a status can still be sent."""
@@ -228,3 +221,11 @@ class EventSender:
                 _log.exception("on_done failed")
         if scope.cancelled_caught:
             _log.error("on_done took longer than %.0f seconds and was cancelled", DONE_SECONDS)
+
+
+def _is_undecided(batch: Sequence[RunEvent]) -> bool:
+    """Whether nothing of a response and no failure is among these events."""
+    for event in batch:
+        if type(event) not in RETRY_SAFE_EVENTS or type(event) is Failed:
+            return False
+    return True
