@@ -79,6 +79,7 @@ class WireSpec(Struct, frozen=True, kw_only=True):
         schema_rules: strict mode of structured output; None: any JSON Schema is taken.
         lost_settings: fields of `Prompt` (`cache.ttl`: of its options) that have no place on the
             wire whatever the model, beyond those that its builder reports.
+        names_media_types: an image says of which type its bytes are.
         tool_cache: a request may be cached up to one of its tools (`ToolSpec.cache`).
         tool_options: fields of `ToolOptions` that its builder writes; others are left out and
             reported.
@@ -107,6 +108,7 @@ class WireSpec(Struct, frozen=True, kw_only=True):
     beta_header: str = ""
     schema_rules: SchemaRules | None = None
     lost_settings: tuple[str, ...] = ()
+    names_media_types: bool = True
     tool_cache: bool = False
     tool_options: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
@@ -256,6 +258,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         models_path="/api/tags",
         served_paths=(ServedPath(r"/api/chat"),),
         frames="ndjson",
+        names_media_types=False,
         lost_settings=(
             "thinking_mismatch",
             "conversation_id",

@@ -30,6 +30,7 @@ from streamlib.request.fit_tools import fit_tools
 from streamlib.request.headers import with_headers
 from streamlib.request.history import CALLS, OUTPUTS, IndexedItem, repair
 from streamlib.request.json_objects import merged, without
+from streamlib.request.media import report_corrected_types
 from streamlib.request.origins import downgrade
 from streamlib.request.prompt import Prompt
 from streamlib.request.provider_steps import apply_steps
@@ -140,6 +141,8 @@ def build_for(
     _report_lost_settings(prompt, context)
     items = repair(prompt.items, report)
     items = downgrade(items, target.origin, report, strict=strict_origin)
+    if WIRE_SPECS[target.wire_api].names_media_types:
+        report_corrected_types(items, report)
     items = _fit_ids(items, context)
     fitted = fit_tools(prompt, items, context, allowed)
     prompt, items = fitted.prompt, fitted.items

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, TypeAlias
 
-from streamlib_parsers.items import Audio, Document, Image
+from streamlib.request.history import IndexedItem
+from streamlib.request.report import Report
+from streamlib_parsers.items import (
+    Audio,
+    ComputerCallOutput,
+    ContentPart,
+    CustomToolCallOutput,
+    Document,
+    FunctionCallOutput,
+    Image,
+    Message,
+    ResponseItem,
+)
 
 Media: TypeAlias = Image | Document | Audio
 
@@ -29,6 +42,36 @@ def media_type(part: Media) -> str:
     if isinstance(part, Image) and detected.startswith("image/"):
         return detected
     return part.media_type or detected or _fallback(part)
+
+
+def report_corrected_types(items: Iterable[IndexedItem], report: Report) -> None:
+    """Reports images that name another type than their bytes have: builders send that of the bytes.
+
+    Args:
+        items: the history.
+        report: receives a change for each such image.
+    """
+    for entry in items:
+        for part in _parts(entry.item):
+            if not isinstance(part, Image) or not part.data or part.media_type is None:
+                continue
+            sent = media_type(part)
+            if sent != part.media_type:
+                reason = f"the bytes are {sent}, not {part.media_type} (A19)"
+                report.add("changed", entry.path, reason)
+
+
+def _parts(item: ResponseItem) -> Iterable[ContentPart]:
+    """The parts of an item that a builder sends as parts."""
+    match item:
+        case Message():
+            return item.content
+        case FunctionCallOutput() | CustomToolCallOutput() if not isinstance(item.output, str):
+            return item.output
+        case ComputerCallOutput():
+            return (item.image,)
+        case _:
+            return ()
 
 
 def data_url(part: Media) -> str:

@@ -12,7 +12,8 @@
 | compaction with text | kept | text |
 | compaction without text, opaque items | kept | dropped |
 | options of the caller's items and parts (`native`) | kept | dropped |
-| item ids, `native` of a model's items | kept where the wire wants them | dropped, not reported |
+| options of a model's items in a decoded request | kept | dropped |
+| ids, `native` of items of a response | kept where the wire wants them | dropped, not reported |
 
 Nothing else is dropped silently: each downgrade is a `Change` in the report.
 """
@@ -165,6 +166,8 @@ def _bare(item: ResponseItem) -> Downgrade:
     if isinstance(item, OUTPUTS):
         # the caller made it: what it had on its own wire is an option
         reasons += _lost_options(item, () if isinstance(item.output, str) else item.output)
+    elif item.response_id is None:
+        reasons += _lost_options(item, ())
     if reasons:
         return "downgraded", "; ".join(reasons), bare
     return None, "", bare
@@ -177,8 +180,9 @@ def _message(item: Message) -> Downgrade:
     reasons: list[str] = []
     if has_citations or item.signature:
         reasons.append("citations and signature belong to another origin")
-    # What a model's own text had beside it is no option of a request.
-    if item.role != "assistant":
+    # What a response had beside its text is no option of a request. What a caller sends as the
+    # turn of a model (a gateway's client) is.
+    if item.role != "assistant" or item.response_id is None:
         reasons += _lost_options(item, item.content)
     if reasons:
         return "downgraded", "; ".join(reasons), bare
@@ -187,9 +191,10 @@ def _message(item: Message) -> Downgrade:
 
 def _lost_options(item: ResponseItem, parts: Iterable[ContentPart]) -> list[str]:
     """Why the options of an item and its parts are lost: one reason, or none."""
-    names: set[str] = set(item.native or ())
-    for part in parts:
-        names.update(part.native or ())
+    names: set[str] = set()
+    for native in (item.native, *[part.native for part in parts]):
+        # Clients send back what they received: `annotations: []` says nothing.
+        names.update(name for name, value in (native or {}).items() if value not in (None, [], {}))
     if not names:
         return []
     return [f"options of another wire are left out: {', '.join(sorted(names))}"]

@@ -33,7 +33,7 @@ TEXT = Message("assistant", [Text("so")], origin=HERE, response_id="r1")
 CALL = FunctionCall("call_1", "f", '{"b": 1.0, "a": [1e5]}', origin=HERE, response_id="r1")
 OTHER = FunctionCall("call_2", "g", "{}", origin=HERE, response_id="r1")
 TOOL = ToolSpec("f", "does f", {"type": "object", "properties": {"a": {"type": "string"}}})
-PNG = Image(data="iVBORw0KGgo=", media_type="image/jpeg")
+PNG = Image(data="iVBORw0KGgo=", media_type="image/png")
 PNG_PART = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
 
 

@@ -34,7 +34,7 @@ SIGNED = Reasoning("hm", signature="EqQB", origin=HERE)
 REDACTED = Reasoning(redacted=True, encrypted_content="RXU4RUNr", origin=HERE)
 REPLY = Message("assistant", [Text("so")], origin=HERE)
 TOOL = ToolSpec("f", "does f", {"type": "object", "properties": {"a": {"type": "string"}}})
-PNG = Image(data="iVBORw0KGgo=", media_type="image/jpeg")
+PNG = Image(data="iVBORw0KGgo=", media_type="image/png")
 PDF = Document(data="JVBERi0=", name="report", media_type="application/pdf")
 
 

@@ -28,7 +28,7 @@ CALL = FunctionCall(
 BARE = FunctionCall("call_0", "f", "{}", origin=HERE, response_id="r1")
 TOOL = ToolSpec("f", "does f", {"type": "object", "properties": {"a": {"type": "string"}}})
 SEARCH = ToolSpec("google_search", native={"googleSearch": {}})
-PNG = Image(data="iVBORw0KGgo=", media_type="image/jpeg")
+PNG = Image(data="iVBORw0KGgo=", media_type="image/png")
 NEW, OLD, PRO = "google:gemini-3.5-flash", "google:gemini-2.5-flash", "google:gemini-2.5-pro"
 
 

@@ -33,7 +33,7 @@ MESSAGE = Message(
     "assistant", [Text("so")], "final_answer", id="msg_1", origin=HERE, response_id="r1"
 )
 TOOL = ToolSpec("f", "does f", {"type": "object", "properties": {"a": {"type": "string"}}})
-PNG = Image(data="iVBORw0KGgo=", media_type="image/jpeg")
+PNG = Image(data="iVBORw0KGgo=", media_type="image/png")
 
 
 def built(*items: ResponseItem, model: str = "custom:any", **settings: Any) -> Request:

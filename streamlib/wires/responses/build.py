@@ -48,6 +48,8 @@ LIFETIMES: Final = {"5m": "30m", "1h": "12h", "24h": "12h"}
 UNSUPPORTED: Final = ("top_k", "presence_penalty", "frequency_penalty", "seed", "thinking_mismatch")
 """Settings of `Prompt` that this wire lacks."""
 
+ENCRYPTED_REASONING: Final = "reasoning.encrypted_content"
+
 STATE: Final = frozenset({"previous_response_id", "conversation", "prompt"})
 """Fields with which a request needs no input of its own."""
 
@@ -91,13 +93,18 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
         body["text"] = text
     # These two depend on `reasoning` of the body.
     body.update(_sampling(prompt, target, body, report))
+    merged_extra: tuple[str, ...] = ()
     include = _include(prompt, target, body)
+    # What a decoded request included stands for ours; its caller's own `extra` is sent as it is.
+    if prompt.extra_wire is not None and "include" in (prompt.extra or {}):
+        include = _decoded_include(prompt, context)
+        merged_extra = ("include",)
     if include:
         body["include"] = include
     if not has_lifetimes(sent):
         body.update(_cache_options(prompt, report))
     body.update(_plain(prompt, report))
-    return BuiltRequest(body)
+    return BuiltRequest(body, merged_extra=merged_extra)
 
 
 def _is_stored(prompt: Prompt, target: Target) -> bool:
@@ -203,9 +210,21 @@ def _include(prompt: Prompt, target: Target, body: JsonObject) -> list[str]:
     """S3: what the server does not keep must come back encrypted."""
     include: list[str] = []
     if target.traits.thinking and (not body["store"] or "reasoning" in body):
-        include.append("reasoning.encrypted_content")
+        include.append(ENCRYPTED_REASONING)
     if prompt.logprobs is not None and not _rejects_sampling(target, body):
         include.append("message.output_text.logprobs")
+    return include
+
+
+def _decoded_include(prompt: Prompt, context: BuildContext) -> list[str]:
+    """The elements that a decoded request included, as far as the model takes them."""
+    include: list[str] = []
+    for element in (prompt.extra or {})["include"] or ():
+        if element == ENCRYPTED_REASONING and not context.target.traits.thinking:
+            reason = f"{context.target.model} has no reasoning to encrypt (S3)"
+            context.report.dropped("/extra/include", reason)
+        else:
+            include.append(element)
     return include
 
 

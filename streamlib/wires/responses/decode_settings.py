@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from streamlib.providers.models import traits
 from streamlib.request.prompt import EFFORTS, ReasoningOptions
 from streamlib.request.schemas import ANY_OBJECT
 from streamlib_parsers.items import JsonObject, ToolSpec
@@ -163,6 +164,10 @@ def _include_exceeds(fields: JsonObject) -> bool:
     """Whether the builder would not request the same by itself."""
     include: set[str] = set(fields.get("include") or ())
     if not include <= INCLUDED:
+        return True
+    # A model that does not think gets none, and the builder reports it.
+    model = fields.get("model")
+    if ENCRYPTED in include and isinstance(model, str) and not traits(model).thinking:
         return True
     # Of a stored response the builder requests encrypted reasoning beside `reasoning` only.
     is_plain = fields.get("store") is True and reasoning_options(fields.get("reasoning")) is None

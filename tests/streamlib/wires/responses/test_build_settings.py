@@ -16,6 +16,7 @@ from streamlib import (
     Text,
     ToolSpec,
     build,
+    parse_request,
     user,
 )
 from tests.support.responses_builds import MESSAGE, PNG, TOOL, body, built, changes
@@ -373,3 +374,19 @@ def test_closing_an_open_schema_is_reported() -> None:
     request = build(Prompt("hi", output_schema=open_schema), "gpt-5", provider="openai")
     reasons = [change.reason for change in request.report if change.path == "/output_schema"]
     assert any("no other keys" in reason for reason in reasons)
+
+
+def test_encrypted_reasoning_that_no_model_gives_is_reported() -> None:
+    """The service refuses the element for such models; it was left out without a word."""
+    values = ["reasoning.encrypted_content", "web_search_call.results"]
+    for include, sent in ((values[:1], None), (values, values[1:])):
+        raw = {"model": "gpt-4.1", "input": "x", "include": include, "store": False}
+        prompt = parse_request("responses", msgspec.json.encode(raw))
+        request = build(prompt, "openai:gpt-4.1")
+        assert body(request).get("include") == sent
+        assert ("dropped", "/extra/include") in changes(request)
+        thinking = build(prompt, "openai:gpt-5.5")
+        assert sorted(body(thinking)["include"]) == include
+        assert changes(thinking) == []
+    own = Prompt("x", extra={"include": values[:1]})
+    assert body(build(own, "openai:gpt-4.1"))["include"] == values[:1]
