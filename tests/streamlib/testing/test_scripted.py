@@ -122,21 +122,28 @@ async def test_a_retry_takes_a_turn_of_its_own() -> None:
 async def test_a_turn_has_its_own_fault_and_end(wire_api: WireApi) -> None:
     turns = [
         Turn("a long enough text to lose", fault="truncate"),
-        Turn("a long enough text", fault="stall", at=4),
         Turn("half of a", error=ErrorInfo("overloaded", "busy")),
         Turn("no more", stop_reason="length", usage=Usage(input_tokens=70, output_tokens=7)),
         Turn("whole", headers={"x-served-by": "me"}),
     ]
-    quick = Deadlines(first_event=0.02, idle=0.02)
-    async with scripted(turns, wire_api=wire_api, deadlines=quick, errors="event") as client:
-        responses = [await client.respond("x", MODEL) for _ in range(5)]
+    async with scripted(turns, wire_api=wire_api, errors="event") as client:
+        responses = [await client.respond("x", MODEL) for _ in range(4)]
     kinds = [response.error.kind if response.error else None for response in responses]
-    assert kinds == ["truncated", "stalled", "overloaded", None, None]
-    assert responses[2].text == "half of a"
-    assert (responses[3].stop_reason, responses[3].status) == ("length", "incomplete")
-    assert responses[3].usage is not None
-    assert (responses[3].usage.input_tokens, responses[3].usage.output_tokens) == (70, 7)
-    assert responses[4].text == "whole"
+    assert kinds == ["truncated", "overloaded", None, None]
+    assert responses[1].text == "half of a"
+    assert (responses[2].stop_reason, responses[2].status) == ("length", "incomplete")
+    assert responses[2].usage is not None
+    assert (responses[2].usage.input_tokens, responses[2].usage.output_tokens) == (70, 7)
+    assert responses[3].text == "whole"
+
+
+async def test_a_turn_may_stall() -> None:
+    turns = [Turn("a long enough text", fault="stall", at=4)]
+    quick = Deadlines(first_event=0.02, idle=0.02)
+    async with scripted(turns, deadlines=quick, errors="event") as client:
+        error = (await client.respond("x", MODEL)).error
+    assert error is not None
+    assert error.kind == "stalled"
 
 
 async def test_a_turn_has_its_own_pace() -> None:
