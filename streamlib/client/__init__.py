@@ -31,10 +31,11 @@ from streamlib.client.sources import HttpSource, LoopGuard
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode, StreamConfig, check_errors, wall_clock
 from streamlib.client.stream_text import text_error
-from streamlib.errors import StreamError
+from streamlib.errors import StreamError, invalid_request
 from streamlib.providers import Provider, find
 from streamlib.providers import provider as provider_named
 from streamlib.providers.models import Traits
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.build import Request, build_for
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.headers import checked_headers, joined_headers
@@ -218,7 +219,8 @@ class Client:
             errors: "raise", or "event" to receive `Failed` as the last event instead of an
                 exception. None: the client's own.
             headers: HTTP headers of this request alone, beside those of `Prompt.headers`, over
-                which they win; no keys.
+                which they win; no keys. Not the betas of a `Request` for Bedrock: they stand in
+                its body, which is built.
 
         Raises:
             StreamError: The request cannot be built, or the key or a header is invalid.
@@ -474,7 +476,16 @@ def _with_headers(sent: Sent, headers: Mapping[str, str] | None) -> Sent:
     """A prompt or a request with further headers."""
     if not headers:
         return sent
-    joined = joined_headers(sent.headers, checked_headers(headers))  # betas are joined
+    checked = checked_headers(headers)
+    if isinstance(sent, Request):
+        spec = WIRE_SPECS[sent.wire_api]
+        if spec.betas_in_body and spec.beta_header in checked:
+            raise invalid_request(
+                f"headers: {spec.beta_header} stands in the body of this request, which is built: "
+                "set it before, with Prompt(headers=…)",
+                "headers",
+            )
+    joined = joined_headers(sent.headers, checked)  # betas are joined
     return msgspec.structs.replace(sent, headers=joined)
 
 

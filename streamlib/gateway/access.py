@@ -62,6 +62,8 @@ class AccessControl:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        body = _Body(scope, receive, send)
+        receive, send = body.receive, body.send
         problem = _header_problem(scope["headers"])
         if problem is None:
             problem = self._problem(_headers(scope), scope.get("scheme", "http"))
@@ -96,6 +98,37 @@ class AccessControl:
             return None
         message = "this gateway requires its own token, sent as the API key"
         return ErrorInfo("authentication", message, code="token")
+
+
+class _Body:
+    """Closes the connection of a client that is answered before its body was read to its end.
+
+    What is left of the body would be read as the next request, or be received for ever: a client
+    that has no token could drip it.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self._send = send
+        headers = dict(scope["headers"])
+        has_body = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
+        # Over HTTP/2 only the stream ends.
+        self._is_unread = has_body and scope["http_version"].startswith("1")
+        """Set until the last part of the body was received."""
+
+    async def receive(self) -> Message:
+        """The next message of the client (ASGI)."""
+        message = await self._receive()
+        if message["type"] == "http.request" and not message.get("more_body", False):
+            self._is_unread = False
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Sends a message to the client (ASGI)."""
+        if self._is_unread and message["type"] == "http.response.start":
+            fields = [field for field in message["headers"] if field[0].lower() != b"connection"]
+            message = {**message, "headers": [*fields, (b"connection", b"close")]}
+        await self._send(message)
 
 
 async def _guarded(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:

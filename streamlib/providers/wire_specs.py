@@ -76,6 +76,7 @@ class WireSpec(Struct, frozen=True, kw_only=True):
         rate_limit_headers: whose names of rate limit headers its clients read.
         overloaded_status: HTTP status of the wire's own servers when they are overloaded.
         beta_header: request header with the list of betas that a request uses; "": none.
+        betas_in_body: its builder moves that list into the body.
         schema_rules: strict mode of structured output; None: any JSON Schema is taken.
         lost_settings: fields of `Prompt` (`cache.ttl`: of its options) that have no place on the
             wire whatever the model, beyond those that its builder reports.
@@ -106,6 +107,7 @@ class WireSpec(Struct, frozen=True, kw_only=True):
     rate_limit_headers: RateLimitHeaders = "openai"
     overloaded_status: int = 503
     beta_header: str = ""
+    betas_in_body: bool = False
     schema_rules: SchemaRules | None = None
     lost_settings: tuple[str, ...] = ()
     names_media_types: bool = True
@@ -236,6 +238,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         completed_by="messageStop",
         call_ids=Charset("a-zA-Z0-9_.:-"),
         beta_header=ANTHROPIC_BETA,
+        betas_in_body=True,
         tool_cache=True,
     ),
     "invoke": WireSpec(
@@ -250,6 +253,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         completed_by="the end of the inner wire",
         call_ids=Charset(),
         beta_header=ANTHROPIC_BETA,
+        betas_in_body=True,
         tool_cache=True,
         tool_options=_CLAUDE_TOOL_OPTIONS,
     ),

@@ -475,3 +475,20 @@ def test_client_of_another_event_loop_raises_a_clear_error(
 
     anyio.run(served, backend=first)
     anyio.run(refused, backend=second)
+
+
+@pytest.mark.parametrize("wire", ["converse", "invoke"])
+async def test_betas_of_a_built_bedrock_request_are_refused(wire: WireApi) -> None:
+    """They stand in its body: as a header they were sent, and had no effect."""
+    model = "bedrock:anthropic.claude-opus-4-6-v1"
+    url = "https://bedrock-runtime.eu-west-1.amazonaws.com"
+    betas = {"anthropic-beta": "context-1m-2025-08-07"}
+    async with Client(http=MemoryTransport([MESSAGE])) as client:
+        request = build(Prompt("hi"), model, wire_api=wire, base_url=url)
+        with pytest.raises(StreamError) as raised:
+            client.stream(request, headers=betas)
+        info = raised.value.info
+        assert (info.kind, info.code) == ("invalid_request", "headers")
+        stream = client.stream("hi", model, wire_api=wire, base_url=url, headers=betas)
+        assert b"context-1m-2025-08-07" in stream.request.body
+        assert "anthropic-beta" not in stream.request.headers

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from streamlib.client.retry import NO_RETRY
+from streamlib.gateway import Gateway, RouteTable, gateway
 from streamlib_parsers.errors import ErrorInfo
 from tests.support.gateways import (
     Upstream,
@@ -133,3 +136,36 @@ async def test_request_has_a_limit_of_size() -> None:
         assert too_large.status_code == 413
         streamed = await client.post("/v1/chat/completions", content=b" " * (33 << 20))
         assert streamed.status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("path", "token", "status"),
+    [("/v1/messages", b"wrong", 401), ("/v1/nothing", b"right", 404)],
+)
+async def test_refusal_before_the_body_closes_the_connection(
+    path: str, token: bytes, status: int
+) -> None:
+    """The client could drip its body for ever: no deadline is left for it."""
+    async with Gateway(RouteTable([rule("messages")])) as running:
+        app = gateway(running, token="right")  # noqa: S106
+        headers = [(b"x-api-key", token), (b"content-length", b"1000000")]
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "http_version": "1.1",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "headers": headers,
+        }
+        messages: list[Any] = []
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": b"{", "more_body": True}
+
+        async def send(message: Any) -> None:
+            messages.append(message)
+
+        await app(scope, receive, send)
+    assert messages[0]["status"] == status
+    assert dict(messages[0]["headers"])[b"connection"] == b"close"
