@@ -33,6 +33,9 @@ LAYERS: Final = 8
 CANCEL: Final = 8
 """RFC 9113, 7: the error code of a stream that is no longer needed."""
 
+RESET_SECONDS: Final = 0.5
+"""Limit of the wait for RST_STREAM to be sent: a part of `CLOSING_SECONDS`."""
+
 WRITE_BYTES: Final = 1 << 14
 """What is written at once: a socket that takes writes at all has room for it."""
 
@@ -45,9 +48,12 @@ class Http2Connection:
         """The ``AsyncHTTP2Connection``; None if it is of another version."""
 
     def open(self) -> None:
-        """Puts an `Http2Socket` before its socket: nothing was written yet."""
-        if self.protocol is not None:
-            self.protocol._network_stream = Http2Socket(self.protocol._network_stream)
+        """Puts an `Http2Socket` before its socket, once."""
+        if self.protocol is None:
+            return
+        socket: Any = self.protocol._network_stream
+        if not isinstance(socket, Http2Socket):
+            self.protocol._network_stream = Http2Socket(socket)
 
     def note_end(self) -> None:
         """Ends the other requests too if h2 has closed the connection.
@@ -76,6 +82,7 @@ class Http2Stream:
 
     def __init__(self, connection: Any, request: Any, stream_id: int) -> None:
         self._connection = Http2Connection(connection)
+        self._connection.open()  # a request of the user's may have opened the connection
         self._request = request
         self._stream_id = stream_id
 
@@ -89,13 +96,12 @@ class Http2Stream:
         if protocol is None:
             return
         self._connection.note_end()
-        with anyio.move_on_after(CLOSING_SECONDS) as scope:
+        # On a crowded connection each writer waits for its turn. Whoever is next sends the frame of
+        # this one, too; what is left to do here must not wait for that.
+        with anyio.move_on_after(RESET_SECONDS):
             # The connection may have ended meanwhile, and the stream with it.
             with contextlib.suppress(Exception):
                 await self._reset(protocol)
-        if scope.cancelled_caught:
-            # Half a frame may have been sent: whatever followed would be misread.
-            await protocol._network_stream.aclose()
 
     async def _reset(self, protocol: Any) -> None:
         state = protocol._h2_state

@@ -34,6 +34,7 @@ from streamlib_parsers import (
     accumulate,
     parser,
 )
+from streamlib_parsers.items import WireApi
 from tests.support.clients import (
     KEY,
     LIBRARIES,

@@ -147,7 +147,7 @@ async def test_refusal_before_the_body_closes_the_connection(
 ) -> None:
     """The client could drip its body for ever: no deadline is left for it."""
     async with Gateway(RouteTable([rule("messages")])) as running:
-        app = gateway(running, token="right")  # noqa: S106
+        app = gateway(running, token="right")
         headers = [(b"x-api-key", token), (b"content-length", b"1000000")]
         scope = {
             "type": "http",

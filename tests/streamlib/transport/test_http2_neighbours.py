@@ -11,6 +11,7 @@ import pytest
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
 from streamlib.transport.deadlines import Deadlines
+from streamlib.transport.httpcore_http2 import Http2Socket
 from streamlib_parsers import Response
 from tests.support.clients import LIBRARIES, make_client, make_request, open_http
 from tests.support.http2_server import Exchange, http2_server
@@ -192,3 +193,48 @@ async def test_violation_before_headers_is_no_bad_request(http: str) -> None:
                 pass
     assert stream.response.text == HELLO_TEXT
     assert [failure.kind for failure in stream.retried] == ["connection"]
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+async def test_stream_is_left_at_once_on_a_crowded_connection(
+    http: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its close waited 2 s for its turn to write, and then left generators of httpx suspended."""
+    write = Http2Socket._write_parts
+    go_on = anyio.Event()
+
+    async def script(exchange: Exchange) -> None:
+        await exchange.headers()
+        await exchange.data(HELLO)
+        await go_on.wait()
+        await exchange.data(stop() + finish() + LAST)
+        await exchange.end()
+
+    async def crowded(socket: Http2Socket, buffer: bytes, seconds: float | None) -> None:
+        await go_on.wait()
+        await write(socket, buffer, seconds)
+
+    async with (
+        http2_server(script) as server,
+        open_http(http, http1=False, http2=True) as inner,
+    ):
+        client = client_of(server.url, inner)
+        texts: list[str] = []
+
+        async def respond() -> None:
+            texts.append((await client.respond(make_request(server.url))).text)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(respond)
+            async with client.stream(make_request(server.url)) as left:
+                async for _event in left:
+                    break
+                await anyio.sleep(0.02)
+                monkeypatch.setattr(Http2Socket, "_write_parts", crowded)
+                group.start_soon(respond)  # it writes, and everybody else waits
+                await anyio.sleep(0.02)
+                began = anyio.current_time()
+                await left.aclose()
+                assert anyio.current_time() - began < 1.8
+            go_on.set()
+    assert (texts, server.connections) == ([HELLO_TEXT] * 2, 1)
