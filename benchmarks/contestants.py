@@ -341,6 +341,28 @@ def _google_outcome(events: list[Any], response: Any) -> Outcome:
     return Outcome(text, [part.function_call.args for part in parts if part.function_call])
 
 
+async def _interactions(http: Any) -> OpenStream:
+    from google import genai
+    from google.genai import types
+
+    options = types.HttpOptions(httpx_async_client=http, api_version="v1beta")
+    interactions = genai.Client(api_key="none", http_options=options).aio.interactions
+    return aiter(await interactions.create(model="m", input="x", stream=True)), None
+
+
+def _interactions_outcome(events: list[Any], response: Any) -> Outcome:
+    text = ""
+    arguments: dict[int, str] = {}
+    for event in events:
+        if event.event_type != "step.delta":
+            continue
+        if event.delta.type == "text":
+            text += event.delta.text
+        elif event.delta.type == "arguments_delta":
+            arguments[event.index] = arguments.get(event.index, "") + event.delta.arguments
+    return Outcome(text, [json.loads(call) for call in arguments.values()])
+
+
 def _botocore_events(chunks: list[bytes]) -> Any:
     import botocore.session
     from botocore.eventstream import EventStream
@@ -451,6 +473,14 @@ PEERS: Final[tuple[Contestant, ...]] = (
         openai_http,
     ),
     peer("google-genai", "google-genai", "gemini", "raw", _google, _google_outcome),
+    peer(
+        "google-genai",
+        "google-genai",
+        "interactions",
+        "raw",
+        _interactions,
+        _interactions_outcome,
+    ),
     Contestant("botocore", "botocore", "converse", "raw", _botocore_seconds, _botocore_read),
 )
 """The official SDKs, and a framing; `frameworks.py` has what is built on the SDKs."""

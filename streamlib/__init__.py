@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from streamlib.client import Client
     from streamlib.client.credentials import AwsCredentials, Secret
     from streamlib.client.hooks import AttemptRequest, AttemptResponse
+    from streamlib.client.interactions import (
+        cancel_interaction,
+        delete_interaction,
+        get_interaction,
+    )
     from streamlib.client.model_list import ModelInfo
     from streamlib.client.retry import RetryPolicy
     from streamlib.client.stream import ResponseStream
@@ -69,6 +74,9 @@ _LAZY: dict[str, str] = {  # name -> module that is imported at the first use of
     "SyncClient": "streamlib.sync",
     "SyncStream": "streamlib.sync",
     "ModelInfo": "streamlib.client.model_list",
+    "cancel_interaction": "streamlib.client.interactions",
+    "delete_interaction": "streamlib.client.interactions",
+    "get_interaction": "streamlib.client.interactions",
     "Request": "streamlib.request.build",
     "build": "streamlib.request.build",
     "parse_request": "streamlib.wires.decoders",
@@ -128,11 +136,14 @@ __all__ = [
     "UIRequest",
     "agent",
     "build",
+    "cancel_interaction",
+    "delete_interaction",
     "display",
     "dump_history",
     "encode_all",
     "encode_body",
     "encoder",
+    "get_interaction",
     "json_items",
     "keep_last_images",
     "load_history",

@@ -44,7 +44,7 @@ REQUEST_ATTRIBUTES: Final = {
 def request_attributes(prompt: Prompt, request: Request) -> dict[str, Any]:
     """Attributes that are known when the request is sent."""
     operation = "chat"
-    if request.wire_api == "gemini":
+    if request.wire_api in ("gemini", "interactions"):
         operation = "generate_content"
     provider = request.origin.provider or "custom"
     attributes: dict[str, Any] = {

@@ -374,7 +374,7 @@ class EventAssembler:
         Returns:
             The status that the item got.
         """
-        self._flush_surrogates(item)
+        self.flush_surrogates(item)
         if status == "completed" and self._has_invalid_arguments(item):
             status = "incomplete"
             self.notice("invalid_arguments", "the arguments are not complete JSON", item)
@@ -396,7 +396,7 @@ class EventAssembler:
         `Notice("text_replaced")`; where the final version lacks streamed text, the streamed text
         stays.
         """
-        self._flush_surrogates(item)
+        self.flush_surrogates(item)
         streamed, final = item.snapshot("incomplete"), self._with_origin(final)
         replaced = final_lacks_parts(streamed, final)
         for emit, before, after, part in text_changes(streamed, final):
@@ -476,12 +476,12 @@ class EventAssembler:
         """Closes what is still open as `incomplete`, in the order it was opened."""
         self.before_close()
         for item in self.open_items:
-            self._flush_surrogates(item)
+            self.flush_surrogates(item)
             self._done(item, item.snapshot("incomplete"))
 
     # --- half an emoji ---
 
-    def _flush_surrogates(self, item: OpenItem) -> None:
+    def flush_surrogates(self, item: OpenItem) -> None:
         """Emits the buffered half of each text of an item that ends."""
         if self.surrogates is None:
             return

@@ -64,12 +64,12 @@ _CODES: Final[dict[ErrorKind, str]] = {
         "image_dimensions_too_large file_too_large string_above_max_length"
     ),
     "authentication": (
-        "authentication_error invalid_api_key incorrect_api_key invalid_authentication "
-        "invalid_authentication_error API_KEY_INVALID API_KEY_EXPIRED UNAUTHENTICATED "
-        "expired_api_key token_expired UnrecognizedClientException ExpiredTokenException "
-        "ExpiredToken InvalidClientTokenId InvalidSignatureException SignatureDoesNotMatch "
-        "IncompleteSignature MissingAuthenticationTokenException 1000 1001 1002 1003 1004 "
-        "base_resp.1004 base_resp.2049"
+        "authentication authentication_error invalid_api_key incorrect_api_key "
+        "invalid_authentication invalid_authentication_error API_KEY_INVALID API_KEY_EXPIRED "
+        "UNAUTHENTICATED expired_api_key token_expired UnrecognizedClientException "
+        "ExpiredTokenException ExpiredToken InvalidClientTokenId InvalidSignatureException "
+        "SignatureDoesNotMatch IncompleteSignature MissingAuthenticationTokenException 1000 "
+        "1001 1002 1003 1004 base_resp.1004 base_resp.2049"
     ),
     "not_found": (
         "not_found_error NOT_FOUND model_not_found invalid_model invalid_model_id unknown_model "
@@ -109,8 +109,8 @@ _TYPES: Final = {
     400: (
         "invalid_request_error INVALID_ARGUMENT FAILED_PRECONDITION OUT_OF_RANGE "
         "ValidationException BadRequestError bad_request validation_error tool_use_failed "
-        "InvalidParameter memory_precondition_failed_error memory_path_conflict_error 1210 1213 "
-        "1214 1215 base_resp.2013"
+        "InvalidParameter parameter_unknown memory_precondition_failed_error "
+        "memory_path_conflict_error 1210 1213 1214 1215 base_resp.2013"
     ),
     408: "ModelTimeoutException request_timeout",
     409: "conflict_error ConflictException ABORTED",
@@ -121,7 +121,7 @@ _TYPES: Final = {
         "InternalFailure INTERNAL UNKNOWN ModelErrorException ModelStreamErrorException "
         "vector_store_timeout websocket_connection_limit_reached"
     ),
-    504: "timeout_error DEADLINE_EXCEEDED",
+    504: "timeout_error gateway_timeout DEADLINE_EXCEEDED",
 }
 TYPE_STATUSES: Final[dict[str, int]] = {
     plain(code): status for status, codes in _TYPES.items() for code in codes.split()

@@ -16,11 +16,11 @@ from streamlib_parsers.errors import InvalidArguments, ParseFailure
 from streamlib_parsers.json_text import decode_any, scrub
 
 WireApi: TypeAlias = Literal[
-    "messages", "responses", "chat", "gemini", "converse", "invoke", "ollama"
+    "messages", "responses", "chat", "gemini", "interactions", "converse", "invoke", "ollama"
 ]
 """The wire APIs: Anthropic Messages, OpenAI Responses, OpenAI Chat Completions and its dialects,
-Gemini generateContent, Bedrock ConverseStream, Bedrock InvokeModelWithResponseStream, Ollama
-/api/chat."""
+Gemini generateContent, Gemini Interactions, Bedrock ConverseStream, Bedrock
+InvokeModelWithResponseStream, Ollama /api/chat."""
 
 Role: TypeAlias = Literal["user", "assistant", "system", "developer"]
 ItemStatus: TypeAlias = Literal["completed", "incomplete"]

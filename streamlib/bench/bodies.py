@@ -367,6 +367,60 @@ def gemini_parts(response: SampleResponse) -> Body:
     yield _gemini_chunk([{"text": ""}], OUTPUT_TOKENS, details, finishReason="STOP")
 
 
+# --- Gemini Interactions ---
+
+
+def interactions(response: SampleResponse) -> Body:
+    """Named events, steps by index, the terminator."""
+    interaction = {"id": "v1_1", "object": "interaction", "model": "m", "status": "in_progress"}
+    yield _interactions_event("interaction.created", interaction=interaction)
+    for index, item in enumerate(response):
+        yield _interactions_event("step.start", index=index, step=_interactions_step(item))
+        for text in item.deltas:
+            yield _interactions_event(
+                "step.delta", index=index, delta=_interactions_delta(item, text)
+            )
+        if isinstance(item, SampleReasoning):
+            signature = {"type": "thought_signature", "signature": "c2lnbmF0dXJl"}
+            yield _interactions_event("step.delta", index=index, delta=signature)
+        yield _interactions_event("step.stop", index=index)
+    usage = {
+        "total_input_tokens": INPUT_TOKENS,
+        "total_output_tokens": OUTPUT_TOKENS,
+        "total_tokens": TOTAL_TOKENS,
+    }
+    status = "requires_action" if calls_of(response) else "completed"
+    yield _interactions_event(
+        "interaction.completed", interaction={**interaction, "status": status, "usage": usage}
+    )
+    yield b"event: done\ndata: [DONE]\n\n"
+
+
+def _interactions_event(kind: str, **values: Any) -> bytes:
+    return sse({**values, "event_type": kind}, kind)
+
+
+def _interactions_step(item: SampleItem) -> JsonObject:
+    match item:
+        case SampleText():
+            return {"type": "model_output"}
+        case SampleReasoning():
+            return {"type": "thought"}
+        case SampleCall():
+            call = {"type": "function_call", "id": item.call_id, "name": item.name}
+            return {**call, "arguments": {}}
+
+
+def _interactions_delta(item: SampleItem, text: str) -> JsonObject:
+    match item:
+        case SampleText():
+            return {"type": "text", "text": text}
+        case SampleReasoning():
+            return {"type": "thought_summary", "content": {"type": "text", "text": text}}
+        case SampleCall():
+            return {"type": "arguments_delta", "arguments": text}
+
+
 # --- Bedrock ---
 
 _PADDING: Final = "abcdefghij"

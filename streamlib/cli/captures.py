@@ -32,6 +32,7 @@ WIRE_MARKERS: Final[tuple[tuple[bytes, WireApi], ...]] = (
     (b'"type":"response.', "responses"),
     (b"chat.completion", "chat"),
     (b'"candidates"', "gemini"),
+    (b'"event_type":"interaction.', "interactions"),
     (b"contentBlock", "converse"),
     (b":event-type\x07\x00\x05chunk", "invoke"),
     (b'"done":', "ollama"),

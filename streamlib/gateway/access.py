@@ -190,7 +190,9 @@ def wire_of(scope: Scope) -> WireApi:
     match = route(path.removesuffix("/count_tokens"))
     if match is not None:
         return match.wire_api
-    # Also for Gemini's paths that the gateway does not serve, such as `:countTokens`.
+    # Also for Google's paths that the gateway does not serve, such as `:countTokens`.
+    if "/interactions/" in path:
+        return "interactions"
     if "/v1beta/" in path:
         return "gemini"
     return "chat"

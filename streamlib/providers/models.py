@@ -43,6 +43,7 @@ class Traits(Struct, frozen=True, gc=False, omit_defaults=True):
             of 1, and a `top_p` from 0.95 on.
         forced_while_adaptive: a forced tool choice beside adaptive thinking.
         both_samplings: `temperature` and `top_p` in one request.
+        agent: an agent: Interactions names it in `agent`, and takes no settings of a model.
     """
 
     thinking: tuple[str, ...] = ("budget", "adaptive", "level")
@@ -66,6 +67,7 @@ class Traits(Struct, frozen=True, gc=False, omit_defaults=True):
     sampling_while_thinking: bool = True
     forced_while_adaptive: bool = True
     both_samplings: bool = True
+    agent: bool = False
 
 
 _LOW_TO_HIGH = ("low", "medium", "high")
@@ -274,6 +276,15 @@ GEMINI: Final[dict[str, Traits]] = {
 A name without a row of its own is that of a newer model, which `gemini-` covers.
 """
 
+_AGENT = Traits(agent=True)
+
+AGENTS: Final[dict[str, Traits]] = {
+    "antigravity-": _AGENT,
+    "code-mender": _AGENT,
+    "deep-research-": _AGENT,
+}
+"""Google's agents (google-genai 3.4, ``AgentOption`` and the configurations of agents)."""
+
 _THINKS = Traits(thinking=("budget", "level"), thinking_default=True)
 _ALWAYS_THINKS = replace(_THINKS, thinking_off="")
 _THINKS_BY_NAME = Traits(thinking_off="", thinking_default=True, efforts=())
@@ -308,7 +319,7 @@ OTHERS: Final[dict[str, Traits]] = {
 Grok 4 thinks or not by its name, and accepts no level.
 """
 
-TABLES: Final[tuple[dict[str, Traits], ...]] = (CLAUDE, OPENAI, GEMINI, OTHERS)
+TABLES: Final[tuple[dict[str, Traits], ...]] = (CLAUDE, OPENAI, GEMINI, AGENTS, OTHERS)
 ANYTHING: Final = Traits()
 """Of an unknown model."""
 

@@ -26,14 +26,18 @@ PROVIDER = Provider(
     name="vertex",
     parses_calls=True,
     aliases=("google-vertex", "vertex-ai"),
-    wires=("gemini",),
+    wires=("gemini", "interactions"),
     # Keys of the environment are sent to these addresses: the global host, and every region's.
     base_url="https://aiplatform.googleapis.com",
     wire_urls={
         "gemini": (
             "https://{location}-aiplatform.googleapis.com/v1beta1"
             "/projects/{project}/locations/{location}/publishers/google"
-        )
+        ),
+        "interactions": (
+            "https://{location}-aiplatform.googleapis.com/v1beta1"
+            "/projects/{project}/locations/{location}"
+        ),
     },
     key_env=TOKENS,
     url_variables=URL_VARIABLES,

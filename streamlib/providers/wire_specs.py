@@ -70,6 +70,8 @@ class WireSpec(Struct, frozen=True, kw_only=True):
         json_is_complete_body: `application/json` is a complete body. Gemini streams a JSON array
             under that media type, Ollama JSON lines.
         completed_by: what completes a response, in words for people.
+        stored_history: fields of a request (`Prompt.extra`) that continue a history which the
+            provider stores: calls that outputs answer may be there, and not in the prompt.
         call_ids: what call ids may look like.
         tool_names: what tool names may look like.
         request_id_header: response header with the request's id.
@@ -101,6 +103,7 @@ class WireSpec(Struct, frozen=True, kw_only=True):
     has_tail: bool = False
     json_is_complete_body: bool = False
     completed_by: str
+    stored_history: tuple[str, ...] = ()
     call_ids: Charset
     tool_names: Charset = Charset()
     request_id_header: str = "x-request-id"
@@ -173,6 +176,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         json_is_complete_body=True,
         lost_settings=("cache.instructions", "cache.automatic"),
         completed_by="response.completed, or response.incomplete",
+        stored_history=("previous_response_id", "conversation"),
         call_ids=Charset(_PRINTABLE),
         schema_rules=_OPENAI_SCHEMAS,
         gateway=GatewaySpec(
@@ -220,6 +224,35 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
             # An empty line: Google's SDK takes a comment for JSON.
             keep_alive=b"\n",
             stateful_fields=("cachedContent",),
+            reasoning_slot="signature",
+            hidden_reasoning_slot="signature",
+        ),
+    ),
+    "interactions": WireSpec(
+        tool_options=("defer_loading",),
+        path="/interactions",
+        models_path="/models?pageSize=1000",
+        served_paths=(
+            ServedPath(r"(?:/v1(?:beta1?)?)?(?:/projects/[^/]+/locations/[^/]+)?/interactions"),
+        ),
+        root_path="/v1beta",
+        named_events=True,
+        event_prefixes=("interaction.", "step."),
+        has_blocks=True,
+        json_is_complete_body=True,
+        completed_by="interaction.completed",
+        stored_history=("previous_interaction_id",),
+        call_ids=Charset(_PRINTABLE),
+        tool_names=Charset("a-zA-Z0-9_.:-", 128, "a-zA-Z_"),
+        gateway=GatewaySpec(
+            keep_alive=b": keep-alive\n\n",
+            stateful_fields=(
+                "previous_interaction_id",
+                "background",
+                "continuation_token",
+                "cached_content",
+                "environment",
+            ),
             reasoning_slot="signature",
             hidden_reasoning_slot="signature",
         ),

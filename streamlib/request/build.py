@@ -139,7 +139,9 @@ def build_for(
     prompt = _extra_for_wire(prompt, context)
     prompt = fit_tool_options(prompt, target.wire_api, report)
     _report_lost_settings(prompt, context)
-    items = repair(prompt.items, report)
+    stored_history = WIRE_SPECS[target.wire_api].stored_history
+    is_continued = any((prompt.extra or {}).get(name) for name in stored_history)
+    items = repair(prompt.items, report, is_continued=is_continued)
     items = downgrade(items, target.origin, report, strict=strict_origin)
     if WIRE_SPECS[target.wire_api].names_media_types:
         report_corrected_types(items, report)

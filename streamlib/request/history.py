@@ -191,12 +191,20 @@ def _without_images(item: ResponseItem, count: int) -> ResponseItem:
 # --- repair ---
 
 
-def repair(items: Iterable[ResponseItem], report: Report) -> list[IndexedItem]:
-    """The items as any wire takes them: complete calls, unique ids, one output for each call."""
+def repair(
+    items: Iterable[ResponseItem], report: Report, *, is_continued: bool = False
+) -> list[IndexedItem]:
+    """The items as any wire takes them: complete calls, unique ids, one output for each call.
+
+    Args:
+        items: the history.
+        report: receives each repair.
+        is_continued: the provider stores what was before, so an output may answer a call of that.
+    """
     entries = [IndexedItem(index, item) for index, item in enumerate(items)]
     entries = _drop_incomplete(entries, report)
     entries = _make_ids_unique(entries, report)
-    return _pair_outputs(entries, report)
+    return _pair_outputs(entries, report, is_continued=is_continued)
 
 
 def _drop_incomplete(entries: list[IndexedItem], report: Report) -> list[IndexedItem]:
@@ -274,8 +282,10 @@ def _opaque_pairs(entries: list[IndexedItem]) -> set[str]:
     return ids
 
 
-def _pair_outputs(entries: list[IndexedItem], report: Report) -> list[IndexedItem]:
-    pairing = _Pairing(entries, report)
+def _pair_outputs(
+    entries: list[IndexedItem], report: Report, *, is_continued: bool
+) -> list[IndexedItem]:
+    pairing = _Pairing(entries, report, is_continued=is_continued)
     for entry in entries:
         pairing.take(entry)
     pairing.flush()
@@ -285,9 +295,11 @@ def _pair_outputs(entries: list[IndexedItem], report: Report) -> list[IndexedIte
 class _Pairing:
     """Walks the items once. The calls of a turn wait for its end, where their outputs are set."""
 
-    def __init__(self, entries: list[IndexedItem], report: Report) -> None:
+    def __init__(self, entries: list[IndexedItem], report: Report, *, is_continued: bool) -> None:
         self.paired: list[IndexedItem] = []
         """The repaired history so far."""
+        self._is_continued = is_continued
+        """An output without a call here may answer one that the provider stores."""
         self._report = report
         self._calls: list[tuple[int, PendingCall]] = []
         """Position and call, of the current turn, whose outputs are not set yet."""
@@ -321,6 +333,10 @@ class _Pairing:
                 self._has_output = True
                 if self._is_beside_opaque(item):
                     self.paired.append(entry)
+                return
+            if self._is_continued:
+                self.flush()
+                self.paired.append(entry)
                 return
             reason = "an output without its call, sent as user text"
             self._report.add("downgraded", entry.path, reason)

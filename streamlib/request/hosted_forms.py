@@ -43,6 +43,11 @@ GEMINI_KEYS: Final = frozenset(
 )
 """Keys of Gemini's own tools besides the hosted ones above (google-genai 3.4.0, `Tool`)."""
 
+INTERACTIONS_TYPES: Final = frozenset(
+    {"computer_use", "google_maps", "mcp_server", "retrieval", "tool_search"}
+)
+"""Types of Interactions' own tools besides the hosted ones above (google-genai 3.4.0, `Tool`)."""
+
 
 def read_hosted(wire_api: WireApi, native: JsonObject) -> HostedTool | None:
     """The hosted tool that an object of a wire declares; None where it is no such tool.
@@ -247,6 +252,8 @@ def _is_of(wire_api: WireApi, native: JsonObject) -> bool:
             return isinstance(kind, str) and isinstance(native.get(kind), dict)
         case "gemini":
             return kind is None and not GEMINI_KEYS.isdisjoint(native)
+        case "interactions":
+            return kind in INTERACTIONS_TYPES
         case "converse":
             return kind is None and ("systemTool" in native or "toolSpec" in native)
         case _:

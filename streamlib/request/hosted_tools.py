@@ -261,6 +261,28 @@ VERTEX: Final[Tools] = {
 }
 """Gemini on Vertex AI: it excludes domains, and has no file stores."""
 
+_INTERACTIONS_SDK: Final = "google-genai 3.4.0, _gaos/types/interactions/tool.py, November 2026"
+
+INTERACTIONS: Final[Tools] = {
+    "web_search": Declaration(types=("google_search",), source=_INTERACTIONS_SDK),
+    "web_fetch": Declaration(types=("url_context",), source=_INTERACTIONS_SDK),
+    "code_execution": Declaration(types=("code_execution",), source=_INTERACTIONS_SDK),
+    "file_search": Declaration(
+        types=("file_search",),
+        stores="file_search_store_names",
+        restrictions={"metadata_filter": None},
+        source=_INTERACTIONS_SDK,
+    ),
+}
+"""Gemini Interactions on the Developer API."""
+
+VERTEX_INTERACTIONS: Final[Tools] = {
+    "web_search": INTERACTIONS["web_search"],
+    "web_fetch": INTERACTIONS["web_fetch"],
+    "code_execution": INTERACTIONS["code_execution"],
+}
+"""The same on Vertex AI, which has no file stores."""
+
 _NOVA_SOURCE: Final = "reference.langchain.com, langchain-aws tools/nova_tools, November 2026"
 
 NOVA: Final[Tools] = {
@@ -281,6 +303,7 @@ WIRE_TOOLS: Final[dict[WireApi, Tools]] = {
     "responses": OPENAI,
     "chat": {},
     "gemini": GOOGLE,
+    "interactions": INTERACTIONS,
     "converse": NOVA,
     "invoke": {},
     "ollama": {},
@@ -302,6 +325,8 @@ PROVIDER_TOOLS: Final[dict[tuple[WireApi, str], Tools]] = {
     ("chat", "openrouter"): OPENROUTER,
     ("gemini", "google"): GOOGLE,
     ("gemini", "vertex"): VERTEX,
+    ("interactions", "google"): INTERACTIONS,
+    ("interactions", "vertex"): VERTEX_INTERACTIONS,
     ("converse", "bedrock"): NOVA,
 }
 """(Wire, provider) -> its hosted tools: of these all are known, so another is never sent."""

@@ -119,20 +119,22 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
         temperature: Sampling temperature, from 0. Left out and reported for models that refuse it,
             as many do while they think; so are `top_p` and `top_k`. Wires: all.
         top_p: Nucleus sampling, from 0 to 1: the share of probability to sample from. Wires: all.
-        top_k: How many of the most likely tokens to sample from. Wires: all but responses.
+        top_k: How many of the most likely tokens to sample from. Wires: all but responses,
+            interactions.
         presence_penalty: Penalty on tokens that occurred, from -2 to 2. Wires: chat, gemini,
             ollama.
         frequency_penalty: Penalty on tokens by how often they occurred, from -2 to 2. Wires: chat,
             gemini, ollama.
         stop: Texts that end the output; they are not part of it. Wires: all but responses.
-        seed: A number for sampling, for output that can be repeated. Wires: chat, gemini, ollama.
+        seed: A number for sampling, for output that can be repeated. Wires: chat, gemini,
+            interactions, ollama.
         n: Number of choices. Wires: chat, gemini.
         logprobs: Number of alternatives for each token; 0: the chosen token alone. Wires:
             responses, chat, gemini, ollama.
         cache: "auto": the provider or the builder chooses up to where the prompt is cached, or
             `CacheOptions`. Nothing is sent to services that cache by themselves. Wires: all.
         metadata: Texts by name, stored with the request by the provider. Wires: responses, chat,
-            gemini, converse.
+            gemini, interactions, converse.
         service_tier: Speed and price class, as the wire writes it. Wires: all but ollama.
         conversation_id: Your id of the conversation, so that its requests meet the same cache. Sent
             where the provider has a field or a header for it. Wires: responses.

@@ -8,24 +8,20 @@ stop without a start is made by calling the generators in that order.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from enum import Enum
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Final
 
+from streamlib.testing.frame_templates import (
+    HALF_HIGH,
+    HALF_LOW,
+    MISSING,
+    FrameGenerator,
+    filled,
+    fixed,
+    indexed,
+)
+from streamlib.testing.interactions_frames import INTERACTIONS
 from streamlib_parsers.items import WireApi
-
-FrameGenerator: TypeAlias = Callable[[Any, str], Any]
-"""(index, text) -> the payload: a JSON value, or text that is no JSON."""
-
-
-class Missing(Enum):
-    """The only value of `index` that no JSON has."""
-
-    MISSING = "missing"
-
-
-MISSING: Final = Missing.MISSING
 
 LEGAL: Final = (0, 1, 2, 3)
 ILLEGAL: Final[tuple[Any, ...]] = (
@@ -45,54 +41,22 @@ ILLEGAL: Final[tuple[Any, ...]] = (
 """What no index may be. An integral float is accepted: some servers write indexes as `1.0`."""
 INDEXES: Final[tuple[Any, ...]] = (*LEGAL, 1.0, *ILLEGAL)
 
-HALF_HIGH: Final = "\ud83d"
-HALF_LOW: Final = "\ude00"
-"""The two surrogates of an emoji, as gateways send them that split text between UTF-16 units."""
-
-
-_MARK: Final = "…"
-"""Where a template has the text."""
-
-
-def _index(key: str, index: Any) -> dict[str, Any]:
-    """The index under its key; nothing where it is missing."""
-    if index is MISSING:
-        return {}
-    return {key: index}
-
-
-def _filled(value: Any, text: str) -> Any:
-    """The template with the text for `…`; `"…"` is the text as a JSON string."""
-    if isinstance(value, dict):
-        return {key: _filled(inner, text) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_filled(inner, text) for inner in value]
-    if isinstance(value, str):
-        return value.replace(f'"{_MARK}"', json.dumps(text)).replace(_MARK, text)
-    return value
-
-
-def _fixed(**payload: Any) -> FrameGenerator:
-    """An event without an index."""
-    return lambda _, text: _filled(payload, text)
-
-
 # --- messages ---
 
 
 def _start(**block: Any) -> FrameGenerator:
     return lambda index, text: {
         "type": "content_block_start",
-        **_index("index", index),
-        "content_block": _filled(block, text),
+        **indexed("index", index),
+        "content_block": filled(block, text),
     }
 
 
 def _delta(**delta: Any) -> FrameGenerator:
     return lambda index, text: {
         "type": "content_block_delta",
-        **_index("index", index),
-        "delta": _filled(delta, text),
+        **indexed("index", index),
+        "delta": filled(delta, text),
     }
 
 
@@ -105,7 +69,7 @@ _MESSAGE: Final = {
 }
 
 MESSAGES: Final[Mapping[str, FrameGenerator]] = {
-    "message_start": _fixed(
+    "message_start": fixed(
         type="message_start", message={**_MESSAGE, "usage": {"input_tokens": 7, "output_tokens": 1}}
     ),
     "start_text": _start(type="text", text=""),
@@ -129,14 +93,14 @@ MESSAGES: Final[Mapping[str, FrameGenerator]] = {
     "low_half": _delta(type="text_delta", text=HALF_LOW),
     "citation": _delta(type="citations_delta", citation={"cited_text": "…"}),
     "unknown_delta": _delta(type="hologram_delta", light="…"),
-    "stop": lambda index, _: {"type": "content_block_stop", **_index("index", index)},
-    "message_delta": _fixed(
+    "stop": lambda index, _: {"type": "content_block_stop", **indexed("index", index)},
+    "message_delta": fixed(
         type="message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 5}
     ),
-    "message_stop": _fixed(type="message_stop"),
-    "ping": _fixed(type="ping"),
-    "unknown": _fixed(type="weather_report", wind="…"),
-    "error": _fixed(type="error", error={"type": "overloaded_error", "message": "Overloaded"}),
+    "message_stop": fixed(type="message_stop"),
+    "ping": fixed(type="ping"),
+    "unknown": fixed(type="weather_report", wind="…"),
+    "error": fixed(type="error", error={"type": "overloaded_error", "message": "Overloaded"}),
 }
 
 # --- responses ---
@@ -145,9 +109,9 @@ MESSAGES: Final[Mapping[str, FrameGenerator]] = {
 def _item_event(kind: str, **values: Any) -> FrameGenerator:
     return lambda index, text: {
         "type": f"response.{kind}",
-        **_index("output_index", index),
+        **indexed("output_index", index),
         "item_id": f"it_{index}",
-        **_filled(values, text),
+        **filled(values, text),
     }
 
 
@@ -158,14 +122,14 @@ def _item(kind: str, **values: Any) -> FrameGenerator:
     item = {"id": "it", "status": status, **values}
     return lambda index, text: {
         "type": f"response.output_item.{kind}",
-        **_index("output_index", index),
-        "item": {**_filled(item, text), "id": f"it_{index}"},
+        **indexed("output_index", index),
+        "item": {**filled(item, text), "id": f"it_{index}"},
     }
 
 
 def _final(status: str, **values: Any) -> FrameGenerator:
     response = {"id": "resp_1", "model": "m", "status": status, "output": [], **values}
-    return _fixed(type=f"response.{status}", response=response)
+    return fixed(type=f"response.{status}", response=response)
 
 
 _CALL: Final = {"type": "function_call", "call_id": "call_…", "name": "f"}
@@ -178,7 +142,7 @@ _PATCH: Final = {
 _PART: Final = {"type": "output_text", "annotations": []}
 
 RESPONSES: Final[Mapping[str, FrameGenerator]] = {
-    "created": _fixed(
+    "created": fixed(
         type="response.created",
         response={"id": "resp_1", "model": "m", "status": "in_progress", "output": []},
     ),
@@ -253,12 +217,12 @@ RESPONSES: Final[Mapping[str, FrameGenerator]] = {
     # A final item without the text that its deltas had.
     "done_empty": _item("done", type="message", role="assistant", content=[]),
     "done_unknown": _item("done", type="hologram", light="…"),
-    "keepalive": _fixed(type="keepalive"),
-    "unknown": _fixed(type="response.weather", wind="…"),
+    "keepalive": fixed(type="keepalive"),
+    "unknown": fixed(type="response.weather", wind="…"),
     "completed": _final("completed", usage={"input_tokens": 7, "output_tokens": 5}),
     "incomplete": _final("incomplete", incomplete_details={"reason": "max_output_tokens"}),
     "failed": _final("failed", error={"code": "server_error", "message": "no"}),
-    "error": _fixed(type="error", code="rate_limit_exceeded", message="slow down"),
+    "error": fixed(type="error", code="rate_limit_exceeded", message="slow down"),
     "done_mark": lambda _index, _text: "[DONE]",
 }
 
@@ -270,8 +234,8 @@ def _chunk(delta: Any = None, finish_reason: str | None = None, **values: Any) -
 
     def generate(index: Any, text: str) -> Any:
         choice = {
-            **_index("index", index),
-            "delta": _filled(delta or {}, text),
+            **indexed("index", index),
+            "delta": filled(delta or {}, text),
             "finish_reason": finish_reason,
         }
         return {"id": "c1", "model": "m", "choices": [choice], **values}
@@ -283,7 +247,7 @@ def _call(**call: Any) -> FrameGenerator:
     """A chunk of choice 0; the index is that of its call."""
 
     def generate(index: Any, text: str) -> Any:
-        calls = [{**_index("index", index), **_filled(call, text)}]
+        calls = [{**indexed("index", index), **filled(call, text)}]
         return {
             "id": "c1",
             "model": "m",
@@ -315,14 +279,14 @@ CHAT: Final[Mapping[str, FrameGenerator]] = {
     "stop": _chunk({}, "stop"),
     "tool_calls": _chunk({}, "tool_calls"),
     "length": _chunk({}, "length"),
-    "usage": _fixed(
+    "usage": fixed(
         id="c1",
         model="m",
         choices=[],
         usage={"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12},
     ),
-    "empty": _fixed(id="c1", choices=[]),
-    "error": _fixed(
+    "empty": fixed(id="c1", choices=[]),
+    "error": fixed(
         error={
             "message": "Rate limit reached",
             "type": "rate_limit_error",
@@ -339,8 +303,8 @@ def _parts(*parts: Any, finish: Any = None, **values: Any) -> FrameGenerator:
     def generate(index: Any, text: str) -> Any:
         candidate: dict[str, Any] = {}
         if parts:
-            candidate["content"] = {"parts": _filled(list(parts), text), "role": "model"}
-        candidate.update(_index("index", index))
+            candidate["content"] = {"parts": filled(list(parts), text), "role": "model"}
+        candidate.update(indexed("index", index))
         if finish:
             candidate["finishReason"] = finish
         return {
@@ -384,9 +348,9 @@ GEMINI: Final[Mapping[str, FrameGenerator]] = {
     "continuation": _parts(finish="CONTINUATION"),
     # Clients that request integer enums get them.
     "number": _parts(finish=1),
-    "usage": _fixed(usageMetadata={"promptTokenCount": 7, "candidatesTokenCount": 5}),
-    "blocked": _fixed(promptFeedback={"blockReason": "SAFETY"}),
-    "error": _fixed(error={"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}),
+    "usage": fixed(usageMetadata={"promptTokenCount": 7, "candidatesTokenCount": 5}),
+    "blocked": fixed(promptFeedback={"blockReason": "SAFETY"}),
+    "error": fixed(error={"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}),
 }
 
 # --- converse ---
@@ -394,12 +358,12 @@ GEMINI: Final[Mapping[str, FrameGenerator]] = {
 
 def _block(name: str, **values: Any) -> FrameGenerator:
     return lambda index, text: {
-        name: {**_index("contentBlockIndex", index), **_filled(values, text)}
+        name: {**indexed("contentBlockIndex", index), **filled(values, text)}
     }
 
 
 CONVERSE: Final[Mapping[str, FrameGenerator]] = {
-    "message_start": _fixed(messageStart={"role": "assistant"}),
+    "message_start": fixed(messageStart={"role": "assistant"}),
     "start_call": _block(
         "contentBlockStart", start={"toolUse": {"toolUseId": "call_…", "name": "f"}}
     ),
@@ -421,12 +385,10 @@ CONVERSE: Final[Mapping[str, FrameGenerator]] = {
     "high_half": _block("contentBlockDelta", delta={"text": HALF_HIGH}),
     "low_half": _block("contentBlockDelta", delta={"text": HALF_LOW}),
     "stop": _block("contentBlockStop"),
-    "message_stop": _fixed(messageStop={"stopReason": "end_turn"}),
-    "message_stop_calls": _fixed(messageStop={"stopReason": "tool_use"}),
-    "metadata": _fixed(
-        metadata={"usage": {"inputTokens": 7, "outputTokens": 5, "totalTokens": 12}}
-    ),
-    "unknown": _fixed(weatherReport={"wind": "…"}),
+    "message_stop": fixed(messageStop={"stopReason": "end_turn"}),
+    "message_stop_calls": fixed(messageStop={"stopReason": "tool_use"}),
+    "metadata": fixed(metadata={"usage": {"inputTokens": 7, "outputTokens": 5, "totalTokens": 12}}),
+    "unknown": fixed(weatherReport={"wind": "…"}),
     "exception": lambda _index, _text: {
         "exception:throttlingException": {"message": "Too many requests"}
     },
@@ -438,7 +400,7 @@ CONVERSE: Final[Mapping[str, FrameGenerator]] = {
 def _line(**message: Any) -> FrameGenerator:
     return lambda _, text: {
         "model": "m",
-        "message": {"role": "assistant", **_filled(message, text)},
+        "message": {"role": "assistant", **filled(message, text)},
         "done": False,
     }
 
@@ -462,27 +424,27 @@ OLLAMA: Final[Mapping[str, FrameGenerator]] = {
     "nameless_call": _line(content="", tool_calls=[{"function": {"arguments": {"k": "…"}}}]),
     "images": _line(content="", images=["iVBORw0KGgo="]),
     # A line of /api/generate, which this wire does not use.
-    "generate": _fixed(model="m", response="…", done=False),
+    "generate": fixed(model="m", response="…", done=False),
     "unknown_key": _line(content="", hologram="…"),
     "high_half": _line(content=HALF_HIGH),
     "low_half": _line(content=HALF_LOW),
     "placed": _line_with_done,
-    "done": _fixed(
+    "done": fixed(
         model="m",
         message={"role": "assistant", "content": ""},
         done=True,
         done_reason="stop",
         eval_count=5,
     ),
-    "length": _fixed(
+    "length": fixed(
         model="m", message={"role": "assistant", "content": "…"}, done=True, done_reason="length"
     ),
-    "error": _fixed(error="model runner has unexpectedly stopped"),
+    "error": fixed(error="model runner has unexpectedly stopped"),
 }
 
 _TITAN: Final[Mapping[str, FrameGenerator]] = {
-    "titan": _fixed(outputText="…", index=0, completionReason=None),
-    "titan_end": _fixed(
+    "titan": fixed(outputText="…", index=0, completionReason=None),
+    "titan_end": fixed(
         outputText="…",
         index=0,
         completionReason="FINISH",
@@ -495,6 +457,7 @@ FRAME_GENERATORS: Final[Mapping[WireApi, Mapping[str, FrameGenerator]]] = {
     "responses": RESPONSES,
     "chat": CHAT,
     "gemini": GEMINI,
+    "interactions": INTERACTIONS,
     "converse": CONVERSE,
     "invoke": {**MESSAGES, **_TITAN},
     "ollama": OLLAMA,

@@ -8,6 +8,7 @@ from tests.drift import (
     members_chat,
     members_converse,
     members_gemini,
+    members_interactions,
     members_messages,
     members_responses,
 )
@@ -21,6 +22,7 @@ def members() -> Iterator[Member]:
     yield from members_responses.members()
     yield from members_chat.members()
     yield from members_gemini.members()
+    yield from members_interactions.members()
     yield from members_converse.members()
 
 

@@ -108,6 +108,8 @@ class TypeReader:
         fields[name] = Field(self._shape(hint, kind, name), is_required)
 
     def _shape(self, hint: Any, kind: str, name: str) -> Shape:
+        if isinstance(hint, typing_extensions.TypeAliasType):
+            hint = hint.__value__
         origin, arguments = typing.get_origin(hint), typing.get_args(hint)
         if origin is None:
             return self._plain(hint, kind, name)
@@ -158,6 +160,9 @@ class TypeReader:
     def _is_left_out(self, option: Any) -> bool:
         # None is what a field that is absent says, too
         if option is type(None):
+            return True
+        # google-genai: any other text in a union of literals
+        if getattr(option, "__name__", "") == "UnrecognizedStr":
             return True
         if typing.get_origin(option) is typing.Annotated:
             option = typing.get_args(option)[0]

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from streamlib import WireApi
-from tests.fidelity import chat, converse, gemini, invoke, messages, ollama, responses
+from tests.fidelity import (
+    chat,
+    converse,
+    gemini,
+    interactions,
+    invoke,
+    messages,
+    ollama,
+    responses,
+)
 from tests.fidelity.compare import WireTable
 
 TABLES: Final[dict[WireApi, WireTable]] = {
@@ -13,6 +22,7 @@ TABLES: Final[dict[WireApi, WireTable]] = {
     "responses": responses.TABLE,
     "chat": chat.TABLE,
     "gemini": gemini.TABLE,
+    "interactions": interactions.TABLE,
     "converse": converse.TABLE,
     "invoke": invoke.TABLE,
     "ollama": ollama.TABLE,

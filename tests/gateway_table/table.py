@@ -346,11 +346,19 @@ def _gemini_outputs(calls: list[Any]) -> list[Any]:
     return [{"role": "user", "parts": parts}]
 
 
+def _interactions_outputs(calls: list[Any]) -> list[Any]:
+    return [
+        {"type": "function_result", "call_id": call.call_id, "name": call.name, "result": SUNNY}
+        for call in calls
+    ]
+
+
 STORED_MESSAGES: Final[dict[str, Callable[[Any], list[Any]]]] = {
     "messages": lambda body: [{"role": "assistant", "content": body["content"]}],
     "chat": lambda body: [body["choices"][0]["message"]],
     "responses": lambda body: body["output"],
     "gemini": lambda body: [body["candidates"][0]["content"]],
+    "interactions": lambda body: body["steps"],
 }
 """What a client puts into its history of a response body: all of it, as the providers document."""
 
@@ -359,6 +367,7 @@ OUTPUT_MESSAGES: Final[dict[str, Callable[[list[Any]], list[Any]]]] = {
     "chat": _chat_outputs,
     "responses": _responses_outputs,
     "gemini": _gemini_outputs,
+    "interactions": _interactions_outputs,
 }
 """What a client puts into its history for the outputs of calls."""
 

@@ -33,6 +33,7 @@ WIRES: Final[Mapping[str, str]] = {
     "openai-responses": "responses",
     "openai-chat": "chat",
     "gemini-generatecontent": "gemini",
+    "gemini-interactions": "interactions",
     "bedrock-converse": "converse",
     "bedrock-invoke": "invoke",
     "ollama-native": "ollama",

@@ -25,9 +25,20 @@ from streamlib_parsers.items import CustomToolCall, CustomToolCallOutput
 
 CALLS: Final = (FunctionCall, CustomToolCall)
 OUTPUTS: Final = (FunctionCallOutput, CustomToolCallOutput)
-ITEMS: Final[dict[str, str]] = {"responses": "input", "gemini": "contents"}
+ITEMS: Final[dict[str, str]] = {
+    "responses": "input",
+    "gemini": "contents",
+    "interactions": "input",
+}
 """Where a body holds the conversation; on all other wires under `messages`."""
-SETTINGS: Final = ("system", "systemInstruction", "instructions", "tools", "toolConfig")
+SETTINGS: Final = (
+    "system",
+    "systemInstruction",
+    "system_instruction",
+    "instructions",
+    "tools",
+    "toolConfig",
+)
 MARKERS: Final = ("cache_control", "cachePoint")
 
 Object = dict[str, Any]
@@ -159,6 +170,23 @@ def _gemini(turns: list[Object]) -> None:
         assert len(kinds) == 1, "results stand apart from what the user says"
 
 
+def _interactions(steps: list[Object]) -> None:
+    calls: list[str] = []
+    for step in steps:
+        kind = step["type"]
+        assert kind != "thought" or step["signature"]
+        if kind in ("user_input", "model_output"):
+            assert step["content"]
+            assert all(content.get("text", "x") for content in step["content"])
+        if kind == "function_call":
+            calls.append(step["id"])
+        elif kind == "function_result":
+            calls.remove(step["call_id"])
+        else:
+            assert not calls or kind != "user_input", "results follow their calls"
+    assert not calls
+
+
 FUNCTIONS: Final = ("functionCall", "functionResponse")
 
 
@@ -233,6 +261,7 @@ RULES: Final[dict[str, Callable[[list[Object]], None]]] = {
     "invoke": _messages,
     "converse": _converse,
     "gemini": _gemini,
+    "interactions": _interactions,
     "chat": _chat,
     "responses": _responses,
     "ollama": _ollama,
@@ -298,6 +327,36 @@ def _by_genai(request: Request) -> None:
     types.GenerationConfig.model_validate(body.get("generationConfig", {}))
 
 
+def _by_genai_interactions(request: Request) -> None:
+    types = "google.genai._gaos.types.interactions"
+    body = body_of(request)
+    for step in body["input"]:
+        # The types of responses are stricter than those of requests: an open union takes anything.
+        _interactions_type(types, STEP_CLASSES[step["type"]], step)
+    for tool in body.get("tools", ()):
+        _interactions_type(types, TOOL_CLASSES.get(tool["type"], "Function"), tool)
+    _interactions_type(types, "GenerationConfig", body.get("generation_config", {}))
+
+
+STEP_CLASSES: Final = {
+    "user_input": "UserInputStep",
+    "model_output": "ModelOutputStep",
+    "thought": "ThoughtStep",
+    "function_call": "FunctionCallStep",
+    "function_result": "FunctionResultStep",
+    "google_search_call": "GoogleSearchCallStep",
+    "google_search_result": "GoogleSearchResultStep",
+}
+TOOL_CLASSES: Final = {"google_search": "GoogleSearch", "code_execution": "CodeExecution"}
+
+
+def _interactions_type(module: str, name: str, value: Object) -> None:
+    types = pytest.importorskip(module, reason="the official SDK checks the request")
+    kind = getattr(types, name)
+    kind.model_validate(value)
+    assert value.keys() <= {field.alias or key for key, field in kind.model_fields.items()}, value
+
+
 def _by_botocore(request: Request) -> None:
     pytest.importorskip("botocore", reason="the official SDK checks the request")
     importlib.import_module("tests.support.bedrock_readers").validated(request)
@@ -336,5 +395,6 @@ OFFICIAL_CHECKS: Final[dict[str, Callable[[Request], None]]] = {
     "responses": _by_openai_responses,
     "chat": _by_openai_chat,
     "gemini": _by_genai,
+    "interactions": _by_genai_interactions,
     "converse": _by_botocore,
 }

@@ -1,7 +1,7 @@
 """What the server asks: is this request refused, and what does a response look like when signed.
 
-Signed are: Claude's reasoning, the first call of a response and the end of a text of Gemini 3, and
-the encrypted content and the ids of Responses.
+Signed are: Claude's reasoning, the first call of a response and the end of a text of Gemini 3,
+thoughts of Interactions, and the encrypted content and the ids of Responses.
 """
 
 from __future__ import annotations
@@ -12,7 +12,16 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from streamlib.loopback.strict import chat, converse, gemini, invoke, messages, ollama, responses
+from streamlib.loopback.strict import (
+    chat,
+    converse,
+    gemini,
+    interactions,
+    invoke,
+    messages,
+    ollama,
+    responses,
+)
 from streamlib.loopback.strict.ledger import Ledger, Signed, StoredResponse
 from streamlib.loopback.strict.messages_thinking import THINKING_RULES
 from streamlib.loopback.strict.messages_tools import TOOL_RULES
@@ -51,6 +60,7 @@ RULES: Final[dict[WireApi, tuple[Rule, ...]]] = {
     "responses": responses.RULES,
     "chat": chat.RULES,
     "gemini": gemini.RULES,
+    "interactions": interactions.RULES,
     "converse": converse.RULES,
     "invoke": invoke.RULES,
     "ollama": ollama.RULES,
@@ -196,6 +206,8 @@ class _Signer:
                 return self._claude_item(item)
             case "gemini":
                 return self._gemini_item(item)
+            case "interactions":
+                return self._interactions_item(item)
             case "responses":
                 return self._responses_item(item)
             case _:
@@ -221,6 +233,13 @@ class _Signer:
         if isinstance(item, Message):
             return msgspec.structs.replace(item, signature=self._signature(""))
         return msgspec.structs.replace(item, signature=None)
+
+    def _interactions_item(self, item: ResponseItem) -> ResponseItem:
+        """Only thoughts are signed; what they say is a summary."""
+        if not isinstance(item, Reasoning):
+            return item
+        signature = self._signature("")
+        return msgspec.structs.replace(item, content="", summary=(item.text,), signature=signature)
 
     def _responses_item(self, item: ResponseItem) -> ResponseItem:
         if self._reasoning_id is not None and item.id is not None:
@@ -272,6 +291,8 @@ def _refused(wire_api: WireApi, rejection: Rejection) -> Refused:
         case "gemini":
             status = "INVALID_ARGUMENT"
             body = {"error": {"code": rejection.status, "message": message, "status": status}}
+        case "interactions":
+            body = {"error": {"code": rejection.code or "invalid_request", "message": message}}
         case "converse" | "invoke":
             headers["x-amzn-errortype"] = "ValidationException"
             body = {"message": message}

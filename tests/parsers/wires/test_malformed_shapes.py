@@ -422,6 +422,7 @@ BODIES: dict[WireApi, Any] = {
     "responses": {"output": 5},
     "chat": {"choices": [{"message": 5}]},
     "gemini": [5],
+    "interactions": {"status": "completed", "steps": 5},
     "converse": {"output": {"message": {"content": 5}}},
     "invoke": {"type": "message", "content": 5},
     "ollama": {"model": "m"},

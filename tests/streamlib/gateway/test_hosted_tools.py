@@ -77,6 +77,7 @@ SEARCH: Final[dict[str, dict[str, Any] | None]] = {
     "messages": {"type": "web_search_20250305", "name": "web_search"},
     "chat": None,
     "gemini": {"googleSearch": {}},
+    "interactions": {"type": "google_search"},
     "converse": None,
     "ollama": None,
 }

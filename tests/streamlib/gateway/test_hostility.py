@@ -32,6 +32,7 @@ PATHS: dict[WireApi, str] = {
     "chat": "/v1/chat/completions",
     "responses": "/v1/responses",
     "gemini": "/v1beta/models/m:streamGenerateContent",
+    "interactions": "/v1beta/interactions",
 }
 FAST = ("brackets", "quotes", "escapes", "spaced_text", "turns", "keys")
 """Attacks of the default tests; the others take minutes on a busy machine."""

@@ -20,6 +20,7 @@ MODELS: dict[WireApi, str] = {
     "responses": "openai:gpt-5.5",
     "chat": "openai:gpt-5.5",
     "gemini": "google:gemini-3.5-flash",
+    "interactions": "google:gemini-3.5-flash",
     "converse": "bedrock:anthropic.claude-sonnet-4-5-20250929-v1:0",
     "invoke": "bedrock:anthropic.claude-sonnet-4-5-20250929-v1:0",
     "ollama": "ollama:qwen3:4b",

@@ -124,6 +124,19 @@ TARGETS: Final[dict[tuple[WireApi, str], dict[str, Declared]]] = {
     ("chat", "deepseek:deepseek-v4"): {},
     ("chat", "openai:gpt-6"): {},
     ("gemini", "google:gemini-3-pro"): GOOGLE,
+    ("interactions", "google:gemini-3-pro"): {
+        "web_search": Declared({"type": "google_search"}),
+        "web_fetch": Declared({"type": "url_context"}),
+        "code_execution": Declared({"type": "code_execution"}),
+        "file_search": Declared(
+            {"type": "file_search"}, {"stores": {"file_search_store_names": ["s_1"]}}
+        ),
+    },
+    ("interactions", "vertex:gemini-3-pro"): {
+        "web_search": Declared({"type": "google_search"}),
+        "web_fetch": Declared({"type": "url_context"}),
+        "code_execution": Declared({"type": "code_execution"}),
+    },
     ("gemini", "vertex:gemini-3-pro"): {
         "web_search": Declared(
             {"googleSearch": {}}, {"blocked_domains": {"googleSearch": {"excludeDomains": DOMAINS}}}
@@ -248,6 +261,11 @@ OWN_OPTIONS: Final[list[tuple[WireApi, str, dict[str, Any]]]] = [
         {"googleSearch": {"timeRangeFilter": {"startTime": "2026-01-01T00:00:00Z"}}},
     ),
     (
+        "interactions",
+        "google:gemini-3-pro",
+        {"type": "google_search", "search_types": ["image_search"]},
+    ),
+    (
         "chat",
         "openrouter:x/y",
         {"type": "openrouter:web_search", "parameters": {"engine": "exa", "max_uses": 1}},
@@ -260,7 +278,7 @@ def request_body(wire: WireApi, tools: list[Any], **fields: Any) -> bytes:
     """A request of a wire with tools in its own words."""
     body: dict[str, Any] = {"model": "m", "tools": tools, **fields}
     message = {"role": "user", "content": "hi"}
-    if wire == "responses":
+    if wire in ("responses", "interactions"):
         body["input"] = "hi"
     elif wire == "gemini":
         body["contents"] = [{"role": "user", "parts": [{"text": "hi"}]}]

@@ -33,7 +33,7 @@ from streamlib.testing.clients import ScriptedClient
 from streamlib.tools import Handlers, Tool
 from streamlib_parsers.protocol import WIRE_APIS
 
-PAUSING: Final = ("messages", "invoke")
+PAUSING: Final = ("messages", "interactions", "invoke")
 """The wires that have a word for a pause."""
 
 ran: list[str] = []

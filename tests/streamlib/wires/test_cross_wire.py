@@ -54,6 +54,7 @@ MODELS: Final[dict[str, str]] = {
     "responses": "openai:gpt-5.5",
     "chat": "custom:any",
     "gemini": "google:gemini-3.5-flash",
+    "interactions": "google:gemini-3.5-flash",
     "converse": "bedrock:anthropic.claude-opus-4-8",
     "invoke": "bedrock:anthropic.claude-opus-4-8",
     "ollama": "ollama:qwen3:4b",
@@ -125,6 +126,8 @@ def _reasoning(made: str, stamp: dict[str, Any]) -> Reasoning:
         return Reasoning(
             summary=["**Looking** at the picture"], encrypted_content=SEAL, id="rs_1", **stamp
         )
+    if made == "interactions":
+        return Reasoning(summary=["**Looking** at the picture"], signature=SEAL, **stamp)
     return Reasoning(
         "A snowy place.",
         signature=SEAL if made in ("messages", "converse", "invoke") else None,
@@ -179,6 +182,18 @@ def _searched(made: str, stamp: dict[str, Any]) -> list[ResponseItem]:
                 "3",
                 native={"type": "codeExecutionResult", "outcome": "OUTCOME_OK"},
                 **stamp,
+            ),
+        ]
+    if made == "interactions":
+        queries = '{"queries": ["Oslo weather"]}'
+        signed = {"signature": SEAL, **stamp}
+        found = [{"search_suggestions": "<b>Oslo</b>"}]
+        return [
+            ServerToolCall(
+                "s1", "google_search", queries, native={"type": "google_search_call"}, **signed
+            ),
+            ServerToolResult(
+                "s1", "google_search", found, native={"type": "google_search_result"}, **signed
             ),
         ]
     if made == "converse":

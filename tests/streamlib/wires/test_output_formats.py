@@ -18,6 +18,10 @@ FORMS: dict[str, dict[str, Any]] = {
         "contents": [{"role": "user", "parts": [{"text": "x"}]}],
         "generationConfig": {"responseMimeType": "application/json"},
     },
+    "interactions": {
+        "input": "x",
+        "response_format": {"type": "text", "mime_type": "application/json"},
+    },
     "ollama": {"messages": [USER], "format": "json"},
 }
 """Requests for any JSON object."""
@@ -25,6 +29,7 @@ FIELDS = {
     "chat": ("response_format", {"type": "json_object"}),
     "responses": ("text", {"format": {"type": "json_object"}}),
     "gemini": ("generationConfig", {"responseMimeType": "application/json"}),
+    "interactions": ("response_format", {"type": "text", "mime_type": "application/json"}),
     "ollama": ("format", "json"),
 }
 

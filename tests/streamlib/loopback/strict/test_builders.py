@@ -56,6 +56,7 @@ MODELS: Final[dict[WireApi, tuple[str, ...]]] = {
     "responses": ("openai:gpt-5.5", "openai:gpt-4o"),
     "chat": ("openai:gpt-5.5", "openai:gpt-4o"),
     "gemini": ("google:gemini-3.5-flash", "google:gemini-2.5-flash", "google:gemini-2.5-pro"),
+    "interactions": ("google:gemini-3.5-flash", "google:gemini-2.5-flash"),
     "converse": (
         "bedrock:anthropic.claude-sonnet-4-5-20250929-v1:0",
         "bedrock:anthropic.claude-opus-4-8",

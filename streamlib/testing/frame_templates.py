@@ -1,0 +1,51 @@
+"""What frame generators are made of: templates with a place for an index and for a text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Final, TypeAlias
+
+FrameGenerator: TypeAlias = Callable[[Any, str], Any]
+"""(index, text) -> the payload: a JSON value, or text that is no JSON."""
+
+
+class Missing(Enum):
+    """The only value of `index` that no JSON has."""
+
+    MISSING = "missing"
+
+
+MISSING: Final = Missing.MISSING
+
+HALF_HIGH: Final = "\ud83d"
+HALF_LOW: Final = "\ude00"
+"""The two surrogates of an emoji, as gateways send them that split text between UTF-16 units."""
+
+
+_MARK: Final = "…"
+"""Where a template has the text."""
+
+
+def indexed(key: str, index: Any) -> dict[str, Any]:
+    """The index under its key; nothing where it is missing."""
+    if index is MISSING:
+        return {}
+    return {key: index}
+
+
+def filled(value: Any, text: str) -> Any:
+    """The template with the text for `…`; `"…"` is the text as a JSON string."""
+    if isinstance(value, dict):
+        return {key: filled(inner, text) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [filled(inner, text) for inner in value]
+    if isinstance(value, str):
+        return value.replace(f'"{_MARK}"', json.dumps(text)).replace(_MARK, text)
+    return value
+
+
+def fixed(**payload: Any) -> FrameGenerator:
+    """An event without an index."""
+    return lambda _, text: filled(payload, text)

@@ -1,0 +1,175 @@
+"""Decodes a Gemini Interactions request into a `Prompt`: the inverse of `build`.
+
+The steps of the model are read by the state machine that reads responses, so that what a client
+sends back is the item it once received, with its signature and the bytes of its arguments. An
+agent's name is `Prompt.model`, and stays in `Prompt.extra` to tell it from a model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from streamlib.request.prompt import Prompt
+from streamlib.wires.interactions.decode_settings import settings
+from streamlib_parsers.accumulate import accumulate
+from streamlib_parsers.items import (
+    ContentPart,
+    FunctionCallOutput,
+    JsonObject,
+    Message,
+    Origin,
+    ResponseItem,
+    Text,
+)
+from streamlib_parsers.json_text import dumps
+from streamlib_parsers.protocol import parse_body
+from streamlib_parsers.wires.interactions import item_of, output_of, part_of
+
+ORIGIN: Final = Origin("interactions")
+
+CONTENT_TYPES: Final = frozenset({"text", "image", "audio", "document", "video"})
+"""Types of contents. `input` may be a list of these in place of one of steps."""
+
+CALLER_STEPS: Final = frozenset({"user_input", "function_result"})
+"""Steps of the caller's; all others are the model's."""
+
+
+def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
+    """Decodes a request.
+
+    Args:
+        body: The JSON body.
+        headers: Not read: this wire keeps nothing there.
+        path: Not read: the body names the model.
+
+    Returns:
+        The prompt.
+    """
+    del headers, path
+    raw = msgspec.json.decode(body, type=dict[str, Raw])
+    history = _Reader()
+    history.read(raw.pop("input", Raw(b"null")))
+    fields: JsonObject = {}
+    for key, value in raw.items():
+        decoded = msgspec.json.decode(value)
+        if decoded is not None:
+            fields[key] = decoded
+    model = fields.pop("model", None) or fields.get("agent")
+    return msgspec.structs.replace(
+        settings(fields), input=history.items, model=model and msgspec.convert(model, str)
+    )
+
+
+class _Reader:
+    """Converts the input to items."""
+
+    def __init__(self) -> None:
+        self.items: list[ResponseItem] = []
+        """The history so far."""
+        self._generated_ids = 0
+        """How many call ids were generated: the number of the next one."""
+        self._names: dict[str, str] = {}
+        """Call id -> name of the function: a result may repeat it."""
+
+    def read(self, raw: Raw) -> None:
+        """Reads `input`: a text, a content, or a list of contents or of steps."""
+        value = msgspec.json.decode(raw)
+        if value is None:
+            return
+        if isinstance(value, str):
+            value = [{"type": "text", "text": value}]
+            raw = Raw(msgspec.json.encode(value))
+        elif isinstance(value, dict):
+            value, raw = [value], Raw(b"[" + bytes(raw) + b"]")
+        if value and all(element["type"] in CONTENT_TYPES for element in value):
+            self._read_user_input({"type": "user_input", "content": value})
+            return
+        self._read_steps(value, msgspec.json.decode(raw, type=list[Raw]))
+
+    def _read_steps(self, steps: list[JsonObject], raw_steps: list[Raw]) -> None:
+        model_steps: list[Raw] = []
+        for step, raw in zip(steps, raw_steps, strict=True):
+            kind = step["type"]
+            if kind not in CALLER_STEPS:
+                model_steps.append(raw)
+                continue
+            self._read_model(model_steps)
+            model_steps = []
+            if kind == "user_input":
+                self._read_user_input(step)
+            else:
+                self._read_result(step)
+        self._read_model(model_steps)
+
+    def _generate_id(self, number: int) -> str:
+        """The parser's hook. It counts within one turn only, so its number is not used."""
+        del number
+        self._generated_ids += 1
+        return f"call_{self._generated_ids - 1}"
+
+    def _read_model(self, steps: list[Raw]) -> None:
+        """Steps of the model, in the shape of a response, which the parser of responses reads."""
+        if not steps:
+            return
+        body = msgspec.json.encode({"status": "completed", "steps": steps})
+        events = parse_body("interactions", body, origin=ORIGIN, call_id=self._generate_id)
+        response = accumulate(events)
+        if response.error is not None:
+            raise ValueError(response.error.message)
+        for item in response.items:
+            if item.status == "incomplete" and hasattr(item, "call_id"):
+                raise ValueError("a call without a name, or with arguments that are no object")
+        self.items += response.items
+
+    def _read_user_input(self, step: JsonObject) -> None:
+        """One message; clients put results of functions among its contents, too."""
+        native = {key: value for key, value in step.items() if key not in ("type", "content")}
+        for are_results, contents in _runs(step.get("content") or []):
+            if are_results:
+                for content in contents:
+                    self._read_result(content)
+                continue
+            parts = [_part(content) for content in contents]
+            self.items.append(Message("user", parts, native=native or None, origin=ORIGIN))
+
+    def _read_result(self, step: JsonObject) -> None:
+        item = item_of("function_result", step)
+        if not isinstance(item, FunctionCallOutput):
+            raise TypeError("a function_result is the output of a function")
+        output, note = output_of(step.get("result"))
+        native = {**(item.native or {}), **(note or {})}
+        name = step.get("name")
+        if isinstance(name, str) and name:
+            native["name"] = name
+        self.items.append(
+            msgspec.structs.replace(item, output=output, native=native or None, origin=ORIGIN)
+        )
+
+
+def _runs(contents: list[Any] | str) -> Iterator[tuple[bool, list[JsonObject]]]:
+    """Runs of contents that are results of functions, and of others."""
+    if isinstance(contents, str):
+        contents = [{"type": "text", "text": contents}]
+    run: list[JsonObject] = []
+    are_results = False
+    for content in contents:
+        is_result = content["type"] == "function_result"
+        if run and is_result != are_results:
+            yield are_results, run
+            run = []
+        are_results = is_result
+        run.append(content)
+    if run:
+        yield are_results, run
+
+
+def _part(content: JsonObject) -> ContentPart:
+    part = part_of(content)
+    if part is None:
+        # A content of an unknown kind: its JSON for other wires, all of it for this one.
+        return Text(dumps(content), native=content)
+    return part

@@ -1,0 +1,386 @@
+"""Encodes events as a Gemini Interactions stream.
+
+Each item of choice 0 is one step with its own index; overlapping items keep overlapping. A step
+that was truncated gets no `step.stop`: clients take it for finished there. Buffered: `Created`,
+until the next event, so that its metadata stand in `interaction.created`; usage and metadata, until
+it is known whether they belong to `interaction.completed`; annotations of text that is still to
+come; the arguments of provider-run and free-form calls, which are complete in one delta.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from streamlib.request.report import Change, Report
+from streamlib.wires.encoders import is_foreign_event, sse
+from streamlib.wires.event_handlers import EventHandlers
+from streamlib.wires.interactions.build_parts import content
+from streamlib.wires.interactions.encode_body import encode_body, error_body
+from streamlib.wires.interactions.encode_envelope import (
+    interactions_usage,
+    metadata_fields,
+    native_status,
+)
+from streamlib.wires.interactions.encode_steps import end_delta, has_step, start_of
+from streamlib_parsers.events import (
+    AnnotationAdded,
+    Completed,
+    Created,
+    Failed,
+    FunctionCallArgumentsDelta,
+    ItemProgress,
+    MediaDelta,
+    Notice,
+    OutputItemAdded,
+    OutputItemDone,
+    OutputTextDelta,
+    Passthrough,
+    RateLimits,
+    ReasoningContentDelta,
+    ReasoningSummaryDelta,
+    RefusalDelta,
+    ResponseEvent,
+    ResponseMetadata,
+    TokenCount,
+)
+from streamlib_parsers.items import (
+    Audio,
+    CustomToolCall,
+    Document,
+    FunctionCall,
+    Image,
+    JsonObject,
+    Message,
+    Reasoning,
+    ResponseItem,
+)
+from streamlib_parsers.usage import Usage
+from streamlib_parsers.wires.interactions import ByteOffsets
+
+__all__ = ["Encoder", "encode_body", "error_body"]
+
+MEDIA_TYPES: Final = ("image", "audio", "video")
+"""First halves of media types that are types of contents; any other is a document."""
+
+
+class _Step:
+    """One open step."""
+
+    __slots__ = ("index", "item", "paragraph", "start", "texts", "waiting")
+
+    def __init__(self, index: int, item: ResponseItem, start: JsonObject) -> None:
+        self.index = index
+        self.item = item
+        self.start = start
+        self.paragraph: tuple[str, int] | None = None
+        """The paragraph of the summary that was written last."""
+        self.texts: dict[int, list[str]] = {}
+        """Fragments of each text, for the offsets of annotations."""
+        self.waiting: list[AnnotationAdded] = []
+        """Annotations of text that is still to come."""
+
+
+class Encoder:
+    """Encodes one stream."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
+        self._model = model
+        """Used if `Created` has no model."""
+        self._response_id = response_id
+        """The same for the id."""
+        self._report = Report()
+        self._interaction: JsonObject | None = None
+        """The interaction of `interaction.created`, from `Created` on."""
+        self._started = False
+        """Whether `interaction.created` was sent."""
+        self._ended = False
+        """Whether the terminal event was sent."""
+        self._steps: dict[int, _Step] = {}
+        """Open steps by the index of their item."""
+        self._count = 0
+        """Steps so far: the index of the next one."""
+        self._envelope: JsonObject = {}
+        """Metadata that was not sent yet."""
+        self._usage: Usage | None = None
+        """The latest usage."""
+        self._usage_pending = False
+        """Whether that usage is still to be sent."""
+
+    @property
+    def report(self) -> list[Change]:
+        """What Interactions could not carry."""
+        return self._report.changes
+
+    def feed(self, event: ResponseEvent) -> bytes:
+        """Returns the bytes of one event."""
+        handler = _HANDLERS.get(type(event))
+        if handler is None:
+            self._report.dropped(f"/{type(event).__name__}", "Interactions has no such event")
+            return b""
+        return handler(self, event)
+
+    def close(self) -> bytes:
+        """Returns the terminator, if the response has ended."""
+        if not self._ended:
+            return b""
+        return b"event: done\ndata: [DONE]\n\n"
+
+    # --- the envelope ---
+
+    def _on_created(self, event: Created) -> bytes:
+        self._interaction = {
+            "id": event.response_id or self._response_id or "",
+            "object": "interaction",
+            "model": event.model or self._model or "",
+            "status": "in_progress",
+        }
+        return b""
+
+    def _start(self) -> bytes:
+        """Returns `interaction.created`, once."""
+        if self._started:
+            return b""
+        if self._interaction is None:
+            self._on_created(Created())
+        self._started = True
+        event_id = self._envelope.pop("event_id", None)
+        interaction = {**metadata_fields(self._envelope), **(self._interaction or {})}
+        self._envelope = {}
+        if self._usage_pending:
+            self._usage_pending = False
+            interaction["usage"] = interactions_usage(self._usage, self._report)
+        return _event("interaction.created", _with_id({"interaction": interaction}, event_id))
+
+    def _flush(self) -> bytes:
+        """Returns everything that was buffered, since the stream goes on."""
+        if not self._started:
+            return self._start()
+        if not self._usage_pending and not self._envelope:
+            return b""
+        event_id = self._envelope.pop("event_id", None)
+        update: JsonObject = {
+            **metadata_fields(self._envelope),
+            "interaction_id": (self._interaction or {}).get("id", ""),
+            "status": "in_progress",
+        }
+        self._envelope = {}
+        if self._usage_pending:
+            self._usage_pending = False
+            update["usage"] = interactions_usage(self._usage, self._report)
+        return _event("interaction.status_update", _with_id(update, event_id))
+
+    def _on_metadata(self, event: ResponseMetadata) -> bytes:
+        out = b""
+        # A position is the last that its event has: what follows is another event's.
+        if "event_id" in self._envelope:
+            out = self._flush()
+        self._envelope.update(event.values)
+        return out
+
+    def _on_usage(self, event: TokenCount) -> bytes:
+        out = b""
+        if self._usage_pending or "event_id" in self._envelope:
+            out = self._flush()
+        self._usage = event.usage
+        self._usage_pending = True
+        return out
+
+    # --- items ---
+
+    def _on_added(self, event: OutputItemAdded) -> bytes:
+        out = self._flush()
+        if not has_step(event.item, self._report):
+            return out
+        start = start_of(event.item, self._report)
+        step = _Step(self._count, event.item, start)
+        self._count += 1
+        self._steps[event.index] = step
+        return out + _event("step.start", {"index": step.index, "step": start})
+
+    def _delta(self, step: _Step, delta: JsonObject) -> bytes:
+        return self._flush() + _event("step.delta", {"index": step.index, "delta": delta})
+
+    def _on_text(self, event: OutputTextDelta) -> bytes:
+        step = self._steps.get(event.index)
+        if event.logprobs:
+            self._report.dropped("/logprobs", "Interactions has no logprobs")
+        if step is None:
+            return b""
+        step.texts.setdefault(event.content_index, []).append(event.delta)
+        out = self._delta(step, {"type": "text", "text": event.delta})
+        if step.waiting:
+            waiting, step.waiting = step.waiting, []
+            for annotation in waiting:
+                out += self._annotate(step, annotation)
+        return out
+
+    def _on_refusal(self, event: RefusalDelta) -> bytes:
+        self._report.dropped("/refusal", "a refusal is plain text in Interactions")
+        step = self._steps.get(event.index)
+        if step is None:
+            return b""
+        return self._delta(step, {"type": "text", "text": event.delta})
+
+    def _on_reasoning(self, event: ReasoningContentDelta) -> bytes:
+        return self._summary(event.index, ("content", event.content_index), event.delta)
+
+    def _on_summary(self, event: ReasoningSummaryDelta) -> bytes:
+        return self._summary(event.index, ("summary", event.summary_index), event.delta)
+
+    def _summary(self, index: int, paragraph: tuple[str, int], text: str) -> bytes:
+        step = self._steps.get(index)
+        if step is None:
+            return b""
+        out = b""
+        if step.paragraph not in (None, paragraph):
+            # As the API does: an empty signature stands between two paragraphs.
+            out = self._delta(step, {"type": "thought_signature", "signature": ""})
+        step.paragraph = paragraph
+        summary = {"type": "text", "text": text}
+        return out + self._delta(step, {"type": "thought_summary", "content": summary})
+
+    def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:
+        step = self._steps.get(event.index)
+        if step is None or not isinstance(step.item, FunctionCall):
+            return b""
+        return self._delta(step, {"type": "arguments_delta", "arguments": event.delta})
+
+    def _on_annotation(self, event: AnnotationAdded) -> bytes:
+        step = self._steps.get(event.index)
+        if step is None:
+            return b""
+        if not isinstance(event.annotation.get("type"), str):
+            self._report.dropped("/annotations", "a citation of another wire")
+            return b""
+        return self._annotate(step, event)
+
+    def _annotate(self, step: _Step, event: AnnotationAdded, *, is_final: bool = False) -> bytes:
+        offsets = ByteOffsets("".join(step.texts.get(event.content_index, ())))
+        if not is_final and not offsets.reaches(event.annotation, in_bytes=False):
+            step.waiting.append(event)
+            return b""
+        annotations = [offsets.in_bytes(event.annotation)]
+        delta = {"type": "text_annotation_delta", "annotations": annotations}
+        return self._delta(step, delta)
+
+    def _on_media(self, event: MediaDelta) -> bytes:
+        step = self._steps.get(event.index)
+        if step is None or not isinstance(step.item, Message):
+            self._report.dropped("/media", "Interactions has images and audio in its output only")
+            return b""
+        if event.transcript:
+            self._report.dropped("/transcript", "Interactions has no transcript beside audio")
+        if not event.data:
+            return b""
+        kind = "audio"
+        if event.media_type:
+            kind = event.media_type.partition("/")[0]
+        if kind not in MEDIA_TYPES:
+            kind = "document"
+        delta: JsonObject = {"type": kind, "data": event.data}
+        if event.media_type:
+            delta["mime_type"] = event.media_type
+        return self._delta(step, delta)
+
+    def _on_done(self, event: OutputItemDone) -> bytes:
+        step = self._steps.pop(event.index, None)
+        if step is None:
+            return b""
+        item = event.item
+        out = self._flush()
+        for annotation in step.waiting:
+            out += self._annotate(step, annotation, is_final=True)
+        if isinstance(item, Message):
+            out += self._addressed_media(step, item)
+        delta = end_delta(item, step.start)
+        is_complete = item.status == "completed"
+        if delta is not None and (is_complete or not isinstance(item, CustomToolCall)):
+            out += self._delta(step, delta)
+        self._report_losses(item)
+        if is_complete:
+            out += _event("step.stop", {"index": step.index})
+        return out
+
+    def _addressed_media(self, step: _Step, item: Message) -> bytes:
+        """Returns what a message has by its address: no delta had that."""
+        out = b""
+        for part in item.content:
+            if isinstance(part, (Image, Audio, Document)) and not part.data:
+                body = content(part, "/items", self._report)
+                if body is not None:
+                    out += self._delta(step, body)
+        return out
+
+    def _report_losses(self, item: ResponseItem) -> None:
+        if item.signature and isinstance(item, (Message, FunctionCall)):
+            self._report.dropped("/signature", "Interactions has signatures on thoughts only")
+        if isinstance(item, Reasoning) and item.encrypted_content:
+            self._report.dropped("/encrypted_content", "Interactions has no encrypted reasoning")
+        if isinstance(item, CustomToolCall):
+            reason = "a free-form call is a function_call with its text as `input`"
+            self._report.dropped("/custom_tool_call", reason)
+        if isinstance(item, FunctionCall) and not item.arguments:
+            self._report.dropped("/arguments", "empty arguments are written as {}")
+
+    # --- the end ---
+
+    def _on_passthrough(self, event: Passthrough) -> bytes:
+        if is_foreign_event("interactions", event.event):
+            self._report.dropped("/passthrough", "events that only another wire knows")
+            return b""
+        return self._flush() + sse(event.data, event.event)
+
+    def _on_completed(self, event: Completed) -> bytes:
+        out = self._start()
+        self._ended = True
+        if event.stop_sequence:
+            self._report.dropped("/stop_sequence", "Interactions does not name it")
+        event_id = self._envelope.pop("event_id", None)
+        known: JsonObject = self._interaction or {}
+        interaction: JsonObject = {
+            **metadata_fields(self._envelope),
+            **known,
+            "id": known.get("id") or event.response_id or "",
+            "model": known.get("model") or event.model or "",
+            "status": native_status(event.stop_reason, event.native_stop_reason, self._report),
+        }
+        usage = interactions_usage(event.usage or self._usage, self._report)
+        if usage is not None:
+            interaction["usage"] = usage
+        body = _with_id({"interaction": interaction}, event_id)
+        return out + _event("interaction.completed", body)
+
+    def _on_failed(self, event: Failed) -> bytes:
+        self._ended = True
+        return self._flush() + _event("error", error_body(event.error))
+
+
+def _event(kind: str, fields: JsonObject) -> bytes:
+    return sse({"event_type": kind, **fields}, kind)
+
+
+def _with_id(fields: JsonObject, event_id: Any) -> JsonObject:
+    if event_id is None:
+        return fields
+    return {**fields, "event_id": event_id}
+
+
+_HANDLERS: Final = EventHandlers[Encoder]()
+_HANDLERS.register(OutputTextDelta, Encoder._on_text)
+_HANDLERS.register(ReasoningContentDelta, Encoder._on_reasoning)
+_HANDLERS.register(FunctionCallArgumentsDelta, Encoder._on_arguments)
+_HANDLERS.register(ReasoningSummaryDelta, Encoder._on_summary)
+_HANDLERS.register(OutputItemAdded, Encoder._on_added)
+_HANDLERS.register(OutputItemDone, Encoder._on_done)
+_HANDLERS.register(TokenCount, Encoder._on_usage)
+_HANDLERS.register(RefusalDelta, Encoder._on_refusal)
+_HANDLERS.register(AnnotationAdded, Encoder._on_annotation)
+_HANDLERS.register(MediaDelta, Encoder._on_media)
+_HANDLERS.register(Created, Encoder._on_created)
+_HANDLERS.register(ResponseMetadata, Encoder._on_metadata)
+_HANDLERS.register(Passthrough, Encoder._on_passthrough)
+_HANDLERS.register(Completed, Encoder._on_completed)
+_HANDLERS.register(Failed, Encoder._on_failed)
+_HANDLERS.ignore(RateLimits, Notice, ItemProgress)
