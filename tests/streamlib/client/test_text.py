@@ -143,9 +143,10 @@ async def test_cancelled_text_loop_closes_the_socket() -> None:
         scripted([head(), chunk(OPENED), HANG]) as server,
         make_client(server.url) as client,
     ):
+        stream = client.stream(make_request(server.url))
         with anyio.fail_after(5):
             with anyio.move_on_after(0.05):
-                async with client.stream(make_request(server.url)) as stream:
+                async with stream:
                     async for _ in stream.text():
                         pass
             await server.quiet()
