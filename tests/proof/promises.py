@@ -124,7 +124,11 @@ PROMISES: Final = (
         (
             Requirement("cancellations", 10_000, "min"),
             Requirement("storm streams", 110_000),
+            at_most("storm minutes", 5),
             at_most("storm: mixed", 0, "sum"),
+            at_most("storm: mixed requests", 0, "sum"),
+            at_most("storm: late bytes", 0, "sum"),
+            at_most("storm: gap", 0, "sum"),
             at_most("storm: false completed", 0, "sum"),
             at_most("storm: events after the terminal", 0, "sum"),
             at_most("storm: sockets left", 0, "sum"),
