@@ -92,7 +92,8 @@ class FunctionSignature:
             kinds = typing.get_type_hints(defined, include_extras=True)
         except (NameError, TypeError, ValueError) as error:
             raise TypeError(f"the parameters of {self._name} cannot be read: {error}") from error
-        preset = _preset_names(function)
+        self._preset = _preset_names(function)
+        """Arguments that a ``functools.partial`` gives by keyword: not the model's to choose."""
         for parameter in parameters:
             if type(parameter.default).__module__ == "pydantic.fields":
                 # Called without the argument, the function would get the description as its value.
@@ -101,7 +102,9 @@ class FunctionSignature:
             resolved = parameter.replace(annotation=kinds.get(parameter.name, Any))
             if parameter.kind is Parameter.VAR_KEYWORD:
                 self._others = resolved
-            elif parameter.kind is not Parameter.VAR_POSITIONAL and parameter.name not in preset:
+            elif parameter.name in self._preset:
+                continue
+            elif parameter.kind is not Parameter.VAR_POSITIONAL:
                 self._parameters[parameter.name] = resolved
         self._kinds = _typed_dicts(self._name, self._parameters)
         """All parameters as a class, or as two, since a class has one library."""
@@ -186,7 +189,7 @@ class FunctionSignature:
     def _other_value(self, key: str, value: Any) -> Any:
         """The value of an argument that the ``**`` parameter gets."""
         path = pointer_of([key])
-        if self._others is None:
+        if self._others is None or key in self._preset:
             raise InvalidOutput("there is no such parameter", path)
         try:
             return typed_value(msgspec.json.encode(value).decode(), self._others.annotation)
@@ -211,10 +214,12 @@ _signatures: Final[weakref.WeakKeyDictionary[FunctionLike, FunctionSignature]] =
 
 
 def _preset_names(function: FunctionLike) -> frozenset[str]:
-    """Parameters that a ``functools.partial`` gives by keyword: not the model's to choose."""
-    if isinstance(function, functools.partial):
-        return frozenset(function.keywords)
-    return frozenset()
+    """Names that partials give by keyword; one with attributes may be around another one."""
+    names: set[str] = set()
+    while isinstance(function, functools.partial):
+        names.update(function.keywords)
+        function = function.func
+    return frozenset(names)
 
 
 def _typed_dicts(name: str, parameters: dict[str, Parameter]) -> list[Any]:

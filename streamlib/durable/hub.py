@@ -19,6 +19,10 @@ MAX_WAITING: Final = 64
 """Records that wait for one reader; one that is slower reads them from the engine instead."""
 
 
+SWEEP_FIRST: Final = 64
+"""Logs at which those that nobody follows are looked for."""
+
+
 class Follower:
     """One reader or writer of one log, while it follows it."""
 
@@ -67,6 +71,8 @@ class Hub:
         self._engine = engine
         self._followers: dict[str, weakref.WeakSet[Follower]] = {}
         """Weak, since a reader may be dropped in the middle of a loop."""
+        self._sweep_at = SWEEP_FIRST
+        """With so many logs, those whose readers were all dropped are forgotten."""
 
     async def run(self) -> None:
         """Listens to the engine until it is cancelled."""
@@ -77,6 +83,7 @@ class Hub:
         follower = Follower(self, log_id)
         followers = self._followers.get(log_id)
         if followers is None:
+            self._sweep()
             followers = self._followers[log_id] = weakref.WeakSet()
             self._engine.follow(log_id)
         followers.add(follower)
@@ -94,6 +101,15 @@ class Hub:
     def _forget(self, log_id: str) -> None:
         del self._followers[log_id]
         self._engine.unfollow(log_id)
+
+    def _sweep(self) -> None:
+        """Forgets logs that nobody follows; a look at each only once their number has doubled."""
+        if len(self._followers) < self._sweep_at:
+            return
+        for log_id, followers in list(self._followers.items()):
+            if not followers:
+                self._forget(log_id)
+        self._sweep_at = max(SWEEP_FIRST, 2 * len(self._followers))
 
     def _receive(self, log_id: str | None, record: Record | None) -> None:
         if log_id is None:

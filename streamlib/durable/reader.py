@@ -64,6 +64,12 @@ class LogReader:
         """The same entries in lists, one list a record."""
         return _Batches(self)
 
+    def _rest_of_record(self) -> list[Entry]:
+        """Entries of the last record that `__anext__` has not given yet."""
+        entries = self._entries[::-1]
+        self._entries = []
+        return entries
+
     async def _next_entries(self) -> list[Entry]:
         """The entries of the next record.
 
@@ -115,6 +121,8 @@ class LogReader:
         self._cursor = Cursor(record.epoch, record.last)
         self._sign = None
         self._ended = bool(events) and is_terminal(events[-1])
+        if self._ended:  # now, since many leave their loop at the terminal event
+            self._follower.close()
         return entries
 
     async def _read(self) -> list[Entry]:
@@ -205,7 +213,8 @@ class _Batches:
         return self
 
     async def __anext__(self) -> list[Entry]:
-        return await self._reader._next_entries()
+        rest = self._reader._rest_of_record()
+        return rest or await self._reader._next_entries()
 
 
 def gone(log_id: str, state: LogState | None) -> LogError:

@@ -72,6 +72,8 @@ class LogWriter:
         """Of events that are not appended yet."""
         self._ended = False
         """The last line is the terminal event; nothing is added behind it."""
+        self._is_full = False
+        """The engine said so, and the log was ended for it."""
         self._room = anyio.Event()
         """Set when the engine took events: the reading task may go on."""
         self._next_append = 0.0
@@ -228,7 +230,8 @@ class LogWriter:
             lease_ms=self._settings.lease_ms,
             closes=closes,
             keep_ms=int(self._settings.keep * 1000),
-            max_bytes=self._settings.max_bytes,
+            # What ends a log is always added: only that is ever longer than the setting.
+            max_bytes=max(self._settings.max_bytes, self._bytes),
         )
         data = b"".join(self._lines[self._appended : last])
         # What comes meanwhile may set it again.
@@ -259,8 +262,10 @@ class LogWriter:
                 self._urgent = True
             case "missing":
                 await self._open_again()
-            case "full":
+            case "full" if not self._is_full:
                 self._drop_what_waits()
+            case "full":
+                raise LogError("full", f"the engine has no room for the log {self._log_id!r}")
             case "gone":
                 raise LogError("gone", f"the log {self._log_id!r} was deleted", known=True)
             case _:
@@ -285,6 +290,8 @@ class LogWriter:
 
     def _drop_what_waits(self) -> None:
         """The engine takes no more: the log ends behind what it has."""
+        self._is_full = True
+        self._bytes -= sum([len(line) for line in self._lines[self._appended :]])
         del self._lines[self._appended :]
         self._ended = False
         self._end_full()

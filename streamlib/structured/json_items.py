@@ -9,6 +9,7 @@ items.close()
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, Final, Generic, TypeVar
 
 from streamlib.structured.fence import OpeningFence
@@ -42,6 +43,13 @@ class JsonItems(Generic[T]):
         self._kind = kind
         self._fence = OpeningFence()
         self._reader = _ItemReader(tokens_of(pointer))
+        self._closed: deque[tuple[int | None, str]] = deque()
+        """Texts of values that are closed and not given yet, with their indexes in the list."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the next `feed` raises, also without more text: a value before it was wrong."""
+        return bool(self._closed)
 
     def feed(self, text: str) -> list[T]:
         """Reads the next fragment.
@@ -50,12 +58,23 @@ class JsonItems(Generic[T]):
             The values that it closes. A null is none.
 
         Raises:
-            InvalidOutput: a value is not of the class; `path` names what failed.
+            InvalidOutput: a value is not of the class; `path` names what failed. Values before it
+                are returned first, however the text is split: then the next call raises.
         """
         self._reader.read(self._fence.feed(text))
+        self._closed.extend(self._reader.take_closed())
         values: list[T] = []
-        for index, item in self._reader.take_closed():
-            values += self._values(index, item)
+        while self._closed:
+            index, item = self._closed[0]
+            try:
+                added = self._values(index, item)
+            except InvalidOutput:
+                if values:
+                    break
+                self._closed.popleft()
+                raise
+            self._closed.popleft()
+            values += added
         return values
 
     def close(self) -> list[T]:

@@ -24,7 +24,6 @@ from msgspec.structs import force_setattr
 
 from streamlib_parsers.classes.libraries import made_once, type_adapter, uses_pydantic
 from streamlib_parsers.classes.values import typed_value
-from streamlib_parsers.errors import InvalidOutput
 
 LISTS: Final[dict[Any, Callable[[list[Any]], Any] | None]] = {
     list: None,
@@ -67,7 +66,7 @@ class LeafPlan:
             if self._by_pydantic:
                 return type_adapter(self._kind).validate_json(text)
             return typed_value(text, self._kind)
-        except (InvalidOutput, ValueError, TypeError):
+        except Exception:  # noqa: BLE001  # a validator of the class may raise anything
             # A view never raises; at the end `Response.parsed` names what is wrong.
             return UNSET
 
@@ -332,6 +331,8 @@ def _without_checks(struct: Any) -> None:
 
 def _model_plan(origin: Any) -> ObjectPlan | None:
     """A pydantic model; none for a ``RootModel``, whose JSON need not be an object."""
+    if not origin.__pydantic_complete__:  # it names classes that stood below it
+        origin.model_rebuild(raise_errors=False)
     if "root" in origin.model_fields:
         return None
     config: dict[str, Any] = origin.model_config

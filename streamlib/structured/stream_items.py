@@ -48,6 +48,8 @@ class EventItems(Generic[T]):
         self._is_call = False
         """Whether the output is the arguments of a call."""
         self._is_refused = False
+        self._behind: JsonItems[T] | None = None
+        """What closed a wrong value behind right ones, which are given before it is raised."""
         JsonItems(pointer, kind)  # a wrong pointer fails here, not at the first text
 
     def feed(self, event: ResponseEvent) -> list[T]:
@@ -57,7 +59,8 @@ class EventItems(Generic[T]):
             The values that it closes.
 
         Raises:
-            InvalidOutput: A value is not of the class, or the response ended without one.
+            InvalidOutput: A value is not of the class, or the response ended without one. Values of
+                the same event before it are returned first: then the next `take` raises.
             IncompleteOutput: The response ended early, refused, or calls tools first.
             StreamError: The response failed.
         """
@@ -65,7 +68,10 @@ class EventItems(Generic[T]):
             items = self._items.get(event.index)
             if items is None:
                 return []
-            return items.feed(event.delta)
+            values = items.feed(event.delta)
+            if items.is_behind:
+                self._behind = items
+            return values
         if isinstance(event, OutputItemAdded):
             self._begin(event.index, event.item)
         elif isinstance(event, RefusalDelta):
@@ -75,6 +81,21 @@ class EventItems(Generic[T]):
         elif isinstance(event, Completed):
             return self._end(event)
         return []
+
+    def take(self) -> list[T]:
+        """Returns values that the last `feed` closed behind a wrong one.
+
+        Raises:
+            InvalidOutput: A value is not of the class; those before it were returned by `feed`.
+        """
+        if self._behind is None:
+            return []
+        items, self._behind = self._behind, None
+        try:
+            return items.feed("")
+        finally:
+            if items.is_behind:
+                self._behind = items
 
     def _begin(self, index: int, item: ResponseItem) -> None:
         is_call = isinstance(item, FunctionCall) and item.name == OUTPUT_TOOL
@@ -118,6 +139,9 @@ class _StreamItems(Generic[T]):
 
     async def __anext__(self) -> T:
         while not self._ready:
+            self._ready.extend(self._items.take())
+            if self._ready:
+                break
             if self._has_ended:
                 raise StopAsyncIteration
             try:

@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 
 from streamlib.request.built_in_text import error_output
-from streamlib.tools.outputs import as_output
+from streamlib.tools.outputs import as_output, scrub_text
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import InvalidArguments
 from streamlib_parsers.function_tools import function_name, is_async, signature_of
@@ -176,7 +176,7 @@ class Toolbox:
                 raise
             # asyncio alone: the function awaited a task that was cancelled, and this one was not.
             message = "the call was cancelled"
-        return error_output(call, message)
+        return error_output(call, scrub_text(message))
 
     def _runner(self, call: PendingCall) -> Callable[[], Awaitable[Any]] | None:
         """What runs a call; None: the caller answers it.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, Final, TypeGuard, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from streamlib_parsers.item_base import Part
 from streamlib_parsers.items import (
@@ -19,6 +21,7 @@ from streamlib_parsers.items import (
     FunctionCallOutput,
     Output,
     PendingCall,
+    Text,
 )
 
 OUTPUT_KINDS: Final[dict[type, type]] = {
@@ -52,18 +55,37 @@ def as_output(call: PendingCall, result: Any) -> CallOutput:
 
 
 def as_content(result: Any) -> Output:
-    """A value as text or content parts.
+    """A value as text or content parts, of valid Unicode: names of files need not be.
 
     Raises:
         TypeError: it cannot be written as JSON.
     """
     if isinstance(result, str):
-        return result
+        return scrub_text(result)
     if isinstance(result, Part):
-        return (cast(ContentPart, result),)
+        return (_valid_part(cast(ContentPart, result)),)
     if _are_parts(result):
-        return result
-    return msgspec.json.encode(result, enc_hook=_dumped).decode()
+        return [_valid_part(part) for part in result]
+    try:
+        return msgspec.json.encode(result, enc_hook=_dumped).decode()
+    except UnicodeEncodeError:
+        plain = msgspec.to_builtins(result, enc_hook=_dumped, str_keys=True)
+        return scrub_text(json.dumps(plain, ensure_ascii=False))
+
+
+def scrub_text(text: str) -> str:
+    """A text with U+FFFD for halves of surrogate pairs, which no request can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def _valid_part(part: ContentPart) -> ContentPart:
+    if isinstance(part, Text):
+        return replace(part, text=scrub_text(part.text))
+    return part
 
 
 def _are_parts(result: Any) -> TypeGuard[Sequence[ContentPart]]:

@@ -274,6 +274,21 @@ def test_what_a_partial_gives_is_not_the_models() -> None:
         call(bound, '{"city": "Rome", "days": 100}')
 
 
+def test_what_a_partial_gives_is_no_further_argument() -> None:
+    """A model that named it replaced it, where the function takes further arguments."""
+
+    def query(text: str, **options: str) -> dict[str, str]:
+        return options
+
+    inner = functools.partial(query, tenant="ours")
+    inner.__name__ = "query"  # type: ignore[attr-defined]  # one with attributes stays inside
+    for bound in (inner, functools.partial(inner, limit="3")):
+        assert call(bound, '{"text": "a", "order": "date"}')["tenant"] == "ours"
+        assert list(properties_of(bound)) == ["text"]
+        with pytest.raises(InvalidArguments, match="/tenant: there is no such parameter"):
+            call(bound, '{"text": "a", "tenant": "theirs"}')
+
+
 def test_decorated_function_keeps_its_signature() -> None:
     @functools.wraps(forecast)
     def wrapped(*arguments: Any, **named: Any) -> str:

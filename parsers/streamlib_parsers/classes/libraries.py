@@ -112,7 +112,7 @@ def _new_adapter(kind: Any) -> Any:
 def _new_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     try:
         msgspec.json.schema(kind)  # a decoder for a class unknown to msgspec would refuse all JSON
-    except NameError as error:  # an annotation that cannot be resolved
+    except (NameError, KeyError) as error:  # an annotation that cannot be resolved, or is missing
         raise TypeError(f"msgspec cannot read {kind!r:.100}: {error}") from error
     return msgspec.json.Decoder(kind)
 

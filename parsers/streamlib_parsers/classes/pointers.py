@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
@@ -63,7 +64,9 @@ def dict_key_path(data: bytes, path: str, refused_at: Callable[[bytes], str]) ->
         path: where.
         refused_at: the path at which other JSON is refused; "" if it is not.
     """
-    root = msgspec.json.decode(data)
+    root: Any = None
+    with contextlib.suppress(msgspec.MsgspecError):  # a number that is too large for a float
+        root = msgspec.json.decode(data)
     value = root
     steps: list[str | int] = []
     for name, index in _STEP.findall(path):

@@ -88,7 +88,8 @@ def _of_pydantic(kind: Any) -> dict[str, Any]:
 def _of_msgspec(kind: Any) -> dict[str, Any]:
     try:
         return msgspec.json.schema(kind)
-    except (TypeError, NameError) as error:  # NameError: an annotation that cannot be resolved
+    except (TypeError, NameError, KeyError) as error:
+        # NameError: an annotation that cannot be resolved; KeyError: one that is missing (attrs)
         raise TypeError(f"{kind!r:.100} has no JSON Schema: {error}") from error
 
 

@@ -170,8 +170,15 @@ def test_class_that_no_library_reads_is_a_type_error() -> None:
     class Plain:
         pass
 
-    with pytest.raises(TypeError):
-        typed_value("{}", Plain)
+    for kind in (Plain, attrs.make_class("Unannotated", ["name"])):
+        with pytest.raises(TypeError):
+            typed_value("{}", kind)
+
+
+def test_number_out_of_range_is_invalid_output() -> None:
+    """It was msgspec's error, out of the search for the path."""
+    assert failure('{"name": "x", "people": 1e400}', City).problem
+    assert failure("[1, 1e400]", list[str]).problem
 
 
 def test_errors_survive_pickle() -> None:

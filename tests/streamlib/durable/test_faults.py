@@ -8,11 +8,11 @@ import anyio
 import pytest
 
 from streamlib.durable import Log, LogError, open_log
-from streamlib.durable.hub import MAX_WAITING, Hub
+from streamlib.durable.hub import MAX_WAITING, SWEEP_FIRST, Hub
 from streamlib.durable.memory import MemoryEngine
-from streamlib.durable.rules import Append
+from streamlib.durable.rules import Append, Result
 from streamlib.transport.deadlines import Deadlines
-from streamlib_parsers import accumulate
+from streamlib_parsers import Completed, accumulate
 from tests.durable.scenarios import FAULTS, counts, run_many
 from tests.support.client_streams import stream_over
 from tests.support.durable_engines import Connection, loop_milliseconds, lose, memory_engine
@@ -246,6 +246,33 @@ async def test_dropped_reader_is_forgotten() -> None:
     del follower
     hub._receive("a", None)
     assert engine._followed == set()
+
+
+async def test_readers_leave_no_trace_in_a_process_that_only_reads() -> None:
+    """Most leave their loop at the terminal event, or before; nothing is pushed behind it."""
+    async with open_log() as log, open_log(log._engine) as readers:
+        await log.write("a", stream(*FRAMES))
+        async for entry in readers.read("a"):
+            if isinstance(entry.event, Completed):
+                break
+        assert not readers._hub._followers
+        for number in range(500):
+            await anext(readers.read("a"))
+            readers._hub.follow(f"dropped {number}")
+        assert len(readers._hub._followers) <= SWEEP_FIRST
+
+
+async def test_engine_without_any_room_ends_the_writer() -> None:
+    class Full(MemoryEngine):
+        async def ask(self, log_id: str, operation: Any, lines: bytes = b"") -> Result:
+            if isinstance(operation, Append) and operation.size:
+                return Result("full", 1, 0)
+            return await super().ask(log_id, operation, lines)
+
+    async with open_log(Full()) as log:
+        with anyio.fail_after(5), pytest.raises(LogError) as caught:
+            await log.write("a", stream(*FRAMES))
+        assert caught.value.kind == "full"
 
 
 async def test_logs_whose_time_is_over_leave_the_memory() -> None:

@@ -12,8 +12,16 @@ import pytest
 
 from streamlib.client.stream import ResponseStream
 from streamlib.durable import Entry, Log, LogError, open_log
+from streamlib.durable.settings import COMMIT_BYTES
 from streamlib.transport.deadlines import Deadlines
-from streamlib_parsers import Completed, Failed, OutputTextDelta, accumulate
+from streamlib_parsers import (
+    Completed,
+    Failed,
+    Message,
+    OutputItemAdded,
+    OutputTextDelta,
+    accumulate,
+)
 from tests.support.client_streams import stream_over
 from tests.support.response_bodies import frames_of
 
@@ -218,6 +226,32 @@ async def test_log_over_its_limit_ends_honestly(make_log: OpenLog) -> None:
         found = events(await entries(log, "a"))
         assert (found[-1].error.kind, found[-1].error.code) == ("limit_exceeded", "max_bytes")
         assert accumulate(found).items[0].status == "incomplete"
+
+
+async def test_long_open_item_ends_a_log_over_its_limit(make_log: OpenLog) -> None:
+    """What ended it was longer than a record, so that the engine refused it again and again."""
+
+    async def some() -> AsyncIterator[Any]:
+        yield OutputItemAdded(0, Message("assistant"))
+        for _ in range(100):
+            yield OutputTextDelta(0, 0, "x" * COMMIT_BYTES)
+
+    async with make_log(max_bytes=3 * COMMIT_BYTES) as log:
+        with anyio.fail_after(5):
+            await log.write("a", some())
+        found = events(await entries(log, "a"))
+        assert found[-1].error.code == "max_bytes"
+        assert len(accumulate(found).text) == 2 * COMMIT_BYTES
+
+
+async def test_batches_go_on_where_single_entries_stopped(make_log: OpenLog) -> None:
+    async with make_log() as log:
+        await log.write("a", stream(*FRAMES))
+        reader = log.read("a")
+        found = [await anext(reader), await anext(reader)]
+        async for batch in reader.batches():
+            found += batch
+        assert found == await entries(log, "a")
 
 
 async def test_any_events_of_one_response_can_be_written(make_log: OpenLog) -> None:

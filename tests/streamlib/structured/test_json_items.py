@@ -129,6 +129,22 @@ def test_element_that_is_no_value_is_named(kind: Any) -> None:
     assert caught.value.path == "/0"
 
 
+def test_values_before_a_wrong_one_are_given_at_any_split() -> None:
+    """A fragment that closed three cities, the last one wrong, gave none of them."""
+    text = '{"cities": [{"name": "a"}, {"name": "b"}, {"name": 1}, {"name": "c"}]}'
+    for length in range(1, len(text) + 1):
+        items = JsonItems("/cities", City)
+        names: list[str] = []
+        paths: list[str] = []
+        for start in [*range(0, len(text), length), len(text), len(text)]:
+            try:
+                names += [city.name for city in items.feed(text[start : start + length])]
+            except InvalidOutput as error:
+                paths.append(error.path)
+        items.close()
+        assert (names, paths) == (["a", "b", "c"], ["/cities/2/name"])
+
+
 # --- events ---
 
 
@@ -169,6 +185,19 @@ async def test_cut_stream_gives_what_was_closed_and_then_fails() -> None:
     assert names == CITIES[:2]
     assert isinstance(error, StreamError)
     assert error.kind == "truncated"
+
+
+@pytest.mark.parametrize("end", [CUT, Completed(stop_reason="length"), None])
+async def test_stream_gives_values_before_a_wrong_one(end: ResponseEvent | None) -> None:
+    text = '{"cities": [{"name": "a"}, {"name": "b"}, {"name": 1}'
+    events: list[ResponseEvent] = [
+        OutputItemAdded(0, Message(role="assistant")),
+        OutputTextDelta(0, 0, text),
+    ]
+    if end is not None:
+        events.append(end)
+    names, error = await given(events)
+    assert (names, error.path) == (["a", "b"], "/cities/2/name")
 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter", "refusal", "pause"])

@@ -215,6 +215,35 @@ def test_no_text_raises(kind: Any) -> None:
         view_of(split("".join(text), chance), kind)
 
 
+class Zoo(pydantic.BaseModel):
+    first: Animal | Keeper
+    animals: list[Animal]
+
+
+class Keeper(pydantic.BaseModel):
+    job: str
+
+
+class Animal(pydantic.BaseModel):
+    legs: int
+
+    @pydantic.field_validator("legs")
+    @classmethod
+    def look_up(cls, legs: int) -> int:
+        return {2: 2, 4: 4}[legs]
+
+
+def test_class_may_name_classes_below_it() -> None:
+    view = view_of(['{"first": {"legs": 4}, "animals": [{"legs": 2}, {'], Zoo)
+    assert view.first == Animal(legs=4)
+    assert [animal.legs for animal in view.animals] == [2, UNSET]
+
+
+def test_validator_that_raises_anything_leaves_unset() -> None:
+    """Unions of classes are validated: the validator's own exception came out of the view."""
+    assert view_of(['{"first": {"legs": 3}, '], Zoo).first is UNSET
+
+
 class Strict(msgspec.Struct, frozen=True):
     name: str
     inner: list[Strict] = []

@@ -307,6 +307,28 @@ async def test_result_becomes_text_parts_or_json(result: Any, output: Any) -> No
     assert (given.output, given.is_error) == (output, False)
 
 
+@pytest.mark.parametrize(
+    ("result", "output"),
+    [
+        ("caf\udce9", "caf\ufffd"),
+        ("\ud83d\ude00", "\U0001f600"),
+        ([Text("caf\udce9")], (Text("caf\ufffd"),)),
+        (Text("caf\udce9"), (Text("caf\ufffd"),)),
+        (["caf\udce9", 1], '["caf\ufffd", 1]'),
+        (OSError("caf\udce9"), "OSError: caf\ufffd"),
+    ],
+)
+async def test_output_is_valid_text(result: Any, output: Any) -> None:
+    """Names of files may be no Unicode; no later request could be built with such an output."""
+
+    def give() -> Any:
+        if isinstance(result, OSError):
+            raise result
+        return result
+
+    assert (await answer(give)).output == output
+
+
 async def test_result_that_is_no_json_is_an_error() -> None:
     async def give() -> Any:
         return object()
