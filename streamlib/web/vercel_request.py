@@ -214,21 +214,39 @@ class _Steps:
         """Items of the step so far."""
         self._outputs: list[UIOutput] = []
         """Outputs of the step's calls, which follow all of its items."""
+        self._files: dict[int, list[ContentPart]] = {}
+        """Files that follow a message, by its position in the step. Joined at the step's end, as
+        the next are: one at a time, thousands would take minutes."""
+        self._paragraphs: dict[int, list[Reasoning]] = {}
+        """Further parts of one item of reasoning, by its position in the step."""
         self._paths: dict[str | None, str] = {}
         """Where reasoning is in the body that a further part may still sign, by its id."""
 
     def end_step(self) -> None:
         """Ends a step: the outputs of its calls follow."""
-        for item in self._items:
-            if isinstance(item, Reasoning) and not opaque_state(item):
-                self._parsed.dropped(self._paths[item.id], UNSIGNED)
+        for position, item in enumerate(self._items):
+            joined = self._joined(item, position)
+            if isinstance(joined, Reasoning) and not opaque_state(joined):
+                self._parsed.dropped(self._paths[joined.id], UNSIGNED)
             else:
-                self._parsed.add(item)
+                self._parsed.add(joined)
         for output in self._outputs:
             self._parsed.add(output)
         self._items.clear()
         self._outputs.clear()
+        self._files.clear()
+        self._paragraphs.clear()
         self._paths.clear()
+
+    def _joined(self, item: ResponseItem, position: int) -> ResponseItem:
+        """The item of a position with all that follows it and belongs to it."""
+        files = self._files.get(position)
+        if files is not None and isinstance(item, Message):
+            return replace(item, content=(*item.content, *files))
+        paragraphs = self._paragraphs.get(position)
+        if paragraphs is not None and isinstance(item, Reasoning):
+            return merged_reasoning([item, *paragraphs])
+        return item
 
     def read(self, value: Any, path: str) -> None:
         """Reads one part."""
@@ -281,7 +299,7 @@ class _Steps:
         self._paths[item.id] = path
         last = self._items[-1] if self._items else None
         if isinstance(last, Reasoning) and item.id is not None and last.id == item.id:
-            self._items[-1] = merged_reasoning(last, item)
+            self._paragraphs.setdefault(len(self._items) - 1, []).append(item)
         else:
             self._items.append(item)
 
@@ -291,7 +309,7 @@ class _Steps:
             return
         last = self._items[-1] if self._items else None
         if isinstance(last, Message):
-            self._items[-1] = replace(last, content=(*last.content, part))
+            self._files.setdefault(len(self._items) - 1, []).append(part)
         else:
             self._items.append(Message("assistant", (part,)))
 

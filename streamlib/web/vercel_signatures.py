@@ -8,7 +8,7 @@ Wire source: ``providerMetadata`` of the npm packages ``@ai-sdk/anthropic``, ``@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -71,13 +71,14 @@ def signed_reasoning(text: str, metadata: JsonObject | None) -> Reasoning | None
     return Reasoning(content=text, signature=signed.signature, origin=signed.origin)
 
 
-def merged_reasoning(first: Reasoning, second: Reasoning) -> Reasoning:
-    """Returns two parts of one item as the item: a part for each paragraph of its summary."""
-    return replace(
-        first,
-        summary=(*first.summary, *second.summary),
-        encrypted_content=second.encrypted_content or first.encrypted_content,
-    )
+def merged_reasoning(parts: Sequence[Reasoning]) -> Reasoning:
+    """Returns the parts of one item as the item: a part for each paragraph of its summary."""
+    summary: list[str] = []
+    encrypted: str | None = None
+    for part in parts:
+        summary += part.summary
+        encrypted = part.encrypted_content or encrypted
+    return replace(parts[0], summary=tuple(summary), encrypted_content=encrypted)
 
 
 def _of_providers(metadata: JsonObject | None) -> Iterator[tuple[Origin, JsonObject]]:

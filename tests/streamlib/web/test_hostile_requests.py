@@ -25,8 +25,9 @@ from streamlib import (
     user,
 )
 from streamlib.request.prompt import Prompt
-from streamlib.web import UIRequestError, UIRequestLimits
+from streamlib.web import UIRequestError, UIRequestLimits, vercel_request, vercel_signatures
 from streamlib.web.vercel_request import STATES
+from streamlib_parsers import Message, Reasoning
 from tests.support.ui_requests import (
     PNG,
     WEATHER,
@@ -292,6 +293,27 @@ def test_twice_the_messages_take_twice_the_time() -> None:
         return best
 
     assert seconds(1_600) / seconds(400) < 10
+
+
+def test_parts_of_one_item_are_joined_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One copy for each part took minutes for a body of 8 MB."""
+    copies: list[object] = []
+
+    def counting(struct: Any, **changes: Any) -> Any:
+        copies.append(struct)
+        return msgspec.structs.replace(struct, **changes)
+
+    monkeypatch.setattr(vercel_request, "replace", counting)
+    monkeypatch.setattr(vercel_signatures, "replace", counting)
+    file = {"type": "file", "mediaType": "image/png", "url": PNG}
+    signed = {"openai": {"itemId": "rs_1", "reasoningEncryptedContent": "e"}}
+    paragraph = {"type": "reasoning", "text": "hm", "providerMetadata": signed}
+    body = vercel_body(model_message(*[paragraph] * 200, text("x"), *[file] * 200))
+    reasoning, message = parse_ui_request("vercel", body).history
+    assert isinstance(reasoning, Reasoning)
+    assert isinstance(message, Message)
+    assert (len(reasoning.summary), len(message.content)) == (200, 201)
+    assert len(copies) == 2
 
 
 @pytest.mark.parametrize("filler", [b"[],", b"{},", b'"",', b"1,", b'{"":""},'])
