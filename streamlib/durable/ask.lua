@@ -95,9 +95,12 @@ if operation == 'open' then
   elseif owner ~= '' and (state.owner == '' or state.owner == owner) then
     state.owner = owner
     state.lease_until = now + lease_ms
-  elseif now < state.lease_until then
+  elseif now < state.lease_until or (owner == '' and state.owner ~= '') then
     return result('held', state)
   else
+    if owner == '' then
+      state.meta = ARGV[7]
+    end
     state.epoch = state.epoch + 1
     state.owner = owner
     state.lease_until = now + lease_ms

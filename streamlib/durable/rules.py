@@ -191,8 +191,12 @@ def _open(state: LogState | None, operation: Open, now: int) -> tuple[Result, Lo
     if is_first_writer or (operation.owner and operation.owner == state.owner):
         state = replace(state, owner=operation.owner, lease_until=lease_until)
         return _result("ok", state), state
-    if now < state.lease_until:
+    is_creation = not operation.owner
+    if now < state.lease_until or (is_creation and state.owner):
+        # A log that somebody writes is taken over by a writer or a reader only.
         return _result("held", state), state
+    if is_creation:
+        state = replace(state, meta=operation.meta)
     state = replace(state, epoch=state.epoch + 1, owner=operation.owner, lease_until=lease_until)
     return _result("ok", state), state
 

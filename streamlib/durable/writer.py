@@ -72,6 +72,8 @@ class LogWriter:
         """Of events that are not appended yet."""
         self._ended = False
         """The last line is the terminal event; nothing is added behind it."""
+        self._is_cut = False
+        """The log was ended for its size, while the stream went on."""
         self._is_full = False
         """The engine said so, and the log was ended for it."""
         self._room = anyio.Event()
@@ -132,6 +134,7 @@ class LogWriter:
 
     def _add(self, event: ResponseEvent) -> None:
         if self._ended:
+            self._refuse_further_events()
             return
         if isinstance(event, Failed) and event.error.kind == "cancelled" and self._stop_reason:
             event = Failed(stopped(self._stop_reason), seq=event.seq)
@@ -140,6 +143,13 @@ class LogWriter:
             self._end_full()
         else:
             self._add_line(event, line)
+
+    def _refuse_further_events(self) -> None:
+        """An event behind the terminal one: of a second response, unless we ended the log."""
+        if self._failure is None and not self._is_cut and not self._stop_reason:
+            self._failure = ValueError(
+                "the events go on behind the end of a response: a log holds one response"
+            )
 
     def _add_line(self, event: ResponseEvent, line: bytes) -> None:
         self._lines.append(line)
@@ -162,6 +172,7 @@ class LogWriter:
 
     def _end_full(self) -> None:
         """The log may not grow: it ends where it is, and the stream is closed."""
+        self._is_cut = True
         self._reading.cancel()
         limit = self._settings.max_bytes
         error = ErrorInfo(

@@ -42,6 +42,8 @@ def append(first: int, last: int, owner: str = "a", epoch: int = 1, **options: A
         (CREATED, Open("b", 100), 0, "ok", 1, 0),
         (CREATED, Open("b", 100), 200, "ok", 1, 0),
         (CREATED, Open("", 100), 0, "held", 1, 0),
+        (CREATED, Open("", 100), 100, "ok", 2, 0),
+        (OPENED, Open("", 100), 100, "held", 1, 0),  # a slow writer is not fenced by a newcomer
         (CLOSED, Open("b", 100), 0, "closed", 1, 5),
         (GONE, Open("b", 100), 0, "ok", 4, 0),
         (GONE, Open("b", 100, epoch=3), 0, "gone", 3, 5),  # deleted, not lost
@@ -77,6 +79,12 @@ def test_first_reason_to_stop_counts() -> None:
     _, state = ask(state, Stop("other"), 0)
     result, state = ask(state, append(6, 7), 0)
     assert (result.stop, state and state.stop) == ("user", "user")
+
+
+def test_log_created_anew_has_the_new_meta() -> None:
+    _, state = ask(CREATED, Open("", 100, meta='{"n":2}'), 100)
+    assert state is not None
+    assert (state.epoch, state.meta) == (2, '{"n":2}')
 
 
 def test_closed_log_is_kept_then_gone_then_forgotten() -> None:
