@@ -77,6 +77,9 @@ class ByteIterator:
         """Holds the tasks; None before the first step and after the last."""
         self._scope: anyio.CancelScope | None = None
         """Of the tasks alone, and not of whoever iterates."""
+        self._is_block = False
+        """Inside ``async with``, which opens the group and closes it: a single step may be in a
+        cancel scope of the caller's, where a group can do neither."""
         self._ended = False
         """Everything was read, or the iterator was closed."""
         self._token: anyio.lowlevel.EventLoopToken | None = None
@@ -85,6 +88,9 @@ class ByteIterator:
         """The thread of that loop."""
 
     async def __aenter__(self) -> Self:
+        self._is_block = True
+        if self._group is None and not self._ended:
+            await self._start()
         return self
 
     async def __aexit__(
@@ -106,11 +112,11 @@ class ByteIterator:
                 await self._start()
             data = await self._pipe.read()
         except BaseException:
-            await self.aclose()
+            await self._end()
             raise
         if data:
             return data
-        await self.aclose()
+        await self._end()
         if self._pipe.failure is not None:
             raise self._pipe.failure
         raise StopAsyncIteration
@@ -140,6 +146,16 @@ class ByteIterator:
         except Exception as error:  # noqa: BLE001
             self._pipe.failure = self._pipe.failure or error
         self._pipe.end()
+
+    async def _end(self) -> None:
+        """Ends the iteration after a step."""
+        if not self._is_block:
+            await self.aclose()
+            return
+        # The block's end waits for what this ends.
+        self._ended = True
+        if self._scope is not None:
+            self._scope.cancel()
 
     async def aclose(self) -> None:
         """Ends the iteration and closes the connection to the model. A second call does nothing."""

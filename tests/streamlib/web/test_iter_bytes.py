@@ -54,6 +54,34 @@ async def test_leaving_the_block_closes_the_stream() -> None:
     assert seen == ["cancelled"]
 
 
+async def test_a_block_allows_a_scope_around_each_step() -> None:
+    """Its tasks were started and ended inside of the scope: a `RuntimeError`, for trio a crash."""
+    chunks: list[bytes] = []
+    async with iter_bytes(stream_over(*FRAMES), "vercel") as body:
+        while not chunks or chunks[-1]:
+            with anyio.fail_after(5):
+                chunks.append(await anext(body, b""))
+        await anyio.lowlevel.checkpoint()
+    assert read_vercel(b"".join(chunks))[-1]["type"] == "finish"
+
+
+async def test_a_step_that_times_out_in_a_block_ends_it() -> None:
+    seen: list[str] = []
+
+    def save(response: Response) -> None:
+        seen.append(response.status)
+
+    silent = stream_over(*FRAMES[:3], 100.0)
+    async with iter_bytes(silent, "vercel", on_done=save) as body:
+        await anext(body)
+        with anyio.move_on_after(0.01) as scope:
+            await anext(body)
+        assert scope.cancelled_caught
+        with pytest.raises(StopAsyncIteration):
+            await anext(body)
+    assert seen == ["cancelled"]
+
+
 @pytest.mark.parametrize("in_thread", [True, False])
 async def test_close_ends_the_stream_from_any_thread(in_thread: bool) -> None:
     run = Run(*[event async for event in stream_over_events()], 100.0)
