@@ -26,8 +26,15 @@ def names_call(report: list[Change], kind: str) -> bool:
     return any(kind in change.path or snake_case(kind) in change.path for change in report)
 
 
-@pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("wire", OTHERS)
+APPROVAL = "mcp_approval_request"
+"""What pages can be asked for, too."""
+
+LACKING = [(wire, name) for wire in OTHERS for name in CALLS]
+LACKING.remove(("vercel", APPROVAL))
+LACKING.remove(("agui", APPROVAL))
+
+
+@pytest.mark.parametrize(("wire", "name"), LACKING)
 def test_encoder_reports_the_call_that_it_lacks(wire: str, name: str) -> None:
     events = events_of(name)
     kind = type(accumulate(events).items[1]).__name__
@@ -50,7 +57,18 @@ def test_body_reports_the_call_that_it_lacks(wire: str, name: str) -> None:
     assert names_call(report, type(response.items[1]).__name__)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(
+    ("wire", "written"),
+    [("vercel", b'"type":"tool-approval-request"'), ("agui", b'"type":"interrupt"')],
+)
+def test_pages_are_asked_for_an_approval(wire: str, written: bytes) -> None:
+    encode = encoder(wire)
+    sent = b"".join(encode.feed(event) for event in events_of(APPROVAL)) + encode.close()
+    assert written in sent
+    assert encode.report == []
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if name != APPROVAL])
 def test_newest_vercel_front_end_gets_a_custom_part(name: str) -> None:
     encode = encoder("vercel", version=7)
     written = b"".join(encode.feed(event) for event in events_of(name)) + encode.close()
