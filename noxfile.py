@@ -50,8 +50,9 @@ def style(session: nox.Session) -> None:
 
 @nox.session
 def mypy(session: nox.Session) -> None:
-    """mypy --strict."""
+    """mypy --strict, and that it finds the mistakes that a test plants."""
     run(session, "mypy", "--strict")
+    run(session, "pytest", "-q", "-m", "checkers", "tests/house")
 
 
 @nox.session
@@ -64,6 +65,7 @@ def pyright(session: nox.Session) -> None:
 def examples(session: nox.Session) -> None:
     """mypy and basedpyright over the examples of README and of every page."""
     run(session, "tests.docs.example_types")
+    run(session, "pytest", "-q", "-m", "checkers", "tests/docs")
 
 
 @nox.session

@@ -7,6 +7,7 @@ python -m tests.house --list PATH…      # each violation, by line
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import tokenize
 from collections.abc import Iterator
@@ -236,8 +237,9 @@ def _measure_statement(location: str, node: ast.stmt, figures: Figures) -> None:
         )
 
 
+@functools.cache
 def measure(path: Path) -> Figures:
-    """The figures of one file."""
+    """The figures of one file, which is read once."""
     text = path.read_text(encoding="utf-8")
     figures = Figures(files=1, lines=text.count("\n"), comment_lines=_comment_lines(text))
     _measure_lines(path, text.splitlines(), figures)

@@ -15,6 +15,8 @@ import pytest
 
 from tests.docs.test_add_a_wire import copy_with_the_guides_wire
 
+pytestmark = pytest.mark.checkers  # fifteen seconds of mypy: `nox -s mypy` runs it
+
 
 class Mistake(NamedTuple):
     """A text of a file, what a person might have written in its place, and mypy's message."""

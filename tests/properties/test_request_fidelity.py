@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamlib import Prompt, Request, WireApi
@@ -37,6 +37,7 @@ def test_each_field_survives_or_is_reported(wire: WireApi) -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_random_requests_survive_or_are_reported(wire: WireApi, data: st.DataObject) -> None:
     """B3: fields together: a request of several turns, tools and settings."""

@@ -211,7 +211,7 @@ def test_exceeded_limit_ends_the_stream_with_items_closed(limits: Limits, code: 
 def test_openers_without_an_end_take_linear_time(
     chunk: str, dialects: list[str], size: int
 ) -> None:
-    check_growth(lambda n: chunk * (n // len(chunk)), dialects, size, small=8_000)
+    check_growth(lambda n: chunk * (n // len(chunk)), dialects, size, small=5_000)
 
 
 def check_growth(make: Callable[[int], str], dialects: list[str], size: int, small: int) -> None:

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 import pytest
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from streamlib import (
@@ -238,6 +239,7 @@ UNSIGNED_RULES: Final = {
 
 
 @pytest.mark.parametrize("wire_api", MODELS)
+@hypothesis_settings(max_examples=30)
 @given(st.data())
 def test_no_history_is_refused(wire_api: WireApi, data: st.DataObject) -> None:
     """Any items in any order, with any settings."""
