@@ -99,11 +99,15 @@ HOSTILE: Final = {
 def assert_linear(small: dict[str, Any], large: dict[str, Any]) -> None:
     """The large text, four times the small one, takes far less than sixteen times as long.
 
-    The first runs compile the page's code; of the others the fastest count.
+    The first runs compile the page's code; of the others the fastest count. A busy machine spoils
+    one try, quadratic code all four.
     """
-    results = run([small, large] * 4)["results"]
-    first = min(result["cpu"] for result in results[2::2])
-    second = min(result["cpu"] for result in results[3::2])
+    for _ in range(4):
+        results = run([small, large] * 4)["results"]
+        first = min(result["cpu"] for result in results[2::2])
+        second = min(result["cpu"] for result in results[3::2])
+        if second < 9 * first + 20:
+            break
     assert second < 9 * first + 20
 
 
