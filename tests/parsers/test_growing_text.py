@@ -18,6 +18,7 @@ from streamlib_parsers.items import FunctionCall
 from streamlib_parsers.json_fragments import IncrementalJson
 from streamlib_parsers.open_items import OpenItem
 from tests.support.response_bodies import CALL, OPENED, arguments, text
+from tests.support.timing import no_collections
 
 DELTAS: Final = 40_000
 WORDS: Final = ("some", " words", " more", "é", " 漢字", " 😀", "", " x" * 300)
@@ -128,9 +129,10 @@ def partials(count: int, *, look: bool) -> float:
 def of_turns(first: Callable[[], float], second: Callable[[], float], most: float) -> float:
     """How many times longer the second takes; a busy machine spoils one try, quadratic code all."""
     tries: list[float] = []
-    while len(tries) < 4 and (not tries or min(tries) > most):
-        ratios = [second() / first() for _ in range(3)]
-        tries.append(statistics.median(ratios))
+    with no_collections():
+        while len(tries) < 4 and (not tries or min(tries) > most):
+            ratios = [second() / first() for _ in range(3)]
+            tries.append(statistics.median(ratios))
     return min(tries)
 
 

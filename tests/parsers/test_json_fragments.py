@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import time
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
@@ -18,6 +16,7 @@ from streamlib_parsers.json_fragments import IncrementalJson
 from streamlib_parsers.json_reader import DEEPEST
 from streamlib_parsers.wires.gemini.arguments_by_path import ArgumentsByPath
 from tests.support.dialect_streams import chat
+from tests.support.timing import cpu_seconds
 
 JSON = st.recursive(
     st.none()
@@ -265,15 +264,13 @@ def view_hundred_times(text: str, size: int) -> float:
     """Seconds for feeding `text` with a hundred views on the way."""
     fragments = [text[start : start + size] for start in range(0, len(text), size)]
     interval = max(1, len(fragments) // 100)
-    times: list[float] = []
-    for _ in range(2):
-        gc.collect()
-        start = time.process_time()
+
+    def view() -> None:
         incremental = IncrementalJson()
         for index, fragment in enumerate(fragments):
             incremental.feed(fragment)
             if index % interval == 0:
                 incremental.partial()
         incremental.value()
-        times.append(time.process_time() - start)
-    return min(times)
+
+    return cpu_seconds(view, tries=2)

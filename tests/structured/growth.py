@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +10,7 @@ import pydantic
 from streamlib.structured import JsonItems, TypedJson
 from streamlib_parsers.json_fragments import IncrementalJson
 from tests.structured.cases import Book, Library, deltas, library_text
+from tests.support.timing import cpu_seconds
 
 
 class ModelAuthor(pydantic.BaseModel):
@@ -84,10 +83,7 @@ def texts(size: int) -> dict[str, tuple[Callable[[list[str]], Any], str]]:
 def seconds(run: Callable[[list[str]], Any], text: str) -> float:
     """Time of the processor: other programs do not count."""
     fragments = deltas(text)
-    gc.collect()
-    start = time.process_time()
-    run(fragments)
-    return time.process_time() - start
+    return cpu_seconds(lambda: run(fragments))
 
 
 def growth(size: int, tries: int = 5) -> dict[str, tuple[float, float]]:

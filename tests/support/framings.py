@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.framing import Frame, Framing
 from tests.support.partitions import byte_by_byte
+from tests.support.timing import cpu_seconds
 
 
 class Reading(NamedTuple):
@@ -61,14 +60,4 @@ def _keep_freed_memory() -> None:
 
 
 def _seconds(framing: Callable[[], Framing], chunks: list[bytes]) -> float:
-    runs: list[float] = []
-    # As `timeit` does: a collection walks what all tests before have left in the process.
-    gc.disable()
-    try:
-        for _ in range(3):
-            start = time.process_time()
-            read(framing(), chunks)
-            runs.append(time.process_time() - start)
-    finally:
-        gc.enable()
-    return min(runs)
+    return cpu_seconds(lambda: read(framing(), chunks), tries=3)

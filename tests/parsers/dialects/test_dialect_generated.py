@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gc
+import functools
 import json
 import re
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +36,7 @@ from tests.support.dialect_streams import (
     outcome,
     splits_of,
 )
+from tests.support.timing import cpu_seconds
 
 HERMES = '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
 F = [("f", {"k": "v"})]
@@ -222,9 +222,10 @@ def check_growth(make: Callable[[int], str], dialects: list[str], size: int, sma
     texts = (make(small), make(10 * small))
     measured: list[float] = []
     for _ in range(4):
-        times = [
-            cpu_time(lambda text=text: filter_in_chunks(text, dialects, size)) for text in texts
-        ]
+        times: list[float] = []
+        for text in texts:
+            filter_text = functools.partial(filter_in_chunks, text, dialects, size)
+            times.append(cpu_seconds(filter_text, tries=2))
         measured.append(times[1] / times[0])
         if measured[-1] <= 12:
             return
@@ -233,16 +234,6 @@ def check_growth(make: Callable[[int], str], dialects: list[str], size: int, sma
 
 def filter_in_chunks(text: str, dialects: list[str], size: int) -> None:
     filtered((text[index : index + size] for index in range(0, len(text), size)), dialects)
-
-
-def cpu_time(run: Callable[[], object]) -> float:
-    times: list[float] = []
-    for _ in range(2):
-        gc.collect()
-        started = time.process_time()
-        run()
-        times.append(time.process_time() - started)
-    return min(times)
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +24,7 @@ from streamlib import (
     user,
 )
 from streamlib_parsers.items import CustomToolCall, WireApi
+from tests.support.timing import cpu_seconds
 
 TARGETS: Final[list[tuple[WireApi, str]]] = [
     ("messages", "anthropic:claude-opus-5"),
@@ -370,12 +370,8 @@ def test_three_tools_of_one_flat_name_stay_three() -> None:
 
 def build_seconds(tools: list[ToolSpec], history: list[Any]) -> float:
     """The shortest of three: other programs run, too."""
-    times: list[float] = []
-    for _ in range(3):
-        start = time.process_time()
-        built("messages", "anthropic:claude-opus-5", tools, input=history)
-        times.append(time.process_time() - start)
-    return min(times)
+    model = "anthropic:claude-opus-5"
+    return cpu_seconds(lambda: built("messages", model, tools, input=history), tries=3)
 
 
 def test_flattening_is_linear_in_tools_and_calls() -> None:
