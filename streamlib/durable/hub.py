@@ -18,7 +18,6 @@ from streamlib.durable.records import Record
 MAX_WAITING: Final = 64
 """Records that wait for one reader; one that is slower reads them from the engine instead."""
 
-
 SWEEP_FIRST: Final = 64
 """Logs at which those that nobody follows are looked for."""
 

@@ -94,6 +94,11 @@ class Log:
             raise RuntimeError("a log is used inside of `async with open_log(…) as log`")
         return self._group
 
+    def _check(self, log_id: str) -> None:
+        """Before each operation: the block was entered, and the id can be one."""
+        self._entered()
+        check_id(log_id)
+
     async def create(self, log_id: str, meta: Mapping[str, Any] | None = None) -> None:
         """Creates an empty log: before anybody hears the id, so that nobody asks too early.
 
@@ -106,7 +111,7 @@ class Log:
         Raises:
             LogError: `held`: the id has a log.
         """
-        check_id(log_id)
+        self._check(log_id)
         operation = self._open("", meta)
         result = await self._engine.ask(log_id, operation)
         if result.status != "ok" or result.last:
@@ -137,8 +142,7 @@ class Log:
                 was silent for more than a lease and another one ended the log; `unavailable`;
                 `gone`: deleted meanwhile. The stream is closed.
         """
-        self._entered()
-        check_id(log_id)
+        self._check(log_id)
         claim = self._open(secrets.token_hex(8), meta)
         opened = await self._engine.ask(log_id, claim)
         if opened.status == "ok" and opened.last:
@@ -167,8 +171,7 @@ class Log:
                 cursor is behind, so read from the start.
             ValueError: `after` is no cursor.
         """
-        self._entered()
-        check_id(log_id)
+        self._check(log_id)
         cursor = parse_cursor(after)
         return LogReader(self._engine, self._hub, log_id, cursor, self._settings)
 
@@ -184,7 +187,7 @@ class Log:
         Raises:
             LogError: `gone`.
         """
-        check_id(log_id)
+        self._check(log_id)
         if not reason:
             raise ValueError("a reason is not empty")
         result = await self._engine.ask(log_id, Stop(reason))
@@ -197,7 +200,7 @@ class Log:
         Raises:
             LogError: `gone`.
         """
-        check_id(log_id)
+        self._check(log_id)
         state, _, _ = await self._engine.read(log_id, START, 0)
         if state is None or state.gone:
             raise gone(log_id, state)
@@ -209,7 +212,7 @@ class Log:
         Raises:
             LogError: `gone`.
         """
-        check_id(log_id)
+        self._check(log_id)
         result = await self._engine.ask(log_id, Delete())
         if result.status in {"missing", "gone"}:
             raise LogError("gone", f"there is no log {log_id!r}", known=result.status == "gone")

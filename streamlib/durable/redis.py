@@ -122,8 +122,7 @@ class RedisEngine:
 
     async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Result:
         """See `Engine.ask`."""
-        arguments = [*_arguments(operation, lines)]
-        name = arguments.pop(0)
+        name, *arguments = _arguments(operation, lines)
         async with _errors():
             reply = await self._ask_script(
                 self._keys(log_id), [name, self._channel(log_id), "PUBLISH", *arguments]

@@ -100,9 +100,13 @@ async def test_reader_gets_every_event_from_any_place(make_log: OpenLog) -> None
 
 async def test_events_arrive_while_the_response_is_written(make_log: OpenLog) -> None:
     async with make_log() as log, writing(log, "a", *BEGINNING, FOREVER):
+        texts: list[str] = []
         async for entry in log.read("a"):
             if isinstance(entry.event, OutputTextDelta):
+                texts.append(entry.event.delta)
                 break
+        assert texts == ["word 0 "]
+        assert (await log.head("a")).state == "open"
         await log.stop("a")
 
 
@@ -323,5 +327,8 @@ async def test_log_is_used_inside_of_its_block() -> None:
     log = open_log()
     with pytest.raises(RuntimeError, match="async with"):
         log.read("a")
+    for call in (log.create("a"), log.write("a", stream()), log.stop("a"), log.head("a")):
+        with pytest.raises(RuntimeError, match="async with"):
+            await call
     with pytest.raises(ValueError, match="lease is above 0"):
         open_log(lease=0)
