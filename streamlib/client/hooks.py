@@ -101,15 +101,18 @@ def changed_headers(before: Mapping[str, str], seen: Mapping[str, str]) -> dict[
         seen: the headers that the hook saw, as it left them.
 
     Raises:
-        TypeError: a header is not a pair of texts.
         StreamError: `invalid_request`, code `headers`; the hook set a key, or a header that
             belongs to the connection or the body, or one that HTTP cannot carry.
     """
     changed: dict[str, str] = {}
     for name, value in seen.items():
-        if before.get(name) != value:
+        if name not in before or before[name] != value:
             changed[name] = value
-    headers = checked_headers(changed)
+    try:
+        headers = checked_headers(changed)
+    except TypeError as error:
+        # A TypeError of the transport would count as a lost connection, and be tried again.
+        raise invalid_request(f"headers: {error}", "headers") from None
     for name, value in before.items():
         if name in headers:
             continue

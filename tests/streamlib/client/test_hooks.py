@@ -163,6 +163,23 @@ async def test_request_hook_cannot_set_a_key(name: str) -> None:
     assert memory.sent == []
 
 
+@pytest.mark.parametrize("header", [(1, "x"), ("x-one", 1), ("x-none", None)])
+async def test_header_that_is_no_text_is_refused_and_not_retried(header: Any) -> None:
+    """It was a lost connection, which is tried again."""
+    seen: list[int] = []
+
+    def hook(request: AttemptRequest) -> None:
+        seen.append(request.attempt)
+        request.headers[header[0]] = header[1]
+
+    memory = MemoryTransport([MESSAGE])
+    async with make_client(URL, memory, on_request=hook) as client:
+        with pytest.raises(StreamError) as raised:
+            await read(client)
+    assert (raised.value.info.kind, raised.value.info.code) == ("invalid_request", "headers")
+    assert (seen, memory.sent) == ([1], [])
+
+
 async def test_request_hook_cannot_add_a_line_or_drop_the_type() -> None:
     def injects(request: AttemptRequest) -> None:
         request.headers["x-a"] = "1\r\nx-b: 2"
