@@ -57,7 +57,7 @@ def http_status(error: ErrorInfo) -> int:
 def error_headers(error: ErrorInfo) -> dict[str, str]:
     """Returns the headers of an error response: `Retry-After` in whole seconds, if known."""
     headers = {"content-type": "application/json", "cache-control": "no-store"}
-    if error.retry_after is not None:
+    if error.retry_after is not None and math.isfinite(error.retry_after):
         headers["retry-after"] = str(max(0, math.ceil(error.retry_after)))
     return headers
 

@@ -102,6 +102,13 @@ async def test_the_wait_is_whole_seconds_in_the_header_alone() -> None:
     assert (call.headers["retry-after"], call.error["retry_after"]) == ("2", 1.2)
 
 
+async def test_endless_wait_of_a_transport_of_ones_own_is_no_header() -> None:
+    """It was an `OverflowError` in place of the response."""
+    late = StreamError(ErrorInfo("rate_limited", "x", retry_after=float("inf"), status=429))
+    call = await AsgiCall()(StreamResponse(Run(late), "jsonl"))
+    assert (call.status, "retry-after" in call.headers) == (429, False)
+
+
 async def test_a_run_that_is_refused_is_a_status() -> None:
     call = await AsgiCall()(
         StreamResponse(Run(StreamError(ErrorInfo("authentication", "key", status=401))), "vercel")
