@@ -1,8 +1,8 @@
 """OpenAI Responses: the names and shapes of the stream's events, as data.
 
 The frequent kinds are structs, decoded from bytes by their `type`; every other kind is looked up by
-name. Together they are the 59 types of OpenAI's Python SDK 3.54 and what other servers send besides
-(docs/wires/responses.md lists all). `machine.py` handles them.
+name. Together they are the 59 types of OpenAI's Python SDK 3.54, the 24 of Open Responses and what
+other servers send besides (docs/wires/responses.md lists all). `machine.py` handles them.
 """
 
 from __future__ import annotations
@@ -45,6 +45,13 @@ class ReasoningTextDelta(Delta, tag="response.reasoning_text.delta"):
     """Reasoning as the model wrote it."""
 
 
+class OpenReasoningDelta(Delta, tag="response.reasoning.delta"):
+    """The same under its name in Open Responses.
+
+    Perplexity's ``response.reasoning.started`` and the like are other events.
+    """
+
+
 class SummaryDelta(Delta, tag="response.reasoning_summary_text.delta"):
     """A summary of reasoning."""
 
@@ -85,8 +92,10 @@ class ItemDone(ItemEvent, tag="response.output_item.done", kw_only=True):
 
 CallDelta: TypeAlias = ArgumentsDelta | CustomInputDelta | CodeDelta | McpArgumentsDelta
 
+AnyReasoningDelta: TypeAlias = ReasoningTextDelta | OpenReasoningDelta
+
 Frequent: TypeAlias = (
-    TextDelta | ReasoningTextDelta | SummaryDelta | RefusalDelta | CallDelta | ItemAdded | ItemDone
+    TextDelta | AnyReasoningDelta | SummaryDelta | RefusalDelta | CallDelta | ItemAdded | ItemDone
 )
 decode: Final = msgspec.json.Decoder(Frequent).decode
 

@@ -50,6 +50,7 @@ from streamlib_parsers.wires.responses.events import (
     RESPONSE_EVENTS,
     STATUS_RANK,
     UNFINISHED,
+    AnyReasoningDelta,
     ArgumentsDelta,
     CallDelta,
     CodeDelta,
@@ -59,6 +60,7 @@ from streamlib_parsers.wires.responses.events import (
     ItemDone,
     ItemEvent,
     McpArgumentsDelta,
+    OpenReasoningDelta,
     ReasoningTextDelta,
     RefusalDelta,
     SummaryDelta,
@@ -158,7 +160,7 @@ class Machine:
         if item is not None:
             self._assembler.summary(item, event.delta, event.summary_index)
 
-    def _on_reasoning(self, event: ReasoningTextDelta, data: bytes) -> None:
+    def _on_reasoning(self, event: AnyReasoningDelta, data: bytes) -> None:
         item = self._item_for_delta(event, (Reasoning,), Reasoning(), data)
         if item is not None:
             # vLLM until 2026 counts content_index up with every delta, so it names no part: the
@@ -449,6 +451,7 @@ _register(TextDelta, Machine._on_text)
 _register(ArgumentsDelta, Machine._on_arguments)
 _register(SummaryDelta, Machine._on_summary)
 _register(ReasoningTextDelta, Machine._on_reasoning)
+_register(OpenReasoningDelta, Machine._on_reasoning)
 _register(RefusalDelta, Machine._on_refusal)
 _register(CustomInputDelta, Machine._on_arguments)
 _register(CodeDelta, Machine._on_arguments)

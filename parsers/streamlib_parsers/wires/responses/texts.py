@@ -87,6 +87,7 @@ TEXT_DONE_FIELDS: Final[dict[str, FullText]] = {
     "response.output_text.done": FullText("text", "text"),
     "response.refusal.done": FullText("refusal", "refusal"),
     "response.reasoning_text.done": FullText("reasoning", "text"),
+    "response.reasoning.done": FullText("reasoning", "text"),  # Open Responses
     "response.reasoning_summary_text.done": FullText("summary", "text"),
     "response.function_call_arguments.done": FullText("arguments", "arguments"),
     "response.custom_tool_call_input.done": FullText("arguments", "input"),

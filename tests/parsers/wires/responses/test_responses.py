@@ -166,6 +166,12 @@ EXAMPLES: dict[str, tuple[Json | None, Json, list[type]]] = {
         [ReasoningContentDelta],
     ),
     "response.reasoning_text.done": (IN_REASONING, {**PART, "text": "hm"}, [ReasoningContentDelta]),
+    "response.reasoning.delta": (
+        IN_REASONING,
+        {**PART, "delta": "hm"},
+        [ReasoningContentDelta],
+    ),
+    "response.reasoning.done": (IN_REASONING, {**PART, "text": "hm"}, [ReasoningContentDelta]),
     "response.function_call_arguments.delta": (
         IN_CALL,
         {**ITEM, "delta": "{"},

@@ -593,3 +593,48 @@ def comparable(item: Json) -> Json:
             ],
         }
     return {key: value for key, value in same(item).items() if value not in (None, "")}
+
+
+# --- Open Responses ---
+
+
+def test_open_responses_reasoning_is_streamed() -> None:
+    """Its events have names of their own (specification of 2026-04-24); the text comes once."""
+    final = reasoning(content=[{"type": "reasoning_text", "text": "hmm"}])
+    events = events_of(
+        created(),
+        added(reasoning()),
+        about("reasoning.delta", content_index=0, delta="hm"),
+        about("reasoning.delta", content_index=0, delta="m"),
+        about("reasoning.done", content_index=0, text="hmm"),
+        done(final),
+        completed(final),
+    )
+    assert [event.delta for event in of(ReasoningContentDelta, events)] == ["hm", "m"]
+    assert not of(Passthrough, events)
+    assert accumulate(events).reasoning == "hmm"
+
+
+def test_perplexity_reasoning_events_are_passed_through() -> None:
+    """Their names begin as those of Open Responses do, and they are no text of the model."""
+    kinds = ["response.reasoning.started", "response.reasoning.search_queries"]
+    events = events_of(created(), *[frame(kind, thought="t") for kind in kinds], completed())
+    assert [event.event for event in of(Passthrough, events)] == kinds
+
+
+def test_slug_items_keep_their_place() -> None:
+    """What the standard does not define is `slug:type`: it is kept, and sent back unchanged."""
+    search = {"type": "acme:search", "id": "s_1", "status": "completed", "results": [{"a": 1}]}
+    events = events_of(
+        created(),
+        added({**search, "status": "in_progress", "results": []}),
+        frame("acme:trace_event", phase="resolve"),
+        done(search),
+        added(message(), 1),
+        text("Hi", 1),
+        done(message("Hi"), 1),
+        completed(search, message("Hi")),
+    )
+    assert [event.event for event in of(Passthrough, events)] == ["acme:trace_event"]
+    slug, _ = accumulate(events).items
+    assert wire_item(slug) == search
