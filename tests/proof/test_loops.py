@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Final
 
 import anyio
 import anyio.lowlevel
@@ -25,6 +25,32 @@ from tests.support.shared import ROOT
 
 pytestmark = [pytest.mark.slow]
 ENCODE = msgspec.json.Encoder()
+
+AIOHTTP: Final = "aiohttp runs on asyncio alone; the same test with httpx runs on both"
+OWN_CANCELLATION: Final = "asyncio's own cancellation, which no shield stops; trio has none"
+SDK: Final = "the official client or the server that it meets runs on asyncio alone"
+ONE_LOOP: Final = {
+    "test_bytes_after_a_response_answer_no_other_prompt": AIOHTTP,
+    "test_deadline_holds_against_a_drip": AIOHTTP,
+    "test_deadline_holds_against_a_flood": AIOHTTP,
+    "test_deadline_holds_against_dripping_headers": AIOHTTP,
+    "test_drip_after_the_end_delays_a_response_briefly": AIOHTTP,
+    "test_error_on_trio_names_the_alternative": "what aiohttp's users are told on trio",
+    "test_response_without_leftovers_keeps_its_connection": AIOHTTP,
+    "test_asyncios_own_cancellation_ends_the_run": OWN_CANCELLATION,
+    "test_cancellation_is_raised_after_closing_completes": OWN_CANCELLATION,
+    "test_cancellation_wins_over_a_failure_to_close": OWN_CANCELLATION,
+    "test_cancelled_task_of_a_function_is_an_error": OWN_CANCELLATION,
+    "test_unshielded_cancellation_leaves_nothing_open": OWN_CANCELLATION,
+    "test_django_serves_streams": "Django runs on asyncio alone",
+    "test_framework_serves_streams": "Litestar and FastAPI are served by uvicorn: asyncio",
+    "test_sdk_raises_what_the_strict_provider_refuses": SDK,
+    "test_sdk_streams_calls_and_sends_them_back": SDK,
+    "test_the_official_sdk_raises_on_a_failed_stream": SDK,
+    "test_the_official_sdk_reads_an_encoded_stream_and_body": SDK,
+    "test_the_official_sdk_reads_recordings_of_every_wire": SDK,
+}
+"""Tests that run on one loop, or with some of their parameters, and what has no other loop."""
 
 
 async def log(wire: Any, *steps: bytes | BaseException) -> list[bytes]:
@@ -69,7 +95,7 @@ def test_15_both_loops_give_the_same_events() -> None:
 
 
 def test_15_async_tests_run_on_both_loops() -> None:
-    """All but those of asyncio's own cancellation, which no shield stops and trio does not have."""
+    """All but those that `ONE_LOOP` names, each with what has no other loop."""
     arguments = [
         "-m",
         "pytest",
@@ -89,16 +115,22 @@ def test_15_async_tests_run_on_both_loops() -> None:
     for line in process.stdout.splitlines():
         match = re.search(r"[\[-](asyncio|trio)[\]-]", line)
         if match:
-            loops.setdefault(line.replace(match[1], "*", 1), set()).add(match[1])
+            name = f"{line[: match.start(1)]}*{line[match.end(1) :]}"
+            loops.setdefault(name, set()).add(match[1])
     alone: set[str] = set()
-    both = 0
+    both = tied = 0
     for name, backends in loops.items():
+        function = name.split("[")[0].rpartition("::")[2]
         if backends == {"asyncio", "trio"}:
             both += 1
-        else:
-            alone.add(name.split("[")[0].rpartition("::")[2])
-    for name in sorted(alone):
-        figure(f"one loop only/{name}")
+            continue
+        alone.add(function)
+        if function in ONE_LOOP:
+            tied += 1
+    for function in sorted(alone):
+        figure(f"one loop only/{function}")
     figure("async tests", len(loops))
-    figure("async tests on both, %", 100 * both / len(loops))
-    assert both > 300, alone
+    figure("async tests on both loops, %", 100 * both / len(loops))
+    figure("async tests on both, where both can, %", 100 * both / (len(loops) - tied))
+    assert both > 300
+    assert alone == {*ONE_LOOP}

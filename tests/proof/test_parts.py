@@ -57,10 +57,29 @@ def test_22_dependencies_are_few_and_small() -> None:
     )
     figure("other distributions", len(distributions))
     figure("MB of dependencies", sum(map(size_of, distributions.values())) / 1e6)
-    figure("MB of this library", ours / 1e6)
+    figure("MB/this library", ours / 1e6)
     for name, distribution in distributions.items():
         figure(f"MB/{name}", size_of(distribution) / 1e6)
     assert len(distributions) < 12
+
+
+LOADED = (
+    "import pathlib, sys, streamlib; "
+    "files = [getattr(module, '__file__', None) for name, module in sys.modules.items() "
+    "if name.partition('.')[0] in ('streamlib', 'streamlib_parsers')]; "
+    "sys.stdout.write(str(sum(pathlib.Path(file).stat().st_size for file in files if file)))"
+)
+
+
+def test_22_the_import_loads_little() -> None:
+    """Source of this library that `import streamlib` reads."""
+    code = f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'parsers')]!r}; {LOADED}"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    loaded = int(process.stdout) / 1e6
+    figure("MB that the import loads", loaded)
+    assert 0 < loaded < 1
 
 
 IMPORT = (

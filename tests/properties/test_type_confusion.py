@@ -135,6 +135,16 @@ def test_no_key_breaks_a_parser_whatever_its_value(wire_api: WireApi) -> None:
         check(wire_api, payload, messages[: rng.randint(0, 2)])
 
 
+@pytest.mark.parametrize("wire_api", WIRE_APIS)
+def test_no_kind_breaks_a_parser_whatever_its_value(wire_api: WireApi) -> None:
+    """Each object's own kind: what the code looks up first, in sets and tables of names."""
+    messages = samples(wire_api)
+    for message in messages:
+        for path in objects(message):
+            for value in WRONG_VALUES:
+                check(wire_api, changed(message, path, "type", value), messages[:2])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("wire_api", WIRE_APIS)
 def test_12_no_key_of_a_wrong_type_breaks_a_parser(wire_api: WireApi) -> None:

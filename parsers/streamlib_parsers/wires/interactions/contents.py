@@ -66,7 +66,7 @@ class MediaContent:
 
 def part_of(content: JsonObject) -> ContentPart | None:
     """The part of a complete content; None for a kind that no part stands for."""
-    kind = content.get("type")
+    kind = string_or_none(content, "type")
     if kind == "text" and isinstance(content.get("text"), str):
         annotations = objects_at(content, "annotations")
         native = _beside(content, "type", "text", "annotations")
@@ -137,7 +137,7 @@ class Contents:
 
     def complete(self, content: JsonObject) -> None:
         """One content of a complete step: each is a part of its own."""
-        kind = content.get("type")
+        kind = string_or_none(content, "type")
         if kind == "text" and isinstance(content.get("text"), str):
             native = _beside(content, "type", "text", "annotations")
             self._parts.append(TextContent(native))
