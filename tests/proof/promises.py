@@ -142,8 +142,8 @@ PROMISES: Final = (
             "on each event loop with each HTTP library; afterwards every connection of the pool "
             "must still work. A storm is 200 streams at once, over 50 kinds of responses with "
             "each of 16 ways to stop, over httpx, httpx2, aiohttp and HTTP/2, with `-X dev`. "
-            "All within 5 minutes was asked for, and never reached on two cores: a stream costs 4 to "
-            "8 ms of CPU in that mode, and a silent server its deadline"
+            "All within 5 minutes was asked for, and never reached on two cores: a stream costs 4 "
+            "to 8 ms of CPU in that mode, and a silent server its deadline"
         ),
     ),
     Promise(
