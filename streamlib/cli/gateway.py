@@ -13,6 +13,8 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+import anyio
+
 from streamlib.cli.terminal import one_line, printable
 from streamlib.client.auth import KeyStore, variables_of
 from streamlib.client.credentials import Secret
@@ -74,6 +76,11 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--log-content", action="store_true", help="write requests and responses to the log too"
     )
+    command.add_argument(
+        "--log",
+        metavar="URL",
+        help="keep the responses of `background: true` there: memory:, sqlite:///f, redis://host",
+    )
     command.set_defaults(run=run)
 
 
@@ -84,6 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
         importlib.import_module("uvicorn")
         table = _table(arguments)
         token = _token(arguments)
+        if arguments.log:
+            _check_log(arguments.log)
     except ModuleNotFoundError as error:
         print(f"no {error.name}: pip install 'streamlib[cli,gateway]'", file=sys.stderr)
         return 1
@@ -97,6 +106,25 @@ def run(arguments: argparse.Namespace) -> int:
         print(printable(str(error)), file=sys.stderr)
         return 1
     return _serve(arguments, table, token)
+
+
+def _check_log(url: str) -> None:
+    """Connects once: an error at the start is one line, not one of the server's.
+
+    Raises:
+        ValueError: The URL names no engine, or its engine does not answer. It is not repeated: it
+            may have a password.
+    """
+    from streamlib.durable import LogError, open_log
+
+    async def check() -> None:
+        async with open_log(url):
+            pass
+
+    try:
+        anyio.run(check)
+    except LogError as error:
+        raise ValueError(f"--log: {error}") from None
 
 
 def _table(arguments: argparse.Namespace) -> RouteTable:
@@ -141,6 +169,7 @@ def _serve(arguments: argparse.Namespace, table: RouteTable, token: Secret | Non
         keep_alive=arguments.keep_alive,
         log_content=arguments.log_content,
         body_seconds=arguments.body_timeout,
+        log=arguments.log,
     )
     app = gateway(handler, token=token)
     family = socket.AF_INET6 if ":" in arguments.host else socket.AF_INET

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Any, Final
@@ -26,14 +26,17 @@ from starlette.types import Receive, Scope, Send
 
 from streamlib.client import Client
 from streamlib.client.credentials import Secret
+from streamlib.durable import Log, open_log
 from streamlib.errors import StreamError
 from streamlib.gateway.access import AccessControl, refuse, wire_of
-from streamlib.gateway.handler import GatewayRequest, RequestHandler
+from streamlib.gateway.background import BackgroundResponses, refuse_own_history
+from streamlib.gateway.handler import RequestHandler
 from streamlib.gateway.headers import error_headers, id_header, status_of
 from streamlib.gateway.log_text import escaped, log_text
 from streamlib.gateway.models import model_list, model_names
 from streamlib.gateway.request_body import BODY_ERRORS, BODY_SECONDS, Workers, read_body
 from streamlib.gateway.routes import RouteTable
+from streamlib.gateway.target_streams import GatewayRequest, TargetStreams
 from streamlib.gateway.token_count import count_tokens
 from streamlib.loopback import running
 from streamlib.providers import Provider
@@ -42,6 +45,7 @@ from streamlib.providers.wire_specs import ANTHROPIC_BETA, WIRE_SPECS
 from streamlib.request.prompt import Prompt
 from streamlib.wires.decoders import parse_request
 from streamlib.wires.encoders import error_body
+from streamlib.wires.responses.background import without_background
 from streamlib.wires.routes import Route as RouteMatch
 from streamlib.wires.routes import route
 from streamlib_parsers.errors import ErrorInfo
@@ -73,6 +77,7 @@ class Gateway:
         keep_alive: float = KEEP_ALIVE,
         log_content: bool = False,
         body_seconds: float = BODY_SECONDS,
+        log: Log | str | None = None,
     ) -> None:
         """Configures a gateway.
 
@@ -83,6 +88,8 @@ class Gateway:
             log_content: write requests and responses to the log too (logger `streamlib.gateway`,
                 level DEBUG).
             body_seconds: how long a client may take to send its request.
+            log: where `background: true` of Responses clients is kept: a log that is entered, or
+                what `open_log` takes. None: a response ends with its request.
         """
         self.table = table or RouteTable()
         """The routes; once the gateway runs, with the address of its loopback provider."""
@@ -91,6 +98,9 @@ class Gateway:
         self._log_content = log_content
         self._body_seconds = body_seconds
         self._workers = Workers()
+        self._durable = log
+        self._background: BackgroundResponses | None = None
+        """Set while the gateway runs, if it has a log."""
         self._stack = AsyncExitStack()
         """Closes the client, and the loopback provider if it was started."""
         self._client: Client | None = None
@@ -101,8 +111,25 @@ class Gateway:
         if self._needs_loopback():
             url = await self._stack.enter_async_context(running())
             self.table = self.table.using(loopback_at(url))
-        self._client = await self._stack.enter_async_context(Client(**self._options))
+        client = await self._stack.enter_async_context(Client(**self._options))
+        self._client = client
+        try:
+            await self._enter_background(client)
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
         return self
+
+    async def _enter_background(self, client: Client) -> None:
+        log = self._durable
+        if log is None:
+            return
+        if isinstance(log, str):
+            log = await self._stack.enter_async_context(open_log(log))
+        background = BackgroundResponses(
+            log, client, self._workers, self._keep_alive, self._log_result
+        )
+        self._background = await self._stack.enter_async_context(background)
 
     async def __aexit__(
         self,
@@ -111,6 +138,7 @@ class Gateway:
         traceback: TracebackType | None,
     ) -> None:
         self._client = None
+        self._background = None
         await self._stack.aclose()
 
     def _needs_loopback(self) -> bool:
@@ -140,6 +168,10 @@ class Gateway:
         wire_api = wire_of(scope)
         try:
             request = await self._read(scope, receive, request_id)
+            if request.in_background and self._background is not None:
+                stored = await self._background.start(request, scope)
+                await self._background.respond(request, stored, receive, send)
+                return
         except StreamError as error:
             _log.info("%s %s refused: %s", request_id, wire_api, log_text(str(error)))
             headers = id_header(wire_api, request_id) | closing_headers(scope, error.info)
@@ -150,12 +182,16 @@ class Gateway:
             await handler.run(receive)
         finally:
             # Also when the request is cancelled: the log has a line of every request.
-            _log.info("%s", handler.summary())
-            if self._log_content and handler.stream is not None:
-                body = handler.stream.request.body.decode("utf-8", "replace")
-                items = msgspec.json.encode(handler.stream.response.items).decode()
-                _log.debug("%s request body: %s", request_id, escaped(body))
-                _log.debug("%s response items: %s", request_id, escaped(items))
+            self._log_result(handler.targets, handler.error)
+
+    def _log_result(self, targets: TargetStreams, error: ErrorInfo | None) -> None:
+        request_id = targets.request.request_id
+        _log.info("%s", targets.summary(error))
+        if self._log_content and targets.stream is not None:
+            body = targets.stream.request.body.decode("utf-8", "replace")
+            items = msgspec.json.encode(targets.stream.response.items).decode()
+            _log.debug("%s request body: %s", request_id, escaped(body))
+            _log.debug("%s response items: %s", request_id, escaped(items))
 
     async def _read(self, scope: Scope, receive: Receive, request_id: str) -> GatewayRequest:
         path = _path(scope)
@@ -168,6 +204,12 @@ class Gateway:
         is_stream = match.stream
         if is_stream is None:
             is_stream = bool(prompt.stream)
+        in_background = False
+        if self._background is not None and match.wire_api == "responses":
+            refuse_own_history(prompt.extra)
+            detached = without_background(prompt)
+            in_background = detached is not None
+            prompt = detached or prompt
         rule = self.table.rule(model)
         # Google's REST clients get an array by default; its SDKs send `alt=sse`.
         is_json_array = match.wire_api == "gemini" and b"alt=sse" not in scope["query_string"]
@@ -180,7 +222,16 @@ class Gateway:
             is_stream=is_stream,
             request_id=request_id,
             is_json_array=is_json_array,
+            in_background=in_background,
         )
+
+    async def stored(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves a request about a response in the background (ASGI)."""
+        if self._background is not None:
+            await self._background(scope, receive, send)
+            return
+        message = "this gateway keeps no responses: `streamlib gateway --log` names where it may"
+        await refuse("responses", ErrorInfo("not_found", message, code="log"), send)
 
     async def count(self, request: Request) -> Response:
         """Counts the tokens of a Messages request: Anthropic's number, or a marked estimate."""
@@ -270,16 +321,16 @@ def error_response(wire_api: WireApi, error: ErrorInfo) -> Response:
 
 
 class _Endpoint:
-    """The gateway as an ASGI application.
+    """A method of the gateway as an ASGI application.
 
     Starlette would take a method for an endpoint that returns a response.
     """
 
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
+    def __init__(self, serve: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+        self._serve = serve
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._gateway.answer(scope, receive, send)
+        await self._serve(scope, receive, send)
 
 
 async def _hello(request: Request) -> Response:
@@ -307,13 +358,16 @@ def gateway(
         async with served:
             yield
 
+    stored = _Endpoint(served.stored)
     # The last route has all other paths, so that an unknown one gets an error in its wire's format.
     routes = [
         Route("/", _hello, methods=["GET"]),
         Route("/v1/models", served.models, methods=["GET"]),
         Route("/v1beta/models", served.models, methods=["GET"]),
         Route("/v1/messages/count_tokens", served.count, methods=["POST"]),
-        Route("/{path:path}", _Endpoint(served), methods=["POST"]),
+        Route("/v1/responses/{response_id}", stored, methods=["GET", "DELETE"]),
+        Route("/v1/responses/{response_id}/cancel", stored, methods=["POST"]),
+        Route("/{path:path}", _Endpoint(served.answer), methods=["POST"]),
     ]
     return Starlette(
         routes=routes, middleware=[Middleware(AccessControl, token=secret)], lifespan=lifespan

@@ -44,8 +44,8 @@ from streamlib import (
     parse_request,
 )
 from streamlib.gateway import RouteRule, RouteTable
-from streamlib.gateway.handler import GatewayRequest, prompt_for, restored_prompt
 from streamlib.gateway.routes import RouteTarget
+from streamlib.gateway.target_streams import GatewayRequest, prompt_for, restored_prompt
 from streamlib.gateway.translate import EventTranslator
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers.events import FinishedChoice

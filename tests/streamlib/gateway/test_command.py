@@ -39,6 +39,17 @@ def test_command_refuses_invalid_and_unsafe_options(
     assert "nowhere.toml: No such file" in error_of(capsys, "--config", str(missing))
 
 
+def test_command_refuses_a_log_without_showing_its_password(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    away = error_of(capsys, "--log", "sqlite:////no/such/folder/logs.db")
+    unknown = error_of(capsys, "--log", "mysql://user:secret-pass@host")
+    assert away.startswith("--log: SQLite: ")
+    assert unknown.startswith("an engine is ")
+    assert "secret-pass" not in unknown
+    assert (away.count("\n"), unknown.count("\n")) == (1, 1)
+
+
 NO_KEY = "no key for anthropic (route claude-*): set ANTHROPIC_API_KEY"
 
 

@@ -143,7 +143,7 @@ async def test_defect_of_the_gateway_is_a_server_error(
     def broken(*_: Any) -> None:
         raise KeyError("ours")
 
-    monkeypatch.setattr("streamlib.gateway.handler.prompt_for", broken)
+    monkeypatch.setattr("streamlib.gateway.target_streams.prompt_for", broken)
     async with serving(Upstream(), rule("messages")) as client:
         response = await send(client, "chat", weather_prompt())
     assert (response.status_code, error_of("chat", response.content).kind) == (500, "server_error")

@@ -1,0 +1,417 @@
+"""Responses in the background: `background: true` of `/v1/responses`, on a log.
+
+    POST /v1/responses {"background": true}               # goes on without its client
+    GET /v1/responses/{id}                                # as it is now
+    GET /v1/responses/{id}?stream=true&starting_after=N   # from any frame to the end
+    POST /v1/responses/{id}/cancel
+    DELETE /v1/responses/{id}
+
+Any gateway on the same log serves them, whichever one writes. The log has the events for the
+client's encoder; its `meta` has what the encoder needs, and a digest of who created the response.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import re
+import secrets
+import time
+from collections.abc import AsyncGenerator, Callable
+from types import TracebackType
+from typing import Final
+from urllib.parse import parse_qs
+
+import anyio
+import msgspec
+from starlette.types import Receive, Scope, Send
+
+from streamlib.client import Client
+from streamlib.client.stream import ResponseStream
+from streamlib.durable import Head, Log, LogError
+from streamlib.durable.records import parse_cursor
+from streamlib.errors import StreamError
+from streamlib.gateway.access import TOKEN_HEADERS, refuse, send_json
+from streamlib.gateway.event_stream import EventStream
+from streamlib.gateway.headers import id_header
+from streamlib.gateway.log_text import log_error, log_text
+from streamlib.gateway.request_body import Workers
+from streamlib.gateway.target_streams import (
+    REQUEST_FAULTS,
+    GatewayRequest,
+    TargetStreams,
+    failure_before_output,
+    hide_missing_key,
+    until_first_output,
+)
+from streamlib.providers.wire_specs import gateway_spec
+from streamlib.wires.responses.background import NumberedFrames, StoredResponse, response_object
+from streamlib_parsers.accumulate import Accumulator
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import Completed, Created, Failed, RateLimits, ResponseEvent
+from streamlib_parsers.items import JsonObject
+
+ID_PREFIX: Final = "resp_gw_"
+"""Ids of the gateway's own responses: no provider's look like it."""
+
+RUNNING_LIMIT: Final = 1000
+"""Responses that one gateway writes at the same time: their clients need not stay."""
+
+CANCEL_SECONDS: Final = 5.0
+"""How long a cancellation waits for the end; its writer may be another gateway, or gone."""
+
+STOP_REASON: Final = "user"
+
+IDENTITY_HEADERS: Final = (*TOKEN_HEADERS, "openai-organization", "openai-project")
+"""What tells a client from others: the key that it sends, its organisation and its project."""
+
+_RESPONSE_ID: Final = re.compile(re.escape(ID_PREFIX) + "[0-9a-f]{32}")
+
+_log: Final = logging.getLogger("streamlib.gateway")
+
+
+class BackgroundWriter:
+    """One response on its way from its targets to the log."""
+
+    def __init__(self, targets: TargetStreams, stored: StoredResponse) -> None:
+        self.targets = targets
+        self.error: ErrorInfo | None = ErrorInfo("cancelled", "the response was stopped")
+        """What ended the response, unless it succeeded."""
+        self._stored = stored
+
+    async def events(self, first: ResponseStream | None) -> AsyncGenerator[ResponseEvent]:
+        """The events of the response, for the client's encoder.
+
+        Args:
+            first: The stream of the first target; None if that cannot serve the request.
+        """
+        failure = ErrorInfo("server_error", "the route has no target")
+        for number, hop in enumerate(self.targets.request.hops):
+            try:
+                stream = first if number == 0 else None
+                stream = stream or await self.targets.open(hop)
+            except StreamError as error:
+                failure = error.info
+                continue
+            async with stream:
+                batches = aiter(stream.batches())
+                batch = await until_first_output(batches)
+                failed = failure_before_output(batch)
+                if failed is None:
+                    for event in self._client_events(batch):
+                        yield event
+                    async for batch in batches:
+                        for event in self._client_events(batch):
+                            yield event
+                    self.targets.report_translation()
+                    return
+            failure = failed
+            if failure.kind in REQUEST_FAULTS:
+                break
+        self.error = failure
+        yield Failed(hide_missing_key(failure))
+
+    def _client_events(self, batch: list[ResponseEvent]) -> list[ResponseEvent]:
+        """The events that are kept, with the response's own id."""
+        events: list[ResponseEvent] = []
+        for event in self.targets.client_events(batch):
+            # The limits of the gateway's key are not the client's business.
+            if isinstance(event, RateLimits):
+                continue
+            if isinstance(event, Completed):
+                self.error = None
+            elif isinstance(event, Failed):
+                self.error = event.error
+            events.append(self._with_own_id(event))
+        return events
+
+    def _with_own_id(self, event: ResponseEvent) -> ResponseEvent:
+        if isinstance(event, (Created, Completed)):
+            return msgspec.structs.replace(event, response_id=self._stored.response_id)
+        return event
+
+
+class BackgroundResponses:
+    """The background responses of one gateway. Used with `async with`, inside the log's block."""
+
+    def __init__(
+        self,
+        log: Log,
+        client: Client,
+        workers: Workers,
+        keep_alive: float,
+        log_result: Callable[[TargetStreams, ErrorInfo | None], None],
+    ) -> None:
+        """Prepares them.
+
+        Args:
+            log: Where responses are kept; entered by the caller.
+            client: Sends the requests.
+            workers: Builds large requests.
+            keep_alive: Seconds of silence before a keep-alive is sent.
+            log_result: Called at the end of each response.
+        """
+        self._durable = log
+        self._client = client
+        self._workers = workers
+        self._keep_alive = keep_alive
+        self._log_result = log_result
+        self._group = anyio.create_task_group()
+        """Of the writers: they outlive their requests, and end with the gateway."""
+        self._running: set[str] = set()
+        """Ids of the responses that this gateway writes, or watches for others."""
+
+    async def __aenter__(self) -> BackgroundResponses:
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # Each log gets its end: the response was stopped.
+        self._group.cancel_scope.cancel()
+        await self._group.__aexit__(None, None, None)
+
+    # --- creating ---
+
+    async def start(self, request: GatewayRequest, scope: Scope) -> StoredResponse:
+        """Starts a response, whose log exists before anybody hears its id.
+
+        Raises:
+            StreamError: No target can serve the request, or the log cannot be written.
+        """
+        if len(self._running) >= RUNNING_LIMIT:
+            message = f"{RUNNING_LIMIT} responses run in the background: try again later"
+            raise StreamError(ErrorInfo("overloaded", message, code="background"))
+        targets = TargetStreams(request, self._client, self._workers)
+        first = await _first_stream(targets)
+        stored = StoredResponse(
+            response_id=ID_PREFIX + secrets.token_hex(16),
+            model=request.prompt.model or "",
+            created_at=int(time.time()),
+        )
+        owner = owner_of(scope, stored.response_id)
+        meta = {"response": msgspec.to_builtins(stored), "owner": owner}
+        try:
+            await self._durable.create(stored.response_id, meta)
+        except LogError as error:
+            raise StreamError(_failure(error)) from None
+        self._running.add(stored.response_id)
+        self._group.start_soon(self._write, targets, stored, first)
+        return stored
+
+    async def _write(
+        self, targets: TargetStreams, stored: StoredResponse, first: ResponseStream | None
+    ) -> None:
+        writer = BackgroundWriter(targets, stored)
+        try:
+            await self._durable.write(stored.response_id, writer.events(first))
+        except LogError as error:
+            writer.error = _failure(error)
+            _log.error("%s: its log: %s", stored.response_id, log_text(str(error)))
+        except Exception as error:  # noqa: BLE001
+            # Another response's task must not end with this one.
+            writer.error = ErrorInfo("server_error", "the gateway failed")
+            _log.error("%s failed inside the gateway: %s", stored.response_id, log_error(error))
+        finally:
+            self._running.discard(stored.response_id)
+            self._log_result(targets, writer.error)
+
+    async def respond(
+        self, request: GatewayRequest, stored: StoredResponse, receive: Receive, send: Send
+    ) -> None:
+        """Responds to the request that has started one in the background."""
+        headers = id_header("responses", request.request_id)
+        if request.is_stream:
+            await self._send_frames(stored, -1, receive, send, headers)
+        else:
+            body = response_object(stored, Accumulator().response, "queued")
+            await send_json(send, 200, msgspec.json.encode(body), headers)
+
+    # --- by id ---
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves a request about a response that exists (ASGI)."""
+        headers = id_header("responses", f"req_{secrets.token_hex(12)}")
+        try:
+            await self._serve(scope, receive, send, headers)
+        except LogError as error:
+            await refuse("responses", _failure(error), send, headers)
+        except StreamError as error:
+            await refuse("responses", error.info, send, headers)
+
+    async def _serve(
+        self, scope: Scope, receive: Receive, send: Send, headers: dict[str, str]
+    ) -> None:
+        response_id: str = scope["path_params"]["response_id"]
+        stored, head = await self._find(response_id, scope)
+        body: JsonObject
+        if scope["method"] == "DELETE":
+            await self._durable.delete(response_id)
+            body = {"id": response_id, "object": "response", "deleted": True}
+        elif scope["method"] == "POST":
+            await self._cancel(response_id, head)
+            body = await self._current(stored, await self._durable.head(response_id))
+        else:
+            query = parse_qs(scope["query_string"].decode("latin-1"))
+            if query.get("stream", [""])[-1].lower() == "true":
+                after = _starting_after(query)
+                await self._send_frames(stored, after, receive, send, headers)
+                return
+            body = await self._current(stored, head)
+        await send_json(send, 200, msgspec.json.encode(body), headers)
+
+    async def _find(self, response_id: str, scope: Scope) -> tuple[StoredResponse, Head]:
+        """The response of this client; another's is not there for it.
+
+        Raises:
+            StreamError: There is none.
+        """
+        missing = ErrorInfo("not_found", f"there is no response {response_id[:80]!r}")
+        if not _RESPONSE_ID.fullmatch(response_id):
+            raise StreamError(missing)
+        head = await self._durable.head(response_id)
+        owner = str(head.meta.get("owner", ""))
+        if not hmac.compare_digest(owner.encode(), owner_of(scope, response_id).encode()):
+            raise StreamError(missing)
+        return msgspec.convert(head.meta["response"], StoredResponse), head
+
+    async def _current(self, stored: StoredResponse, head: Head) -> JsonObject:
+        """The response as far as its log goes now."""
+        accumulator = Accumulator()
+        last: ResponseEvent | None = None
+        end = parse_cursor(head.cursor).position
+        if end:
+            async for entry in self._durable.read(stored.response_id):
+                last = entry.event
+                accumulator.feed(last)
+                if parse_cursor(entry.cursor).position >= end:
+                    break
+        status: str | None = None
+        match last:
+            case None:
+                status = "queued"
+            case Failed(error) if error.kind == "cancelled" and error.code is not None:
+                status = "cancelled"
+            case Completed() | Failed():
+                pass
+            case _:
+                status = "in_progress"
+        if head.state != "closed":
+            self._watch(stored.response_id, head.cursor)
+        return response_object(stored, accumulator.response, status)
+
+    def _watch(self, response_id: str, cursor: str) -> None:
+        """Reads a log to its end once somebody asked for it: a reader notices a dead writer.
+
+        Those who only ask for the whole response again and again would wait for it for ever.
+        """
+        if response_id not in self._running and len(self._running) < RUNNING_LIMIT:
+            self._running.add(response_id)
+            self._group.start_soon(self._read_to_end, response_id, cursor)
+
+    async def _read_to_end(self, response_id: str, cursor: str) -> None:
+        try:
+            async for _ in self._durable.read(response_id, after=cursor):
+                pass
+        except LogError:
+            pass  # whoever asks for it next learns of it
+        finally:
+            self._running.discard(response_id)
+
+    async def _cancel(self, response_id: str, head: Head) -> None:
+        """Stops a response, and waits for its end. One that has ended stays as it is."""
+        if head.state == "closed":
+            return
+        await self._durable.stop(response_id, STOP_REASON)
+        with anyio.move_on_after(CANCEL_SECONDS):
+            async for _ in self._durable.read(response_id, after=head.cursor):
+                pass
+
+    # --- streams ---
+
+    async def _send_frames(
+        self,
+        stored: StoredResponse,
+        after: int,
+        receive: Receive,
+        send: Send,
+        headers: dict[str, str],
+    ) -> None:
+        frames = self._frames(NumberedFrames(stored, after), stored.response_id)
+        ping = gateway_spec("responses").keep_alive
+        await EventStream(send, headers, ping, self._keep_alive).run(frames, receive)
+
+    async def _frames(self, frames: NumberedFrames, response_id: str) -> AsyncGenerator[bytes]:
+        """The frames of a response, from its first event to its end."""
+        yield frames.start()
+        try:
+            async for entries in self._durable.read(response_id).batches():
+                yield b"".join([frames.feed(entry.event) for entry in entries])
+        except LogError as error:
+            yield frames.feed(Failed(_failure(error)))
+
+
+async def _first_stream(targets: TargetStreams) -> ResponseStream | None:
+    """The stream of the first target, not started; None if another one may serve the request.
+
+    Raises:
+        StreamError: None can: the client hears of it at once.
+    """
+    hops = targets.request.hops
+    try:
+        return await targets.open(hops[0])
+    except StreamError as error:
+        if len(hops) == 1 or error.info.kind in REQUEST_FAULTS:
+            raise StreamError(hide_missing_key(error.info)) from None
+        return None
+
+
+def owner_of(scope: Scope, response_id: str) -> str:
+    """A digest of what tells this client from others; it is of no use for another response."""
+    digest = hashlib.blake2b(key=response_id.encode())
+    for name, value in scope["headers"]:
+        field = name.decode("latin-1").lower()
+        if field in IDENTITY_HEADERS:
+            digest.update(msgspec.json.encode([field, value]))
+    return digest.hexdigest()
+
+
+def refuse_own_history(request_extra: JsonObject | None) -> None:
+    """Refuses a turn that follows one of the gateway's responses.
+
+    Raises:
+        StreamError: A log has the events of a response, and not what was asked for.
+    """
+    previous = (request_extra or {}).get("previous_response_id")
+    if isinstance(previous, str) and previous.startswith(ID_PREFIX):
+        message = (
+            "previous_response_id names a response that the gateway keeps without its input: "
+            "send the history itself"
+        )
+        raise StreamError(ErrorInfo("invalid_request", message, code="previous_response_id"))
+
+
+def _starting_after(query: dict[str, list[str]]) -> int:
+    """Wire: `starting_after`.
+
+    Raises:
+        StreamError: It is no number.
+    """
+    text = query.get("starting_after", ["-1"])[-1]
+    if text != "-1" and not (text.isascii() and text.isdigit() and len(text) < 16):
+        message = "starting_after is a sequence_number of this response"
+        raise StreamError(ErrorInfo("invalid_request", message, code="starting_after"))
+    return int(text)
+
+
+def _failure(error: LogError) -> ErrorInfo:
+    """What clients hear of a log that cannot be written or read."""
+    if error.kind == "gone":
+        return ErrorInfo("not_found", "there is no such response, or no longer")
+    message = f"the log of the response: {error.kind}"
+    return ErrorInfo("overloaded", message, retryable=True, code=error.kind)

@@ -1,0 +1,79 @@
+"""Sends frames that come from elsewhere to one client, with keep-alives between them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Final
+
+import anyio
+from starlette.types import Receive, Send
+
+from streamlib.gateway.headers import raw_headers
+
+STREAM_HEADERS: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+"""Nothing between the gateway and the client may store or buffer a stream; nginx reads the
+second."""
+
+
+class EventStream:
+    """Server-sent events on their way to one client."""
+
+    def __init__(self, send: Send, headers: Mapping[str, str], ping: bytes, keep_alive: float):
+        """Prepares a stream.
+
+        Args:
+            send: Of the request (ASGI).
+            headers: Beside those of a stream.
+            ping: What readers ignore.
+            keep_alive: Seconds of silence before it is sent.
+        """
+        self._send = send
+        self._headers = {"content-type": "text/event-stream", **STREAM_HEADERS, **headers}
+        self._ping = ping
+        self._keep_alive = keep_alive
+        self._last_write = anyio.current_time()
+        self._write_lock = anyio.Lock(fast_acquire=True)
+        """Held while the server takes bytes; the keep-alive task writes too."""
+
+    async def run(self, frames: AsyncGenerator[bytes], receive: Receive) -> None:
+        """Sends frames until their end, or until the client disconnects; then closes them."""
+        async with aclosing(frames), anyio.create_task_group() as group:
+            group.start_soon(_wait_for_disconnect, receive, group.cancel_scope)
+            try:
+                await self._start()
+                group.start_soon(self._send_keep_alives)
+                async for data in frames:
+                    if data:
+                        await self._write(data)
+                await self._write(b"", more=False)
+            except OSError:
+                pass  # some servers raise one when the client has disconnected
+            # The other two tasks wait for what no longer matters.
+            group.cancel_scope.cancel()
+
+    async def _start(self) -> None:
+        headers = raw_headers(self._headers)
+        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    async def _write(self, data: bytes, *, more: bool = True) -> None:
+        async with self._write_lock:
+            await self._send({"type": "http.response.body", "body": data, "more_body": more})
+            self._last_write = anyio.current_time()
+
+    async def _send_keep_alives(self) -> None:
+        while True:
+            seconds = self._last_write + self._keep_alive - anyio.current_time()
+            if seconds > 0:
+                await anyio.sleep(seconds)
+            elif self._write_lock.locked():
+                # The client is not reading: it has bytes waiting already.
+                await anyio.sleep(self._keep_alive)
+            else:
+                await self._write(self._ping)
+
+
+async def _wait_for_disconnect(receive: Receive, scope: anyio.CancelScope) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
