@@ -44,12 +44,33 @@ class LogReader:
         """Epoch, last position and lease of the writer when it was last looked at."""
         self._sign_at = 0.0
         """Since when they are the same, on the loop's clock."""
+        self._received_at = 0.0
+        """When something of the log was seen last, on the loop's clock."""
         self._seen = after.position > 0
         """The log existed: its cursor says so, or the engine did."""
         self._missing_since: float | None = None
         """Since when the engine does not know the log that it knew."""
         self._silent_since: float | None = None
         """Since when the engine does not answer."""
+        self._state: LogState | None = None
+        """What the engine said last of the log."""
+
+    @property
+    def cursor(self) -> Cursor:
+        """The place behind the last entry that was given."""
+        return self._cursor
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether nothing follows what was given: the log is closed, and this was its end."""
+        if self._ended or self._state is None:
+            return self._ended
+        return self._state.closed and self._cursor == (self._state.epoch, self._state.last)
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether everything was given that this process knows of."""
+        return self.is_ended or not (self._follower.lost or self._follower.records)
 
     def __aiter__(self) -> AsyncIterator[Entry]:
         return self
@@ -63,6 +84,40 @@ class LogReader:
     def batches(self) -> AsyncIterator[list[Entry]]:
         """The same entries in lists, one list a record."""
         return _Batches(self)
+
+    async def available(self) -> tuple[LogState, list[Entry]]:
+        """The state of the log, and the entries that follow now: maybe none, and maybe not all.
+
+        It waits only for an engine that does not answer, or that has just lost a log.
+
+        Raises:
+            LogError: As of an iteration.
+        """
+        self._state = None
+        while True:
+            entries = await self._read()
+            # As `_read` set it; without one, it is worth another look.
+            state: LogState | None = self._state
+            if state is not None:
+                return state, entries
+            await anyio.sleep(min(RETRY_SECONDS, self._seconds_to_wait()))
+
+    async def next_batch(self, seconds: float) -> list[Entry] | None:
+        """The entries of the next record; None if none came in time, or none follow: `is_ended`.
+
+        Raises:
+            LogError: As of an iteration.
+        """
+        with anyio.move_on_after(seconds):
+            try:
+                return await self._next_entries()
+            except StopAsyncIteration:
+                self._ended = True
+        return None
+
+    def close(self) -> None:
+        """Follows the log no longer."""
+        self._follower.close()
 
     def _rest_of_record(self) -> list[Entry]:
         """Entries of the last record that `__anext__` has not given yet."""
@@ -99,10 +154,11 @@ class LogReader:
         """Until a silent log is looked at again."""
         if self._missing_since is not None:
             return self._settings.lease / 10
-        if self._sign is None:
-            return self._settings.lease
-        watched = anyio.current_time() - self._sign_at
-        return max(0.01, self._settings.lease - watched)
+        # Since a moment, and not from now: the caller may give up each step earlier than that.
+        since = self._received_at
+        if self._sign is not None:
+            since = self._sign_at
+        return max(0.01, since + self._settings.lease - anyio.current_time())
 
     def _take(self, record: Record) -> list[Entry] | None:
         """The entries of a record; none if they were given, None if others are missing before."""
@@ -119,6 +175,7 @@ class LogReader:
             cursor = Cursor(record.epoch, record.first + offset)
             entries.append(Entry(str(cursor), events[offset]))
         self._cursor = Cursor(record.epoch, record.last)
+        self._received_at = anyio.current_time()
         self._sign = None
         self._ended = bool(events) and is_terminal(events[-1])
         if self._ended:  # now, since many leave their loop at the terminal event
@@ -129,16 +186,22 @@ class LogReader:
         """Reads from the engine; without entries where there are none yet, or no more."""
         follower = self._follower
         follower.lost = False
+        is_read = False
         try:
             state, now, records = await self._engine.read(self._log_id, self._cursor, READ_RECORDS)
+            is_read = True
         except LogError as error:
             await self._wait_for_engine(error)
             return []
+        finally:
+            # Also where the caller gave up waiting: the next step has to read again.
+            follower.lost = follower.lost or not is_read
         self._silent_since = None
         if state is None and self._may_come_back():
             return []
         if state is None or state.gone:
             raise gone(self._log_id, state)
+        self._state = state
         self._seen = True
         self._missing_since = None
         if len(records) == READ_RECORDS:

@@ -8,7 +8,8 @@ are run.
 llama    a real model, SmolLM2-135M, in llama.cpp's own server: Messages, Chat and Responses
 aimock   a scripted provider on Node: six wires, Bedrock's binary frames among them
 
-What front ends read with, and a browser, are in `ui_readers.py`.
+What front ends read with, and a browser, are in `ui_readers.py`; what reads logs over HTTP, in
+`stream_readers.py`.
 
 Both listen on 127.0.0.1, at a port the system chooses, and end when their standard input ends: they
 cannot outlive whoever started them, however that came to its end.
@@ -27,7 +28,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.real import ui_readers
+from tests.real import stream_readers, ui_readers
 from tests.support.shared import ROOT
 
 HERE: Final = Path(__file__).resolve().parent
@@ -98,7 +99,11 @@ def absence(name: str) -> str | None:
 def missing() -> list[str]:
     """Every counterpart that cannot be run here, with the reason."""
     named = ((name, absence(name)) for name in COUNTERPARTS)
-    return [*(f"{name} ({why})" for name, why in named if why is not None), *ui_readers.missing()]
+    return [
+        *(f"{name} ({why})" for name, why in named if why is not None),
+        *ui_readers.missing(),
+        *stream_readers.missing(),
+    ]
 
 
 def _kernel() -> str | None:

@@ -19,7 +19,7 @@ import zipfile
 from collections.abc import Callable
 from typing import Final
 
-from tests.real import ui_readers
+from tests.real import stream_readers, ui_readers
 from tests.real.counterparts import AIMOCK, HOME, MODEL, missing
 from tests.support.shared import ROOT
 
@@ -99,6 +99,7 @@ def main() -> None:
     failures = [
         *(line for step in (server, model, aimock) for line in _tried(step)),
         *ui_readers.install(),
+        *stream_readers.install(),
     ]
     importlib.invalidate_caches()
     lost = missing()

@@ -11,18 +11,29 @@ import anyio
 class AsgiCall:
     """One request to an application, and what it has sent."""
 
-    def __init__(self, *, leave_after: int | None = None, path: str = "/chat") -> None:
+    def __init__(
+        self,
+        *,
+        leave_after: int | None = None,
+        path: str = "/chat",
+        method: str = "POST",
+        headers: dict[str, str] | None = None,
+    ) -> None:
         """Prepares a request.
 
         Args:
             leave_after: The browser leaves at this many messages of the application; None: never.
-            path: The path of the request.
+            path: The path of the request, and its query.
+            method: Of the request.
+            headers: Further headers.
         """
         self.messages: list[dict[str, Any]] = []
         self.sent_at: list[float] = []
         """When each message was sent."""
         self._leave_after = leave_after
-        self._path = path
+        self._path, _, self._query = path.partition("?")
+        self._method = method
+        self._headers = headers or {}
         self._left = anyio.Event()
 
     async def __call__(self, app: Any, body: bytes = b"") -> AsgiCall:
@@ -31,13 +42,17 @@ class AsgiCall:
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.4"},
             "http_version": "1.1",
-            "method": "POST",
+            "method": self._method,
             "scheme": "http",
             "path": self._path,
             "raw_path": self._path.encode(),
-            "query_string": b"",
+            "query_string": self._query.encode(),
             "root_path": "",
-            "headers": [(b"host", b"test"), (b"content-type", b"application/json")],
+            "headers": [
+                (b"host", b"test"),
+                (b"content-type", b"application/json"),
+                *[(name.encode(), value.encode()) for name, value in self._headers.items()],
+            ],
             "client": ("127.0.0.1", 1),
             "server": ("127.0.0.1", 80),
         }

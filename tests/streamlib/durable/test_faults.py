@@ -290,3 +290,34 @@ async def test_logs_whose_time_is_over_leave_the_memory() -> None:
         with pytest.raises(LogError) as info:
             await read(log, "a0")
         assert (info.value.kind, info.value.known) == ("gone", False)
+
+
+async def test_reader_in_short_steps_notices_a_dead_writer() -> None:
+    """As over HTTP, where a step ends with a ping: the lease never passed within one."""
+    engine = memory_engine()
+    connection = Connection(engine)
+    async with open_log(connection) as writing, open_log(engine) as log:
+        async with anyio.create_task_group() as group:
+            group.start_soon(writing.write, "a", stream(*FRAMES[:4], 1e9))
+            await anyio.sleep(1)
+            connection.cut = True
+            group.cancel_scope.cancel()
+        events: list[Any] = []
+        reader = log.read("a")
+        with anyio.fail_after(2 * LEASE + 1):
+            while not reader.is_ended:
+                entries = await reader.next_batch(LEASE / 2)
+                events += [entry.event for entry in entries or ()]
+        assert events[-1].error.code == "writer_lost"
+
+
+async def test_step_that_was_given_up_is_read_again() -> None:
+    connection = Connection(memory_engine())
+    async with open_log(connection) as log:
+        await log.write("a", stream(*FRAMES))
+        batches = log.read("a").batches()
+        connection.frozen_until = anyio.current_time() + 1
+        with anyio.move_on_after(0.5):
+            await anext(batches)
+        with anyio.fail_after(1):
+            assert await anext(batches)

@@ -1,0 +1,199 @@
+"""A log as server-sent events: for ``EventSource``, and as the message of a UI protocol.
+
+    GET /log/{id}/events            id: 1-17
+                                    data: {"type":"output_text_delta","index":0,"delta":"Hi"}
+
+    GET /api/chat/{id}/stream       data: {"type":"start","messageId":"m1"} …
+
+The first begins where the client was (`Last-Event-ID`); the second from the start of the message,
+since a page that was loaded again has nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from streamlib.durable.asgi import Exchange, Silence
+from streamlib.durable.errors import LogError
+from streamlib.durable.log import Log
+from streamlib.durable.public_frames import INTERNAL_EVENTS, PublicLines
+from streamlib.durable.reader import LogReader
+from streamlib.durable.records import Entry
+from streamlib.wires.encoders import Encoder, encoder
+
+PING: Final = b": ping\n\n"
+
+REWOUND: Final = b'event: rewound\nid:\ndata: {"type":"rewound"}\n\n'
+"""The engine lost what the client has; everything follows from the start. The empty id makes the
+browser forget its place."""
+
+OPTIONS: Final[dict[str, tuple[str, ...]]] = {
+    "vercel": ("message_id", "model", "page_tools", "approval_tools", "version"),
+    "agui": ("message_id", "model", "page_tools", "approval_tools", "thread_id", "run_id"),
+    "jsonl": (),
+}
+"""Options of encoders that a log's `meta` may have, by the protocol in its `wire`."""
+
+
+def log_encoder(meta: Mapping[str, Any]) -> Encoder:
+    """Returns the encoder of a log's message for a page: the same one for each reader.
+
+    Use it for the response that starts the log, too: the page finds its message again.
+
+    Args:
+        meta: What `Log.create` was given. `wire`: `vercel` (default), `agui` or `jsonl`; options of
+            that encoder: `message_id`, `model`, `page_tools`, `approval_tools`, `version` (vercel),
+            `thread_id` and `run_id` (agui). What else is in it is not used.
+
+    Raises:
+        ValueError: There is no such protocol for a page.
+    """
+    wire = meta.get("wire", "vercel")
+    names = OPTIONS.get(wire)
+    if names is None:
+        raise ValueError(f"no protocol {wire!r} for a page; one of {', '.join(OPTIONS)}")
+    options = {name: meta[name] for name in names if meta.get(name) is not None}
+    made: Encoder = encoder(wire, public=True, **options)
+    return made
+
+
+class EventStream:
+    """Serves ``GET /log/{id}/events``."""
+
+    def __init__(self, exchange: Exchange, log: Log, log_id: str, *, ping: float | None) -> None:
+        self._exchange = exchange
+        self._log = log
+        self._log_id = log_id
+        self._silence = Silence(ping)
+        self._lines = PublicLines()
+
+    async def serve(self, after: str | None) -> None:
+        """Sends what follows a place, until the end of the log; 204 where nothing follows.
+
+        Args:
+            after: A cursor; None for the start.
+
+        Raises:
+            LogError: As of `Log.read`, before anything is sent.
+            ValueError: `after` is no cursor.
+        """
+        reader = self._log.read(self._log_id, after)
+        first = b""
+        try:
+            try:
+                _, entries = await reader.available()
+            except LogError as error:
+                if error.kind != "rewound":
+                    raise
+                reader, entries, first = await self._from_start(reader)
+            if reader.is_ended and not entries:
+                # EventSource comes back after the end; this tells it not to.
+                await self._exchange.respond(204)
+                return
+            async with self._exchange.while_connected():
+                await self._exchange.start_stream({})
+                await self._exchange.write(first + self._frames(entries))
+                reader = await self._follow(reader)
+            await self._exchange.end_stream()
+        finally:
+            reader.close()
+
+    async def _from_start(self, reader: LogReader) -> tuple[LogReader, list[Entry], bytes]:
+        """A reader of the whole log, after the engine lost what the client has."""
+        reader.close()
+        anew = self._log.read(self._log_id)
+        try:
+            _, entries = await anew.available()
+        except BaseException:
+            anew.close()
+            raise
+        return anew, entries, REWOUND
+
+    async def _follow(self, reader: LogReader) -> LogReader:
+        """Sends entries as they come; returns the last reader."""
+        exchange = self._exchange
+        while not reader.is_ended:
+            try:
+                entries = await reader.next_batch(self._silence.seconds)
+                frames = self._frames(entries or [])
+            except LogError as error:
+                if error.kind != "rewound":
+                    # The client comes back, and gets the status.
+                    return reader
+                reader, entries, frames = await self._from_start(reader)
+                frames += self._frames(entries)
+            if frames or reader.is_ended:
+                await exchange.write(frames)
+            elif entries is None:
+                await exchange.write(PING)
+        return reader
+
+    def _frames(self, entries: list[Entry]) -> bytes:
+        frames: list[bytes] = []
+        for entry in entries:
+            line = self._lines.line(entry.event)
+            if line:
+                frames.append(b"id: %s\ndata: %s\n\n" % (entry.cursor.encode(), line))
+        return b"".join(frames)
+
+
+class MessageStream:
+    """Serves ``GET /api/chat/{id}/stream``: a message from its start, while it is written."""
+
+    def __init__(self, exchange: Exchange, log: Log, log_id: str, *, ping: float | None) -> None:
+        self._exchange = exchange
+        self._log = log
+        self._log_id = log_id
+        self._silence = Silence(ping)
+
+    async def serve(self) -> None:
+        """Sends the message; 204 where none is written.
+
+        Raises:
+            LogError: `unavailable`, before anything is sent.
+        """
+        try:
+            head = await self._log.head(self._log_id)
+        except LogError as error:
+            if error.kind != "gone":
+                raise
+            await self._exchange.respond(204)
+            return
+        if head.state == "closed":
+            # The page has loaded the message from where it is stored.
+            await self._exchange.respond(204)
+            return
+        encode = log_encoder(head.meta)
+        fields = {"content-type": encode.media_type}
+        fields.update(getattr(encode, "headers", {}))
+        reader = self._log.read(self._log_id)
+        try:
+            async with self._exchange.while_connected():
+                await self._exchange.start_stream(fields)
+                await self._follow(reader, encode)
+            await self._exchange.end_stream()
+        finally:
+            reader.close()
+
+    async def _follow(self, reader: LogReader, encode: Encoder) -> None:
+        exchange = self._exchange
+        while not reader.is_ended:
+            try:
+                entries = await reader.next_batch(self._silence.seconds)
+            except LogError:
+                # Half a message cannot be taken back: it ends as one that broke off.
+                break
+            if entries is None:
+                await exchange.write(encode.ping())
+            else:
+                await exchange.write(_encoded(encode, entries))
+        await exchange.write(encode.close())
+
+
+def _encoded(encode: Encoder, entries: list[Entry]) -> bytes:
+    parts: list[bytes] = []
+    for entry in entries:
+        if type(entry.event) not in INTERNAL_EVENTS:
+            parts.append(encode.feed(entry.event))
+    return b"".join(parts)

@@ -1,0 +1,239 @@
+"""Logs over HTTP: read, resumed and stopped from anywhere. An ASGI application of no framework.
+
+    Mount("/", log_app(log, allow=may_read))        # in Starlette; app.mount("/", …) in FastAPI
+
+    GET|HEAD /log/{id}              the read side of the Durable Streams protocol
+    GET      /log/{id}/events       server-sent events, resumed by `Last-Event-ID`
+    POST     /log/{id}/stop         stops the response, whichever host writes it
+    DELETE   /log/{id}              deletes the log
+    GET      /api/chat/{id}/stream  what ``useChat({resume: true})`` asks: the message, or 204
+    POST     /api/chat/{id}/stop    stops the response of a chat
+
+An id is no key: `allow` decides on each request, before anything is looked up. What is sent is what
+a browser may see. CORS is the application's: `STREAM_HEADERS` have to be exposed to other sites.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from streamlib.durable.asgi import Exchange, Receive, Scope, Send
+from streamlib.durable.errors import LogError
+from streamlib.durable.event_stream import EventStream, MessageStream, log_encoder
+from streamlib.durable.log import Log
+from streamlib.durable.log_source import LogSource
+from streamlib.durable.records import check_id, parse_cursor
+from streamlib.durable.stream_protocol import (
+    STREAM_HEADERS,
+    BadRequest,
+    JsonMessages,
+    StreamRequest,
+)
+
+__all__ = ["STREAM_HEADERS", "LogApp", "LogSource", "log_app", "log_encoder"]
+
+Allow: TypeAlias = Callable[[Scope, str], bool | Awaitable[bool]]
+"""Whether this request may do this with the log or chat of this id; sync or async. The scope has
+the method and the path, and what middleware added, such as the user."""
+
+ChatLog: TypeAlias = Callable[[str], str | Awaitable[str | None] | None]
+"""The id of the log of a chat's newest response; None where it has none. Sync or async."""
+
+
+def log_app(
+    log: Log,
+    *,
+    allow: Allow,
+    chat_log: ChatLog | None = None,
+    log_path: str = "/log",
+    chat_path: str = "/api/chat",
+    ping: float | None = 15.0,
+    poll: float = 20.0,
+    lifetime: float | None = 60.0,
+) -> LogApp:
+    """Returns an ASGI application that serves logs: see the module.
+
+    Args:
+        log: Entered with ``async with`` while requests are served.
+        allow: Whether a request may read, stop or delete the log or chat of the id in its URL. Only
+            True allows it; else the response is 403, whether there is such a log or not.
+        chat_log: Which log has the newest response of a chat; by default the chat's id is the
+            log's, so that a chat has one response.
+        log_path: What the URLs of logs begin with.
+        chat_path: What the URLs of chats begin with: the `api` of ``useChat``.
+        ping: Seconds of silence after which a comment is sent, so that no proxy closes the
+            connection; None: never.
+        poll: Seconds for which a long poll waits.
+        lifetime: Seconds after which an SSE response of the Durable Streams protocol ends, and its
+            client comes back; None: never.
+    """
+    return LogApp(log, allow, chat_log, (log_path, chat_path), ping, poll, lifetime)
+
+
+class LogApp:
+    """Serves logs; made by `log_app`."""
+
+    def __init__(
+        self,
+        log: Log,
+        allow: Allow,
+        chat_log: ChatLog | None,
+        paths: tuple[str, str],
+        ping: float | None,
+        poll: float,
+        lifetime: float | None,
+    ) -> None:
+        self._log = log
+        self._allow = allow
+        self._chat_log = chat_log
+        self._log_path, self._chat_path = paths
+        self._ping = ping
+        self._poll = poll
+        self._lifetime = lifetime
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves a request (ASGI)."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+            return
+        if scope["type"] != "http":
+            raise ValueError(f"no request of type {scope['type']!r} is served here")
+        exchange = Exchange(scope, receive, send)
+        try:
+            await self._serve(exchange)
+        except LogError as error:
+            if exchange.headers_sent:
+                await exchange.end_stream()
+            else:
+                await exchange.refuse_log_error(error)
+        except BadRequest as error:
+            await exchange.refuse(400, "invalid_request", str(error))
+
+    async def _serve(self, exchange: Exchange) -> None:
+        path = exchange.path
+        target = _id_of(path, self._log_path)
+        if target is not None:
+            await self._serve_log(exchange, *target)
+            return
+        target = _id_of(path, self._chat_path)
+        if target is not None and target[1]:
+            await self._serve_chat(exchange, *target)
+            return
+        await exchange.refuse(404, "not_found", "nothing is served at this path")
+
+    async def _may(self, exchange: Exchange, name: str, methods: tuple[str, ...]) -> bool:
+        """Whether the request is allowed; if not, it was answered."""
+        if exchange.method not in methods:
+            fields = {"allow": ", ".join(methods)}
+            await exchange.refuse(405, "invalid_request", "no such method here", fields)
+            return False
+        allowed = self._allow(exchange.scope, name)
+        if inspect.isawaitable(allowed):
+            allowed = await allowed
+        if allowed is not True:
+            await exchange.refuse(403, "permission", "not allowed")
+            return False
+        return True
+
+    # --- logs ---
+
+    async def _serve_log(self, exchange: Exchange, log_id: str, action: str) -> None:
+        match action:
+            case "":
+                await self._serve_stream(exchange, log_id)
+            case "events":
+                await self._serve_events(exchange, log_id)
+            case "stop":
+                if await self._may(exchange, log_id, ("POST",)):
+                    await self._log.stop(log_id)
+                    await exchange.respond(204)
+            case _:
+                await exchange.refuse(404, "not_found", "nothing is served at this path")
+
+    async def _serve_stream(self, exchange: Exchange, log_id: str) -> None:
+        if not await self._may(exchange, log_id, ("GET", "HEAD", "DELETE")):
+            return
+        request = StreamRequest(
+            exchange,
+            self._log,
+            log_id,
+            JsonMessages(),
+            poll=self._poll,
+            ping=self._ping,
+            lifetime=self._lifetime,
+        )
+        match exchange.method:
+            case "GET":
+                await request.get()
+            case "HEAD":
+                await request.head()
+            case _:
+                await self._log.delete(log_id)
+                await exchange.respond(204)
+
+    async def _serve_events(self, exchange: Exchange, log_id: str) -> None:
+        if not await self._may(exchange, log_id, ("GET",)):
+            return
+        # EventSource repeats its URL when it comes back: the header is newer.
+        after = exchange.header("last-event-id")
+        if not after:
+            after = next(iter(exchange.query("after")), None)
+        try:
+            parse_cursor(after)
+        except ValueError as error:
+            raise BadRequest(str(error)) from None
+        stream = EventStream(exchange, self._log, log_id, ping=self._ping)
+        await stream.serve(after)
+
+    # --- chats ---
+
+    async def _serve_chat(self, exchange: Exchange, chat_id: str, action: str) -> None:
+        match action:
+            case "stream":
+                if await self._may(exchange, chat_id, ("GET",)):
+                    await self._resume_chat(exchange, chat_id)
+            case "stop":
+                if await self._may(exchange, chat_id, ("POST",)):
+                    await self._stop_chat(exchange, chat_id)
+            case _:
+                await exchange.refuse(404, "not_found", "nothing is served at this path")
+
+    async def _resume_chat(self, exchange: Exchange, chat_id: str) -> None:
+        log_id = await self._log_of(chat_id)
+        if log_id is None:
+            await exchange.respond(204)
+        else:
+            stream = MessageStream(exchange, self._log, log_id, ping=self._ping)
+            await stream.serve()
+
+    async def _stop_chat(self, exchange: Exchange, chat_id: str) -> None:
+        log_id = await self._log_of(chat_id)
+        if log_id is not None:
+            try:
+                await self._log.stop(log_id)
+            except LogError as error:
+                if error.kind != "gone":
+                    raise
+        await exchange.respond(204)
+
+    async def _log_of(self, chat_id: str) -> str | None:
+        if self._chat_log is None:
+            return chat_id
+        log_id = self._chat_log(chat_id)
+        if inspect.isawaitable(log_id):
+            log_id = await log_id
+        return log_id
+
+
+def _id_of(path: str, prefix: str) -> tuple[str, str] | None:
+    """The id and what follows it in ``prefix/{id}/…``; None where it is no such path."""
+    if not path.startswith(prefix + "/"):
+        return None
+    name, _, action = path[len(prefix) + 1 :].partition("/")
+    try:
+        check_id(name)
+    except ValueError:
+        return None
+    return name, action

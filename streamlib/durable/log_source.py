@@ -1,0 +1,100 @@
+"""A log as the source of a web response, such as `streamlib.web.StreamResponse`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from types import TracebackType
+
+from streamlib.durable.errors import LogError
+from streamlib.durable.log import Log
+from streamlib.durable.reader import LogReader
+from streamlib.errors import StreamError
+from streamlib_parsers.accumulate import Accumulator, Response
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import ResponseEvent
+
+
+class LogSource:
+    """The events of a log, as a stream that is entered and left; leaving it ends no response.
+
+        StreamResponse(LogSource(log, log_id), log_encoder(meta))
+
+    Args:
+        log: Where the log is.
+        log_id: Of a log that exists.
+    """
+
+    def __init__(self, log: Log, log_id: str) -> None:
+        self._log = log
+        self._log_id = log_id
+        self._reader: LogReader | None = None
+        """While it is entered."""
+        self._accumulator = Accumulator()
+
+    @property
+    def response(self) -> Response:
+        """The response so far."""
+        return self._accumulator.response
+
+    async def __aenter__(self) -> LogSource:
+        self._reader = self._log.read(self._log_id)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+    def batches(self) -> AsyncIterator[list[ResponseEvent]]:
+        """The events in lists, one list a record."""
+        return _Batches(self)
+
+    def __aiter__(self) -> AsyncIterator[ResponseEvent]:
+        return self._events()
+
+    async def _events(self) -> AsyncIterator[ResponseEvent]:
+        async for batch in self.batches():
+            for event in batch:
+                yield event
+
+    async def _next(self) -> list[ResponseEvent]:
+        """The events of the next record.
+
+        Raises:
+            StreamError: The log cannot be read on.
+            StopAsyncIteration: It has ended.
+        """
+        if self._reader is None:
+            raise RuntimeError("a source is used inside of `async with`")
+        try:
+            entries = await anext(self._reader.batches())
+        except LogError as error:
+            raise StreamError(_info(error)) from error
+        events = [entry.event for entry in entries]
+        for event in events:
+            self._accumulator.feed(event)
+        return events
+
+
+class _Batches:
+    def __init__(self, source: LogSource) -> None:
+        self._source = source
+
+    def __aiter__(self) -> _Batches:
+        return self
+
+    async def __anext__(self) -> list[ResponseEvent]:
+        return await self._source._next()
+
+
+def _info(error: LogError) -> ErrorInfo:
+    """What a page gets of a log that cannot be read on."""
+    if error.kind == "gone":
+        return ErrorInfo("not_found", str(error), code=error.kind)
+    if error.kind == "rewound":
+        return ErrorInfo("truncated", str(error), retryable=True, code=error.kind)
+    return ErrorInfo("server_error", str(error), retryable=True, status=503, code=error.kind)

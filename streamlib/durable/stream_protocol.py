@@ -1,0 +1,313 @@
+"""The read side of the Durable Streams protocol 1.0, in JSON mode: a message an event.
+
+    GET /log/{id}?offset=-1                       what is there: 200, a JSON array
+    GET /log/{id}?offset=…&live=long-poll         what comes next: 200, or 204 after some seconds
+    GET /log/{id}?offset=…&live=sse               everything, as it comes
+    HEAD /log/{id}                                where its end is
+
+An offset is a cursor with leading zeros, so that texts compare as places do.
+
+Wire source: ``PROTOCOL.md`` of ``durable-streams/durable-streams``, sections 5.4 to 5.8, 8 to 10.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import time
+from collections.abc import Iterable
+from typing import Final, Protocol
+from urllib.parse import quote
+
+import msgspec
+
+from streamlib.durable.asgi import Exchange, Silence
+from streamlib.durable.log import Log
+from streamlib.durable.public_frames import PublicLines
+from streamlib.durable.reader import LogReader
+from streamlib.durable.records import START, Cursor, Entry, parse_cursor
+
+STREAM_HEADERS: Final = (
+    "stream-next-offset",
+    "stream-up-to-date",
+    "stream-closed",
+    "stream-cursor",
+    "etag",
+)
+"""What a page of another site has to be allowed to see: ``Access-Control-Expose-Headers``."""
+
+INTERVAL_EPOCH: Final = 1_728_432_000
+"""2024-10-09 UTC: from there, `Stream-Cursor` counts intervals."""
+
+INTERVAL_SECONDS: Final = 20
+JITTER_SECONDS: Final = 3600
+
+PRIVATE: Final = "private, no-cache"
+"""A browser may keep what it read, and asks each time whether it still may see it (304)."""
+
+NO_STORE: Final = "no-store"
+
+
+class Messages(Protocol):
+    """Makes messages of entries, and bodies of messages."""
+
+    content_type: str
+
+    def of(self, entries: Iterable[Entry]) -> list[bytes]:
+        """The messages of entries; an entry may have none."""
+        ...
+
+    def body(self, messages: list[bytes]) -> bytes:
+        """The body of a response."""
+        ...
+
+    def data_lines(self, messages: list[bytes]) -> list[bytes]:
+        """The lines of the data of one server-sent event."""
+        ...
+
+
+class JsonMessages:
+    """Events as JSON, without what a browser must not see."""
+
+    content_type = "application/json"
+
+    def __init__(self) -> None:
+        self._lines = PublicLines()
+
+    def of(self, entries: Iterable[Entry]) -> list[bytes]:
+        """See `Messages.of`."""
+        lines = [self._lines.line(entry.event) for entry in entries]
+        return [line for line in lines if line]
+
+    def body(self, messages: list[bytes]) -> bytes:
+        """See `Messages.body`."""
+        return b"[" + b",".join(messages) + b"]"
+
+    def data_lines(self, messages: list[bytes]) -> list[bytes]:
+        """See `Messages.data_lines`."""
+        return [self.body(messages)]
+
+
+class BadRequest(Exception):
+    """A parameter is wrong; the text says which."""
+
+
+class StreamRequest:
+    """One request of this protocol.
+
+    Args:
+        exchange: The request.
+        log: Where the log is.
+        log_id: Of the log; whoever asks may read it.
+        messages: How events are sent.
+        poll: Seconds for which a long poll waits.
+        ping: Seconds of silence of an SSE response, after which a comment is sent.
+        lifetime: Seconds after which an SSE response ends; the client comes back.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        log: Log,
+        log_id: str,
+        messages: Messages,
+        *,
+        poll: float,
+        ping: float | None,
+        lifetime: float | None,
+    ) -> None:
+        self._exchange = exchange
+        self._log = log
+        self._log_id = log_id
+        self._messages = messages
+        self._poll = poll
+        self._ping = ping
+        self._lifetime = lifetime
+        self._cursor_sent = self._single("cursor")
+        """The `Stream-Cursor` that the client has."""
+
+    async def head(self) -> None:
+        """Serves HEAD.
+
+        Raises:
+            LogError: As of `Log.head`.
+        """
+        head = await self._log.head(self._log_id)
+        fields = {
+            "content-type": self._messages.content_type,
+            "cache-control": NO_STORE,
+            "stream-next-offset": offset_of(parse_cursor(head.cursor)),
+        }
+        if head.state == "closed":
+            fields["stream-closed"] = "true"
+        await self._exchange.respond(200, fields)
+
+    async def get(self) -> None:
+        """Serves GET.
+
+        Raises:
+            LogError: As of `Log.read`.
+            BadRequest: A parameter is wrong.
+        """
+        live = self._single("live")
+        offset = self._single("offset")
+        if live not in {None, "long-poll", "sse"}:
+            raise BadRequest("live is long-poll or sse")
+        if offset is None and live is not None:
+            raise BadRequest("live needs an offset")
+        after = await self._cursor_of(offset)
+        reader = self._log.read(self._log_id, str(after))
+        try:
+            _, entries = await reader.available()
+            if live == "sse":
+                await self._serve_events(reader, entries)
+            elif live == "long-poll" and not entries:
+                await self._wait_for_entries(reader, after)
+            else:
+                is_now = offset == "now"
+                await self._respond(reader, after, entries, is_live=live is not None, is_now=is_now)
+        finally:
+            reader.close()
+
+    def _single(self, name: str) -> str | None:
+        """The value of a parameter that may be there once.
+
+        Raises:
+            BadRequest: It is there twice.
+        """
+        values = self._exchange.query(name)
+        if len(values) > 1:
+            raise BadRequest(f"{name} is there twice")
+        if not values:
+            return None
+        return values[0]
+
+    async def _cursor_of(self, offset: str | None) -> Cursor:
+        match offset:
+            case None | "-1":
+                return START
+            case "now":
+                head = await self._log.head(self._log_id)
+                return parse_cursor(head.cursor)
+            case _:
+                try:
+                    return parse_cursor(offset)
+                except ValueError:
+                    message = "an offset is -1, now, or what a response named"
+                    raise BadRequest(message) from None
+
+    # --- one response ---
+
+    async def _respond(
+        self,
+        reader: LogReader,
+        after: Cursor,
+        entries: list[Entry],
+        *,
+        is_live: bool,
+        is_now: bool = False,
+    ) -> None:
+        """Sends the entries that are there."""
+        fields = self._position(reader)
+        fields["content-type"] = self._messages.content_type
+        # An empty response says only that nothing has come yet: it is old at once.
+        fields["cache-control"] = PRIVATE if entries else NO_STORE
+        if is_live and not reader.is_ended:
+            fields["stream-cursor"] = self._stream_cursor()
+        if not is_now:
+            etag = self._etag(reader, after)
+            fields["etag"] = etag
+            if _matches(self._exchange.header("if-none-match"), etag):
+                await self._exchange.respond(304, fields)
+                return
+        body = self._messages.body(self._messages.of(entries))
+        await self._exchange.respond(200, fields, body)
+
+    def _etag(self, reader: LogReader, after: Cursor) -> str:
+        closed = ":c" if reader.is_ended else ""
+        name = quote(self._log_id, safe="")
+        return f'"{name}:{offset_of(after)}:{offset_of(reader.cursor)}{closed}"'
+
+    def _position(self, reader: LogReader) -> dict[str, str]:
+        fields = {"stream-next-offset": offset_of(reader.cursor)}
+        if reader.is_caught_up:
+            fields["stream-up-to-date"] = "true"
+        if reader.is_ended:
+            fields["stream-closed"] = "true"
+        return fields
+
+    async def _wait_for_entries(self, reader: LogReader, after: Cursor) -> None:
+        """A long poll for which nothing is there yet."""
+        entries: list[Entry] | None = None
+        async with self._exchange.while_connected():
+            if not reader.is_ended:
+                entries = await reader.next_batch(self._poll)
+        if self._exchange.client_left:
+            return
+        if entries:
+            await self._respond(reader, after, entries, is_live=True)
+            return
+        fields = {**self._position(reader), "stream-up-to-date": "true"}
+        fields["cache-control"] = NO_STORE
+        if not reader.is_ended:
+            fields["stream-cursor"] = self._stream_cursor()
+        await self._exchange.respond(204, fields)
+
+    # --- server-sent events ---
+
+    async def _serve_events(self, reader: LogReader, entries: list[Entry]) -> None:
+        """Each record as a `data` event, with a `control` event behind it."""
+        exchange = self._exchange
+        async with exchange.while_connected():
+            await exchange.start_stream({})
+            await exchange.write(self._data(entries) + self._control(reader))
+            silence = Silence(self._ping, self._lifetime)
+            while not reader.is_ended and not silence.is_over:
+                following = await reader.next_batch(silence.seconds)
+                if following is not None or reader.is_ended:
+                    await exchange.write(self._data(following or []) + self._control(reader))
+                else:
+                    await exchange.write(b": ping\n\n")
+        await exchange.end_stream()
+
+    def _data(self, entries: list[Entry]) -> bytes:
+        messages = self._messages.of(entries)
+        if not messages:
+            return b""
+        lines = [b"data:" + line + b"\n" for line in self._messages.data_lines(messages)]
+        return b"event: data\n" + b"".join(lines) + b"\n"
+
+    def _control(self, reader: LogReader) -> bytes:
+        fields: dict[str, str | bool] = {"streamNextOffset": offset_of(reader.cursor)}
+        if reader.is_caught_up:
+            fields["upToDate"] = True
+        if reader.is_ended:
+            fields["streamClosed"] = True
+        else:
+            fields["streamCursor"] = self._stream_cursor()
+        return b"event: control\ndata:" + msgspec.json.encode(fields) + b"\n\n"
+
+    def _stream_cursor(self) -> str:
+        """A number that grows with time, and behind the client's: no cache loops on it."""
+        current = int((time.time() - INTERVAL_EPOCH) // INTERVAL_SECONDS)
+        theirs = -math.inf
+        text = self._cursor_sent
+        if text is not None and text.isascii() and text.isdigit() and len(text) <= 15:
+            theirs = int(text)
+        if theirs < current:
+            return str(current)
+        jitter = 1 + secrets.randbelow(JITTER_SECONDS)
+        return str(int(theirs) + max(1, jitter // INTERVAL_SECONDS))
+
+
+def offset_of(cursor: Cursor) -> str:
+    """The cursor as an offset: texts of them compare as the places do."""
+    return f"{cursor.epoch:08d}-{cursor.position:012d}"
+
+
+def _matches(wanted: str | None, etag: str) -> bool:
+    """Whether ``If-None-Match`` names the tag."""
+    if wanted is None:
+        return False
+    tags = [tag.strip().removeprefix("W/") for tag in wanted.split(",")]
+    return etag in tags or "*" in tags
