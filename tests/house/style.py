@@ -13,8 +13,9 @@ import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
+from tests.house.names import docstrings_of, names_of, nodes_of
 from tests.support.shared import ROOT
 
 PACKAGES: Final = ("streamlib", "streamlib_pytest", "parsers/streamlib_parsers")
@@ -175,11 +176,11 @@ def _is_nested(node: ast.IfExp) -> bool:
     return False
 
 
-def _comment_lines(text: str) -> int:
+def _comment_lines(text: str, nodes: list[ast.AST]) -> int:
     """Lines with a comment, and lines of docstrings of constants and attributes."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     lines = {token.start[0] for token in tokens if token.type == tokenize.COMMENT}
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         body = getattr(node, "body", None)
         if not isinstance(body, list):
             continue
@@ -237,18 +238,37 @@ def _measure_statement(location: str, node: ast.stmt, figures: Figures) -> None:
         )
 
 
+class Source(NamedTuple):
+    """What the rules ask of one file."""
+
+    figures: Figures
+    docstrings: list[tuple[int, str]]
+    """Line and text."""
+    names: set[str]
+
+
 @functools.cache
-def measure(path: Path) -> Figures:
-    """The figures of one file, which is read once."""
+def read(path: Path) -> Source:
+    """One file, which is parsed and walked once for all rules."""
     text = path.read_text(encoding="utf-8")
-    figures = Figures(files=1, lines=text.count("\n"), comment_lines=_comment_lines(text))
+    nodes = nodes_of(text)
+    return Source(_measure(path, text, nodes), docstrings_of(nodes), names_of(nodes))
+
+
+def _measure(path: Path, text: str, nodes: list[ast.AST]) -> Figures:
+    figures = Figures(files=1, lines=text.count("\n"), comment_lines=_comment_lines(text, nodes))
     _measure_lines(path, text.splitlines(), figures)
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         location = f"{path}:{getattr(node, 'lineno', 1)}"
         _measure_expression(location, node, figures)
         if isinstance(node, ast.stmt):
             _measure_statement(location, node, figures)
     return figures
+
+
+def measure(path: Path) -> Figures:
+    """The figures of one file."""
+    return read(path).figures
 
 
 def measure_all(paths: list[Path]) -> Figures:

@@ -18,13 +18,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+
+from tests.support.cases import Case, Test, in_one_test
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 
@@ -130,22 +132,25 @@ def recordings(folder: str, suffixes: Iterable[str] = STREAMS) -> list[Recording
     return entries
 
 
-def each_recording(folder: str, suffixes: Iterable[str] = STREAMS) -> pytest.MarkDecorator:
-    """Runs the test for every recording of a folder, as `recording`; one skip without a corpus."""
-    entries = recordings(folder, suffixes)
-    cases = [pytest.param(entry, id=entry.path.name) for entry in entries]
-    return pytest.mark.parametrize("recording", cases or [_absent(CORPUS)])
+def each_recording(folder: str, suffixes: Iterable[str] = STREAMS) -> Callable[[Test], Test]:
+    """Runs the test for every recording of a folder, as `recording`; a skip without a corpus."""
+    wanted = tuple(suffixes)
+
+    def cases() -> list[Case]:
+        require(CORPUS)
+        return [(entry.path.name, {"recording": entry}) for entry in recordings(folder, wanted)]
+
+    return in_one_test(["recording"], cases)
 
 
-def each_vector(name: str) -> pytest.MarkDecorator:
-    """Runs the test for every vector of `vectors/<name>.json`, as `vector`; one skip without it."""
-    path = SHARED / "vectors" / f"{name}.json"
-    if not path.exists():
-        return pytest.mark.parametrize("vector", [_absent(path)])
-    named = enumerate(vectors(name)["vectors"])
-    return pytest.mark.parametrize(
-        "vector", [pytest.param(vector, id=str(vector.get("id", n))) for n, vector in named]
-    )
+def each_vector(name: str) -> Callable[[Test], Test]:
+    """Runs the test for every vector of `vectors/<name>.json`, as `vector`; a skip without it."""
+
+    def cases() -> list[Case]:
+        entries = enumerate(vectors(name)["vectors"])
+        return [(str(vector.get("id", n)), {"vector": vector}) for n, vector in entries]
+
+    return in_one_test(["vector"], cases)
 
 
 def _is_note(path: Path) -> bool:
@@ -155,7 +160,3 @@ def _is_note(path: Path) -> bool:
 def _reason(path: Path) -> str:
     hint = "set STREAMLIB_SHARED or STREAMLIB_CORPUS"
     return f"{MISSING}: {path.name} (looked in {path.parent}; {hint})"
-
-
-def _absent(path: Path) -> Any:
-    return pytest.param(None, marks=pytest.mark.skip(reason=_reason(path)), id="absent")
