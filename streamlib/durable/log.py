@@ -251,8 +251,8 @@ def open_log(
     """Logs on an engine: ``async with open_log("sqlite:///logs.db") as log: …``.
 
     Args:
-        url: ``memory:``; ``sqlite:///path``; ``redis://host:port``, also ``rediss``, ``valkey``; an
-            `Engine`, which you connect and close.
+        url: ``memory:``; ``sqlite:///path``; ``redis://host:port``, also ``rediss``, ``valkey``,
+            ``redis+cluster``, ``redis+sentinel``; an `Engine`, which you connect and close.
         lease: Seconds of silence after which a writer counts as dead; its readers end the log
             within twice as long.
         keep: Seconds for which a closed log is kept: how late a reader may come.
@@ -296,7 +296,7 @@ def engine_of(url: str) -> Engine:
             from streamlib.durable.sqlite import SqliteEngine
 
             return SqliteEngine(parts.path.removeprefix("/"))
-        case "redis" | "rediss" | "valkey" | "valkeys" if parts.hostname:
+        case scheme if scheme.startswith(("redis", "valkey")) and parts.netloc:
             return _redis_engine(url)
         case _:
             raise ValueError("an engine is memory:, sqlite:///path or redis://host:port")

@@ -1,7 +1,8 @@
 """Logs on Redis 7.0 or later, or Valkey 7.2 or later: of any number of hosts.
 
 Needs the extra `redis`. One script does each operation, by the server's clock (`ask.lua`); one
-connection a process is subscribed to the logs that it follows.
+connection a process is subscribed to the logs that it follows. In a cluster a log has one slot, so
+one node does all of it; there it is one connection a node.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.resources import files
 from typing import Any, Final
-from urllib.parse import urlsplit, urlunsplit
 
 import anyio
 import coredis
@@ -19,6 +19,7 @@ import coredis.exceptions
 from streamlib.durable.engine import Receive
 from streamlib.durable.errors import LogError
 from streamlib.durable.records import Cursor, Record
+from streamlib.durable.redis_urls import parse_redis_url, redis_client
 from streamlib.durable.rules import Append, Delete, LogState, Open, Operation, Result, Stop, expired
 
 TIMEOUT_SECONDS: Final = 5.0
@@ -34,6 +35,8 @@ EVERY_WRITE: Final = "An appended event survives a crash of the server."
 EVERY_SECOND: Final = "A crash of the server loses the events of about the last second."
 IN_MEMORY: Final = "A restart of the server loses logs."
 UNKNOWN: Final = "The server does not say what a crash loses."
+DURABILITIES: Final = (EVERY_WRITE, EVERY_SECOND, IN_MEMORY, UNKNOWN)
+"""From the strongest on."""
 
 _UNAVAILABLE: Final = (
     coredis.exceptions.ConnectionError,
@@ -49,6 +52,14 @@ _UNAVAILABLE: Final = (
 )
 
 
+_SUBSCRIPTION_LOST: Final = (
+    *_UNAVAILABLE,
+    coredis.exceptions.PubSubError,
+    # A node that took over slots, and was none when the subscription was made.
+    KeyError,
+)
+
+
 class RedisEngine:
     """Keeps logs on a server."""
 
@@ -58,12 +69,20 @@ class RedisEngine:
         """Connects nowhere yet.
 
         Args:
-            url: ``redis://``, ``rediss://`` or ``valkey://``, with user, password and database.
+            url: ``redis://``, ``rediss://`` or ``valkey://``, with user, password and database;
+                ``redis+cluster://`` or ``redis+sentinel://`` (`streamlib.durable.redis_urls`).
             prefix: Keys are ``prefix:{id}:h`` and ``prefix:{id}:l``.
+
+        Raises:
+            ValueError: The URL names no server.
         """
         self.durability = UNKNOWN
         """Read from the server by `connect`."""
-        self._url = _redis_url(url)
+        self._servers = parse_redis_url(url)
+        self._publish = "PUBLISH"
+        """The command that tells the followers of a log."""
+        if self._servers.kind == "cluster":
+            self._publish = "SPUBLISH"  # to one node; the other is broadcast to all
         self._prefix = prefix
         self._stack = AsyncExitStack()
         """Closes the client."""
@@ -79,14 +98,9 @@ class RedisEngine:
 
     async def connect(self) -> None:
         """See `Engine.connect`. A server that evicts keys is refused: logs would vanish."""
-        client = coredis.Redis.from_url(
-            self._url,
-            stream_timeout=TIMEOUT_SECONDS,
-            connect_timeout=TIMEOUT_SECONDS,
-            decode_responses=False,
-        )
         try:
             async with _errors():
+                client = redis_client(self._servers, TIMEOUT_SECONDS)
                 self._client = await self._stack.enter_async_context(client)
                 self._ask_script = self._client.register_script(_script("ask.lua"))
                 self._read_script = self._client.register_script(_script("read.lua"))
@@ -96,25 +110,16 @@ class RedisEngine:
             raise
 
     async def _read_durability(self) -> None:
-        try:
-            config = await self._client.config_get(
-                ["maxmemory-policy", "appendonly", "appendfsync", "save"]
-            )
-        except coredis.exceptions.ResponseError:
-            return  # hosted servers often forbid it
-        named = {_text(name): _text(value) for name, value in config.items()}
-        policy = named.get("maxmemory-policy", "noeviction")
-        if policy != "noeviction":
-            raise LogError(
-                "unavailable",
-                f"the server evicts keys (maxmemory-policy {policy}): set it to noeviction",
-            )
-        if named.get("appendonly") != "yes":
-            self.durability = IN_MEMORY
-        elif named.get("appendfsync") == "always":
-            self.durability = EVERY_WRITE
+        configurations: list[dict[str, str] | None] = []
+        if self._servers.kind == "cluster":
+            for node in self._client.primaries:
+                async with node:
+                    configurations.append(await _configuration(node))
         else:
-            self.durability = EVERY_SECOND
+            configurations.append(await _configuration(self._client))
+        # That of the weakest node: any may have the log.
+        named = [_durability(configuration) for configuration in configurations]
+        self.durability = max(named, key=DURABILITIES.index)
 
     async def aclose(self) -> None:
         """See `Engine.aclose`."""
@@ -125,7 +130,7 @@ class RedisEngine:
         name, *arguments = _arguments(operation, lines)
         async with _errors():
             reply = await self._ask_script(
-                self._keys(log_id), [name, self._channel(log_id), "PUBLISH", *arguments]
+                self._keys(log_id), [name, self._channel(log_id), self._publish, *arguments]
             )
         status, epoch, last, stop = reply
         known: Any = _text(status)  # one of the script's own
@@ -149,7 +154,7 @@ class RedisEngine:
         while True:
             try:
                 await self._listen_once(receive)
-            except* _UNAVAILABLE:  # in groups: it comes out of tasks
+            except* _SUBSCRIPTION_LOST:  # in groups: it comes out of tasks
                 pass
             receive(None, None)
             await anyio.sleep(RESUBSCRIBE_SECONDS)
@@ -157,7 +162,10 @@ class RedisEngine:
     async def _listen_once(self, receive: Receive) -> None:
         """Listens until the subscription is lost."""
         self._subscribed = set()
-        subscriber = self._client.pubsub(subscription_timeout=TIMEOUT_SECONDS)
+        subscribe = self._client.pubsub
+        if self._servers.kind == "cluster":
+            subscribe = self._client.sharded_pubsub
+        subscriber = subscribe(subscription_timeout=TIMEOUT_SECONDS)
         async with subscriber as subscription, anyio.create_task_group() as group:
             group.start_soon(self._keep_subscribed, subscription)
             while True:
@@ -169,7 +177,7 @@ class RedisEngine:
                     continue
                 if message["type"] == "message":
                     receive(log_id, _pushed(message["data"]))
-                elif message["type"] == "subscribe":
+                elif message["type"] in ("subscribe", "ssubscribe"):
                     # The first one, or one after a silent reconnect, which lost what came between.
                     receive(log_id, None)
 
@@ -218,12 +226,58 @@ async def _errors() -> AsyncGenerator[None]:
     """Turns the client's exceptions into ours; messages hold no URL, which may hold a password."""
     try:
         yield
-    except _UNAVAILABLE as error:
-        raise LogError("unavailable", f"Redis: {type(error).__name__}") from error
-    except coredis.exceptions.ResponseError as error:
-        if "OOM" in str(error):
-            raise LogError("full", "Redis: the server has no memory left") from error
-        raise LogError("unavailable", f"Redis: {error}") from error
+    except (*_UNAVAILABLE, coredis.exceptions.RedisError) as error:
+        raise _log_error(error) from error
+    except ExceptionGroup as group:  # out of the tasks of a connection
+        first = _first_of(group)
+        if isinstance(first, (*_UNAVAILABLE, coredis.exceptions.RedisError)):
+            raise _log_error(first) from first
+        raise
+
+
+def _first_of(group: ExceptionGroup[Exception]) -> Exception:
+    first: Exception = group
+    while isinstance(first, ExceptionGroup):
+        first = first.exceptions[0]
+    return first
+
+
+def _log_error(error: Exception) -> LogError:
+    if isinstance(error, _UNAVAILABLE):
+        return LogError("unavailable", f"Redis: {type(error).__name__}")
+    if "OOM" in str(error):
+        return LogError("full", "Redis: the server has no memory left")
+    return LogError("unavailable", f"Redis: {error}")
+
+
+async def _configuration(client: Any) -> dict[str, str] | None:
+    """What says what a server loses; None where it does not say."""
+    try:
+        config = await client.config_get(["maxmemory-policy", "appendonly", "appendfsync", "save"])
+    except coredis.exceptions.ResponseError:
+        return None  # hosted servers often forbid it
+    return {_text(name): _text(value) for name, value in config.items()}
+
+
+def _durability(configuration: dict[str, str] | None) -> str:
+    """What a crash of a server loses.
+
+    Raises:
+        LogError: It evicts keys.
+    """
+    if configuration is None:
+        return UNKNOWN
+    policy = configuration.get("maxmemory-policy", "noeviction")
+    if policy != "noeviction":
+        raise LogError(
+            "unavailable",
+            f"the server evicts keys (maxmemory-policy {policy}): set it to noeviction",
+        )
+    if configuration.get("appendonly") != "yes":
+        return IN_MEMORY
+    if configuration.get("appendfsync") == "always":
+        return EVERY_WRITE
+    return EVERY_SECOND
 
 
 def _arguments(operation: Operation, lines: bytes) -> list[str | int | bytes]:
@@ -285,9 +339,3 @@ def _text(value: bytes | str) -> str:
 
 def _script(name: str) -> str:
     return files("streamlib.durable").joinpath(name).read_text(encoding="utf-8")
-
-
-def _redis_url(url: str) -> str:
-    """The URL as the client library reads it, which knows no `valkey`."""
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(scheme=parts.scheme.replace("valkey", "redis")))

@@ -7,13 +7,15 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 START_SECONDS = 10.0
+SLOTS = 16384
+"""Of a cluster."""
 
 
 def valkey_binary() -> str:
@@ -37,7 +39,7 @@ class RedisServer:
 
     def __init__(self, binary: str, folder: Path, *options: str) -> None:
         self.folder = folder
-        self.port = _free_port()
+        self.port = free_port()
         self._command = [binary, "--port", str(self.port), "--bind", "127.0.0.1"]
         self._command += ["--dir", str(folder), "--save", "", "--appendonly", "yes", *options]
         self._process: subprocess.Popen[bytes] | None = None
@@ -60,11 +62,19 @@ class RedisServer:
 
     def _is_up(self) -> bool:
         try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
-                connection.sendall(b"PING\r\n")
-                return connection.recv(16).startswith(b"+PONG")
+            return self.ask("PING").startswith(("+PONG", "-NOAUTH"))
         except OSError:
             return False
+
+    def ask(self, *words: object) -> str:
+        """What it answers to a command, as far as it comes at once."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+            connection.sendall(" ".join(map(str, words)).encode() + b"\r\n")
+            return connection.recv(65536).decode()
+
+    def wait_for(self, command: str, text: str) -> None:
+        """Asks until the answer has this text."""
+        wait_until(lambda: text in self.ask(command))
 
     def kill(self) -> None:
         """Ends it at once, as a crash does."""
@@ -87,7 +97,7 @@ class RedisServer:
 
 
 @contextmanager
-def running_server(binary: str, folder: Path, *options: str) -> Iterator[RedisServer]:
+def running_server(binary: str, folder: Path, *options: str) -> Generator[RedisServer]:
     """A server while the block runs."""
     server = RedisServer(binary, folder, *options)
     server.start()
@@ -98,7 +108,82 @@ def running_server(binary: str, folder: Path, *options: str) -> Iterator[RedisSe
         server.kill()
 
 
-def _free_port() -> int:
+@contextmanager
+def running_cluster(binary: str, folder: Path, nodes: int = 3) -> Generator[list[RedisServer]]:
+    """A cluster without replicas while the block runs."""
+    with ExitStack() as stack:
+        servers: list[RedisServer] = []
+        buses: list[int] = []
+        for number in range(nodes):
+            place = folder / str(number)
+            place.mkdir()
+            buses.append(free_port())
+            options = ("--cluster-enabled", "yes", "--cluster-port", str(buses[-1]))
+            options += ("--cluster-node-timeout", "1000", "--cluster-require-full-coverage", "no")
+            servers.append(stack.enter_context(running_server(binary, place, *options)))
+        for number, server in enumerate(servers):
+            first, behind = SLOTS * number // nodes, SLOTS * (number + 1) // nodes
+            server.ask("CLUSTER ADDSLOTSRANGE", first, behind - 1)
+            servers[0].ask("CLUSTER MEET 127.0.0.1", server.port, buses[number])
+        wait_until(lambda: all(_knows(server, nodes) for server in servers))
+        yield servers
+
+
+@contextmanager
+def running_sentinels(
+    binary: str, folder: Path, primary: RedisServer, sentinels: int = 1
+) -> Generator[list[RedisServer]]:
+    """Sentinels that watch a server as `primary`, while the block runs.
+
+    More than one need seconds to find each other.
+    """
+    with ExitStack() as stack:
+        started: list[RedisServer] = []
+        for number in range(sentinels):
+            place = folder / f"sentinel-{number}"
+            place.mkdir()
+            file = place / "sentinel.conf"
+            quorum = sentinels // 2 + 1
+            file.write_text(
+                f"sentinel monitor primary 127.0.0.1 {primary.port} {quorum}\n"
+                "sentinel down-after-milliseconds primary 300\n"
+                "sentinel failover-timeout primary 1000\n",
+                encoding="utf-8",
+            )
+            server = Sentinel(binary, place, str(file))
+            server.start()
+            stack.callback(server.kill)
+            started.append(server)
+        others = f"num-other-sentinels\r\n$1\r\n{sentinels - 1}\r\n"
+        for server in started:
+            server.wait_for("SENTINEL MASTER primary", others)
+        yield started
+
+
+class Sentinel(RedisServer):
+    """Watches a server, and makes a replica the primary where it is gone."""
+
+    def __init__(self, binary: str, folder: Path, file: str) -> None:
+        super().__init__(binary, folder)
+        bound = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(folder)]
+        self._command = [binary, file, "--sentinel", *bound]
+
+
+def _knows(server: RedisServer, nodes: int) -> bool:
+    info = server.ask("CLUSTER INFO")
+    return "cluster_state:ok" in info and f"cluster_size:{nodes}" in info
+
+
+def wait_until(is_ready: Callable[[], bool]) -> None:
+    """Waits; raises where it takes too long."""
+    until = time.monotonic() + START_SECONDS
+    while not is_ready():
+        if time.monotonic() > until:
+            raise RuntimeError("the servers did not find each other")
+        time.sleep(0.02)
+
+
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
