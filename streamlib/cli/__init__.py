@@ -16,7 +16,17 @@ from typing import Final
 from streamlib import __version__
 from streamlib.cli.terminal import one_line
 
-COMMANDS: Final = ("chat", "inspect", "replay", "convert", "serve", "gateway", "bench", "fuzz")
+COMMANDS: Final = (
+    "chat",
+    "inspect",
+    "replay",
+    "convert",
+    "serve",
+    "gateway",
+    "log",
+    "bench",
+    "fuzz",
+)
 """Modules of this package, in the order in which `--help` lists them."""
 
 DESCRIPTION: Final = """\

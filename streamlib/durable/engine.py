@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from streamlib.durable.records import Cursor, Record
 from streamlib.durable.rules import Append, LogState, Operation, Result
@@ -78,4 +78,21 @@ class Engine(Protocol):
 
     async def aclose(self) -> None:
         """Closes connections and files."""
+        ...
+
+
+@runtime_checkable
+class Overview(Protocol):
+    """What an engine may tell about its logs besides; the command `streamlib log` shows it."""
+
+    async def log_ids(self, most: int) -> list[str]:
+        """Ids of logs, in order; those whose time is over may be among them.
+
+        Args:
+            most: How many at most.
+        """
+        ...
+
+    async def followers(self, log_id: str) -> int | None:
+        """Processes that get pushes of a log, its writer's among them; None: it is not known."""
         ...

@@ -82,6 +82,14 @@ class MemoryEngine:
         """See `Engine.unfollow`."""
         self._followed.discard(log_id)
 
+    async def log_ids(self, most: int) -> list[str]:
+        """See `Overview.log_ids`."""
+        return sorted(self._states)[:most]
+
+    async def followers(self, log_id: str) -> int | None:
+        """See `Overview.followers`: there is one process."""
+        return int(log_id in self._followed)
+
     async def aclose(self) -> None:
         """See `Engine.aclose`."""
         self._states.clear()

@@ -206,6 +206,35 @@ class RedisEngine:
         self._followed.discard(log_id)
         self._changed.set()
 
+    async def log_ids(self, most: int) -> list[str]:
+        """See `Overview.log_ids`. It looks at every key of the server, some at a time."""
+        ids: set[str] = set()
+        async with _errors():
+            if self._servers.kind != "cluster":
+                await self._scan(self._client, ids, most)
+            else:
+                for node in self._client.primaries:
+                    async with node:
+                        await self._scan(node, ids, most)
+        return sorted(ids)[:most]
+
+    async def _scan(self, client: Any, ids: set[str], most: int) -> None:
+        async for key in client.scan_iter(f"{self._prefix}:{{*}}:h", count=1000):
+            log_id = self._log_id(_text(key).removesuffix(":h"))
+            if log_id is not None:
+                ids.add(log_id)
+            if len(ids) >= most:
+                return
+
+    async def followers(self, log_id: str) -> int | None:
+        """See `Overview.followers`."""
+        count = self._client.pubsub_numsub
+        if self._servers.kind == "cluster":
+            count = self._client.pubsub_shardnumsub
+        async with _errors():
+            counts = await count(self._channel(log_id))
+        return int(sum(counts.values()))
+
     def _keys(self, log_id: str) -> list[str]:
         # Braces: in a cluster both lie in the same slot.
         return [f"{self._prefix}:{{{log_id}}}:h", f"{self._prefix}:{{{log_id}}}:l"]

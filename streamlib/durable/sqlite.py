@@ -113,6 +113,14 @@ class SqliteEngine:
         """See `Engine.unfollow`."""
         self._followed.discard(log_id)
 
+    async def log_ids(self, most: int) -> list[str]:
+        """See `Overview.log_ids`."""
+        return await self._run(functools.partial(self._log_ids, most))
+
+    async def followers(self, log_id: str) -> int | None:
+        """See `Overview.followers`: a file does not know who reads it."""
+        return None
+
     async def aclose(self) -> None:
         """See `Engine.aclose`."""
         with anyio.CancelScope(shield=True):
@@ -188,6 +196,10 @@ class SqliteEngine:
         finally:
             connection.execute("ROLLBACK")
         return state, now, [Record(*row) for row in rows]
+
+    def _log_ids(self, most: int) -> list[str]:
+        rows = self._open().execute("SELECT id FROM streamlib_logs ORDER BY id LIMIT ?", (most,))
+        return [log_id for (log_id,) in rows]
 
     def _sweep(self, connection: sqlite3.Connection, now: int) -> None:
         if now < self._next_sweep:
