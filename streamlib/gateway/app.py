@@ -44,7 +44,7 @@ from streamlib.providers.loopback import PROVIDER as LOOPBACK
 from streamlib.providers.wire_specs import ANTHROPIC_BETA, WIRE_SPECS
 from streamlib.request.prompt import Prompt
 from streamlib.wires.decoders import parse_request
-from streamlib.wires.encoders import error_body
+from streamlib.wires.encoders import error_body, request_settings
 from streamlib.wires.responses.background import without_background
 from streamlib.wires.routes import Route as RouteMatch
 from streamlib.wires.routes import route
@@ -200,6 +200,7 @@ class Gateway:
             raise _unknown_path(path)
         body = await read_body(scope, receive, seconds=self._body_seconds)
         prompt = await self._workers.run(len(body), _parse, match, body, path, beta_headers(scope))
+        settings = await self._workers.run(len(body), request_settings, match.wire_api, body)
         model = prompt.model or ""
         is_stream = match.stream
         if is_stream is None:
@@ -222,6 +223,7 @@ class Gateway:
             is_stream=is_stream,
             request_id=request_id,
             is_json_array=is_json_array,
+            settings=settings,
             in_background=in_background,
         )
 

@@ -193,6 +193,7 @@ class BackgroundResponses:
             response_id=ID_PREFIX + secrets.token_hex(16),
             model=request.prompt.model or "",
             created_at=int(time.time()),
+            settings=request.settings,
         )
         owner = owner_of(scope, stored.response_id)
         meta = {"response": msgspec.to_builtins(stored), "owner": owner}
@@ -352,6 +353,7 @@ class BackgroundResponses:
         try:
             async for entries in self._durable.read(response_id).batches():
                 yield b"".join([frames.feed(entry.event) for entry in entries])
+            yield frames.close()
         except LogError as error:
             yield frames.feed(Failed(_failure(error)))
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import time
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import anyio
@@ -72,6 +72,11 @@ class RequestHandler:
         self.targets = TargetStreams(request, client, workers)
         self._send = send
         self._keep_alive = keep_alive
+        # The encoders are pure: they read no clock.
+        self._body_options: dict[str, Any] = {"created_at": int(time.time())}
+        """What a response has of its time and its request, for `encode_body`."""
+        if request.settings is not None:
+            self._body_options.update(settings=request.settings, clock=time.time)
         self._encoder = self._new_encoder()
         self._limit_headers: dict[str, str] = {}
         """Rate limits of the target, once it has responded."""
@@ -85,10 +90,10 @@ class RequestHandler:
 
     def _new_encoder(self) -> Encoder:
         wire_api, model = self.request.wire_api, self.request.prompt.model
-        # The encoders are pure: they read no clock.
+        options: dict[str, Any] = {}
         if gateway_spec(wire_api).is_dated:
-            return encoder(wire_api, model=model, created_at=int(time.time()))
-        sse = encoder(wire_api, model=model)
+            options = self._body_options
+        sse: Encoder = encoder(wire_api, model=model, **options)
         if self.request.is_json_array:
             return JsonArray(sse)
         return sse
@@ -211,10 +216,8 @@ class RequestHandler:
         if response.error is not None:
             return response.error
         wire_api, model = self.request.wire_api, self.request.prompt.model
-        created_at = int(time.time())
-        body = encode_body(
-            wire_api, response, model=model, report=self.targets.report, created_at=created_at
-        )
+        report, options = self.targets.report, self._body_options
+        body = encode_body(wire_api, response, model=model, report=report, **options)
         self.targets.report_translation()
         headers = self._response_headers()
         headers.update(limit_headers(wire_api, response.rate_limits, datetime.now(UTC)))

@@ -24,7 +24,7 @@ from streamlib.request.prompt import Prompt
 from streamlib.request.report import Change
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import Completed, Created, Failed, ResponseEvent
-from streamlib_parsers.items import Origin, ResponseItem, WireApi
+from streamlib_parsers.items import JsonObject, Origin, ResponseItem, WireApi
 
 REQUEST_FAULTS: Final[frozenset[ErrorKind]] = frozenset(
     {"invalid_request", "invalid_history", "request_too_large", "content_filter", "cancelled"}
@@ -53,6 +53,7 @@ class GatewayRequest(Struct, frozen=True, kw_only=True):
         is_json_array: the stream is a JSON array (Gemini without `alt=sse`).
         in_background: the response outlives the request, in a log.
         size: bytes of the request body.
+        settings: those that the response repeats; None on wires whose responses repeat none.
     """
 
     wire_api: WireApi
@@ -64,6 +65,7 @@ class GatewayRequest(Struct, frozen=True, kw_only=True):
     is_json_array: bool = False
     in_background: bool = False
     size: int = 0
+    settings: JsonObject | None = None
 
     @property
     def custom_tools(self) -> frozenset[QualifiedName]:

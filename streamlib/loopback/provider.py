@@ -10,11 +10,12 @@ import msgspec
 from streamlib.errors import StreamError
 from streamlib.loopback.behaviour import Behaviour, ReceivedRequest, RequestHook
 from streamlib.loopback.responses import scripted_response
+from streamlib.loopback.stored import StoredResponses
 from streamlib.loopback.strict import StrictProvider
 from streamlib.loopback.turns import Turn, http_error
 from streamlib.request.prompt import Prompt
 from streamlib.wires.decoders import parse_request
-from streamlib.wires.encoders import encode_body, encoder, error_body
+from streamlib.wires.encoders import encode_body, encoder, error_body, request_settings
 from streamlib.wires.frame_offsets import frame_offsets
 from streamlib.wires.routes import Route
 from streamlib_parsers.accumulate import accumulate
@@ -27,6 +28,9 @@ Responder: TypeAlias = Callable[[Prompt, Any], Sequence[ResponseEvent]]
 """(prompt, wire API) -> the events of the response."""
 
 JSON: Final = "application/json"
+
+LOOPBACK_TIME: Final = 1_735_689_600
+"""Unix seconds at which every response is made: equal requests have equal responses."""
 
 
 class ServedResponse(NamedTuple):
@@ -59,6 +63,8 @@ class Loopback:
         """Recordings that were sent to requests which should succeed."""
         self._turns_sent = 0
         """Scripted turns that were sent."""
+        self._stored = StoredResponses()
+        """Responses that a later request may continue by their id."""
         self._strict: StrictProvider | None = None
         """Rules and signatures; None where every request is taken."""
         if behaviour.strict:
@@ -113,6 +119,10 @@ class Loopback:
             error_info = ErrorInfo(kind, "the loopback provider was configured to fail")
             return _error_response(wire_api, error_info, status, behaviour)
         prompt = msgspec.structs.replace(prompt, model=prompt.model or matched.model)
+        try:
+            prompt = self._stored.continued(wire_api, prompt)
+        except StreamError as error:
+            return _error_response(wire_api, error.info, 400, behaviour)
         if behaviour.script:
             return self._scripted(behaviour, matched, prompt, body)
         return self._encoded(behaviour, matched, prompt, self._respond(prompt, wire_api), body)
@@ -150,12 +160,18 @@ class Loopback:
         wire_api = matched.wire_api
         if self._strict is not None:
             events = self._strict.signed(wire_api, events, body)
+        response = accumulate(events)
+        self._stored.keep(wire_api, prompt, response)
+        options: dict[str, Any] = {}
+        settings = request_settings(wire_api, body, is_stored=True)
+        if settings is not None:
+            options = {"settings": settings, "created_at": LOOPBACK_TIME, "clock": _loopback_clock}
         # Where the path says whether it streams (Gemini, Bedrock), the body does not.
         streams = prompt.stream if matched.stream is None else matched.stream
         if not streams:
-            complete = encode_body(wire_api, accumulate(events), model=prompt.model)
+            complete = encode_body(wire_api, response, model=prompt.model, **options)
             return ServedResponse(200, JSON, [complete], behaviour)
-        encode = encoder(wire_api, model=prompt.model)
+        encode = encoder(wire_api, model=prompt.model, **options)
         encoded = [encode.feed(event) for event in events]
         encoded.append(encode.close())
         chunks: Sequence[bytes] = [chunk for chunk in encoded if chunk]
@@ -176,6 +192,10 @@ class Loopback:
         if not self._is_failing:
             self._recordings_sent += 1
         return recording
+
+
+def _loopback_clock() -> int:
+    return LOOPBACK_TIME
 
 
 def _behaviour_of(turn: Turn, behaviour: Behaviour) -> Behaviour:

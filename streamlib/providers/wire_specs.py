@@ -40,6 +40,7 @@ class GatewaySpec(Struct, frozen=True, kw_only=True):
         stateful_fields: request fields that name a history or a response which only the
             client's own provider stores.
         is_dated: responses carry their creation time.
+        repeats_settings: responses repeat the settings of their request.
         reasoning_slot: field of a reasoning item that holds an envelope.
         hidden_reasoning_slot: the same for an item that holds nothing else.
         hides_as_redacted: an item that holds nothing else is marked as redacted.
@@ -48,6 +49,7 @@ class GatewaySpec(Struct, frozen=True, kw_only=True):
     keep_alive: bytes
     stateful_fields: tuple[str, ...] = ()
     is_dated: bool = False
+    repeats_settings: bool = False
     reasoning_slot: EnvelopeSlot
     hidden_reasoning_slot: EnvelopeSlot
     hides_as_redacted: bool = False
@@ -183,6 +185,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
             keep_alive=b": keep-alive\n\n",
             stateful_fields=("previous_response_id", "conversation", "background"),
             is_dated=True,
+            repeats_settings=True,
             reasoning_slot="encrypted_content",
             hidden_reasoning_slot="encrypted_content",
         ),

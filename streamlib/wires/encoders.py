@@ -12,7 +12,7 @@ State that the wire cannot carry is left out and reported, once for each kind.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, Protocol, cast, overload
 
 import msgspec
@@ -23,6 +23,7 @@ from streamlib.wires.missing_deltas import WithMissingDeltas
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import ResponseEvent, RunEvent
+from streamlib_parsers.items import JsonObject, WireApi
 from streamlib_parsers.protocol import WIRE_APIS
 
 UI_PROTOCOLS: Final = ("vercel", "agui", "jsonl")
@@ -163,6 +164,8 @@ def encode_body(
     model: str | None = None,
     report: list[Change] | None = None,
     created_at: int | None = None,
+    clock: Callable[[], float] | None = None,
+    settings: JsonObject | None = None,
     message_id: str | None = None,
 ) -> bytes:
     """Returns a response as a non-streaming body of the wire.
@@ -175,6 +178,8 @@ def encode_body(
         model: The model's name, used if the response has none.
         report: Receives what the wire could not carry.
         created_at: Unix seconds, for wires whose bodies have a time: an encoder has no clock.
+        clock: Gives the unix seconds of its end, for a body that repeats its request's settings.
+        settings: These settings, from `request_settings`.
         message_id: The id of the page's message, for UI protocols; random if not given.
 
     Raises:
@@ -188,10 +193,12 @@ def encode_body(
         ui_body: bytes = module.encode_body(response, model, message_id)
         return ui_body
     changes = Report()
-    options: dict[str, int] = {}
+    options: dict[str, Any] = {}
     gateway = WIRE_SPECS[wire_api].gateway  # type: ignore[index]
     if created_at is not None and gateway is not None and gateway.is_dated:
         options["created_at"] = created_at
+    if settings is not None:
+        options.update(settings=settings, clock=clock)
     body: bytes = module.encode_body(response, model, changes, **options)
     if report is not None:
         report += changes.changes
@@ -201,6 +208,26 @@ def encode_body(
 def error_body(wire_api: str, error: ErrorInfo) -> Any:
     """Returns the wire's error object as a JSON value: the body of an HTTP error."""
     return _module(wire_api).error_body(error)
+
+
+def request_settings(
+    wire_api: WireApi, body: bytes, *, is_stored: bool = False
+) -> JsonObject | None:
+    """Returns the settings of a request that its response repeats, for `encoder`.
+
+    Args:
+        wire_api: The wire of the request.
+        body: The body of the request.
+        is_stored: Whether the server keeps the response, unless the request forbids it.
+
+    Returns:
+        The settings; None on a wire whose responses repeat none.
+    """
+    gateway = WIRE_SPECS[wire_api].gateway
+    if gateway is None or not gateway.repeats_settings:
+        return None
+    settings: JsonObject = _module(wire_api).request_settings(body, is_stored=is_stored)
+    return settings
 
 
 def is_foreign_event(wire_api: str, kind: str) -> bool:

@@ -36,11 +36,13 @@ class StoredResponse(Struct, frozen=True, kw_only=True):
         response_id: wire: `id`.
         model: The model that the client requested.
         created_at: Unix seconds.
+        settings: Those of the request, which every object of the response repeats.
     """
 
     response_id: str
     model: str
     created_at: int
+    settings: JsonObject | None = None
 
 
 def without_background(prompt: Prompt) -> Prompt | None:
@@ -82,6 +84,7 @@ class NumberedFrames:
             model=stored.model,
             response_id=stored.response_id,
             created_at=stored.created_at,
+            settings=stored.settings,
         )
         # Every object of the response then has these fields.
         self._encoder.feed(ResponseMetadata(ENVELOPE))
@@ -108,6 +111,10 @@ class NumberedFrames:
             if frame and not frame.startswith(_CREATED):
                 frames += self._next(frame + b"\n\n")
         return frames
+
+    def close(self) -> bytes:
+        """The end mark, which has no number."""
+        return self._encoder.close()
 
     def _next(self, frame: bytes) -> bytes:
         number = self._count
@@ -139,9 +146,14 @@ def response_object(
         items=items,
         metadata={**response.metadata, **ENVELOPE},
     )
-    body: JsonObject = msgspec.json.decode(
-        encode_body("responses", response, model=stored.model, created_at=stored.created_at)
+    encoded = encode_body(
+        "responses",
+        response,
+        model=stored.model,
+        created_at=stored.created_at,
+        settings=stored.settings,
     )
+    body: JsonObject = msgspec.json.decode(encoded)
     if status is not None:
         body["status"] = status
     return body

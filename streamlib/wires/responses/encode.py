@@ -11,23 +11,23 @@ is known whether the stream ends with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from streamlib.request.report import Change, Report
 from streamlib.wires.encoders import is_foreign_event, sse
 from streamlib.wires.event_handlers import EventHandlers
-from streamlib.wires.openai_errors import error_body, error_object
 from streamlib.wires.responses.encode_body import encode_body
 from streamlib.wires.responses.encode_envelope import (
     FIRST_ID,
     ending,
     envelope_of,
     incomplete_details,
-    report_unknown_totals,
+    report_unknown_counts,
     response_object,
     responses_usage,
 )
+from streamlib.wires.responses.encode_errors import error_body, error_object
 from streamlib.wires.responses.encode_items import (
     citation,
     encodable,
@@ -45,6 +45,7 @@ from streamlib.wires.responses.encode_output import (
     OutputItem,
     TextKind,
 )
+from streamlib.wires.responses.repeated_settings import request_settings
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
@@ -77,7 +78,7 @@ from streamlib_parsers.usage import Usage
 from streamlib_parsers.wires.responses.events import PROGRESS
 from streamlib_parsers.wires.responses.items import outline
 
-__all__ = ["Encoder", "encode_body", "error_body"]
+__all__ = ["Encoder", "encode_body", "error_body", "request_settings"]
 
 
 class Encoder:
@@ -85,6 +86,9 @@ class Encoder:
 
     created_at: unix seconds. An encoder has no clock; without it, the response has only what the
     events have.
+    settings: those of the request (`request_settings`). With them, `created_at` and `clock`, each
+    response object has all members that Open Responses requires.
+    clock: gives the unix seconds of `completed_at`, once.
     """
 
     media_type = "text/event-stream"
@@ -95,11 +99,19 @@ class Encoder:
         model: str | None = None,
         response_id: str | None = None,
         created_at: int | None = None,
+        settings: JsonObject | None = None,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         # Fields of every response object. Id and model are replaced by those of `Created`.
         self._common: JsonObject = {"id": response_id or FIRST_ID, "model": model or ""}
         if created_at is not None:
             self._common.update(created_at=created_at, parallel_tool_calls=True, tool_choice="auto")
+        # Settings of the request, which every response object repeats.
+        self._settings = settings
+        # Read when the response is completed.
+        self._clock = clock
+        # Whether the event that ends the stream was sent.
+        self._ended = False
         self._report = Report()
         # The last `sequence_number`.
         self._sequence = -1
@@ -135,8 +147,10 @@ class Encoder:
         return handler(self, event)
 
     def close(self) -> bytes:
-        """Returns nothing: Responses has no end mark of its own."""
-        return b""
+        """Returns the end mark, if the response has ended: Open Responses requires it."""
+        if not self._ended:
+            return b""
+        return sse(b"[DONE]")
 
     # --- the envelope ---
 
@@ -150,8 +164,13 @@ class Encoder:
     def _response(
         self, status: str, output: Iterable[JsonObject] = (), **fields: Any
     ) -> JsonObject:
-        usage = responses_usage(self._usage, own=self._is_own is not False)
-        return response_object(self._common, status, output, self._envelope, usage=usage, **fields)
+        own = self._is_own is not False
+        fields["usage"] = responses_usage(
+            self._usage, own=own, with_details=self._settings is not None
+        )
+        return response_object(
+            self._common, status, output, self._envelope, self._settings, **fields
+        )
 
     def _on_created(self, event: Created) -> bytes:
         self._created = True
@@ -172,10 +191,13 @@ class Encoder:
         out = b""
         if self._usage_pending or self._incomplete:
             out = self._flush()
-        report_unknown_totals(event.usage, self._report)
+        self._report_unknown_counts(event.usage)
         self._usage = event.usage
         self._usage_pending = True
         return out
+
+    def _report_unknown_counts(self, usage: Usage | None) -> None:
+        report_unknown_counts(usage, self._report, with_details=self._settings is not None)
 
     def _start_response(self) -> bytes:
         if self._started:
@@ -440,7 +462,7 @@ class Encoder:
         if not self._metadata_pending and not self._usage_pending:
             out += self._flush_incomplete()
         self._usage = event.usage or self._usage
-        report_unknown_totals(self._usage, self._report)
+        self._report_unknown_counts(self._usage)
         self._common["model"] = event.model or self._common["model"]
         status, reason = ending(
             event.stop_reason, event.native_stop_reason, self._report, refused=self._has_refusal()
@@ -449,11 +471,12 @@ class Encoder:
             self._report.dropped("/stop_reason", f"Responses has no value for {event.stop_reason}")
         if event.stop_sequence is not None:
             self._report.dropped("/stop_sequence", "Responses has no stop sequences")
-        response = self._response(
-            status,
-            [output.body for output in self._outputs.values() if output.body],
-            incomplete_details=incomplete_details(self._envelope, reason),
-        )
+        fields: JsonObject = {"incomplete_details": incomplete_details(self._envelope, reason)}
+        if self._clock is not None and status == "completed":
+            fields["completed_at"] = self._envelope.get("completed_at") or int(self._clock())
+        output = [output.body for output in self._outputs.values() if output.body]
+        response = self._response(status, output, **fields)
+        self._ended = True
         return out + self._frame(f"response.{status}", response=response)
 
     def _has_refusal(self) -> bool:
@@ -479,6 +502,7 @@ class Encoder:
         if event.error.status is not None:
             fields["status"] = event.error.status
         response = self._response("failed", error=error)
+        self._ended = True
         out += self._frame("error", **fields)
         return out + self._frame("response.failed", response=response)
 

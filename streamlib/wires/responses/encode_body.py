@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from streamlib.request.report import Report
-from streamlib.wires.openai_errors import error_body, error_object
 from streamlib.wires.responses.encode_envelope import (
     FIRST_ID,
     ending,
     envelope_of,
     incomplete_details,
-    report_unknown_totals,
+    report_unknown_counts,
     response_object,
     responses_usage,
 )
+from streamlib.wires.responses.encode_errors import error_body, error_object
 from streamlib.wires.responses.encode_items import (
     encodable,
     generated_id,
@@ -34,9 +36,25 @@ from streamlib_parsers.items import (
 
 
 def encode_body(
-    response: Response, model: str | None, report: Report, *, created_at: int | None = None
+    response: Response,
+    model: str | None,
+    report: Report,
+    *,
+    created_at: int | None = None,
+    clock: Callable[[], float] | None = None,
+    settings: JsonObject | None = None,
 ) -> bytes:
-    """Returns a Response, or the error body of a response that failed before it started."""
+    """Returns a Response, or the error body of a response that failed before it started.
+
+    Args:
+        response: What is encoded.
+        model: Used if the response has none.
+        report: Receives what the wire cannot carry.
+        created_at: Unix seconds.
+        clock: Gives the unix seconds of `completed_at`, for a response that is completed.
+        settings: Those of the request (`request_settings`). With them and both times, the response
+            has all members that Open Responses requires.
+    """
     if response.error is not None and response.response_id is None and not response.items:
         return msgspec.json.encode(error_body(response.error))
     common: JsonObject = {
@@ -48,11 +66,14 @@ def encode_body(
     envelope = envelope_of(response.metadata, report)
     own = all(map(is_own, response.items))
     status, fields = _status(response, envelope, report, own=own)
-    report_unknown_totals(response.usage, report)
-    usage = responses_usage(response.usage, own=own)
+    with_details = settings is not None
+    report_unknown_counts(response.usage, report, with_details=with_details)
+    fields["usage"] = responses_usage(response.usage, own=own, with_details=with_details)
+    if status == "completed" and clock is not None:
+        fields["completed_at"] = envelope.get("completed_at") or int(clock())
     output = _output(response, common["id"], report)
     return msgspec.json.encode(
-        response_object(common, status, output, envelope, usage=usage, **fields)
+        response_object(common, status, output, envelope, settings, **fields)
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from streamlib.request.report import Report
 from streamlib.wires.json_objects import without_none
+from streamlib.wires.responses.repeated_settings import with_settings
 from streamlib_parsers.events import StopReason
 from streamlib_parsers.items import JsonObject
 from streamlib_parsers.usage import Usage
@@ -62,7 +63,9 @@ def incomplete_details(envelope: JsonObject, reason: str | None) -> Any:
 # --- usage ---
 
 
-def responses_usage(usage: Usage | None, *, own: bool) -> JsonObject | None:
+def responses_usage(
+    usage: Usage | None, *, own: bool, with_details: bool = False
+) -> JsonObject | None:
     """Returns the usage object.
 
     The provider's own object is returned if this wire reads the same numbers from it.
@@ -71,9 +74,29 @@ def responses_usage(usage: Usage | None, *, own: bool) -> JsonObject | None:
         usage: The counts; None if they are not known.
         own: Whether the response was made on this wire, whose servers may leave out the sum.
             Official clients read it, so another wire's object needs it.
+        with_details: Whether the details are written that Open Responses requires; a count that
+            is not known is then 0.
     """
     if usage is None:
         return None
+    body = _usage_object(usage, own=own)
+    if not with_details:
+        return body
+    required = {
+        "input_tokens_details": "cached_tokens",
+        "output_tokens_details": "reasoning_tokens",
+    }
+    complete = {**body}
+    for details, count in required.items():
+        counts = body.get(details)
+        if not isinstance(counts, dict):
+            counts = {}
+        if counts.get(count) is None:
+            complete[details] = {**counts, count: 0}
+    return complete
+
+
+def _usage_object(usage: Usage, *, own: bool) -> JsonObject:
     raw = usage.raw
     has_totals = "input_tokens" in raw and "output_tokens" in raw
     if has_totals and (own or "total_tokens" in raw) and read_usage(raw).same_numbers(usage):
@@ -106,12 +129,23 @@ def responses_usage(usage: Usage | None, *, own: bool) -> JsonObject | None:
     return body
 
 
-def report_unknown_totals(usage: Usage | None, report: Report) -> None:
-    """Reports totals that are not known: clients read them as numbers."""
+def report_unknown_counts(
+    usage: Usage | None, report: Report, *, with_details: bool = False
+) -> None:
+    """Reports counts that are not known: clients read them as numbers.
+
+    Args:
+        usage: The counts; None if they are not known.
+        report: Receives what is unknown.
+        with_details: As in `responses_usage`.
+    """
     if usage is None:
         return
     if usage.input_tokens is None or usage.output_tokens is None:
         report.dropped("/usage", "unknown totals are written as 0")
+    details = (usage.cache_read_input_tokens, usage.reasoning_output_tokens)
+    if with_details and None in details:
+        report.dropped("/usage/details", "unknown counts of details are written as 0")
 
 
 def _modalities(modalities: dict[str, int]) -> dict[str, int | None]:
@@ -141,6 +175,7 @@ def response_object(
     status: str | None,
     output: Iterable[JsonObject],
     envelope: JsonObject,
+    settings: JsonObject | None = None,
     **fields: Any,
 ) -> JsonObject:
     """Returns a Response.
@@ -150,6 +185,7 @@ def response_object(
         status: Status of the response.
         output: Objects of its items.
         envelope: Metadata, in place of the defaults.
+        settings: Settings of the request (`request_settings`), in place of the defaults.
         fields: Further fields; they replace all others.
     """
     defaults: JsonObject = {
@@ -159,6 +195,8 @@ def response_object(
         "metadata": {},
         "tools": [],
     }
+    if settings is not None:
+        envelope = with_settings(settings, envelope)
     return {
         "object": "response",
         **common,

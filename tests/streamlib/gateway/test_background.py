@@ -41,7 +41,7 @@ PATH = "/v1/responses"
 def frames_of(response: httpx.Response) -> list[dict[str, Any]]:
     """The data of each server-sent event."""
     lines = response.text.splitlines()
-    return [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
+    return [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
 
 
 async def ended(client: httpx.AsyncClient, response_id: str) -> dict[str, Any]:

@@ -77,9 +77,9 @@ def encoded(events: list[ResponseEvent], **options: Any) -> tuple[bytes, list[st
 
 
 def frames(body: bytes) -> list[dict[str, Any]]:
-    return [
-        msgspec.json.decode(line[6:]) for line in body.splitlines() if line.startswith(b"data: ")
-    ]
+    """The events, without the end mark."""
+    lines = [line for line in body.splitlines() if line.startswith(b"data: {")]
+    return [msgspec.json.decode(line[6:]) for line in lines]
 
 
 def comparable(events: list[ResponseEvent], *, loose: bool = False) -> list[ResponseEvent]:

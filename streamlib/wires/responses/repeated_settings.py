@@ -1,0 +1,118 @@
+"""The settings of a request that its response repeats.
+
+Open Responses (specification of 2026-04-24) requires 32 members of a response. Those that say how
+the response was requested for are made here; the rest is about the response itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from streamlib_parsers.items import JsonObject
+
+
+class RepeatedSettings(Struct):
+    """The members of a request that a response repeats; of the others nothing is decoded."""
+
+    previous_response_id: Any = None
+    instructions: Any = None
+    tools: Any = None
+    tool_choice: Any = None
+    truncation: Any = None
+    parallel_tool_calls: Any = None
+    text: Any = None
+    top_p: Any = None
+    presence_penalty: Any = None
+    frequency_penalty: Any = None
+    top_logprobs: Any = None
+    temperature: Any = None
+    reasoning: Any = None
+    user: Any = None
+    max_output_tokens: Any = None
+    max_tool_calls: Any = None
+    store: Any = None
+    background: Any = None
+    service_tier: Any = None
+    metadata: Any = None
+    safety_identifier: Any = None
+    prompt_cache_key: Any = None
+
+
+DEFAULTS: Final[JsonObject] = {
+    "tools": [],
+    "tool_choice": "auto",
+    "truncation": "disabled",
+    "parallel_tool_calls": True,
+    "text": {"format": {"type": "text"}},
+    "top_p": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "top_logprobs": 0,
+    "temperature": 1.0,
+    "background": False,
+    "service_tier": "default",
+    "metadata": {},
+}
+"""What stands for a setting that the request leaves out, where null is not allowed."""
+
+
+def request_settings(body: bytes, *, is_stored: bool) -> JsonObject:
+    """Returns the settings of a request as its response repeats them.
+
+    Args:
+        body: The body of the request.
+        is_stored: Whether the server keeps the response, unless the request forbids it.
+
+    Raises:
+        msgspec.DecodeError: The body is no JSON object.
+    """
+    requested = msgspec.structs.asdict(msgspec.json.decode(body, type=RepeatedSettings))
+    settings: JsonObject = {}
+    for name, value in requested.items():
+        settings[name] = value
+        if value is None:
+            settings[name] = DEFAULTS.get(name)
+    settings["tools"] = [_tool(tool) for tool in settings["tools"]]
+    settings["text"] = _text(settings["text"])
+    settings["reasoning"] = _reasoning(settings["reasoning"])
+    settings["store"] = is_stored and requested["store"] is not False
+    if settings["service_tier"] == "auto":
+        # The tier that was used is a real one.
+        settings["service_tier"] = DEFAULTS["service_tier"]
+    return settings
+
+
+def _tool(tool: Any) -> Any:
+    """A function with all its members; any other tool as it is."""
+    if not isinstance(tool, dict) or tool.get("type") != "function":
+        return tool
+    return {"description": None, "parameters": None, "strict": None, **tool}
+
+
+def _text(text: Any) -> Any:
+    """The options of texts with a format, and a schema's format with all its members."""
+    if not isinstance(text, dict):
+        return text
+    text_format = text.get("format") or DEFAULTS["text"]["format"]
+    if text_format.get("type") == "json_schema":
+        text_format = {"description": None, **text_format}
+        text_format["strict"] = bool(text_format.get("strict"))
+    return {**text, "format": text_format}
+
+
+def _reasoning(reasoning: Any) -> Any:
+    if not isinstance(reasoning, dict):
+        return None
+    return {"effort": None, "summary": None, **reasoning}
+
+
+def with_settings(settings: JsonObject, envelope: JsonObject) -> JsonObject:
+    """Returns the envelope of a response, with the settings in place of what it leaves out."""
+    members = {"completed_at": None, **settings}
+    for name, value in envelope.items():
+        if value is not None or DEFAULTS.get(name) is None:
+            members[name] = value
+    return members
