@@ -33,7 +33,7 @@ VERSION_TESTS = ("tests/parsers", "tests/streamlib/client", "tests/streamlib/tra
 PYTHONS = ["3.11", "3.12", "3.13"]
 """Those of the classifiers in pyproject.toml."""
 
-EXTRAS = "cli,httpx2,http2,aiohttp,gateway,bedrock,otel"
+EXTRAS = "cli,httpx2,http2,aiohttp,gateway,bedrock,otel,websocket"
 
 
 def run(session: nox.Session, *command: str) -> None:

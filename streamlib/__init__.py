@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from streamlib.client.model_list import ModelInfo
     from streamlib.client.retry import RetryPolicy
     from streamlib.client.stream import ResponseStream
+    from streamlib.client.websocket import Connection, LaneStream
     from streamlib.errors import StreamError
     from streamlib.notebook import display
     from streamlib.providers import Provider, register
@@ -71,6 +72,8 @@ _LAZY: dict[str, str] = {  # name -> module that is imported at the first use of
     "AwsCredentials": "streamlib.client.credentials",
     "AttemptRequest": "streamlib.client.hooks",
     "AttemptResponse": "streamlib.client.hooks",
+    "Connection": "streamlib.client.websocket",
+    "LaneStream": "streamlib.client.websocket",
     "SyncClient": "streamlib.sync",
     "SyncStream": "streamlib.sync",
     "ModelInfo": "streamlib.client.model_list",
@@ -116,10 +119,12 @@ __all__ = [
     "CacheOptions",
     "Change",
     "Client",
+    "Connection",
     "Deadlines",
     "History",
     "HttpResponse",
     "JsonItems",
+    "LaneStream",
     "ModelInfo",
     "Prompt",
     "Provider",

@@ -94,6 +94,8 @@ _CODES: Final[dict[ErrorKind, str]] = {
         "limit_burst_rate ramp_limit_exceeded websocket_stream_limit_reached 1302 1303 1305 "
         "base_resp.1002"
     ),
+    # Sent with status 400, and yet another connection takes the same request.
+    "server_error": "websocket_connection_limit_reached",
 }
 CODES: Final[dict[str, ErrorKind]] = {
     plain(code): kind for kind, codes in _CODES.items() for code in codes.split()
@@ -119,7 +121,7 @@ _TYPES: Final = {
     500: (
         "api_error server_error internal_error internal_server_error InternalServerException "
         "InternalFailure INTERNAL UNKNOWN ModelErrorException ModelStreamErrorException "
-        "vector_store_timeout websocket_connection_limit_reached"
+        "vector_store_timeout"
     ),
     504: "timeout_error gateway_timeout DEADLINE_EXCEEDED",
 }

@@ -11,10 +11,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import cache, partial
-from hashlib import sha256
+from functools import partial
+from ssl import SSLContext
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 import anyio
 import msgspec
@@ -26,8 +26,9 @@ from streamlib.client.hooked_stream import HookedStream
 from streamlib.client.hooks import AttemptHooks, OnEvent, OnRequest, OnResponse
 from streamlib.client.model_list import ModelInfo, models_request, read_models
 from streamlib.client.options import ClientOptions, StreamOptions
+from streamlib.client.response_parser import response_parser
 from streamlib.client.retry import RetryPolicy
-from streamlib.client.sources import HttpSource, LoopGuard
+from streamlib.client.sources import HttpSource, LoopGuard, Source
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode, StreamConfig, check_errors, wall_clock
 from streamlib.client.stream_text import text_error
@@ -35,6 +36,7 @@ from streamlib.errors import StreamError, invalid_request
 from streamlib.providers import Provider, find
 from streamlib.providers import provider as provider_named
 from streamlib.providers.models import Traits
+from streamlib.providers.websocket import WebSocketSettings
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.build import Request, build_for
 from streamlib.request.endpoints import resolve_target
@@ -48,7 +50,10 @@ from streamlib_parsers.dialects.by_model import dialects_for
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import ResponseItem, ToolSpec, WireApi
 from streamlib_parsers.limits import LIMITS, Limits
-from streamlib_parsers.protocol import Parser, parser
+from streamlib_parsers.protocol import parser
+
+if TYPE_CHECKING:
+    from streamlib.client.websocket.connection import Connection
 
 __all__ = ["Client", "ClientOptions", "StreamOptions"]
 
@@ -139,6 +144,7 @@ class Client:
             self._attempt_hooks = AttemptHooks(on_request, on_response)
         self._make_stream: Callable[[StreamConfig], ResponseStream] = ResponseStream
         """The class of this client's streams."""
+        self._on_event = on_event
         if on_event is not None:
             self._make_stream = partial(HookedStream, on_event=on_event)
         self._clock = clock
@@ -370,6 +376,64 @@ class Client:
             raise StreamError(body)
         return body
 
+    def connect(
+        self,
+        model: str,
+        *,
+        provider: str | Provider | None = None,
+        base_url: str | None = None,
+        api_key: ApiKey | None = None,
+        account: str | None = None,
+        errors: ErrorMode | None = None,
+        headers: Mapping[str, str] | None = None,
+        settings: WebSocketSettings | None = None,
+        ssl_context: SSLContext | None = None,
+    ) -> Connection:
+        """A WebSocket connection to a model of OpenAI Responses. Experimental: docs/websocket.md.
+
+        Args:
+            model: As of `stream`, like the options that have the same names.
+            headers: HTTP headers of the opening handshake, beside the provider's.
+            settings: Limits, where the server's differ from those of the provider.
+            ssl_context: Certificates; None: as the system has them.
+
+        Raises:
+            StreamError: `invalid_request`; the provider has no WebSocket (code `no_websocket`), or
+                the package websockets is missing.
+            RuntimeError: The client is closed.
+        """
+        # Few programs need it.
+        from streamlib.client.websocket.connection import Connection, ConnectionConfig
+
+        self._require_open()
+        key = None if api_key is None else wrap_key(api_key)
+        del api_key  # a traceback shows the locals of this frame
+        if isinstance(key, ErrorInfo):
+            raise StreamError(key)
+        target, service = self._target(model, provider, "responses", base_url, account)
+        return Connection(
+            ConnectionConfig(
+                target=target,
+                settings=settings or service.websocket,
+                keys=self._keys,
+                key=key,
+                headers=headers or {},
+                errors=errors,
+                limits=self._limits,
+                deadlines=self._deadlines,
+                retry=self._retry,
+                loop_guard=self._loop_guard,
+                hooks=self._attempt_hooks,
+                on_event=self._on_event,
+                stream_config=partial(self._config_for, service),
+                require_open=self._require_open,
+                clock=self._clock,
+                now=self._now,
+                jitter=self._jitter,
+                ssl_context=ssl_context,
+            )
+        )
+
     def _require_open(self) -> None:
         if self._closed:
             raise RuntimeError("the client is closed")
@@ -410,14 +474,27 @@ class Client:
         dialects: Sequence[str] | None,
         errors: ErrorMode | None,
     ) -> StreamConfig:
+        """The configuration of a stream over HTTP."""
+        source = self._source(request, service, key)
+        return self._config_for(service, request, source, tools, dialects, errors)
+
+    def _config_for(
+        self,
+        service: Provider,
+        request: Request,
+        source: Source,
+        tools: Sequence[ToolSpec],
+        dialects: Sequence[str] | None,
+        errors: ErrorMode | None,
+    ) -> StreamConfig:
         """What a stream needs: its request, and the client's settings where it has none."""
         if dialects is None:  # and not `()`, which turns them off
             dialects = dialects_for(
                 request.model, parses_calls=service.parses_calls, overrides=self._dialects
             )
         return StreamConfig(
-            source=self._source(request, service, key),
-            parse=partial(_response_parser, request, tuple(tools), tuple(dialects), self._limits),
+            source=source,
+            parse=partial(response_parser, request, tuple(tools), tuple(dialects), self._limits),
             wire_api=request.wire_api,
             request=request,
             limits=self._limits,
@@ -487,36 +564,3 @@ def _with_headers(sent: Sent, headers: Mapping[str, str] | None) -> Sent:
             )
     joined = joined_headers(sent.headers, checked)  # betas are joined
     return msgspec.structs.replace(sent, headers=joined)
-
-
-def _response_parser(
-    request: Request,
-    tools: Sequence[ToolSpec],
-    dialects: Sequence[str],
-    limits: Limits,
-    headers: Mapping[str, str] | None,
-    received_at: datetime | None,
-) -> Parser:
-    """The parser of a response to `request`.
-
-    Ids for calls without one are generated from the request's bytes, so that they are unique within
-    a conversation: every further request of it is longer.
-    """
-
-    @cache
-    def digest() -> str:
-        # Computed only if a call has no id.
-        return sha256(request.body).hexdigest()[:8]
-
-    return parser(
-        request.wire_api,
-        tools=tools,
-        dialects=dialects,
-        headers=headers,
-        received_at=received_at,
-        origin=request.origin,
-        limits=limits,
-        call_id=lambda n: f"call_{digest()}_{n}",
-        names=request.names,
-        namespaces=request.namespaces,
-    )

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import anyio
 import msgspec
 
-from streamlib.client.body import BodyCollector
+from streamlib.client.body import BodyCollector, MessageFeeder
 from streamlib.client.sources import Source
 from streamlib.errors import StreamError
 from streamlib.providers.wire_specs import WIRE_SPECS
@@ -116,7 +116,7 @@ class Attempt:
         """Ends late reads in place of a timeout scope, if the transport can."""
         self._parser = parse(None, None)
         """Replaced when the headers are known, which the parser reads too."""
-        self._feeder: Parser | BodyCollector = self._parser
+        self._feeder: Parser | BodyCollector | MessageFeeder = self._parser
         """What bytes are fed to: the parser, or the collector of a JSON body."""
 
     # --- the response headers ---
@@ -240,6 +240,8 @@ class Attempt:
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type == "application/json" and WIRE_SPECS[self._wire_api].json_is_complete_body:
             self._feeder = BodyCollector(self._parser, self._limits)
+        if getattr(response, "chunks_are_messages", False):
+            self._feeder = MessageFeeder(self._parser)
         return None
 
     async def _error_body(self) -> bytes:

@@ -1,4 +1,4 @@
-"""A JSON body that a server sends although a stream was requested."""
+"""What an attempt feeds in place of a parser: a JSON body, or the messages of a WebSocket."""
 
 from __future__ import annotations
 
@@ -55,3 +55,26 @@ class BodyCollector:
             events += self._parser.feed_body(b"".join(self._chunks))
         events += self._parser.close()
         return events
+
+
+class MessageFeeder:
+    """Feeds the messages of a WebSocket, each of which is one event, to a parser.
+
+    It has the methods of a `Parser` that an attempt uses.
+    """
+
+    def __init__(self, parser: Parser) -> None:
+        self._parser = parser
+
+    @property
+    def unfiltered_events(self) -> list[ResponseEvent] | None:
+        """See `Parser`."""
+        return self._parser.unfiltered_events
+
+    def feed(self, chunk: bytes) -> list[ResponseEvent]:
+        """The events of one message."""
+        return self._parser.feed_event(chunk)
+
+    def close(self) -> list[ResponseEvent]:
+        """See `Parser`."""
+        return self._parser.close()

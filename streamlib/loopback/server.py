@@ -11,8 +11,6 @@ occurs after `at` chunks of the body:
 
 from __future__ import annotations
 
-import socket
-import struct
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -25,6 +23,7 @@ from anyio.abc import SocketAttribute, SocketStream, TaskStatus
 from streamlib.loopback.behaviour import Behaviour, ReceivedRequest, RequestHook
 from streamlib.loopback.provider import Loopback, Responder
 from streamlib.loopback.responses import echo_response
+from streamlib.loopback.websocket import is_upgrade, reset_on_close, serve_websocket
 from streamlib.wires.faults import MALFORMED, Fault, fault_index
 from streamlib.wires.routes import route
 
@@ -117,6 +116,11 @@ class _Connection:
             request = await self._event()
             if not isinstance(request, h11.Request):
                 return
+            if is_upgrade(request):
+                # What was received behind the handshake is the first message.
+                early, _ = self._http.trailing_data
+                await serve_websocket(self._provider, self._stream, request, early)
+                return
             body = await self._body()
             await self._respond(request, body)
             # After a disconnect, a stall or `connection: close` there is no next request.
@@ -189,14 +193,8 @@ class _Connection:
             case "disconnect":
                 # Past h11: the chunk's size is sent, but only half of its bytes.
                 await self._stream.send(b"%x\r\n" % len(chunk) + chunk[: len(chunk) // 2])
-                _reset_on_close(self._stream)
+                reset_on_close(self._stream)
             case "stall":
                 # Returns only when the client disconnects: it has sent its request.
                 await self._stream.receive(1)
         return True
-
-
-def _reset_on_close(stream: SocketStream) -> None:
-    """Makes the socket send RST instead of FIN when it is closed: SO_LINGER with 0 seconds."""
-    raw = stream.extra(SocketAttribute.raw_socket)
-    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -22,6 +22,7 @@ from streamlib.errors import invalid_request
 from streamlib.providers.models import longest_prefix
 from streamlib.providers.names import Charset
 from streamlib.providers.shapes import ChatShape
+from streamlib.providers.websocket import WebSocketSettings
 from streamlib_parsers.items import WireApi
 
 Auth: TypeAlias = Literal["bearer", "x-api-key", "x-goog-api-key", "api-key", "aws", "none"]
@@ -71,6 +72,7 @@ class Provider(Struct, frozen=True, gc=False, omit_defaults=True):
         unsigned_thinking: accepts thinking blocks without a signature in a history (local
             servers).
         chat: how its Chat Completions differs.
+        websocket: how it serves Responses over WebSocket; None: it does not.
         model_overrides: beginning of a model's name -> the fields of this class that differ for
             it; the longest beginning wins.
     """
@@ -102,6 +104,7 @@ class Provider(Struct, frozen=True, gc=False, omit_defaults=True):
     fields_in_url: tuple[str, ...] = ()
     call_ids: Charset | None = None
     chat: ChatShape = ChatShape()
+    websocket: WebSocketSettings | None = None
     model_overrides: dict[str, dict[str, Any]] = {}
     other_urls: tuple[str, ...] = ()
     models_path: str | None = None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from streamlib.providers import Provider
 from streamlib.providers.openai import OPENAI
+from streamlib.providers.websocket import WebSocketSettings
 
 PROVIDER = Provider(
     name="azure",
@@ -23,4 +24,6 @@ PROVIDER = Provider(
     # responses. `extra={"store": False}` overrides it.
     defaults={"store": True},
     chat=OPENAI,
+    # https://learn.microsoft.com/azure/foundry/openai/how-to/websockets: one turn at a time.
+    websocket=WebSocketSettings(),
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from streamlib.providers import Provider
 from streamlib.providers.shapes import ANYTHING
+from streamlib.providers.websocket import WebSocketSettings
 from streamlib_parsers.protocol import WIRE_APIS
 
 PROVIDER = Provider(
@@ -15,4 +16,5 @@ PROVIDER = Provider(
     key_optional=True,
     unsigned_thinking=True,
     chat=ANYTHING,
+    websocket=WebSocketSettings(),
 )

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from streamlib.providers import Provider
 from streamlib.providers.shapes import ANYTHING
+from streamlib.providers.websocket import WebSocketSettings
 from streamlib.providers.wire_specs import WIRE_SPECS
 
 URL: Final = "http://127.0.0.1:8800"
@@ -22,4 +23,5 @@ PROVIDER = Provider(
     auth="none",
     unsigned_thinking=True,
     chat=replace(ANYTHING, strict_schemas=True),  # its strict form has OpenAI's rules
+    websocket=WebSocketSettings(lanes=32, in_flight=16, steers=True),
 )

@@ -6,6 +6,7 @@ from typing import Final
 
 from streamlib.providers import Provider
 from streamlib.providers.shapes import ChatShape
+from streamlib.providers.websocket import WebSocketSettings
 
 OPENAI: Final = ChatShape(
     developer_role=True,
@@ -27,4 +28,6 @@ PROVIDER = Provider(
     key_env=("OPENAI_API_KEY",),
     unsupported_when_thinking={"stop": "its thinking models refuse it"},
     chat=OPENAI,
+    # Guide "WebSocket mode": limits, lanes (`stream_id`), steering.
+    websocket=WebSocketSettings(lanes=32, in_flight=16, steers=True),
 )

@@ -8,6 +8,7 @@ sent: ``originator``, `User-Agent` and instructions are the caller's own (`heade
 from __future__ import annotations
 
 from streamlib.providers import Provider
+from streamlib.providers.websocket import WebSocketSettings
 
 NOT_HERE = "the ChatGPT backend refuses it"
 
@@ -34,4 +35,6 @@ PROVIDER = Provider(
     roles={"system": "developer"},
     defaults={"instructions": "You are a helpful assistant."},
     overrides={"store": False, "stream": True},
+    # Its own version of the protocol; lanes and steering are not known to work there.
+    websocket=WebSocketSettings(headers={"openai-beta": "responses_websockets=2026-02-06"}),
 )

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from streamlib.providers import Provider
 from streamlib.providers.shapes import ChatShape
+from streamlib.providers.websocket import WebSocketSettings
 
 SHAPE = ChatShape(custom_tools=False)
 NO_LEVEL = {"chat": replace(SHAPE, thinking=None)}
@@ -28,6 +29,8 @@ PROVIDER = Provider(
         ("stop", "presence_penalty", "frequency_penalty"), NOT_THINKING
     ),
     chat=SHAPE,
+    # https://docs.x.ai/developers/advanced-api-usage/websocket-mode: no lanes, no steering.
+    websocket=WebSocketSettings(),
     model_overrides={
         "grok-3-mini": {},
         "grok-4": NO_LEVEL,

@@ -43,7 +43,8 @@ class HttpResponse(Protocol):
     """Status and headers of a response whose body is still to be read.
 
     A transport that ends a late read by itself may add an attribute `read_timeout`, a
-    `ReadTimeout`: the caller then needs no timeout scope around each read (about 10 us).
+    `ReadTimeout`: the caller then needs no timeout scope around each read (about 10 us). One whose
+    chunks are complete messages (a WebSocket) has a true attribute `chunks_are_messages`.
     """
 
     @property

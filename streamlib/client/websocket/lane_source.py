@@ -1,0 +1,223 @@
+"""The source of a stream on a lane: it sends the request, and yields the response's messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import anyio
+
+from streamlib.client.hooks import AttemptHooks
+from streamlib.client.retry import RetryPolicy
+from streamlib.client.websocket.continuation import Continuation, LaneRequest, continuation
+from streamlib.client.websocket.lane_socket import LaneSocket
+from streamlib.errors import StreamError, invalid_request
+from streamlib.transport import HttpResponse
+from streamlib.transport.websocket import SocketClosed
+from streamlib_parsers.accumulate import Accumulator
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import RateLimits
+from streamlib_parsers.wires.responses.lanes import NOT_FOUND, Turn, create_message
+
+if TYPE_CHECKING:
+    from streamlib.client.websocket.connection import Connection
+    from streamlib.client.websocket.lane_stream import LaneStream
+
+
+class LaneResponse:
+    """The messages of one response, as an `HttpResponse`: each chunk is a message.
+
+    Args:
+        socket: Where they arrive.
+        turn: The response.
+        headers: Of the handshake, for the first response of a socket.
+    """
+
+    status = 200
+    chunks_are_messages = True
+
+    def __init__(self, socket: LaneSocket, turn: Turn, headers: Mapping[str, str]) -> None:
+        self._socket = socket
+        self._turn = turn
+        self.headers = headers
+        self.chunks = self
+
+    def __aiter__(self) -> LaneResponse:
+        return self
+
+    async def __anext__(self) -> bytes:
+        message = await self._socket.next_message(self._turn)
+        if message is None:
+            raise StopAsyncIteration
+        return message
+
+    async def aclose(self) -> None:
+        """Nobody reads the response any more."""
+        self._socket.release(self._turn)
+
+
+class LaneSource:
+    """Sends a request on a lane; each attempt sends it anew, on another socket if it has to.
+
+    Args:
+        connection: Has the sockets.
+        lane: Its name, None for the lane without one.
+        wanted: The request.
+    """
+
+    hooks: AttemptHooks | None = None
+
+    def __init__(self, connection: Connection, lane: str | None, wanted: LaneRequest) -> None:
+        self.connection = connection
+        self.lane = lane
+        self.wanted = wanted
+        self.slots: anyio.CapacityLimiter | None = connection.slots
+        self.socket: LaneSocket | None = None
+        """The socket of the latest attempt."""
+        self.turn: Turn | None = None
+        """The response of the latest attempt."""
+        self.continued: str | None = None
+        """The response that the latest attempt continued instead of sending the whole input."""
+        self.accumulator = Accumulator()
+        """That of the stream, which has read the response."""
+        self.sent = False
+        """The latest attempt sent at least a part of the request."""
+        self._sends_all = False
+        """The server does not know the response to continue: the whole input is sent."""
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether it is certain that the latest attempt had no effect."""
+        return not self.sent or (self.turn is not None and self.turn.refused)
+
+    async def run_request_hook(self) -> None:
+        """Nothing: hooks run for the handshake."""
+
+    async def run_response_hook(self, response: HttpResponse) -> None:
+        """Nothing: hooks run for the handshake."""
+
+    def check_loop(self) -> None:
+        """See `Source`."""
+        self.connection.check_loop()
+
+    async def send(self) -> HttpResponse:
+        """Sends the request."""
+        self.sent = False
+        self.turn = None
+        socket = await self.connection.usable_socket()
+        known = self._continuation(socket)
+        if known is None:
+            self.continued = None
+            message = create_message(self.wanted.request.body, self.lane)
+        else:
+            self.continued = known.response_id
+            message = create_message(self.wanted.request.body, self.lane, *known)
+        self.socket = socket
+        self.connection.note_request(self)
+        try:
+            self.turn = await socket.request(self.lane, message, self._note_sent)
+        except SocketClosed as closed:
+            failure = closed.info
+        else:
+            headers = socket.headers
+            socket.headers = {}
+            return LaneResponse(socket, self.turn, headers)
+        raise StreamError(failure)
+
+    def _note_sent(self) -> None:
+        self.sent = True
+
+    def _continuation(self, socket: LaneSocket) -> Continuation | None:
+        previous = self.connection.last_request(self.lane)
+        if self._sends_all or previous is None or previous.socket is not socket:
+            return None
+        return continuation(previous.wanted, previous.accumulator.response, self.wanted)
+
+    def give_up_continuation(self) -> None:
+        """The next attempt sends the whole input."""
+        self._sends_all = True
+
+    def redact(self, info: ErrorInfo) -> ErrorInfo:
+        """See `Source`."""
+        return self.connection.handshake.redact(info)
+
+    def redact_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """See `Source`."""
+        return self.connection.handshake.redact_headers(headers)
+
+    def redact_rate_limits(self, event: RateLimits) -> RateLimits:
+        """See `Source`."""
+        return self.connection.handshake.redact_rate_limits(event)
+
+
+class SuccessorSource(LaneSource):
+    """Sends nothing: the server begins the response by itself, after another one was steered.
+
+    Args:
+        steered: The stream that was steered.
+        wanted: The request as it would be if it were sent.
+    """
+
+    def __init__(self, steered: LaneStream, wanted: LaneRequest) -> None:
+        super().__init__(steered.source.connection, steered.source.lane, wanted)
+        self._steered = steered
+
+    async def send(self) -> HttpResponse:
+        """Waits until the server said whether there is such a response."""
+        self.sent = True  # by the steering
+        socket = self._steered.source.socket
+        target = self._steered.source.turn
+        if socket is None or target is None:
+            raise invalid_request("a response that was not sent has no successor", "not_steered")
+        self.socket = socket
+        await socket.wait(_Announced(target))
+        if target.successor is None:
+            failure = socket.lanes.failure
+            raise StreamError(failure or ErrorInfo("truncated", "the connection was closed"))
+        self.turn = target.successor
+        # Without one, the next request continues the response that was steered.
+        if self.turn.failure is None:
+            self.connection.note_request(self)
+        return LaneResponse(socket, self.turn, {})
+
+
+class _Announced:
+    """The goal of a task that waits for the successor of a response."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+
+    @property
+    def ready(self) -> bool:
+        """Whether the successor began, or the server said that there is none."""
+        return self._turn.successor is not None and self._turn.successor.ready
+
+
+class LaneRetry(RetryPolicy, frozen=True, kw_only=True):
+    """Sends again only what certainly had no effect.
+
+    A request whose connection was lost may have been executed, and stored: it is not repeated. One
+    that the server refused is; and one whose previous response it does not know any more is sent
+    again at once, with the whole input.
+
+    Attributes:
+        source: the source of the stream.
+    """
+
+    source: LaneSource
+
+    def wait(
+        self,
+        failure: ErrorInfo,
+        attempt: int,
+        elapsed: float,
+        random: float,
+        total: float | None = None,
+    ) -> float | None:
+        """See `RetryPolicy`."""
+        if failure.code == NOT_FOUND and self.source.continued is not None:
+            self.source.give_up_continuation()
+            return 0.0
+        if not self.source.may_repeat:
+            return None
+        return super().wait(failure, attempt, elapsed, random, total)

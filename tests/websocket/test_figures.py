@@ -1,0 +1,30 @@
+"""The small form of `python -m tests.websocket`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.websocket_scripts import conversations, received
+from tests.websocket.replays import EXPECTED, replay
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_derived_conversations_are_replayed() -> None:
+    for name, conversation in conversations().items():
+        played = await replay(name, conversation)
+        assert (played.texts, played.ends) == EXPECTED[name], name
+        assert played.problems == [], name
+        expected = "response_not_found" if name == "steer-failed" else None
+        assert played.refused == expected, name
+
+
+async def test_a_socket_lost_at_any_frame_ends_every_lane(anyio_backend: str) -> None:
+    for name, conversation in conversations().items():
+        count = len(received(conversation))
+        step = 1 if anyio_backend == "asyncio" else 3
+        for cut in range(0, count, step):
+            played = await replay(name, conversation, cut)
+            assert played.problems == [], (name, cut)
+            lost = [end for end in played.ends if end is not None]
+            assert lost or played.refused, (name, cut)
