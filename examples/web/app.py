@@ -1,6 +1,7 @@
 """A chat page: text, reasoning, tool calls, usage, rate limits and errors while they stream.
 
-Its Stop button closes the connection to the model.
+Its Stop button closes the connection to the model. A reload keeps the conversation, also in the
+middle of an answer, and two tabs of one conversation show the same.
 
     python examples/web/app.py
 
@@ -9,179 +10,286 @@ needs that provider's key in the environment:
 
     STREAMLIB_MODEL=anthropic:claude-opus-5 python examples/web/app.py
 
-The page is plain files (`page/`), nothing is built. Needs `pip install 'streamlib[gateway]'`.
+The page is plain files (`page/`), nothing is built. Needs `pip install 'streamlib[gateway]'`; with
+`--trio` hypercorn instead of uvicorn.
 """
 
+import argparse
+import logging
 import os
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
 import msgspec
-import uvicorn
+from anyio.abc import TaskGroup
+from conversations import Conversation, Conversations
+from frameworks import framework_routes
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from streamlib import (
-    Client,
-    Failed,
-    FunctionCall,
-    FunctionCallOutput,
-    Prompt,
-    ResponseItem,
-    StreamError,
-    ToolSpec,
-    encoder,
-    user,
-)
+from streamlib import Client, ErrorInfo, Failed, Prompt, StreamError, agent, encoder, user
 from streamlib.loopback import Behaviour, serve
 from streamlib.pipeline import coalesce, pipe
+from streamlib.web import StreamResponse
 
-WEATHER = ToolSpec(
-    "get_weather",
-    "The weather in a city, for some days from today.",
-    {
-        "type": "object",
-        "properties": {
-            "city": {"type": "string", "default": "Lisbon"},
-            "days": {"type": "integer", "default": 3},
-            "occasion": {
-                "type": "string",
-                "default": "a long walk by the river with a stop for coffee",
-            },
-        },
-        "required": ["city"],
-    },
-)
-SSE_HEADERS = [
-    (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-cache"),
-    (b"x-accel-buffering", b"no"),  # nginx would buffer the stream
-]
+log = logging.getLogger("examples.web")
+HERE = Path(__file__).parent
+GRACE = 10.0
+"""Seconds that an answer goes on when the last tab has left: a reload takes one or two."""
+
+Handler = Callable[[Conversation, Any], Awaitable[Response]]
 
 
-def get_weather(city: str = "?", days: int = 1, occasion: str = "being outside", **_: Any) -> str:
-    """The output of the tool; a real one would call a weather service."""
+def get_weather(
+    city: str = "Lisbon",
+    days: int = 3,
+    occasion: str = "a long walk by the river with a stop for coffee",
+) -> str:
+    """The weather in a city, for some days from today."""
     return f"{city}: 21 °C, a light breeze and sun for the next {days} days. Good for {occasion}."
 
 
-def run(call: FunctionCall) -> FunctionCallOutput:
-    """Run a call; a mistake of the model is reported to the model."""
-    try:
-        return call.output(get_weather(**call.parsed()))
-    except (TypeError, ValueError) as error:
-        return call.output(str(error), is_error=True)
+class Question(msgspec.Struct):
+    """What the page asks; `replaces` is the turn, the last one, that is asked again."""
 
-
-class Ask(msgspec.Struct):
-    """What the page sends."""
-
-    conversation: str
     text: str
     think: bool = False
     tools: bool = False
+    replaces: int | None = None
 
 
-class StreamedResponse:
-    """Streams one turn in the request's own task, and stops the model when the browser leaves."""
+class Place(msgspec.Struct):
+    """Which entries a tab has already."""
 
-    def __init__(self, client: Client, model: str, history: list[ResponseItem], ask: Ask) -> None:
-        self.client, self.model, self.history, self.ask = client, model, history, ask
+    after: int = 0
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Stream until the response ends or the browser disconnects."""
-        async with anyio.create_task_group() as group:
 
-            async def until_the_browser_leaves() -> None:
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-                group.cancel_scope.cancel()
+class Stop(msgspec.Struct):
+    """Nothing more to say."""
 
-            async def write(line: bytes) -> None:
-                data = b"data: " + line + b"\n"
-                await send({"type": "http.response.body", "body": data, "more_body": True})
 
-            group.start_soon(until_the_browser_leaves)
-            await send({"type": "http.response.start", "status": 200, "headers": SSE_HEADERS})
+class Tab:
+    """A tab that reads a conversation: what `StreamResponse` sends."""
+
+    def __init__(
+        self, conversation: Conversation, after: int, left: Callable[[Conversation], None]
+    ) -> None:
+        self.conversation, self.after, self.left = conversation, after, left
+
+    async def __aenter__(self) -> "Tab":
+        self.conversation.readers += 1
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.conversation.readers -= 1
+        self.left(self.conversation)
+
+    def __aiter__(self) -> AsyncIterator[list[bytes]]:
+        return self.batches()
+
+    async def batches(self) -> AsyncIterator[list[bytes]]:
+        """Yield a greeting, then the entries that the tab does not have."""
+        # A tab that has more than there is was here before the server was started again.
+        is_new = self.after > len(self.conversation.entries)
+        hello = {"type": "hello", "reset": is_new}
+        yield [msgspec.json.encode({"n": 0, "at": self.conversation.now(), "event": hello})]
+        async for entries in self.conversation.follow(0 if is_new else self.after):
+            yield entries
+
+
+class EntryEncoder:
+    """Entries as server-sent events."""
+
+    media_type = "text/event-stream"
+
+    def feed(self, entry: bytes) -> bytes:
+        """Return one frame."""
+        return b"data: " + entry + b"\n\n"
+
+    def close(self) -> bytes:
+        """Return nothing: a conversation has no end."""
+        return b""
+
+
+class Chat:
+    """The conversations, and the turns that run; `tasks` outlives every request."""
+
+    def __init__(self, client: Client, model: str, tasks: TaskGroup, grace: float) -> None:
+        self.client, self.model, self.tasks, self.grace = client, model, tasks, grace
+        self.conversations = Conversations()
+
+    async def ask(self, conversation: Conversation, question: Question) -> Response:
+        """Start a turn; its events go to all tabs."""
+        turn = len(conversation.before)
+        if conversation.turn is not None:
+            return refusal(409, "An answer is being written. Wait for its end, or stop it.")
+        if question.replaces not in (None, turn - 1):
+            return refusal(409, "Only the last question can be asked again.")
+        if question.replaces is not None:
+            del conversation.history[conversation.before[-1] :]
+        conversation.before.append(len(conversation.history))
+        scope = conversation.turn = anyio.CancelScope()
+        conversation.append({"type": "question", "turn": turn, **msgspec.to_builtins(question)})
+        self.tasks.start_soon(self.run_turn, conversation, question, scope)
+        self.stop_unless_read(conversation)
+        return JSONResponse({"turn": turn})
+
+    async def follow(self, conversation: Conversation, place: Place) -> Response:
+        """Send a tab the entries that it does not have, and each that comes."""
+        tab = Tab(conversation, place.after, self.stop_unless_read)
+        return StreamResponse(tab, EntryEncoder())  # type: ignore[arg-type]
+
+    async def stop(self, conversation: Conversation, _: Stop) -> Response:
+        """Close the connection to the model, whichever tab asked."""
+        if conversation.turn is not None:
+            conversation.turn.cancel()
+        return JSONResponse({})
+
+    async def run_turn(
+        self, conversation: Conversation, question: Question, scope: anyio.CancelScope
+    ) -> None:
+        """Send requests until the model calls no more tools, or somebody stops it."""
+        reason = "stopped"
+        with scope:
+            reason = await self.answer(conversation, question)
+        conversation.turn = None
+        conversation.append({"type": "turn_ended", "reason": reason})
+
+    async def answer(self, conversation: Conversation, question: Question) -> str:
+        """Append the events of one turn; return how it ended."""
+        encode = encoder("jsonl", public=True, run=True)
+        history = conversation.history
+        asked = [*history, user(question.text)]
+        prompt = Prompt(asked, reasoning="low" if question.think else None)
+        tools = [get_weather] if question.tools else []
+        last: Any = None
+        try:
+            run = agent(self.client, prompt, tools, self.model, errors="event")
             try:
-                await self.turn(write)
-            except StreamError as error:
-                # The request could not be sent at all; a later failure is an event.
-                await write(encoder("jsonl", public=True).feed(Failed(error.info)))
-            await send({"type": "http.response.body", "body": b""})
-            group.cancel_scope.cancel()
-
-    async def turn(self, write: Any) -> None:
-        """Send requests until the model calls no more tools."""
-        items: list[ResponseItem] = [*self.history, user(self.ask.text)]
-        tools = [WEATHER] if self.ask.tools else []
-        while True:
-            prompt = Prompt(items, tools=tools, reasoning="low" if self.ask.think else None)
-            encode = encoder("jsonl", public=True, run=True)
-            stream = self.client.stream(prompt, self.model, errors="event")
-            try:
-                async with stream, pipe(stream, coalesce(1 / 60)) as events:
-                    async for event in events:
-                        await write(encode.feed(event))
+                async with run, pipe(run, coalesce(1 / 60)) as events:
+                    async for last in events:
+                        conversation.append(encode.feed(last))
             finally:
-                items += stream.response.items
                 # What was shown stays in the history, after Stop too. A turn that failed leaves no
                 # trace there, so that it can be tried again.
-                if stream.response.status != "failed":
-                    self.history[:] = items
-            calls = [call for call in stream.response.calls if isinstance(call, FunctionCall)]
-            if not calls:
-                return
-            for call in calls:
-                output = run(call)
-                items.append(output)
-                await write(encode.feed(output))
+                if not isinstance(last, Failed):
+                    history[:] = run.history
+        except StreamError as error:
+            # The request could not be sent at all; a later failure is an event.
+            last = Failed(error.info)
+            history[:] = asked[:-1]
+            conversation.append(encode.feed(last))
+        except Exception:
+            log.exception("the turn failed")
+            last = Failed(ErrorInfo("server_error", "the example failed"))
+            history[:] = asked[:-1]
+            conversation.append(encode.feed(last))
+        return "failed" if isinstance(last, Failed) else "done"
+
+    def stop_unless_read(self, conversation: Conversation) -> None:
+        """Stop a turn when no tab has read it for a while: nobody would see what is paid for."""
+        if not conversation.readers and conversation.turn is not None:
+            self.tasks.start_soon(self.stop_later, conversation, conversation.turn)
+
+    async def stop_later(self, conversation: Conversation, turn: anyio.CancelScope) -> None:
+        """Stop the turn after the grace, if there is still nobody."""
+        await anyio.sleep(self.grace)
+        if not conversation.readers:
+            turn.cancel()
 
 
-def application(client: Client, model: str) -> Starlette:
-    """The page and its one endpoint."""
-    # Kept in memory here: store yours in a database (`dump_history`).
-    conversations: dict[str, list[ResponseItem]] = {}
+def conversation_route(chat: Chat, action: str, handle: Handler, body_type: type) -> Route:
+    """The route of something that a page does with a conversation."""
 
-    async def ask(request: Request) -> Any:
+    async def endpoint(request: Request) -> Response:
         # A form on another site could send any other type.
         if request.headers.get("content-type") != "application/json":
-            return PlainTextResponse("send JSON", 415)
+            return refusal(415, "Send JSON.")
         try:
-            body = msgspec.json.decode(await request.body(), type=Ask)
+            body = msgspec.json.decode(await request.body(), type=body_type)
         except msgspec.DecodeError as error:
-            return PlainTextResponse(str(error), 400)
-        history = conversations.setdefault(body.conversation, [])
-        return StreamedResponse(client, model, history, body)
+            return refusal(400, str(error))
+        return await handle(chat.conversations.get(request.path_params["name"]), body)
 
+    return Route(f"/conversations/{{name}}/{action}", endpoint, methods=["POST"])
+
+
+def refusal(status: int, message: str) -> Response:
+    """An error in the form that `streamlib.web` gives its own."""
+    error = {"kind": "invalid_request", "retryable": False, "message": message}
+    return JSONResponse({"error": error}, status)
+
+
+async def vendor(request: Request) -> Response:
+    """A vendored file; the larger ones are stored compressed."""
+    path = HERE / "vendor" / request.path_params["name"]
+    packed = path.with_name(path.name + ".gz")
+    headers = {"cache-control": "no-cache"}
+    if packed.is_file():
+        headers["content-encoding"] = "gzip"
+        return FileResponse(packed, media_type="text/javascript", headers=headers)
+    if path.suffix == ".js" and path.is_file():
+        return FileResponse(path, media_type="text/javascript", headers=headers)
+    return Response("no such file", 404)
+
+
+def application(client: Client, model: str, tasks: TaskGroup, grace: float = GRACE) -> Starlette:
+    """The pages and their endpoints. Answers are written in `tasks`."""
+    chat = Chat(client, model, tasks, grace)
+    routes = [
+        conversation_route(chat, "questions", chat.ask, Question),
+        conversation_route(chat, "events", chat.follow, Place),
+        conversation_route(chat, "stop", chat.stop, Stop),
+        *framework_routes(client, model),
+        Route("/vendor/{name}", vendor),
+        Mount("/", StaticFiles(directory=HERE / "page", html=True)),
+    ]
     hosts = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
-    page = StaticFiles(directory=Path(__file__).parent / "page", html=True)
-    return Starlette(
-        routes=[Route("/ask", ask, methods=["POST"]), Mount("/", page)], middleware=[hosts]
-    )
+    return Starlette(routes=routes, middleware=[hosts])
 
 
-async def main(port: int = 8000) -> None:
-    """Serve the page on this machine, and the provider of a model `loopback:…`."""
+async def serve_page(app: Starlette, port: int, backend: str) -> None:
+    """Serve an application on this machine: with uvicorn on asyncio, with hypercorn on trio."""
+    if backend == "trio":
+        from hypercorn.config import Config
+        from hypercorn.trio import serve as hypercorn_serve
+
+        config = Config()
+        config.bind = [f"127.0.0.1:{port}"]
+        config.graceful_timeout = 1
+        await hypercorn_serve(app, config)
+    else:
+        import uvicorn
+
+        options = uvicorn.Config(app, port=port, access_log=False, timeout_graceful_shutdown=1)
+        await uvicorn.Server(options).serve()
+
+
+async def main(port: int = 8000, backend: str = "asyncio") -> None:
+    """Serve the pages, and the provider of a model `loopback:…`."""
     model = os.environ.get("STREAMLIB_MODEL", "loopback:echo")
     base_url = os.environ.get("STREAMLIB_BASE_URL")
-    async with anyio.create_task_group() as group:
+    async with anyio.create_task_group() as tasks:
         if model.startswith("loopback:") and base_url is None:
-            base_url = await group.start(serve, Behaviour(pace=0.04))
+            base_url = await tasks.start(serve, Behaviour(pace=0.04))
         async with Client(base_url=base_url) as client:
-            config = uvicorn.Config(
-                application(client, model), port=port, access_log=False, timeout_graceful_shutdown=1
-            )
-            await uvicorn.Server(config).serve()
-        group.cancel_scope.cancel()
+            await serve_page(application(client, model, tasks), port, backend)
+            tasks.cancel_scope.cancel()
 
 
 if __name__ == "__main__":
+    options = argparse.ArgumentParser(description="A chat page on this machine.")
+    options.add_argument("--port", type=int, default=8000)
+    options.add_argument("--trio", action="store_true", help="with hypercorn on trio")
+    given = options.parse_args()
+    loop = "trio" if given.trio else "asyncio"
     with suppress(KeyboardInterrupt):
-        anyio.run(main)
+        anyio.run(main, given.port, loop, backend=loop)

@@ -1,53 +1,33 @@
-// Runs the page's Markdown without a browser: `node markdown.mjs MODULE` reads a JSON list of texts, each a list of deltas, from standard
-// input and prints for each its HTML and the milliseconds of CPU that it took.
+// Runs the page's Markdown without a browser, as far as it needs none: which blocks are settled, and their HTML.
+//
+//   node markdown.mjs MODULE      MODULE: blocks.js
+//   stdin    {"texts": [{"delta": text, "count": n} or {"pieces": [text]}]}
+//   stdout   for each: {html: of all blocks, in order; cpu: ms; most: characters of the largest open end that was drawn}
 
-class Node {
-  constructor(text) { this.text = text; this.parent = null; }
-  remove() { this.parent?.children.delete(this); this.parent = null; }
-  get html() { return this.text; }
-}
-
-class Element extends Node {
-  constructor(name) {
-    super('');
-    this.tagName = name.toUpperCase();
-    this.children = new Set();
-    this.dataset = {};
-    this.last = null;
-  }
-  append(...nodes) {
-    for (const given of nodes) {
-      const node = typeof given === 'string' ? new Node(given) : given;
-      node.remove();
-      node.parent = this;
-      this.children.add(node);
-      this.last = node;
-    }
-  }
-  replaceChildren() { this.children.clear(); }
-  get lastElementChild() { return this.last?.parent === this && this.last.tagName ? this.last : null; }
-  get html() {
-    const name = this.tagName.toLowerCase();
-    const href = this.href ? ` href=${this.href}` : '';
-    return `<${name}${href}>${[...this.children].map(node => node.html).join('')}</${name}>`;
-  }
-}
-
-globalThis.document = { createElement: name => new Element(name) };
-
-const { Markdown, webAddress } = await import(process.argv[2]);
+const { Blocks } = await import(process.argv[2]);
 
 let input = '';
 for await (const chunk of process.stdin) input += chunk;
-const { texts, addresses } = JSON.parse(input);
-const results = texts.map(({ delta, count, pieces }) => {
-  const root = new Element('main');
-  const markdown = new Markdown(root);
+
+// What a page would show: settled blocks, and the open ones, with the entries that are kept.
+function shown({ delta, count = 1, pieces = null }) {
+  const blocks = new Blocks();
+  const settled = [];
+  let open = [];
+  let most = 0;
+  let kept = ''; // entries that are on the screen already, of the first open block
   const start = process.cpuUsage();
-  for (let n = 0; n < (count ?? 1); n += 1) for (const piece of pieces ?? [delta]) markdown.append(piece);
-  markdown.end();
+  for (const piece of pieces ?? Array.from({ length: count }, () => delta)) {
+    blocks.append(piece);
+    const drawn = blocks.take();
+    settled.push(...drawn.settled);
+    open = drawn.open;
+    kept = drawn.frozen;
+    most = Math.max(most, ...open.map(html => html.length));
+  }
   const { user, system } = process.cpuUsage(start);
-  const html = [...root.children].map(node => node.html).join('');
-  return { html: html.length < 10_000 ? html : `${html.length} characters`, text: markdown.text.length, cpu: (user + system) / 1000 };
-});
-console.log(JSON.stringify({ results, addresses: addresses.map(address => webAddress(address)?.host ?? null) }));
+  const html = [...settled, ...open].join('');
+  return { html: html.length < 10_000 ? html : `${html.length} characters`, kept, most, cpu: (user + system) / 1000 };
+}
+
+console.log(JSON.stringify(JSON.parse(input).texts.map(shown)));

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -24,14 +24,19 @@ from tests.support.asgi_servers import serving_app
 from tests.support.shared import ROOT
 
 
+@cache
 def example(path: str) -> ModuleType:
     """Imports an example: examples are files to read and run, not a package."""
-    name = Path(path).stem
-    spec = spec_from_file_location(f"examples_{name}", ROOT / "examples" / path)
+    file = ROOT / "examples" / path
+    spec = spec_from_file_location(f"examples_{file.stem}", file)
     assert spec is not None
     assert spec.loader is not None
     module = sys.modules[spec.name] = module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(file.parent))  # as Python does for a file that it runs
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(file.parent))
     return module
 
 
@@ -109,8 +114,9 @@ class Watched:
 async def web(
     behaviour: Behaviour | None = None, **options: Any
 ) -> AsyncIterator[tuple[str, Provider]]:
-    """The page's URL and its provider. Options: `respond`, `model`, and those of `Client`."""
+    """The page's URL and its provider. Options: `respond`, `model`, `grace`, those of `Client`."""
     model = options.pop("model", "loopback:echo")
+    grace = options.pop("grace", 5.0)
     provider = Provider(behaviour or Behaviour(), options.pop("respond", echo_response))
     async with (
         await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
@@ -120,7 +126,7 @@ async def web(
         ) as client,
     ):
         group.start_soon(listener.serve, provider.connection)
-        app = example("web/app.py").application(client, model)
+        app = example("web/app.py").application(client, model, group, grace)
         async with serving_app(app, lifespan="off", ws="none") as server:
             yield server.url, provider
         group.cancel_scope.cancel()

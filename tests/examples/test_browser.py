@@ -37,17 +37,21 @@ def seen(pictures: Path, scheme: str, phone: bool) -> dict[str, Any]:
     why = absence() or (None if chromium() else "there is no chromium")
     if why is not None:
         pytest.skip(f"{ABSENT}: browser, {why}")
-    return anyio.run(_visit, pictures, scheme, phone)  # type: ignore[no-any-return]
+    found: dict[str, Any] = anyio.run(_visit, pictures, scheme, phone)
+    return found
 
 
 async def _visit(pictures: Path, scheme: str, phone: bool) -> dict[str, Any]:
     faulty = Behaviour(fault="disconnect", at=18, pace=0.005)
+    limited = Behaviour(status=429, headers={"retry-after": "90"})
     async with (
-        web(Behaviour(pace=0.03)) as (good, _),
+        web(Behaviour(pace=0.06)) as (good, _),
         web(Behaviour(pace=0.03)) as (slow, provider),
         web(faulty, retry=NO_RETRY) as (bad, _),
+        web(limited, retry=NO_RETRY) as (busy, _),
     ):
-        settings = {"good": good, "slow": slow, "faulty": bad, "scheme": scheme, "phone": phone}
+        urls = {"good": good, "slow": slow, "faulty": bad, "limited": busy}
+        settings = {**urls, "scheme": scheme, "phone": phone}
         command = ["node", str(SCRIPT), str(HOME), chromium() or "", str(pictures)]
         with anyio.fail_after(120):
             done = await anyio.run_process(
@@ -66,7 +70,7 @@ def test_page_logs_no_error_and_contacts_no_other_host(
     page = seen(pictures, scheme, phone)
     assert (page["complaints"], page["foreign"], page["wide"]) == ([], [], False)
     assert page["idle"] == {"heading": ["Ask anything"], "send": True}
-    assert len(list(pictures.glob(f"*-{scheme}{'-phone' if phone else ''}.png"))) == 7
+    assert len(list(pictures.glob(f"?-*-{scheme}{'-phone' if phone else ''}.png"))) == 9
 
 
 @each_look
@@ -84,11 +88,11 @@ def test_page_shows_reasoning_calls_usage_and_limits(
         "Good for a long walk by the river with a stop for coffee."
     )
     assert tool["output"] == [weather]
-    assert all(label.startswith("Thought for") for label in tool["thought"])
-    assert page["unfolded"]
+    assert all(label.startswith("Thought for") for label in tool["reasoning"])
+    assert (tool["folded"], page["unfolded"]) == (0, True), "it never folds under the reader"
     assert tool["limits"] == ["999 requests left", "99,000 tokens left"]
     assert tool["model"] == ["echo"]
-    assert all(fact in tool["footer"][-1] for fact in ("first token", "tokens/s", " in", " out"))
+    assert all(fact in tool["facts"][-1] for fact in ("first token", "tokens/s", " in", " out"))
 
 
 @each_look
@@ -98,8 +102,31 @@ def test_markdown_is_rendered_without_active_content(
     page = seen(pictures, scheme, phone)
     assert page["markdown"]["strong"] == ["Bytes"]
     assert page["markdown"]["code"] == ["async for event in stream:\n    screen.show(event)"]
+    assert page["markdown"]["keywords"] == ["async", "for", "in"]
     assert page["markdown"]["items"] == 3
-    assert page["harmless"] == {"title": "streamlib chat", "images": 0, "links": 0}
+    assert page["markdown"]["cells"][:2] == ["messages", "message_stop"]
+    assert page["harmless"] == {
+        "title": "streamlib chat",
+        "images": 0,
+        "links": ["https://example.com/i.png"],
+    }
+
+
+@each_look
+def test_answer_and_code_can_be_copied(pictures: Path, scheme: str, phone: bool) -> None:
+    """E6: no copy."""
+    copied = seen(pictures, scheme, phone)["copied"]
+    assert copied["code"] == "async for event in stream:\n    screen.show(event)"
+    assert copied["button"] == ["Copied"]
+    assert copied["answer"].startswith("You said: Streaming in three points:\n\n1. **Bytes**")
+
+
+@each_look
+def test_reload_and_second_tab_show_the_same(pictures: Path, scheme: str, phone: bool) -> None:
+    """E6: a reload lost the conversation; here one in the middle of an answer loses nothing."""
+    page = seen(pictures, scheme, phone)
+    assert page["tabs"] == {"same": True, "turns": 1}
+    assert page["repeated"] == {"turns": 1, "buttons": 1}
 
 
 @each_look
@@ -112,13 +139,13 @@ def test_stop_closes_the_connection_to_the_model(pictures: Path, scheme: str, ph
 
 
 @each_look
-def test_error_follows_the_partial_text_and_offers_a_retry(
-    pictures: Path, scheme: str, phone: bool
-) -> None:
+def test_error_follows_the_text_with_what_helps(pictures: Path, scheme: str, phone: bool) -> None:
+    """E6: a retry was offered at once, for what no retry helps too."""
     page = seen(pictures, scheme, phone)
     assert page["error"]["text"][0].startswith("You said")
     assert page["error"]["note"][0].startswith("The answer broke off")
-    assert "truncated" in page["error"]["note"][0]
     assert "Try again" in page["error"]["note"][0]
     assert page["error"]["alert"] == 1
     assert page["again"] == {"turns": 1, "errors": 1}
+    assert page["limited"]["waits"], "the provider named a time"
+    assert page["limited"]["button"][0].startswith("Try again in ")

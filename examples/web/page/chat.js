@@ -1,11 +1,19 @@
-// The page: sends what is typed, shows what comes, stops when asked to.
+// The page: sends what is typed, and shows the conversation as the server has it. The tab that asks and every other one read the same
+// entries, so a reload, a second tab and a lost connection need nothing of their own.
 
-import { element } from './markdown.js';
-import { events } from './stream.js';
+import { button, element } from './elements.js';
+import { Follower } from './scroll.js';
+import { answer } from './stream.js';
 import { Turn } from './view.js';
 
 const at = id => document.getElementById(id);
-const [log, text, send, stop, think, tools, welcome] = ['log', 'text', 'send', 'stop', 'think', 'tools', 'welcome'].map(at);
+const [log, turns, text, send, stop] = ['log', 'turns', 'text', 'send', 'stop'].map(at);
+const [think, tools, welcome, line] = ['think', 'tools', 'welcome', 'line'].map(at);
+const follower = new Follower(log, at('jump'));
+
+const IDLE = 40; // seconds without a byte; the server pings every 15
+const LONGEST_WAIT = 30; // seconds between two tries to reach the server
+const BUDGET = 8; // milliseconds of a frame for what came
 
 const LONG = `Streaming in three points:
 
@@ -17,6 +25,11 @@ async for event in stream:
     screen.show(event)
 \`\`\`
 
+| wire | complete when |
+|---|---|
+| messages | \`message_stop\` |
+| chat | \`[DONE]\`, or a finish reason |
+
 3. The screen grows, and Stop really stops.`;
 const IDEAS = [
   { label: 'Say hello', words: 'Hello! What are you?' },
@@ -24,34 +37,144 @@ const IDEAS = [
   { label: 'Think, then call a tool', words: 'What is the weather in Lisbon?', think: true, tools: true },
 ];
 
-let conversation = crypto.randomUUID();
-let running = null;
-
-async function ask(words) {
-  if (running || !words.trim()) return;
-  welcome.hidden = true;
-  running = new AbortController();
-  busy(true);
-  const turn = new Turn(log, words);
-  const again = () => { turn.element.remove(); ask(words); };
-  log.lastElementChild.scrollIntoView({ block: 'end' });
-  try {
-    const body = { conversation, text: words, think: think.checked, tools: tools.checked };
-    for await (const event of events(body, running.signal)) {
-      const follow = atEnd();
-      if (event.type === 'failed') turn.fail(event.error, again);
-      else (BESIDE[event.type] ?? (it => turn.feed(it)))(event);
-      if (follow) log.scrollTop = log.scrollHeight;
-    }
-    if (!turn.ended) turn.fail({ kind: 'truncated', message: "The page's server ended the stream before its end." }, again);
-  } catch (error) {
-    if (running.signal.aborted) turn.stop();
-    else turn.fail({ kind: 'connection', message: error.message }, again);
+// One conversation, named in the address: a reload and a copied address lead to it.
+class Conversation {
+  constructor(name) {
+    this.name = name;
+    this.leaving = new AbortController();
+    this.entries = []; // that came and are not shown yet
+    this.count = 0; // entries that came
+    this.turn = null; // the last one
+    this.running = false; // the last one is being answered
+    this.frame = null;
+    this.clock = 0; // the server's time minus ours
   }
-  running = null;
-  busy(false);
-  log.scrollTop = log.scrollHeight;
-  if (matchMedia('(hover: hover)').matches) text.focus();
+
+  leave() {
+    this.leaving.abort();
+    cancelAnimationFrame(this.frame);
+  }
+
+  // Reads the entries, again and again until the page leaves the conversation.
+  async follow() {
+    let failures = 0;
+    while (!this.leaving.signal.aborted) {
+      const onEvent = entry => {
+        failures = 0;
+        status('');
+        this.take(entry);
+      };
+      try {
+        await answer(this.url('events'), { after: this.count }, { signal: this.leaving.signal, idle: IDLE, onEvent });
+      } catch (error) {
+        if (error.kind === 'stopped') return;
+        if (error.name !== 'AnswerError') throw error; // a mistake of this page
+      }
+      failures += 1;
+      await this.pause(Math.min(2 ** (failures - 1), LONGEST_WAIT));
+    }
+  }
+
+  // Counts the seconds to the next try; the button does not wait for it.
+  async pause(seconds) {
+    const end = new AbortController();
+    const left = element('span');
+    left.ariaHidden = true; // else every second is read aloud
+    status('No connection to the server. ', left, button('Try now', () => end.abort()));
+    this.leaving.signal.addEventListener('abort', () => end.abort());
+    for (let count = seconds; count > 0 && !end.signal.aborted; count -= 1) {
+      left.textContent = `Next try in ${count} s.`;
+      await new Promise(resolve => {
+        setTimeout(resolve, 1000);
+        end.signal.addEventListener('abort', resolve);
+      });
+    }
+    status('');
+  }
+
+  url(action) { return `conversations/${encodeURIComponent(this.name)}/${action}`; }
+
+  take(entry) {
+    if (entry.event.type === 'hello') {
+      this.clock = entry.at - performance.now() / 1000;
+      if (entry.event.reset) this.clear();
+    } else {
+      this.count = entry.n;
+      this.entries.push(entry);
+      this.frame ??= requestAnimationFrame(() => this.show());
+    }
+  }
+
+  clear() {
+    this.count = 0;
+    this.entries = [];
+    this.turn = null;
+    this.setRunning(false);
+    turns.replaceChildren();
+  }
+
+  // Once a frame: what came, at most for some milliseconds, and then what is to be drawn of it.
+  show() {
+    this.frame = null;
+    const began = performance.now();
+    try {
+      while (this.entries.length > 0 && performance.now() - began < BUDGET) this.apply(this.entries.shift());
+      const all = this.turn?.draw() ?? true;
+      if (!all || this.entries.length > 0) this.frame = requestAnimationFrame(() => this.show());
+    } catch (error) {
+      this.leave();
+      status('This page could not show the answer. A reload may help.', button('Reload', () => location.reload()));
+      throw error;
+    }
+    follower.grown();
+  }
+
+  apply({ event, at: time }) {
+    if (event.type === 'question') this.begin(event, time);
+    else this.turn?.feed(event, time);
+    BESIDE[event.type]?.(event);
+    if (event.type === 'turn_ended') this.setRunning(false);
+  }
+
+  begin(question, time) {
+    welcome.hidden = true;
+    if (question.replaces !== null) this.turn?.element.remove();
+    this.turn?.element.classList.remove('last');
+    this.turn = new Turn(question, time, {
+      again: () => this.ask({ ...question, replaces: question.turn }),
+      edit: () => { text.value = question.text; ready(); text.focus(); },
+      fresh: () => open(crypto.randomUUID()),
+      now: () => performance.now() / 1000 + this.clock,
+    });
+    this.turn.element.classList.add('last');
+    turns.append(this.turn.element);
+    this.setRunning(true);
+  }
+
+  setRunning(running) {
+    this.running = running;
+    stop.hidden = !running;
+    send.hidden = running;
+    document.body.classList.toggle('busy', running);
+    at('hint').textContent = running ? 'Esc stops' : 'Enter sends, Shift+Enter makes a new line';
+    ready();
+  }
+
+  async ask({ text: words, think: thinks, tools: uses, replaces = null }) {
+    follower.toEnd();
+    return this.post('questions', { text: words, think: thinks, tools: uses, replaces });
+  }
+
+  // Returns whether the server took it.
+  async post(action, body) {
+    try {
+      await answer(this.url(action), body, { onEvent() {} });
+      return true;
+    } catch (error) {
+      status(error.kind === 'connection' ? 'No connection to the server: nothing was sent.' : error.message);
+      return false;
+    }
+  }
 }
 
 const BESIDE = {
@@ -71,15 +194,8 @@ function meter([name, { limit, remaining }]) {
   return element('span', [bar, `${remaining.toLocaleString('en')} ${name} left`]);
 }
 
-const atEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < 60;
-
-function busy(is) {
-  stop.hidden = !is;
-  send.hidden = is;
-  document.body.classList.toggle('busy', is);
-  log.ariaBusy = is;
-  at('hint').textContent = is ? 'Esc stops' : 'Enter sends, Shift+Enter makes a new line';
-  ready();
+function status(words, ...more) {
+  line.replaceChildren(...(words ? [element('span', [words]), ...more] : []));
 }
 
 function ready() {
@@ -88,38 +204,54 @@ function ready() {
   text.style.height = `${text.scrollHeight}px`;
 }
 
-at('composer').addEventListener('submit', event => {
-  event.preventDefault();
-  if (running) return;
-  const words = text.value;
+let conversation = null;
+
+function open(name, { push = true } = {}) {
+  conversation?.leave();
+  if (push) history.pushState(null, '', `?c=${name}`);
+  conversation = new Conversation(name);
+  conversation.clear();
+  welcome.hidden = false;
+  status('');
+  text.focus();
+  conversation.follow();
+}
+
+async function ask(words, options = { think: think.checked, tools: tools.checked }) {
+  if (conversation.running || !words.trim()) return;
   text.value = '';
   ready();
-  ask(words);
+  const taken = await conversation.ask({ text: words, ...options });
+  if (!taken && !text.value) text.value = words; // nothing that was typed is lost
+  ready();
+}
+
+function halt() {
+  if (conversation.running) conversation.post('stop', {});
+}
+
+at('composer').addEventListener('submit', event => {
+  event.preventDefault();
+  ask(text.value);
 });
 text.addEventListener('input', ready);
 text.addEventListener('keydown', event => {
   if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
   event.preventDefault();
-  at('composer').requestSubmit();
+  ask(text.value);
 });
-stop.addEventListener('click', () => running?.abort());
-document.addEventListener('keydown', event => { if (event.key === 'Escape') running?.abort(); });
-at('new').addEventListener('click', () => {
-  running?.abort();
-  conversation = crypto.randomUUID();
-  for (const turn of log.querySelectorAll('.turn')) turn.remove();
-  welcome.hidden = false;
-  text.focus();
-});
+stop.addEventListener('click', halt);
+document.addEventListener('keydown', event => { if (event.key === 'Escape') halt(); });
+at('new').addEventListener('click', () => open(crypto.randomUUID()));
+addEventListener('popstate', () => open(named() ?? crypto.randomUUID(), { push: false }));
 
-at('ideas').append(...IDEAS.map(idea => {
-  const button = element('button', [idea.label]);
-  button.type = 'button';
-  button.addEventListener('click', () => {
-    think.checked = Boolean(idea.think);
-    tools.checked = Boolean(idea.tools);
-    ask(idea.words);
-  });
-  return button;
-}));
-ready();
+const named = () => new URLSearchParams(location.search).get('c');
+
+at('ideas').append(...IDEAS.map(idea => button(idea.label, () => {
+  think.checked = Boolean(idea.think);
+  tools.checked = Boolean(idea.tools);
+  ask(idea.words);
+})));
+const name = named() ?? crypto.randomUUID();
+history.replaceState(null, '', `?c=${name}`);
+open(name, { push: false });

@@ -1,81 +1,127 @@
-// One turn on the screen: what was asked, and the parts of the answer, each made by an item and grown by its deltas.
+// One turn on the screen: the question, and the parts of the answer, each made by an item and grown by its deltas.
+//
+// Events change what is to be shown; `draw`, once a frame, changes the screen. Times are the server's, so that a reload shows the same.
 
-import { Markdown, element, link, webAddress } from './markdown.js';
+import { button, copyButton, element, link, webAddress } from './elements.js';
+import { failureNote } from './failures.js';
+import { Markdown } from './markdown.js';
 
-const seconds = milliseconds => (milliseconds < 1000 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1000).toFixed(1)} s`);
+const duration = seconds => (seconds < 1 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`);
 const number = value => value.toLocaleString('en');
 
 class Text {
   constructor() {
-    this.element = element('div', [], 'text');
-    this.markdown = new Markdown(this.element);
-    this.sources = new Map();
+    this.body = element('div', [], 'text');
+    this.element = element('div', [this.body]);
+    this.markdown = new Markdown(this.body);
+    this.sources = new Set();
   }
+
   grow(delta) { this.markdown.append(delta); }
-  done(item) {
-    const said = (item.content ?? []).map(part => part.text ?? part.refusal ?? part.transcript ?? '').join('');
-    if (said !== this.markdown.text) this.markdown.replace(said);
+  draw() { return this.markdown.draw(); }
+
+  end(item) {
+    const text = (item.content ?? []).map(part => part.text ?? part.refusal ?? part.transcript ?? '').join('');
+    if (text !== this.markdown.text) {
+      this.markdown.clear();
+      this.markdown.append(text);
+    }
     this.markdown.end();
     for (const part of item.content ?? []) this.element.append(...media(part));
-    this.element.hidden = this.element.childNodes.length === 0;
   }
+
+  cut() { this.markdown.end(); }
+
   cite(annotation) {
     const { url, title } = { ...annotation, ...annotation.url_citation };
     const address = webAddress(url ?? '');
     if (!address || this.sources.has(url)) return;
-    this.sources.set(url, title);
-    this.list ??= element('ol', [], 'sources');
+    this.sources.add(url);
+    this.list ??= this.element.appendChild(element('ol', [], 'sources'));
     this.list.append(element('li', [link(url, title || address.host)]));
-    this.element.after(this.list);
   }
 }
 
-class Thought {
-  constructor() {
-    this.began = performance.now();
-    this.label = element('summary', ['Thinking…']);
-    this.text = element('div', [], 'words');
-    this.element = element('details', [this.label, this.text], 'thought');
-    this.element.open = true;
+// Folded from the beginning, with its newest words in one line: nothing below it moves when it ends.
+class Reasoning {
+  constructor(item, began) {
+    this.began = began;
+    this.label = element('span', ['Thinking…']);
+    this.newest = element('span', [], 'newest');
+    this.newest.ariaHidden = true;
+    this.words = element('div', [], 'words');
+    this.element = element('details', [element('summary', [this.label, this.newest]), this.words], 'reasoning');
+    this.text = '';
+    this.drawn = 0;
   }
-  grow(delta) { this.text.append(delta); }
-  done(item) {
-    const readable = Boolean(this.text.textContent);
-    this.label.textContent = `Thought for ${seconds(performance.now() - this.began)}${readable ? '' : ', sealed by the provider'}`;
-    this.element.open = false;
-    this.element.classList.toggle('sealed', !readable);
+
+  grow(delta) { this.text += delta; }
+
+  draw() {
+    if (this.drawn === this.text.length) return true;
+    this.words.append(this.text.slice(this.drawn));
+    this.newest.textContent = this.text.slice(-120).split('\n').at(-1);
+    this.drawn = this.text.length;
+    return true;
   }
+
+  end(item, at) {
+    this.draw();
+    const hidden = this.text ? '' : ', which the provider keeps to itself';
+    this.label.textContent = `Thought for ${duration(at - this.began)}${hidden}`;
+    this.newest.textContent = '';
+    this.element.classList.toggle('hidden', !this.text);
+  }
+
+  cut(at) { this.end(null, at); }
 }
 
 class Call {
   constructor(item) {
-    this.state = element('span', ['writing'], 'state');
-    this.name = element('code', [item.name]);
+    this.isProviders = item.type === 'server_tool_call';
+    this.state = element('span', [], 'state');
     this.arguments = element('pre', [], 'arguments');
-    this.element = element('div', [element('div', [this.name, this.state], 'title'), this.arguments], 'call');
-    this.set('writing', item.type === 'server_tool_call' ? 'run by the provider' : 'writing arguments');
+    this.arguments.tabIndex = 0;
+    this.element = element('div', [element('div', [element('code', [item.name]), this.state], 'title'), this.arguments], 'call');
+    this.set('writing', this.isProviders ? 'run by the provider' : 'writing arguments');
+    this.text = '';
+    this.drawn = 0;
   }
-  set(state, words) { this.element.dataset.state = state; this.state.textContent = words; }
-  grow(delta) { this.arguments.append(delta); }
-  done(item) {
+
+  set(state, words) {
+    this.element.dataset.state = state;
+    this.state.textContent = words;
+  }
+
+  grow(delta) { this.text += delta; }
+
+  draw() {
+    if (this.drawn < this.text.length) this.arguments.append(this.text.slice(this.drawn));
+    this.drawn = this.text.length;
+    return true;
+  }
+
+  end(item) {
+    this.drawn = this.text.length;
     this.arguments.textContent = pretty(item.arguments ?? item.input ?? '');
     if (item.status === 'incomplete') this.set('cut', 'cut off, not run');
-    else this.set('running', item.type === 'server_tool_call' ? 'run by the provider' : 'running');
+    else this.set('running', this.isProviders ? 'run by the provider' : 'running');
   }
-  answer(output) {
-    this.set('done', 'done');
-    const text = typeof output === 'string' ? output : JSON.stringify(output, null, 2);
+
+  cut() {
+    this.draw();
+    if (this.element.dataset.state !== 'done') this.set('cut', 'stopped, not run');
+  }
+
+  output(item) {
+    if (item.is_error) this.set('cut', 'failed');
+    else this.set('done', 'done');
+    const text = typeof item.output === 'string' ? item.output : JSON.stringify(item.output, null, 2);
     this.element.append(element('div', [text], 'output'));
   }
 }
 
-const PARTS = {
-  message: Text,
-  reasoning: Thought,
-  function_call: Call,
-  custom_tool_call: Call,
-  server_tool_call: Call,
-};
+const PARTS = { message: Text, reasoning: Reasoning, function_call: Call, custom_tool_call: Call, server_tool_call: Call };
 
 function pretty(text) {
   try {
@@ -92,37 +138,52 @@ function* media(part) {
 }
 
 export class Turn {
-  constructor(log, asked) {
-    this.began = performance.now();
-    this.firstToken = null;
-    this.spent = {};
-    this.ended = false;
-    this.parts = new Map();
-    this.calls = new Map();
-    this.answer = element('div', [], 'answer streaming');
-    this.answer.append(element('span', [], 'waiting'));
-    this.element = element('section', [element('div', [asked], 'asked'), this.answer], 'turn');
-    log.append(this.element);
+  // `question` is the event, `at` its time; `act` has what the buttons do (`again`, `edit`, `fresh`) and `now`, the time of the server.
+  constructor(question, at, act) {
+    Object.assign(this, { question, began: at, at, act });
+    this.firstToken = null; // when the first token came
+    this.usage = null; // of the response that streams
+    this.spent = {}; // of all responses of the turn
+    this.parts = new Map(); // index of an item -> its part, of the response that streams
+    this.shown = []; // all parts, in their order
+    this.calls = new Map(); // call_id -> part
+    this.error = null;
+    this.stopReason = 'stop';
+    this.waiting = element('div', ['Waiting for the model'], 'waiting');
+    this.body = element('div', [], 'parts');
+    this.answer = element('article', [element('h2', ['Assistant'], 'unseen'), this.body, this.waiting], 'answer streaming');
+    this.answer.ariaLabel = 'Assistant';
+    this.answer.ariaBusy = true; // read to the end, then aloud
+    const asked = element('article', [element('h2', ['You'], 'unseen'), element('div', [question.text], 'words')], 'asked');
+    asked.ariaLabel = 'You';
+    this.element = element('section', [asked, this.answer], 'turn');
   }
 
-  feed(event) { HANDLERS[event.type]?.call(this, event); }
-
-  show(node) {
-    this.answer.querySelector('.waiting')?.remove();
-    this.answer.append(node);
+  feed(event, at) {
+    this.at = at;
+    HANDLERS[event.type]?.call(this, event);
   }
 
-  grow(event) {
-    this.firstToken ??= performance.now();
-    this.parts.get(event.index)?.grow(event.delta);
+  // Shows what came since the last frame; returns whether everything is shown.
+  draw() {
+    let all = true;
+    for (const part of this.parts.values()) all = part.draw() && all;
+    return all;
   }
 
   added({ index, item }) {
     if (!PARTS[item.type]) return;
-    const part = new PARTS[item.type](item);
+    const part = new PARTS[item.type](item, this.at);
     this.parts.set(index, part);
+    this.shown.push(part);
     if (item.call_id) this.calls.set(item.call_id, part);
-    this.show(part.element);
+    this.waiting.hidden = true;
+    this.body.append(part.element);
+  }
+
+  grow(event) {
+    this.firstToken ??= this.at;
+    this.parts.get(event.index)?.grow(event.delta);
   }
 
   paragraph(event) {
@@ -132,87 +193,76 @@ export class Turn {
     this.grow(event);
   }
 
-  // A response ends; where a tool was called, the next one of this turn follows, and its items are counted from 0 again.
-  complete(event) {
-    this.parts.clear();
-    this.usage = event.usage;
-    this.spend();
-    if (event.stop_reason === 'tool_calls') {
-      this.show(element('span', [], 'waiting'));
-      this.ended = false;
-    } else {
-      this.ended = true;
-      this.finish(event.stop_reason === 'stop' ? [] : [STOPS[event.stop_reason] ?? event.stop_reason]);
-    }
+  done({ index, item }) {
+    this.parts.get(index)?.end(item, this.at);
   }
 
-  // What a turn costs is what all its responses cost.
-  spend() {
+  // A response ends; where a tool was called the next one follows, and its items are counted from 0 again.
+  completed(event) {
+    this.draw();
+    this.parts.clear();
+    this.usage = event.usage;
+    this.addUsage();
+    this.stopReason = event.stop_reason;
+    this.waiting.hidden = event.stop_reason !== 'tool_calls';
+  }
+
+  addUsage() {
     for (const [name, count] of Object.entries(this.usage ?? {})) {
       if (typeof count === 'number') this.spent[name] = (this.spent[name] ?? 0) + count;
     }
     this.usage = null;
   }
 
-  fail(error, retry) {
-    this.ended = true;
-    const wait = error.retry_after ? ` in ${Math.ceil(error.retry_after)} s` : '';
-    const again = element('button', [`Try again${wait}`]);
-    again.type = 'button';
-    again.addEventListener('click', retry);
-    const title = element('strong', [FAILURES[error.kind] ?? 'It did not work']);
-    const code = error.message.includes(error.code) ? null : error.code; // said once
-    const facts = [error.kind, error.status && `HTTP ${error.status}`, code].filter(Boolean).join(' · ');
-    const note = element('div', [title, element('span', [error.message]), element('small', [facts]), again], 'error');
-    note.setAttribute('role', 'alert');
-    this.show(note);
-    this.finish();
-  }
-
-  stop() {
-    this.ended = true;
-    for (const part of this.parts.values()) part.set?.('cut', 'stopped, not run');
-    this.show(element('div', ['Stopped. The connection to the model is closed.'], 'stopped'));
-    this.finish();
-  }
-
-  finish(words = []) {
-    this.answer.querySelector('.waiting')?.remove();
+  // The turn is over: 'done', 'stopped' or 'failed'.
+  ended({ reason }) {
+    this.draw();
+    this.waiting.hidden = true;
+    for (const part of this.parts.values()) part.cut(this.at);
+    for (const call of this.calls.values()) call.cut(this.at);
+    this.parts.clear();
+    this.addUsage();
+    if (this.error) this.answer.append(failureNote(this.error, this.act.now() - this.at, this.act));
+    if (reason === 'stopped') this.answer.append(element('div', ['Stopped. The connection to the model is closed.'], 'stopped'));
     this.answer.classList.remove('streaming');
-    const now = performance.now();
-    this.spend();
-    const usage = this.spent;
-    const written = usage.output_tokens;
-    const speed = written && this.firstToken && now > this.firstToken ? Math.round(written / ((now - this.firstToken) / 1000)) : null;
-    const facts = [
-      ...words,
-      this.firstToken && `first token ${seconds(this.firstToken - this.began)}`,
-      speed && `${number(speed)} tokens/s`,
-      usage.input_tokens !== undefined && `${number(usage.input_tokens)} in`,
+    this.answer.ariaBusy = false;
+    this.answer.append(this.footer());
+  }
+
+  footer() {
+    const buttons = [];
+    if (this.text) buttons.push(copyButton('Copy the answer', () => this.text));
+    if (!this.error) buttons.push(button('Answer again', this.act.again, 'again'));
+    const facts = this.facts().map(fact => element('span', [fact]));
+    return element('footer', [element('div', buttons, 'actions'), element('div', facts, 'facts')]);
+  }
+
+  // What was written, as Markdown.
+  get text() {
+    return this.shown.filter(part => part instanceof Text).map(part => part.markdown.text).join('\n\n');
+  }
+
+  facts() {
+    const { input_tokens: read, output_tokens: written, cache_read_input_tokens: cached } = this.spent;
+    const seconds = this.at - this.firstToken;
+    return [
+      this.stopReason !== 'stop' && (STOPS[this.stopReason] ?? this.stopReason),
+      this.firstToken && `first token ${duration(this.firstToken - this.began)}`,
+      written && this.firstToken && seconds > 0.1 && `${number(Math.round(written / seconds))} tokens/s`,
+      read !== undefined && `${number(read)} in`,
       written > 0 && `${number(written)} out`,
-      usage.cache_read_input_tokens && `${number(usage.cache_read_input_tokens)} cached`,
+      cached && `${number(cached)} cached`,
     ].filter(Boolean);
-    if (facts.length > 0) this.answer.append(element('footer', facts.map(fact => element('span', [fact]))));
   }
 }
 
-const FAILURES = {
-  authentication: 'The key is missing or wrong',
-  permission: 'The key may not do this',
-  rate_limited: 'Too many requests',
-  quota_exhausted: 'The credits are used up',
-  overloaded: 'The provider is busy',
-  context_window_exceeded: 'The conversation is too long',
-  not_found: 'There is no such model',
-  content_filter: 'A filter stopped the question',
-  server_error: 'The provider failed',
-  connection: 'No connection',
-  truncated: 'The answer broke off',
-  stalled: 'No answer came',
-  deadline: 'It took too long',
+const STOPS = {
+  length: 'cut by the length limit',
+  content_filter: 'stopped by a filter',
+  refusal: 'declined',
+  pause: 'paused',
+  tool_calls: 'stopped at a tool',
 };
-
-const STOPS = { length: 'cut by the length limit', content_filter: 'stopped by a filter', refusal: 'declined', pause: 'paused' };
 
 const HANDLERS = {
   output_item_added: Turn.prototype.added,
@@ -222,9 +272,11 @@ const HANDLERS = {
   reasoning_summary_delta: Turn.prototype.paragraph,
   function_call_arguments_delta: Turn.prototype.grow,
   annotation_added(event) { this.parts.get(event.index)?.cite?.(event.annotation); },
-  output_item_done(event) { this.parts.get(event.index)?.done(event.item); },
-  server_tool_result(item) { this.calls.get(item.call_id)?.answer(item.output); },
-  function_call_output(item) { this.calls.get(item.call_id)?.answer(item.output); },
+  output_item_done: Turn.prototype.done,
+  server_tool_result(item) { this.calls.get(item.call_id)?.output(item); },
+  function_call_output(item) { this.calls.get(item.call_id)?.output(item); },
   token_count(event) { this.usage = event.usage; },
-  completed: Turn.prototype.complete,
+  completed: Turn.prototype.completed,
+  failed({ error }) { this.error = error; },
+  turn_ended: Turn.prototype.ended,
 };
