@@ -80,6 +80,16 @@ def test_importing_streamlib_loads_no_http_library() -> None:
     assert modules_after("import streamlib").isdisjoint(HTTP)
 
 
+def test_importing_streamlib_loads_no_log() -> None:
+    """The room `durable`, its clients and the gateway are loaded by those who use them."""
+    code = (
+        "import streamlib; "
+        "sys.modules = [name.removeprefix('streamlib.') for name in sys.modules "
+        "if name.startswith(('streamlib.durable', 'streamlib.gateway'))] + list(sys.modules)"
+    )
+    assert modules_after(code).isdisjoint({"durable", "gateway", "coredis", "sqlite3"})
+
+
 def test_importing_the_parsers_loads_no_http_and_no_streamlib() -> None:
     assert modules_after("import streamlib_parsers").isdisjoint(NOT_FOR_PARSERS)
 

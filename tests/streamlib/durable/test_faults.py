@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
 from streamlib.durable import Log, LogError, open_log
 from streamlib.durable.hub import MAX_WAITING, SWEEP_FIRST, Hub
 from streamlib.durable.memory import MemoryEngine
-from streamlib.durable.rules import Append, Result
+from streamlib.durable.records import Cursor, Record
+from streamlib.durable.rules import Append, LogState, Open, Result
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import Completed, accumulate
 from tests.durable.scenarios import FAULTS, counts, run_many
@@ -143,7 +145,7 @@ async def test_engine_without_linger_is_not_waited_for() -> None:
 
 
 async def test_engine_that_lost_a_closed_log_gets_it_again() -> None:
-    """Lines were dropped before `linger` was over."""
+    """The trial's failure: lines were dropped before `linger` was over."""
     for keep in (0, None):
         engine = memory_engine()
         engine.linger = 5.0
@@ -193,6 +195,41 @@ async def test_silent_writer_gives_signs_of_life() -> None:
     signs = [op for op in connection.operations if isinstance(op, Append) and not op.size]
     assert 11 <= len(signs) <= 13
     assert events[-1].stop_reason == "stop"
+
+
+class Rounded(Connection):
+    """Tells its readers the lease in whole seconds, as an engine's expiry may be."""
+
+    async def read(
+        self, log_id: str, after: Cursor, most: int
+    ) -> tuple[LogState | None, int, list[Record]]:
+        state, now, records = await super().read(log_id, after, most)
+        if state is not None:
+            lease_until = state.lease_until // 1000 * 1000
+            state = msgspec.structs.replace(state, lease_until=lease_until)
+        return state, now, records
+
+
+async def test_reader_does_not_trust_a_rounded_lease() -> None:
+    """The trial's failure: a reader ended the log of a writer that was alive.
+
+    The lease looks lapsed and unchanged for a whole second, in which the writer renews it ten
+    times. Only the engine, which has not rounded it, decides.
+    """
+    engine = memory_engine()
+    readers = Rounded(engine)
+    options: dict[str, Any] = {"lease": 0.3}
+    async with (
+        open_log(engine, **options) as writing,
+        open_log(readers, **options) as reading,
+        anyio.create_task_group() as group,
+    ):
+        await writing.create("a")
+        group.start_soon(writing.write, "a", stream(*FRAMES[:4], 20.0, *FRAMES[4:]))
+        found = await read(reading)
+    takeovers = [op for op in readers.operations if isinstance(op, Open)]
+    assert len(takeovers) > 5  # the reader took the writer for dead
+    assert found[-1].stop_reason == "stop"
 
 
 async def test_slow_reader_holds_few_records_and_misses_none() -> None:

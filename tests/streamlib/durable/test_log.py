@@ -142,6 +142,22 @@ async def test_cancelled_writer_ends_its_log(make_log: OpenLog) -> None:
         assert accumulate(found).text == "word 0 word 1 word 2 "
 
 
+async def test_created_log_is_read_before_its_writer_comes(make_log: OpenLog) -> None:
+    """The trial's failure: an id was given out before its log existed, and was not found."""
+    async with make_log() as log:
+        await log.create("a")
+        found: list[Entry] = []
+
+        async def read() -> None:
+            found.extend(await entries(log, "a"))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(read)
+            await anyio.sleep(0.02)
+            group.start_soon(log.write, "a", stream(*FRAMES))
+        assert accumulate(events(found)).text == TEXT
+
+
 async def test_readers_end_the_log_of_a_dead_writer(make_log: OpenLog) -> None:
     async with make_log() as log:
         await log.create("a")

@@ -96,6 +96,45 @@ async def test_stop_of_another_process_ends_the_stream(server: RedisServer) -> N
     assert events[-1].error.code == "user"
 
 
+async def test_silent_resubscription_loses_no_event(server: RedisServer) -> None:
+    """The trial's failure: the client library subscribes again, and what came between is lost.
+
+    The lease is a minute, so that no reader looks by itself.
+    """
+    log_id = f"resubscribed-{time.time_ns()}"
+    go_on = anyio.Event()
+
+    async def events() -> AsyncGenerator[Any]:
+        complete = stream_over(*FRAMES, errors="event")
+        async with complete as stream:
+            count = 0
+            async for event in stream:
+                count += 1
+                if count == 10:
+                    await go_on.wait()
+                yield event
+
+    options: dict[str, Any] = {"lease": 60, "interval": 0.001}
+    async with (
+        open_log(server.url, **options) as ours,
+        open_log(server.url, **options) as theirs,
+    ):
+        await ours.create(log_id)
+        found: list[Any] = []
+
+        async def read() -> None:
+            found.extend([entry.event async for entry in theirs.read(log_id)])
+
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as group:
+                group.start_soon(ours.write, log_id, events())
+                group.start_soon(read)
+                await anyio.sleep(0.2)
+                assert server.ask("CLIENT KILL TYPE pubsub") == ":2\r\n"
+                go_on.set()
+    assert accumulate(found).text == TEXT
+
+
 @pytest.mark.parametrize("loses", [False, True])
 async def test_log_survives_a_crash_of_the_server(tmp_path: Path, loses: bool) -> None:
     """Also of one that has lost everything: the writer sends it again."""
