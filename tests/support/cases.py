@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+import anyio
 import pytest
 
 SHOWN: Final = 20
@@ -62,7 +63,10 @@ class Failures:
 
 
 def each_case(
-    names: str, values: Iterable[Any], ids: Callable[[Any], object] | None = None
+    names: str,
+    values: Iterable[Any],
+    ids: Callable[[Any], object] | None = None,
+    at_once: int = 1,
 ) -> Callable[[Test], Test]:
     """Runs a test for each value, in one test; written as `pytest.mark.parametrize` is.
 
@@ -70,30 +74,34 @@ def each_case(
         names: names of the test's parameters, with commas between them.
         values: a value for each case, or a tuple of them if there are several names.
         ids: names a case by its value; otherwise its arguments name it.
+        at_once: cases of an async test that run at the same time, where they wait most of it.
     """
     parameters = [name.strip() for name in names.split(",")]
+    listed = list(values)
 
     def cases() -> Iterator[Case]:
-        for value in values:
+        for value in listed:
             row: Sequence[Any] = value if len(parameters) > 1 else (value,)
             arguments = dict(zip(parameters, row, strict=True))
             name = arguments if ids is None else ids(value)
             yield str(name), arguments
 
-    return in_one_test(parameters, cases)
+    return in_one_test(parameters, cases, at_once)
 
 
 def in_one_test(
-    parameters: Sequence[str], cases: Callable[[], Iterable[Case]]
+    parameters: Sequence[str], cases: Callable[[], Iterable[Case]], at_once: int = 1
 ) -> Callable[[Test], Test]:
     """Gives a test the arguments of each case, in one test.
 
     Args:
         parameters: names of the test's parameters that the cases have; the others are fixtures.
         cases: called when the test runs.
+        at_once: cases of an async test that run at the same time.
     """
 
     def decorate(test: Test) -> Test:
+        assert at_once == 1 or inspect.iscoroutinefunction(test)
         assert not hasattr(test, "hypothesis"), "a case would not be drawn anew"
 
         @functools.wraps(test)
@@ -107,9 +115,20 @@ def in_one_test(
         @functools.wraps(test)
         async def run_async(**fixtures: Any) -> None:
             failures = Failures()
-            for name, arguments in cases():
-                with failures.case(name):
-                    await test(**fixtures, **arguments)
+            limiter = anyio.CapacityLimiter(at_once)
+
+            async def run_case(name: str, arguments: Mapping[str, Any]) -> None:
+                async with limiter:
+                    with failures.case(name):
+                        await test(**fixtures, **arguments)
+
+            if at_once == 1:
+                for case in cases():
+                    await run_case(*case)
+            else:
+                async with anyio.create_task_group() as group:
+                    for case in cases():
+                        group.start_soon(run_case, *case)
             failures.report()
 
         wrapper: Any = run_async if inspect.iscoroutinefunction(test) else run

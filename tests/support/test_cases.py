@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from tests.support.cases import each_case, in_one_test
@@ -55,11 +57,12 @@ def test_a_test_without_cases_fails() -> None:
 
 
 def test_fixtures_are_those_that_no_case_has() -> None:
-    @each_case("number", [1])
+    @each_case("number", iter([1]))
     def check(number: int, tmp_path: str) -> None:
         assert (number, tmp_path) == (1, "folder")
 
     assert list(inspect.signature(check).parameters) == ["tmp_path"]
+    check(tmp_path="folder")
     check(tmp_path="folder")
 
 
@@ -72,3 +75,21 @@ async def test_cases_of_an_async_test_are_awaited() -> None:
 
     await check()
     assert seen == [1, 2]
+
+
+async def test_cases_at_once_run_together_and_fail_alone() -> None:
+    running: list[int] = []
+    most: list[int] = []
+
+    @each_case("number", range(6), at_once=3)
+    async def check(number: int) -> None:
+        running.append(number)
+        most.append(len(running))
+        await anyio.lowlevel.checkpoint()
+        running.remove(number)
+        assert number != 2
+
+    with pytest.raises(AssertionError) as caught:
+        await check()
+    assert caught.value.__notes__ == ["case: {'number': 2}"]
+    assert (len(most), max(most)) == (6, 3)

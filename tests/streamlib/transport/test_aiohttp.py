@@ -20,6 +20,7 @@ from streamlib.transport import CONNECTIONS, transport_for
 from streamlib.transport.deadlines import Deadlines
 from tests.streamlib.client import test_client, test_faults, test_key_exposure, test_stream_stopping
 from tests.streamlib.transport import test_connections, test_transport
+from tests.support.cases import each_case
 from tests.support.clients import make_client, make_request, open_http
 from tests.support.fault_row import Row
 from tests.support.fault_rows import ROWS
@@ -78,10 +79,10 @@ async def test_another_task_may_close_at_any_moment(delay: float) -> None:
 
 
 async def test_key_is_found_in_no_output(caplog: pytest.LogCaptureFixture) -> None:
-    await test_key_exposure.test_key_is_found_in_no_output("aiohttp", "x-api-key", caplog)
+    await test_key_exposure.search("aiohttp", "x-api-key", caplog)
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in ROWS])
+@each_case("row", ROWS, ids=lambda row: row.id, at_once=8)
 async def test_fault_ends_as_the_catalogue_lists(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     @asynccontextmanager
     async def client_of_aiohttp(*arguments: Any, **options: Any) -> AsyncIterator[Client]:
@@ -89,7 +90,7 @@ async def test_fault_ends_as_the_catalogue_lists(row: Row, monkeypatch: pytest.M
             yield make_client(*arguments, **options, http=transport)
 
     monkeypatch.setattr(test_faults.clients, "make_client", client_of_aiohttp)
-    await test_faults.test_fault_ends_as_the_catalogue_lists(row)
+    await test_faults.check_row(row)
 
 
 # --- of aiohttp alone ---

@@ -23,7 +23,16 @@ from tests.support.clients import (
 )
 from tests.support.metrics import figure
 from tests.support.response_bodies import HELLO, HELLO_TEXT, MESSAGE, frames_of
-from tests.support.scripted_server import END, HANG, Wait, chunk, complete_response, head, scripted
+from tests.support.scripted_server import (
+    END,
+    HANG,
+    Script,
+    Wait,
+    chunk,
+    complete_response,
+    head,
+    scripted,
+)
 
 # --- connections ---
 
@@ -76,11 +85,8 @@ async def test_library_ends_a_silent_read_at_the_next_deadline(
 ) -> None:
     """No timeout scope is entered then; otherwise it is one per read."""
     even = Deadlines(first_byte=0.15, first_event=0.15, idle=0.15)
-    for script, phase in (
-        ([HANG], "first_byte"),
-        ([head(), HANG], "first_byte"),
-        ([head(), chunk(HELLO), HANG], "idle"),
-    ):
+
+    async def check(script: Script, phase: str) -> None:
         async with scripted(script) as server, open_http(http) as inner:
             client = make_client(
                 server.url, inner, deadlines=even, retry=RetryPolicy(retries=0), errors="event"
@@ -90,6 +96,11 @@ async def test_library_ends_a_silent_read_at_the_next_deadline(
         assert response.error is not None
         assert (response.error.kind, response.error.detail) == ("stalled", {"phase": phase})
         assert 0.1 < anyio.current_time() - began < 1
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(check, [HANG], "first_byte")
+        group.start_soon(check, [head(), HANG], "first_byte")
+        group.start_soon(check, [head(), chunk(HELLO), HANG], "idle")
 
 
 @pytest.mark.parametrize("http", LIBRARIES)

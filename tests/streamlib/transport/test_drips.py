@@ -7,6 +7,7 @@ silent for long, and no event follows.
 from __future__ import annotations
 
 import gzip
+import itertools
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -18,6 +19,7 @@ from streamlib.client.retry import RetryPolicy
 from streamlib.client.stream import ResponseStream
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import parser
+from tests.support.cases import each_case
 from tests.support.clients import LIBRARIES, make_client, make_request, open_http
 from tests.support.http2_server import Exchange, http2_server
 from tests.support.metrics import figure
@@ -104,10 +106,10 @@ async def check(url: str, http: Any, deadlines: Deadlines, phase: str) -> None:
     """A stream ends with the failure of the deadline, at its time.
 
     A busy machine may be late once, and then an earlier phase may end the stream before its first
-    byte was read: the best of three tries counts.
+    byte was read: the best of five tries counts.
     """
     expected = ("deadline" if phase == "total" else "stalled", phase)
-    for _ in range(3):
+    for _ in range(5):
         elapsed, kind, found = await failure_of(url, http, deadlines)
         if (kind, found) == expected and elapsed <= SECONDS + OVERRUN:
             break
@@ -150,7 +152,7 @@ async def check_each(url: str, http: Any, deadlines: dict[str, tuple[Deadlines, 
 
 
 @EVERY_TRANSPORT
-@pytest.mark.parametrize("drip", BODY_DRIPS)
+@each_case("drip", BODY_DRIPS, at_once=len(BODY_DRIPS))
 async def test_deadline_holds_against_a_drip(drip: str, http: str) -> None:
     """C2."""
     async with scripted(BODY_DRIPS[drip]) as server, open_http(http) as inner:
@@ -158,16 +160,15 @@ async def test_deadline_holds_against_a_drip(drip: str, http: str) -> None:
 
 
 @EVERY_TRANSPORT
-@pytest.mark.parametrize("drip", FLOODS)
+@each_case("drip", FLOODS)
 async def test_deadline_holds_against_a_flood(drip: str, http: str) -> None:
-    """C2: one at a time, since each keeps the machine busy."""
+    """C2."""
     async with scripted(FLOODS[drip]) as server, open_http(http) as inner:
-        for deadlines, phase in DEADLINES.values():
-            await check(server.url, inner, deadlines, phase)
+        await check_each(server.url, inner, DEADLINES)
 
 
 @EVERY_TRANSPORT
-@pytest.mark.parametrize("drip", HEAD_DRIPS)
+@each_case("drip", HEAD_DRIPS, at_once=len(HEAD_DRIPS))
 async def test_deadline_holds_against_dripping_headers(drip: str, http: str) -> None:
     """C2."""
     async with scripted(HEAD_DRIPS[drip]) as server, open_http(http) as inner:
@@ -221,7 +222,7 @@ async def http2_client(http: str) -> Any:
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-@pytest.mark.parametrize("drip", HTTP2_DRIPS)
+@each_case("drip", HTTP2_DRIPS, at_once=len(HTTP2_DRIPS))
 async def test_deadline_holds_against_frames(drip: str, http: str) -> None:
     """C2: over HTTP/2 a read of the socket says nothing of the stream."""
 
@@ -243,7 +244,7 @@ async def test_pings_do_not_delay_a_deadline_before_headers(http: str) -> None:
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-@pytest.mark.parametrize("before", ["headers", "body"])
+@each_case("before", ["headers", "body"], at_once=2)
 async def test_busy_neighbour_does_not_keep_a_stream_alive(http: str, before: str) -> None:
     """C2: another stream of the same connection receives data all the while, and goes on."""
     if before == "headers":
@@ -316,9 +317,10 @@ async def test_stalled_stream_does_not_end_its_neighbour(http: str) -> None:
 
 # --- bytes of the caller ---
 
+CHUNK_DRIPS: Final = (b": still here\n\n", b"\n", b"", b"data", PING)
 
-@pytest.mark.parametrize("deadline", DEADLINES)
-@pytest.mark.parametrize("drip", [b": still here\n\n", b"\n", b"", b"data", PING])
+
+@each_case("drip, deadline", itertools.product(CHUNK_DRIPS, DEADLINES), at_once=15)
 async def test_deadline_holds_for_bytes_of_the_caller(drip: bytes, deadline: str) -> None:
     """C2."""
     deadlines, phase = DEADLINES[deadline]
@@ -344,21 +346,19 @@ async def test_deadline_holds_for_bytes_of_the_caller(drip: bytes, deadline: str
 
 # --- after the end ---
 
+LATE_DRIPS: Final[dict[str, Script]] = {
+    "comments": [Repeat(chunk(b": still here\n\n"), EVERY)],
+    "trailers": [b"0\r\n", Repeat(b"x: y\r\n", EVERY)],
+    "chunk extension": [b"5;", Repeat(b"x", EVERY)],
+}
+
 
 @EVERY_TRANSPORT
-@pytest.mark.parametrize(
-    "drip",
-    [
-        [Repeat(chunk(b": still here\n\n"), EVERY)],
-        [b"0\r\n", Repeat(b"x: y\r\n", EVERY)],
-        [b"5;", Repeat(b"x", EVERY)],
-    ],
-    ids=["comments", "trailers", "chunk extension"],
-)
-async def test_drip_after_the_end_delays_a_response_briefly(http: str, drip: Any) -> None:
+@each_case("drip", LATE_DRIPS, at_once=len(LATE_DRIPS))
+async def test_drip_after_the_end_delays_a_response_briefly(http: str, drip: str) -> None:
     """C2: `drain` ends it without an error."""
     async with (
-        scripted([head(), chunk(MESSAGE), *drip, END]) as server,
+        scripted([head(), chunk(MESSAGE), *LATE_DRIPS[drip], END]) as server,
         open_http(http) as inner,
     ):
         client = make_client(server.url, inner, deadlines=Deadlines(drain=SECONDS))

@@ -9,6 +9,7 @@ import anyio.lowlevel
 import pytest
 
 from streamlib.client.retry import RetryPolicy
+from tests.support.cases import each_case
 from tests.support.clients import LIBRARIES, make_client, make_request, open_http
 from tests.support.http2_server import Exchange, Http2Server, http2_server
 from tests.support.response_bodies import HELLO, HELLO_TEXT, MESSAGE
@@ -121,7 +122,7 @@ async def test_abandoned_streams_do_not_stall_their_neighbours(http: str) -> Non
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-@pytest.mark.parametrize("before", ["headers", "body"])
+@each_case("before", ["headers", "body"], at_once=2)
 async def test_abandoned_stream_is_reset_and_closed_at_once(http: str, before: str) -> None:
     """The server stops, and its limit of 100 streams at once (h2's default) holds none of them."""
     stopped = 0

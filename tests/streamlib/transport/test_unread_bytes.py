@@ -11,6 +11,7 @@ import pytest
 
 from streamlib.client.retry import RetryPolicy
 from tests.streamlib.transport.test_connections import self_signed
+from tests.support.cases import each_case
 from tests.support.clients import make_client, make_request, open_http
 from tests.support.response_bodies import HELLO_TEXT, LAST, MESSAGE, OPENED, stop, text
 from tests.support.scripted_server import END, Step, Wait, chunk, complete_response, head, scripted
@@ -50,6 +51,8 @@ LEFTOVERS: Final[dict[str, list[Step]]] = {
 }
 """What the server sends for the first request."""
 
+TLS_LEFTOVERS: Final = ("at once", "in the next packet", "many", "a moment later")
+
 TRANSPORTS: Final = pytest.mark.parametrize(
     ("anyio_backend", "http"),
     [
@@ -85,7 +88,7 @@ async def check(url: str, inner: Any) -> None:
 
 
 @TRANSPORTS
-@pytest.mark.parametrize("leftover", LEFTOVERS)
+@each_case("leftover", LEFTOVERS, at_once=len(LEFTOVERS))
 async def test_bytes_after_a_response_answer_no_other_prompt(leftover: str, http: str) -> None:
     """C5."""
     async with scripted(choose=echo(LEFTOVERS[leftover])) as server, open_http(http) as inner:
@@ -100,7 +103,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
 
 
 @pytest.mark.parametrize("http", ["httpx", "httpx2"])
-@pytest.mark.parametrize("leftover", ["at once", "in the next packet", "many", "a moment later"])
+@each_case("leftover", TLS_LEFTOVERS, at_once=len(TLS_LEFTOVERS))
 async def test_records_after_a_response_answer_no_other_prompt(
     leftover: str, http: str, tls: ssl.SSLContext
 ) -> None:
