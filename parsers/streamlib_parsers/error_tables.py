@@ -356,6 +356,8 @@ TEXT_RULES: Final = (
             "security token included in the request is",
         ),
     ),
+    # Cohere's status for it; Groq's 498 is about capacity.
+    TextRule("authentication", ("invalid token", "api token"), statuses=frozenset({498})),
     TextRule("permission", ("data policy", "matching your guardrail", "location is not supported")),
     TextRule(
         "content_filter",

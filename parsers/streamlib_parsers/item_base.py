@@ -16,11 +16,19 @@ from streamlib_parsers.errors import InvalidArguments, ParseFailure
 from streamlib_parsers.json_text import decode_any, scrub
 
 WireApi: TypeAlias = Literal[
-    "messages", "responses", "chat", "gemini", "interactions", "converse", "invoke", "ollama"
+    "messages",
+    "responses",
+    "chat",
+    "gemini",
+    "interactions",
+    "converse",
+    "invoke",
+    "ollama",
+    "cohere",
 ]
 """The wire APIs: Anthropic Messages, OpenAI Responses, OpenAI Chat Completions and its dialects,
 Gemini generateContent, Gemini Interactions, Bedrock ConverseStream, Bedrock
-InvokeModelWithResponseStream, Ollama /api/chat."""
+InvokeModelWithResponseStream, Ollama /api/chat, Cohere /v2/chat."""
 
 Role: TypeAlias = Literal["user", "assistant", "system", "developer"]
 ItemStatus: TypeAlias = Literal["completed", "incomplete"]

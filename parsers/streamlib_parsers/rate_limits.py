@@ -113,6 +113,7 @@ REQUEST_IDS: Final = (
     "x-ms-request-id",
     "mistral-correlation-id",
     "x-ds-trace-id",
+    "x-debug-trace-id",
     "x-generation-id",
     "x-kong-request-id",
     "cf-ray",

@@ -421,6 +421,46 @@ def _interactions_delta(item: SampleItem, text: str) -> JsonObject:
             return {"type": "arguments_delta", "arguments": text}
 
 
+# --- Cohere ---
+
+
+def cohere(response: SampleResponse) -> Body:
+    """Named events; contents and calls with indexes of their own."""
+    yield _cohere_event("message-start", {"role": "assistant", "content": []}, id="c1")
+    counts = {"content": 0, "tool-call": 0}
+    for item in response:
+        kind = "tool-call" if isinstance(item, SampleCall) else "content"
+        index = counts[kind]
+        counts[kind] += 1
+        yield _cohere_event(f"{kind}-start", _cohere_start(item), index=index)
+        for text in item.deltas:
+            yield _cohere_event(f"{kind}-delta", _cohere_delta(item, text), index=index)
+        yield sse({"type": f"{kind}-end", "index": index}, f"{kind}-end")
+    reason = "TOOL_CALL" if counts["tool-call"] else "COMPLETE"
+    tokens = {"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS}
+    end = {"finish_reason": reason, "usage": {"tokens": tokens}}
+    yield sse({"type": "message-end", "delta": end}, "message-end")
+    yield b"data: [DONE]\n\n"
+
+
+def _cohere_start(item: SampleItem) -> JsonObject:
+    if isinstance(item, SampleCall):
+        function = {"name": item.name, "arguments": ""}
+        return {"tool_calls": {"id": item.call_id, "type": "function", "function": function}}
+    key = "text" if isinstance(item, SampleText) else "thinking"
+    return {"content": {"type": key, key: ""}}
+
+
+def _cohere_delta(item: SampleItem, text: str) -> JsonObject:
+    if isinstance(item, SampleCall):
+        return {"tool_calls": {"function": {"arguments": text}}}
+    return {"content": {"text" if isinstance(item, SampleText) else "thinking": text}}
+
+
+def _cohere_event(kind: str, message: JsonObject, **values: Any) -> bytes:
+    return sse({"type": kind, **values, "delta": {"message": message}}, kind)
+
+
 # --- Bedrock ---
 
 _PADDING: Final = "abcdefghij"

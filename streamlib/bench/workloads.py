@@ -145,4 +145,4 @@ _WORKLOADS: Final = (
 )
 
 WORKLOADS: Final = {workload.name: workload for workload in _WORKLOADS}
-"""The first eight are the same response on every wire: wires are compared by these."""
+"""The first nine are the same response on every wire: wires are compared by these."""

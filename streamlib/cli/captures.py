@@ -36,6 +36,7 @@ WIRE_MARKERS: Final[tuple[tuple[bytes, WireApi], ...]] = (
     (b"contentBlock", "converse"),
     (b":event-type\x07\x00\x05chunk", "invoke"),
     (b'"done":', "ollama"),
+    (b'"type":"message-start"', "cohere"),
 )
 """Bytes that only one wire writes. They are used for hints alone: a wire is never guessed."""
 

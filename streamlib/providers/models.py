@@ -319,7 +319,20 @@ OTHERS: Final[dict[str, Traits]] = {
 Grok 4 thinks or not by its name, and accepts no level.
 """
 
-TABLES: Final[tuple[dict[str, Traits], ...]] = (CLAUDE, OPENAI, GEMINI, AGENTS, OTHERS)
+_THINKS_BY_BUDGET = Traits(thinking=("budget",), thinking_default=True)
+
+COHERE: Final[dict[str, Traits]] = {
+    "command-a-03": _NO_THINKING,
+    "command-a-translate": _NO_THINKING,
+    "command-a-vision": _NO_THINKING,
+    "command-light": _NO_THINKING,
+    "command-r": _NO_THINKING,
+    "command-a-plus": _THINKS_BY_BUDGET,
+    "command-a-reasoning": _THINKS_BY_BUDGET,
+}
+"""Cohere's models (docs.cohere.com, "Reasoning"; recorded responses of 2026)."""
+
+TABLES: Final[tuple[dict[str, Traits], ...]] = (CLAUDE, OPENAI, GEMINI, AGENTS, COHERE, OTHERS)
 ANYTHING: Final = Traits()
 """Of an unknown model."""
 

@@ -309,6 +309,23 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         completed_by="done: true",
         call_ids=Charset(_PRINTABLE, 256),
     ),
+    "cohere": WireSpec(
+        path="/v2/chat",
+        models_path="/v1/models?page_size=1000&endpoint=chat",
+        served_paths=(ServedPath(r"(?:/cohere)?/v2/chat"),),
+        named_events=True,
+        event_prefixes=("message-", "content-", "tool-plan-", "tool-call-", "citation-"),
+        has_blocks=True,
+        json_is_complete_body=True,
+        completed_by="message-end",
+        call_ids=Charset(_PRINTABLE, 256),
+        request_id_header="x-debug-trace-id",
+        gateway=GatewaySpec(
+            keep_alive=b": keep-alive\n\n",
+            reasoning_slot="signature",
+            hidden_reasoning_slot="signature",
+        ),
+    ),
 }
 """Every wire API by name."""
 

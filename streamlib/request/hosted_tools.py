@@ -307,6 +307,7 @@ WIRE_TOOLS: Final[dict[WireApi, Tools]] = {
     "converse": NOVA,
     "invoke": {},
     "ollama": {},
+    "cohere": {},
 }
 """Wire -> its own hosted tools: of the provider that made it, and of servers that are not known.
 A wire without a row has none."""

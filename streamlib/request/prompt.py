@@ -122,20 +122,20 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
         top_k: How many of the most likely tokens to sample from. Wires: all but responses,
             interactions.
         presence_penalty: Penalty on tokens that occurred, from -2 to 2. Wires: chat, gemini,
-            ollama.
+            ollama, cohere.
         frequency_penalty: Penalty on tokens by how often they occurred, from -2 to 2. Wires: chat,
-            gemini, ollama.
+            gemini, ollama, cohere.
         stop: Texts that end the output; they are not part of it. Wires: all but responses.
         seed: A number for sampling, for output that can be repeated. Wires: chat, gemini,
-            interactions, ollama.
+            interactions, ollama, cohere.
         n: Number of choices. Wires: chat, gemini.
         logprobs: Number of alternatives for each token; 0: the chosen token alone. Wires:
-            responses, chat, gemini, ollama.
+            responses, chat, gemini, ollama, cohere.
         cache: "auto": the provider or the builder chooses up to where the prompt is cached, or
             `CacheOptions`. Nothing is sent to services that cache by themselves. Wires: all.
         metadata: Texts by name, stored with the request by the provider. Wires: responses, chat,
             gemini, interactions, converse.
-        service_tier: Speed and price class, as the wire writes it. Wires: all but ollama.
+        service_tier: Speed and price class, as the wire writes it. Wires: all but ollama, cohere.
         conversation_id: Your id of the conversation, so that its requests meet the same cache. Sent
             where the provider has a field or a header for it. Wires: responses.
         user_id: Your end user, without personal data. Wires: messages, responses, chat, invoke.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from streamlib.testing.cohere_frames import COHERE
 from streamlib.testing.frame_templates import (
     HALF_HIGH,
     HALF_LOW,
@@ -461,6 +462,7 @@ FRAME_GENERATORS: Final[Mapping[WireApi, Mapping[str, FrameGenerator]]] = {
     "converse": CONVERSE,
     "invoke": {**MESSAGES, **_TITAN},
     "ollama": OLLAMA,
+    "cohere": COHERE,
 }
 """Every wire's generators by name."""
 

@@ -54,6 +54,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "responses": Part(("wires/responses/*.py",), ("wires/responses/test_*.py", SHAPES)),
     "chat": Part(("wires/chat/*.py",), ("wires/chat/test_*.py",)),
     "gemini": Part(("wires/gemini/*.py",), ("wires/gemini/test_*.py", SHAPES)),
+    "cohere": Part(("wires/cohere/*.py",), ("wires/cohere/test_*.py", SHAPES)),
     "interactions": Part(("wires/interactions/*.py",), ("wires/interactions/test_*.py", SHAPES)),
     "bedrock": Part(("bedrock.py",), ("wires/converse/test_*.py", "wires/test_invoke.py", SHAPES)),
     "converse": Part(("wires/converse/*.py",), ("wires/converse/test_*.py", SHAPES)),

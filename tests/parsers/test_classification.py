@@ -275,6 +275,7 @@ BY_STATUS: list[tuple[str, int | None, Any, ErrorKind, bool]] = [
     ("no body 418", 418, b"", "invalid_request", False),
     ("no body 429", 429, None, "rate_limited", True),
     ("no body 498", 498, "", "overloaded", True),
+    ("cohere token", 498, {"message": "invalid token"}, "authentication", False),
     ("no body 502", 502, "", "server_error", True),
     ("no body 524", 524, "", "server_error", True),
     ("a redirect", 307, "", "invalid_request", False),

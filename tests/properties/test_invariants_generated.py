@@ -54,7 +54,7 @@ each_recording = pytest.mark.parametrize(
     "path", OURS, ids=lambda path: f"{path.parent.name}-{path.name}"
 )
 few = settings(max_examples=settings.default.max_examples // 6)
-"""There are eight wires, and the long forms."""
+"""There are nine wires, and the long forms."""
 
 
 def any_stream(wire_api: WireApi) -> st.SearchStrategy[bytes]:
@@ -297,9 +297,8 @@ def test_invariant_7_text_split_between_code_units_is_joined(
 def test_invariant_8_each_limit_ends_the_stream_and_is_named(wire_api: WireApi) -> None:
     body = encode_all(wire_api, events_of_text(wire_api))
     # What follows the end is not read, so it exceeds no limit.
-    body = body.removesuffix(b"event: done\ndata: [DONE]\n\n")
-    if wire_api == "responses":
-        body = body.removesuffix(b"data: [DONE]\n\n")
+    if wire_api in ("responses", "interactions", "cohere"):
+        body = body.removesuffix(b"data: [DONE]\n\n").removesuffix(b"event: done\n")
     for limits, code in (
         (Limits(response_bytes=len(body) - 9), "response_bytes"),
         (Limits(event_bytes=40), "event_bytes"),
@@ -324,6 +323,7 @@ def events_of_text(wire_api: WireApi, words: int = 1) -> list[ResponseEvent]:
         "interactions": ["stop", "completed"],
         "converse": ["stop", "message_stop", "metadata"],
         "ollama": ["done"],
+        "cohere": ["content_end", "complete"],
     }
     names = [next(iter(generators)), *start, *["text"] * words, *end[wire_api]]
     return events_of(

@@ -36,7 +36,14 @@ from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.usage import Usage
 from tests.support.clients import MemoryResponse
 
-CLIENTS: Final[tuple[WireApi, ...]] = ("messages", "chat", "responses", "gemini", "interactions")
+CLIENTS: Final[tuple[WireApi, ...]] = (
+    "messages",
+    "chat",
+    "responses",
+    "gemini",
+    "interactions",
+    "cohere",
+)
 MODELS: Final[tuple[WireApi, ...]] = (*CLIENTS, "converse", "ollama")
 SIGNED: Final = "c2lnbmVkIGJ5IHRoZSBtb2RlbA=="
 WEATHER: Final = ToolSpec(

@@ -39,6 +39,7 @@ WIRES: Final[Mapping[str, str]] = {
     "bedrock-converse": "converse",
     "bedrock-invoke": "invoke",
     "ollama-native": "ollama",
+    "cohere-chat": "cohere",
 }
 """Folder of the corpus -> our name of the wire."""
 

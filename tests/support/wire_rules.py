@@ -256,6 +256,26 @@ def _answered_next(turns: list[list[tuple[str, Any]]], call: str, result: str) -
         )
 
 
+def _cohere(messages: list[Object]) -> None:
+    waiting: list[str] = []
+    for message in messages:
+        role = message["role"]
+        if role == "tool":
+            waiting.remove(message["tool_call_id"])
+            continue
+        assert not waiting, "results follow their calls"
+        assert message.get("content") or message.get("tool_calls")
+        assert not message.get("tool_plan") or message.get("tool_calls")
+        assert all(content.get("text", "x") for content in _contents(message))
+        waiting = [call["id"] for call in message.get("tool_calls", ())]
+    assert not waiting
+
+
+def _contents(message: Object) -> list[Object]:
+    content = message.get("content")
+    return content if isinstance(content, list) else []
+
+
 RULES: Final[dict[str, Callable[[list[Object]], None]]] = {
     "messages": _messages,
     "invoke": _messages,
@@ -265,6 +285,7 @@ RULES: Final[dict[str, Callable[[list[Object]], None]]] = {
     "chat": _chat,
     "responses": _responses,
     "ollama": _ollama,
+    "cohere": _cohere,
 }
 
 
@@ -272,7 +293,8 @@ RULES: Final[dict[str, Callable[[list[Object]], None]]] = {
 
 
 def official(request: Request) -> bool:
-    """Whether an official SDK checked the request. Ollama's types check nothing.
+    """Whether an official SDK checked the request. Ollama's types check
+    nothing; Cohere's do in ``tests/real``.
 
     Raises:
         Exception: the SDK's own, if it refuses the request.

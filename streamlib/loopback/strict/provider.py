@@ -14,6 +14,7 @@ import msgspec
 
 from streamlib.loopback.strict import (
     chat,
+    cohere,
     converse,
     gemini,
     interactions,
@@ -64,6 +65,7 @@ RULES: Final[dict[WireApi, tuple[Rule, ...]]] = {
     "converse": converse.RULES,
     "invoke": invoke.RULES,
     "ollama": ollama.RULES,
+    "cohere": cohere.RULES,
 }
 """The rules of each wire, in the order in which a request is checked."""
 
@@ -298,4 +300,6 @@ def _refused(wire_api: WireApi, rejection: Rejection) -> Refused:
             body = {"message": message}
         case "ollama":
             body = {"error": message}
+        case "cohere":
+            body = {"id": "loopback", "message": message}
     return Refused(rejection.status, msgspec.json.encode(body), headers)

@@ -426,6 +426,7 @@ BODIES: dict[WireApi, Any] = {
     "converse": {"output": {"message": {"content": 5}}},
     "invoke": {"type": "message", "content": 5},
     "ollama": {"model": "m"},
+    "cohere": {"message": {"content": 5}},
 }
 
 

@@ -256,7 +256,17 @@ def test_findings_list_anomalies_with_their_offsets() -> None:
 )
 @pytest.mark.parametrize(
     "wire_api",
-    ["messages", "responses", "chat", "gemini", "interactions", "converse", "invoke", "ollama"],
+    [
+        "messages",
+        "responses",
+        "chat",
+        "gemini",
+        "interactions",
+        "converse",
+        "invoke",
+        "ollama",
+        "cohere",
+    ],
 )
 def test_page_accepts_any_bytes(body: bytes, wire_api: str) -> None:
     capture = make_capture(body, wire_api)

@@ -80,6 +80,7 @@ SEARCH: Final[dict[str, dict[str, Any] | None]] = {
     "interactions": {"type": "google_search"},
     "converse": None,
     "ollama": None,
+    "cohere": None,
 }
 FOREIGN: Final = {
     "namespace",

@@ -33,6 +33,7 @@ PATHS: dict[WireApi, str] = {
     "responses": "/v1/responses",
     "gemini": "/v1beta/models/m:streamGenerateContent",
     "interactions": "/v1beta/interactions",
+    "cohere": "/v2/chat",
 }
 FAST = ("brackets", "quotes", "escapes", "spaced_text", "turns", "keys")
 """Attacks of the default tests; the others take minutes on a busy machine."""

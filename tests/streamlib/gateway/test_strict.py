@@ -24,6 +24,7 @@ MODELS: dict[WireApi, str] = {
     "converse": "bedrock:anthropic.claude-sonnet-4-5-20250929-v1:0",
     "invoke": "bedrock:anthropic.claude-sonnet-4-5-20250929-v1:0",
     "ollama": "ollama:qwen3:4b",
+    "cohere": "cohere:command-a-reasoning-08-2025",
 }
 WEATHER = ToolSpec(
     "weather",

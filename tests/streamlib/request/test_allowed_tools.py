@@ -36,7 +36,9 @@ LOOK = {"type": "function", "name": "look"}
 
 
 @pytest.mark.parametrize("source", ["responses", "chat"])
-@pytest.mark.parametrize("target", ["messages", "gemini", "interactions", "converse", "ollama"])
+@pytest.mark.parametrize(
+    "target", ["messages", "gemini", "interactions", "converse", "ollama", "cohere"]
+)
 def test_a_tool_that_is_not_allowed_is_left_out(source: str, target: WireApi) -> None:
     request = built(source, target, "auto", LOOK)
     assert b'"look"' in request.body

@@ -39,6 +39,7 @@ TARGETS: Final[list[tuple[WireApi, str]]] = [
     ("invoke", "bedrock:amazon.nova-2-lite-v1:0"),
     ("invoke", "bedrock:openai.gpt-oss-120b-1:0"),
     ("ollama", "ollama:qwen3"),
+    ("cohere", "cohere:command-a-03-2025"),
 ]
 
 # wire -> tools that no other wire has

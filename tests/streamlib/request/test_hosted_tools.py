@@ -151,6 +151,7 @@ TARGETS: Final[dict[tuple[WireApi, str], dict[str, Declared]]] = {
     ("converse", "bedrock:anthropic.claude-opus-5"): {},
     ("invoke", "bedrock:anthropic.claude-opus-5"): {},
     ("ollama", "ollama:qwen3"): {},
+    ("cohere", "cohere:command-a-03-2025"): {},
 }
 
 MATRIX: Final = [

@@ -38,7 +38,7 @@ def events_of(wire_api: WireApi, *chunks: bytes) -> list[ResponseEvent]:
 
 
 few = settings(max_examples=settings.default.max_examples // 5)
-"""Fewer examples a wire: there are eight of them."""
+"""Fewer examples a wire: there are nine of them."""
 each_wire = pytest.mark.parametrize("wire_api", WIRE_APIS)
 
 

@@ -13,7 +13,17 @@ from streamlib_parsers.items import BUILT_IN_CALLS, snake_case
 from tests.support.built_in_calls import CALLS
 from tests.support.responses_frames import message
 
-OTHERS = ("messages", "chat", "gemini", "interactions", "converse", "ollama", "vercel", "agui")
+OTHERS = (
+    "messages",
+    "chat",
+    "gemini",
+    "interactions",
+    "converse",
+    "ollama",
+    "cohere",
+    "vercel",
+    "agui",
+)
 
 
 def events_of(name: str) -> list[ResponseEvent]:
@@ -47,7 +57,7 @@ def test_encoder_reports_the_call_that_it_lacks(wire: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize(
-    "wire", ["messages", "chat", "gemini", "interactions", "converse", "ollama"]
+    "wire", ["messages", "chat", "gemini", "interactions", "converse", "ollama", "cohere"]
 )
 def test_body_reports_the_call_that_it_lacks(wire: str, name: str) -> None:
     response = accumulate(events_of(name))

@@ -23,6 +23,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "response_format": {"type": "text", "mime_type": "application/json"},
     },
     "ollama": {"messages": [USER], "format": "json"},
+    "cohere": {"messages": [USER], "response_format": {"type": "json_object"}},
 }
 """Requests for any JSON object."""
 FIELDS = {
@@ -31,6 +32,7 @@ FIELDS = {
     "gemini": ("generationConfig", {"responseMimeType": "application/json"}),
     "interactions": ("response_format", {"type": "text", "mime_type": "application/json"}),
     "ollama": ("format", "json"),
+    "cohere": ("response_format", {"type": "json_object"}),
 }
 
 

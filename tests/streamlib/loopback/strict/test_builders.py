@@ -68,6 +68,7 @@ MODELS: Final[dict[WireApi, tuple[str, ...]]] = {
         "bedrock:anthropic.claude-opus-4-8",
     ),
     "ollama": ("ollama:qwen3:4b",),
+    "cohere": ("cohere:command-a-reasoning-08-2025", "cohere:command-a-03-2025"),
 }
 """Wire -> models that have rules of their own; the first begins the conversations."""
 

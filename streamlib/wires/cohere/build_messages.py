@@ -1,0 +1,310 @@
+"""Items as the messages of a Cohere request.
+
+    {"role":"assistant","content":[{"type":"thinking",…},{"type":"text",…}],
+     "tool_plan":"…","tool_calls":[…],"citations":[…]}
+    {"role":"tool","tool_call_id":"…","content":"…"}
+
+Rules have the numbers of the rule table in docs/wires/cohere.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from streamlib.request.history import IndexedItem
+from streamlib.request.prompt import Prompt
+from streamlib.request.report import Report
+from streamlib.wires.cohere.build_parts import content, contents
+from streamlib_parsers.items import (
+    Compaction,
+    ContentPart,
+    CustomToolCall,
+    CustomToolCallOutput,
+    FunctionCall,
+    FunctionCallOutput,
+    Image,
+    JsonObject,
+    Message,
+    Opaque,
+    Reasoning,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+)
+from streamlib_parsers.json_text import dumps
+
+ATTACHED: Final = "[attached to the message above]"
+"""Text of the user message that carries the images of a result or of a response."""
+
+MESSAGE_FIELDS: Final = "message"
+"""Key in `native` of the first item of an assistant message: the message's own further keys."""
+
+
+def messages(prompt: Prompt, items: list[IndexedItem], report: Report) -> list[JsonObject]:
+    """The messages of a history, behind the instructions."""
+    conversation = Conversation(report)
+    if prompt.instructions:
+        conversation.messages.append({"role": "system", "content": prompt.instructions})
+    for entry in items:
+        conversation.take(entry)
+    conversation.flush()
+    return conversation.messages
+
+
+class AssistantMessage:
+    """One assistant message while its items are gathered."""
+
+    def __init__(self, response_id: str | None) -> None:
+        self.response_id = response_id
+        """The response that its items are of; None where nobody knows."""
+        self.contents: list[JsonObject] = []
+        """Texts and reasoning, in their order."""
+        self.plan = ""
+        """The tool plan."""
+        self.calls: list[JsonObject] = []
+        """`tool_calls` so far."""
+        self.citations: list[JsonObject] = []
+        """Of all contents and of the plan."""
+        self.fields: JsonObject = {}
+        """Further keys of the message."""
+
+    def body(self, path: str, report: Report) -> JsonObject | None:
+        """The wire's object; None where nothing is left of it."""
+        sent = self.contents
+        body: JsonObject = {"role": "assistant"}
+        if self.plan and not self.calls:
+            # A plan stands beside calls only.
+            report.add("changed", path, "a tool plan without a call is sent as text (H4)")
+            sent = [*sent, {"type": "text", "text": self.plan}]
+        if sent:
+            body["content"] = sent
+        if self.plan and self.calls:
+            body["tool_plan"] = self.plan
+        if self.calls:
+            body["tool_calls"] = self.calls
+        if self.citations:
+            body["citations"] = self.citations
+        body.update(self.fields)
+        if not sent and not self.calls:
+            return None
+        return body
+
+
+class Conversation:
+    """Takes the items in order and writes the messages."""
+
+    def __init__(self, report: Report) -> None:
+        self.messages: list[JsonObject] = []
+        """The messages written so far."""
+        self._report = report
+        self._assistant: AssistantMessage | None = None
+        """The assistant message being gathered, None between them."""
+        self._path = ""
+        """Where its last item is in the prompt."""
+        self._images: list[JsonObject] = []
+        """Images that a tool or assistant message cannot hold, for the next user message."""
+
+    def take(self, entry: IndexedItem) -> None:
+        """Converts the next item."""
+        match entry.item:
+            case Message(role="assistant") as item:
+                self._assistant_message(item, entry)
+            case Message() as item:
+                self._message(item, entry.path)
+            case Reasoning() as item:
+                self._reasoning(item, entry)
+            case FunctionCall() as item:
+                self._call(item, item.arguments, entry)
+            case CustomToolCall() as item:
+                self._report.add("changed", entry.path, 'a free-form call, sent as {"input": …}')
+                self._call(item, dumps({"input": item.input}), entry)
+            case FunctionCallOutput() | CustomToolCallOutput() as item:
+                self._output(item, entry.path)
+            case Compaction() as item:
+                self._compaction(item, entry.path)
+            case Opaque() as item:
+                self._gather(entry).contents.append({"type": item.kind, **item.payload})
+            case ServerToolCall() | ServerToolResult() as item:
+                self._report.dropped(entry.path, f"Cohere has no {type(item).__name__}")
+            case _ as item:
+                raise TypeError(f"{type(item).__name__} is text for every wire but its own")
+
+    def flush(self) -> None:
+        """Writes what is gathered and buffered."""
+        self._end_assistant()
+        if self._images:
+            text = {"type": "text", "text": ATTACHED}
+            self.messages.append({"role": "user", "content": [text, *self._images]})
+            self._images = []
+
+    # --- messages of the caller ---
+
+    def _message(self, item: Message, path: str) -> None:
+        self.flush()
+        role = "user" if item.role == "user" else "system"
+        sent = contents(item.content, path, self._report)
+        if role == "system":
+            sent = self._texts_only(sent, path)
+        if not sent:
+            self._report.dropped(path, "a message without content (H2)")
+            return
+        body = {"role": role, "content": _shortened(sent)}
+        self.messages.append({**body, **(item.native or {})})
+
+    def _texts_only(self, sent: list[JsonObject], path: str) -> list[JsonObject]:
+        texts = [body for body in sent if body["type"] == "text"]
+        if len(texts) != len(sent):
+            self._report.dropped(path, "a system message is text (H1)")
+        return texts
+
+    def _output(self, item: FunctionCallOutput | CustomToolCallOutput, path: str) -> None:
+        # Not `flush`: images of earlier results wait until the last result is written.
+        self._end_assistant()
+        sent: Any = item.output
+        if not isinstance(item.output, str):
+            sent = self._result_contents(item.output, path)
+        if item.is_error:
+            reason = "stated in the text: Cohere has no is_error"
+            self._report.add("changed", f"{path}/is_error", reason)
+            if isinstance(sent, str):
+                sent = f"[error] {sent}".strip()
+            else:
+                sent = [{"type": "text", "text": "[error]"}, *sent]
+        body = {"role": "tool", "tool_call_id": item.call_id, "content": sent}
+        self.messages.append({**body, **(item.native or {})})
+
+    def _result_contents(self, parts: Iterable[ContentPart], path: str) -> list[JsonObject] | str:
+        """Contents of a result: texts and documents; images follow in a user message (H3)."""
+        results: list[JsonObject] = []
+        for body in contents(parts, path, self._report):
+            if body["type"] == "image_url":
+                reason = "images of a result stand in a user message after it (H3)"
+                self._report.add("changed", path, reason)
+                self._images.append(body)
+            else:
+                results.append(body)
+        return results or ""
+
+    def _compaction(self, item: Compaction, path: str) -> None:
+        if not item.content:
+            self._report.dropped(path, "an encrypted compaction")
+            return
+        self._report.add("changed", path, "Cohere has no compaction: sent as user text")
+        self.flush()
+        self.messages.append({"role": "user", "content": item.content})
+
+    # --- messages of the model ---
+
+    def _gather(self, entry: IndexedItem, *, is_call: bool = False) -> AssistantMessage:
+        """The message that the item belongs to; begins a new one if needed."""
+        response_id = entry.item.response_id
+        assistant = self._assistant
+        is_other = assistant is not None and assistant.response_id != response_id
+        # Behind a call, every item until its result belongs here.
+        if assistant is None or (is_other and not assistant.calls):
+            self.flush()
+            assistant = self._assistant = AssistantMessage(response_id)
+        elif assistant.calls and not is_call:
+            reason = "contents stand before the calls: their order is lost (H4)"
+            self._report.add("changed", entry.path, reason)
+        self._path = entry.path
+        assistant.fields.update((entry.item.native or {}).get(MESSAGE_FIELDS, {}))
+        return assistant
+
+    def _end_assistant(self) -> None:
+        if self._assistant is None:
+            return
+        body = self._assistant.body(self._path, self._report)
+        self._assistant = None
+        if body is not None:
+            self.messages.append(body)
+
+    def _assistant_message(self, item: Message, entry: IndexedItem) -> None:
+        if not item.content:
+            self._report.dropped(entry.path, "a message without content (H2)")
+            return
+        if item.phase == "commentary" and all(isinstance(part, Text) for part in item.content):
+            self._plan(item, entry)
+            return
+        for index, part in enumerate(item.content):
+            path = f"{entry.path}/content/{index}"
+            body = content(part, path, self._report)
+            if body is None:
+                continue
+            if isinstance(part, Image):
+                reason = "images of a response stand in a user message after it (H3)"
+                self._report.add("changed", path, reason)
+                self._images.append(body)
+                continue
+            assistant = self._gather(entry)
+            assistant.contents.append({**body, **_own_fields(item)})
+            if isinstance(part, Text):
+                position = len(assistant.contents) - 1
+                assistant.citations += self._citations(part.annotations, path, position)
+
+    def _plan(self, item: Message, entry: IndexedItem) -> None:
+        assistant = self._gather(entry)
+        if assistant.plan:
+            reason = "a message has one tool plan: its texts are joined (H4)"
+            self._report.add("changed", entry.path, reason)
+        assistant.plan += item.text
+        for part in item.content:
+            if isinstance(part, Text):
+                assistant.citations += self._citations(part.annotations, entry.path, None)
+
+    def _reasoning(self, item: Reasoning, entry: IndexedItem) -> None:
+        text = item.content or "\n\n".join(item.summary)
+        if not text and not item.signature:
+            self._report.dropped(entry.path, "reasoning without text")
+            return
+        assistant = self._gather(entry)
+        fields = _own_fields(item)
+        citations = fields.pop("citations", ())
+        if item.signature:
+            # Cohere signs nothing: a gateway that did gets back what it sent.
+            fields["signature"] = item.signature
+        assistant.contents.append({"type": "thinking", "thinking": text, **fields})
+        position = len(assistant.contents) - 1
+        assistant.citations += self._citations(citations, entry.path, position)
+
+    def _citations(self, annotations: Any, path: str, position: int | None) -> list[JsonObject]:
+        """Cohere's citations of one content; those of other wires are dropped."""
+        citations: list[JsonObject] = []
+        for annotation in annotations:
+            if "sources" not in annotation or "start" not in annotation:
+                self._report.dropped(f"{path}/annotations", "a citation of another wire")
+                continue
+            citations.append(placed_citation(annotation, position))
+        return citations
+
+    def _call(
+        self, item: FunctionCall | CustomToolCall, arguments: str, entry: IndexedItem
+    ) -> None:
+        function = {"name": item.name, "arguments": arguments or "{}"}
+        call: JsonObject = {"id": item.call_id, "type": "function"}
+        call |= _own_fields(item)
+        call["function"] = function
+        self._gather(entry, is_call=True).calls.append(call)
+
+
+def placed_citation(citation: JsonObject, position: int | None) -> JsonObject:
+    """The citation with the index of the content that it stands in now.
+
+    The wire leaves the index out where a message has one content alone.
+    """
+    if position is None or ("content_index" not in citation and position == 0):
+        return citation
+    return {**citation, "content_index": position}
+
+
+def _own_fields(item: Any) -> JsonObject:
+    """Keys that the wire's own object had, without those of its message."""
+    return {key: value for key, value in (item.native or {}).items() if key != MESSAGE_FIELDS}
+
+
+def _shortened(sent: list[JsonObject]) -> Any:
+    """One plain text is written as a string, which every server takes."""
+    if len(sent) == 1 and sent[0].keys() == {"type", "text"}:
+        return sent[0]["text"]
+    return sent

@@ -1,0 +1,183 @@
+"""Decodes a request to Cohere's v2 chat into a `Prompt`: the inverse of `build`.
+
+An assistant message is read by the state machine that reads responses, so that what a client sends
+back is the item it once received.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from streamlib.request.prompt import Prompt
+from streamlib.wires.cohere.build_messages import MESSAGE_FIELDS
+from streamlib.wires.cohere.decode_settings import settings
+from streamlib_parsers.accumulate import accumulate
+from streamlib_parsers.items import (
+    ContentPart,
+    FunctionCallOutput,
+    Image,
+    JsonObject,
+    Message,
+    Origin,
+    Output,
+    ResponseItem,
+    Text,
+)
+from streamlib_parsers.json_text import dumps
+from streamlib_parsers.protocol import parse_body
+
+ORIGIN: Final = Origin("cohere")
+
+ASSISTANT_KEYS: Final = ("role", "content", "tool_plan", "tool_calls", "citations")
+"""Keys of an assistant message that become items."""
+
+
+def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
+    """Decodes a request.
+
+    Args:
+        body: The JSON body.
+        headers: Not read: this wire keeps nothing there.
+        path: Not read: the body names the model.
+
+    Returns:
+        The prompt.
+    """
+    del headers, path
+    raw = msgspec.json.decode(body, type=dict[str, Raw])
+    reader = _MessageReader()
+    for message in msgspec.json.decode(raw.pop("messages"), type=list[dict[str, Any]]):
+        reader.read(message)
+    fields: JsonObject = {}
+    for key, value in raw.items():
+        decoded = msgspec.json.decode(value)
+        if decoded is not None:
+            fields[key] = decoded
+    return msgspec.structs.replace(
+        settings(fields), input=reader.items, instructions=reader.instructions
+    )
+
+
+class _MessageReader:
+    """Converts messages to items."""
+
+    def __init__(self) -> None:
+        self.items: list[ResponseItem] = []
+        """The history so far; each message appends to it."""
+        self.instructions: str | None = None
+        """The text of the first message if its role is `system`."""
+        self._last_role = ""
+        """Role of the message before the one that is read."""
+        self._numbered = 0
+        """How many assistant messages got an id: the number in it."""
+        self._generated_ids = 0
+        """How many call ids were generated: the number of the next one."""
+
+    def read(self, message: JsonObject) -> None:
+        """Appends the items of one message."""
+        role = message["role"]
+        match role:
+            case "user":
+                self._message("user", message)
+            case "system":
+                self._system(message)
+            case "assistant":
+                self._assistant(message)
+            case "tool":
+                self._tool(message)
+            case _:
+                raise KeyError(role)
+        self._last_role = role
+
+    def _message(self, role: Any, message: JsonObject) -> None:
+        native = rest_of(message, "role", "content")
+        parts = _parts(message["content"])
+        self.items.append(Message(role, parts, origin=ORIGIN, native=native))
+
+    def _system(self, message: JsonObject) -> None:
+        parts = _parts(message["content"])
+        is_plain = len(parts) == 1 and parts[0].native is None and message.keys() == _PLAIN_KEYS
+        is_first = not self.items and self.instructions is None
+        if is_plain and is_first and isinstance(parts[0], Text):
+            self.instructions = parts[0].text
+            return
+        self._message("system", message)
+
+    def _assistant(self, message: JsonObject) -> None:
+        """Calls of a history have the arguments of their response, JSON or not."""
+        sent = {key: message[key] for key in ASSISTANT_KEYS if message.get(key) is not None}
+        body = msgspec.json.encode({"message": sent, "finish_reason": "COMPLETE"})
+        events = parse_body("cohere", body, origin=ORIGIN, call_id=self._generate_id)
+        response = accumulate(events)
+        if response.error is not None:
+            raise ValueError(response.error.message)
+        items = [msgspec.structs.replace(item, status="completed") for item in response.items]
+        rest = rest_of(message, *ASSISTANT_KEYS)
+        if rest is not None and items:
+            native = {**(items[0].native or {}), MESSAGE_FIELDS: rest}
+            items[0] = msgspec.structs.replace(items[0], native=native)
+        if self._last_role == "assistant":
+            # The builder has to be told that another message begins here.
+            self._numbered += 1
+            response_id = f"message_{self._numbered}"
+            items = [msgspec.structs.replace(item, response_id=response_id) for item in items]
+        self.items += items
+
+    def _generate_id(self, number: int) -> str:
+        """The parser's hook. It counts within one message only, so its number is not used."""
+        del number
+        self._generated_ids += 1
+        return f"call_{self._generated_ids - 1}"
+
+    def _tool(self, message: JsonObject) -> None:
+        output: Output = ""
+        sent = message["content"]
+        if isinstance(sent, str):
+            output = sent
+        else:
+            output = _parts(sent)
+        native = rest_of(message, "role", "tool_call_id", "content")
+        call_id = msgspec.convert(message["tool_call_id"], str)
+        self.items.append(FunctionCallOutput(call_id, output, origin=ORIGIN, native=native))
+
+
+_PLAIN_KEYS: Final = {"role", "content"}
+
+
+def rest_of(message: JsonObject, *read: str) -> JsonObject | None:
+    """The keys that no typed field holds."""
+    rest = {key: value for key, value in message.items() if key not in read and value is not None}
+    return rest or None
+
+
+def _parts(sent: Any) -> tuple[ContentPart, ...]:
+    if isinstance(sent, str):
+        return (Text(sent),)
+    return tuple(_part(body) for body in msgspec.convert(sent, list[dict[str, Any]]))
+
+
+def _part(body: JsonObject) -> ContentPart:
+    kind = body["type"]
+    if kind == "text":
+        text = msgspec.convert(body["text"], str)
+        return Text(text, native=rest_of(body, "type", "text"))
+    if kind == "image_url" and body.keys() == {"type", "image_url"}:
+        return _image(body["image_url"])
+    # A content of an unknown kind, and a document of a result: its JSON for other wires, all of
+    # it for this one.
+    return Text(dumps(body.get(kind, body)), native=body)
+
+
+def _image(image: Any) -> Image:
+    if isinstance(image, str):
+        image = {"url": image}
+    url = msgspec.convert(image["url"], str)
+    native = rest_of(image, "url")
+    media_type, is_inline, data = url.removeprefix("data:").partition(";base64,")
+    if is_inline and url.startswith("data:") and ";" not in media_type:
+        return Image(data, media_type=media_type or None, native=native)
+    return Image(url=url, native=native)

@@ -1,0 +1,367 @@
+"""Encodes events as a stream of Cohere's v2 chat.
+
+Each text of choice 0 is one content, each call one call, with indexes of their own; a message of
+the phase `commentary` is the tool plan. What was truncated gets no end of its own. Buffered:
+`Created`, until the next event; usage and metadata, which belong to `message-end`; free-form
+calls, which become arguments once they are complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from streamlib.request.report import Change, Report
+from streamlib.wires.cohere.build_messages import placed_citation
+from streamlib.wires.cohere.encode_body import encode_body, error_body
+from streamlib.wires.cohere.encode_envelope import (
+    cohere_usage,
+    finish_reason,
+    metadata_fields,
+)
+from streamlib.wires.cohere.encode_items import (
+    call_arguments,
+    has_place,
+    is_plan,
+    own_fields,
+    report_losses,
+    signature_fields,
+)
+from streamlib.wires.encoders import is_foreign_event, sse
+from streamlib.wires.event_handlers import EventHandlers
+from streamlib.wires.reasoning_text import SummaryGaps
+from streamlib_parsers.events import (
+    AnnotationAdded,
+    Completed,
+    Created,
+    Failed,
+    FunctionCallArgumentsDelta,
+    ItemProgress,
+    MediaDelta,
+    Notice,
+    OutputItemAdded,
+    OutputItemDone,
+    OutputTextDelta,
+    Passthrough,
+    RateLimits,
+    ReasoningContentDelta,
+    ReasoningSummaryDelta,
+    RefusalDelta,
+    ResponseEvent,
+    ResponseMetadata,
+    TokenCount,
+)
+from streamlib_parsers.items import (
+    CustomToolCall,
+    FunctionCall,
+    JsonObject,
+    Message,
+    Opaque,
+    Reasoning,
+    ResponseItem,
+)
+from streamlib_parsers.namespaces import flat_call_name
+from streamlib_parsers.usage import Usage
+
+__all__ = ["Encoder", "encode_body", "error_body"]
+
+
+class _Open:
+    """One open item."""
+
+    __slots__ = ("call", "contents", "item")
+
+    def __init__(self, item: ResponseItem) -> None:
+        self.item = item
+        self.contents: dict[int, int] = {}
+        """Content part -> index of its content on the wire."""
+        self.call: int | None = None
+        """Index of the call on the wire."""
+
+
+class Encoder:
+    """Encodes one stream."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
+        self._response_id = response_id
+        """Used if `Created` has none."""
+        self._report = Report()
+        self._started = False
+        """Whether `message-start` was sent."""
+        self._ended = False
+        """Whether the terminal event was sent."""
+        self._open: dict[int, _Open] = {}
+        """Open items by their index."""
+        self._contents = 0
+        """Contents so far: the index of the next one."""
+        self._calls = 0
+        """Calls so far."""
+        self._citations = 0
+        """Citations so far."""
+        self._last_plan: int | None = None
+        """Index of the item whose tool plan was written last, until something else is."""
+        self._envelope: JsonObject = {}
+        """Metadata for `message-end`."""
+        self._usage: Usage | None = None
+        """The latest usage."""
+        self._gaps = SummaryGaps()
+        if model is not None:
+            self._report_model()
+
+    @property
+    def report(self) -> list[Change]:
+        """What Cohere could not carry."""
+        return self._report.changes
+
+    def feed(self, event: ResponseEvent) -> bytes:
+        """Returns the bytes of one event."""
+        handler = _HANDLERS.get(type(event))
+        if handler is None:
+            self._report.dropped(f"/{type(event).__name__}", "Cohere has no such event")
+            return b""
+        return handler(self, event)
+
+    def close(self) -> bytes:
+        """Returns the terminator, if the response has ended."""
+        if not self._ended:
+            return b""
+        return b"data: [DONE]\n\n"
+
+    # --- the envelope ---
+
+    def _report_model(self) -> None:
+        self._report.dropped("/model", "Cohere's responses name no model")
+
+    def _on_created(self, event: Created) -> bytes:
+        self._response_id = event.response_id or self._response_id
+        if event.model is not None:
+            self._report_model()
+        return self._start()
+
+    def _start(self) -> bytes:
+        """Returns `message-start`, once."""
+        if self._started:
+            return b""
+        self._started = True
+        message: JsonObject = {"role": "assistant", "content": [], "tool_plan": ""}
+        message |= {"tool_calls": [], "citations": []}
+        return _event("message-start", {"id": self._response_id or ""}, message)
+
+    def _on_metadata(self, event: ResponseMetadata) -> bytes:
+        self._envelope.update(event.values)
+        return b""
+
+    def _on_usage(self, event: TokenCount) -> bytes:
+        self._usage = event.usage
+        return b""
+
+    # --- items ---
+
+    def _on_added(self, event: OutputItemAdded) -> bytes:
+        out = self._start()
+        item = event.item
+        if not has_place(item, self._report):
+            return out
+        opened = self._open[event.index] = _Open(item)
+        match item:
+            case FunctionCall() | CustomToolCall():
+                return out + self._start_call(opened, item)
+            case Opaque():
+                return out + self._start_content(opened, 0, {"type": item.kind, **item.payload})
+            case _:
+                # A content starts with its first text: redacted reasoning has none.
+                return out
+
+    def _start_call(self, opened: _Open, item: FunctionCall | CustomToolCall) -> bytes:
+        self._last_plan = None
+        opened.call = self._calls
+        self._calls += 1
+        # The name of a namespace's function is not known to other clients.
+        function = {"name": flat_call_name(item), "arguments": ""}
+        call = {"id": item.call_id, "type": "function", **own_fields(item), "function": function}
+        return _event("tool-call-start", {"index": opened.call}, {"tool_calls": call})
+
+    def _start_content(self, opened: _Open, part: int, content: JsonObject) -> bytes:
+        self._last_plan = None
+        index = opened.contents[part] = self._contents
+        self._contents += 1
+        return _event("content-start", {"index": index}, {"content": content})
+
+    def _text(
+        self, index: int, part: int, text: str, logprobs: Sequence[JsonObject] | None = None
+    ) -> bytes:
+        opened = self._open.get(index)
+        if opened is None:
+            return b""
+        item = opened.item
+        if isinstance(item, Message) and is_plan(item):
+            return self._plan(index, text)
+        key = "thinking" if isinstance(item, Reasoning) else "text"
+        out = b""
+        if part not in opened.contents:
+            out = self._start_content(opened, part, {"type": key, key: "", **own_fields(item)})
+        position = {"index": opened.contents[part]}
+        own_logprobs = self._own_logprobs(logprobs)
+        if not own_logprobs:
+            return out + _event("content-delta", position, {"content": {key: text}})
+        # An event has the tokens of one fragment: further ones bring no text.
+        for token in own_logprobs:
+            fields = {**position, "logprobs": token}
+            out += _event("content-delta", fields, {"content": {key: text}})
+            text = ""
+        return out
+
+    def _own_logprobs(self, logprobs: Sequence[JsonObject] | None) -> list[JsonObject]:
+        own = [token for token in logprobs or () if "token_ids" in token]
+        if logprobs and not own:
+            self._report.dropped("/logprobs", "logprobs of another wire")
+        return own
+
+    def _plan(self, index: int, text: str) -> bytes:
+        if self._last_plan not in (None, index):
+            self._report.dropped("/tool_plan", "Cohere has one tool plan: texts are joined")
+        self._last_plan = index
+        return _event("tool-plan-delta", {}, {"tool_plan": text})
+
+    def _on_text(self, event: OutputTextDelta) -> bytes:
+        return self._text(event.index, event.content_index, event.delta, event.logprobs)
+
+    def _on_refusal(self, event: RefusalDelta) -> bytes:
+        self._report.dropped("/refusal", "a refusal is plain text in Cohere")
+        return self._text(event.index, event.content_index, event.delta)
+
+    def _on_reasoning(self, event: ReasoningContentDelta) -> bytes:
+        return self._text(event.index, 0, event.delta, event.logprobs)
+
+    def _on_summary(self, event: ReasoningSummaryDelta) -> bytes:
+        return self._text(event.index, 0, self._gaps.with_gap(event))
+
+    def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:
+        opened = self._open.get(event.index)
+        if opened is None or not isinstance(opened.item, FunctionCall):
+            return b""
+        return _arguments(opened, event.delta)
+
+    def _on_annotation(self, event: AnnotationAdded) -> bytes:
+        opened = self._open.get(event.index)
+        if opened is None:
+            return b""
+        if "sources" not in event.annotation:
+            self._report.dropped("/annotations", "a citation of another wire")
+            return b""
+        item, position, out = opened.item, None, b""
+        if isinstance(item, Message) and not is_plan(item):
+            if event.content_index not in opened.contents:
+                # The citation may come before its text.
+                content = {"type": "text", "text": "", **own_fields(item)}
+                out = self._start_content(opened, event.content_index, content)
+            position = opened.contents[event.content_index]
+        return out + self._cite(event.annotation, position)
+
+    def _cite(self, citation: JsonObject, position: int | None) -> bytes:
+        index = {"index": self._citations}
+        self._citations += 1
+        placed = placed_citation(citation, position)
+        start = _event("citation-start", index, {"citations": placed})
+        return start + sse({"type": "citation-end", **index}, "citation-end")
+
+    def _on_done(self, event: OutputItemDone) -> bytes:
+        opened = self._open.pop(event.index, None)
+        if opened is None:
+            return b""
+        item, out = event.item, b""
+        report_losses(item, self._report)
+        match item:
+            case Reasoning():
+                out += self._end_reasoning(opened, item)
+            case Message() if not opened.contents and not is_plan(item):
+                content = {"type": "text", "text": "", **own_fields(item)}
+                out += self._start_content(opened, 0, content)
+            case CustomToolCall() if item.status == "completed":
+                out += _arguments(opened, call_arguments(item, self._report))
+            case _:
+                pass
+        if item.status != "completed":
+            return out
+        signature = signature_fields(item)
+        for content_index in opened.contents.values():
+            end = {"type": "content-end", "index": content_index, **signature}
+            out += sse(end, "content-end")
+        if opened.call is not None:
+            out += sse({"type": "tool-call-end", "index": opened.call}, "tool-call-end")
+        return out
+
+    def _end_reasoning(self, opened: _Open, item: Reasoning) -> bytes:
+        """Citations of reasoning, which no event of ours has; a content for a mere signature."""
+        out = b""
+        if not opened.contents and signature_fields(item):
+            out = self._start_content(opened, 0, {"type": "thinking", "thinking": ""})
+        if 0 in opened.contents:
+            for citation in own_fields(item).get("citations", ()):
+                out += self._cite(citation, opened.contents[0])
+        return out
+
+    def _on_media(self, event: MediaDelta) -> bytes:
+        self._report.dropped("/media", "Cohere's responses hold texts alone")
+        return b""
+
+    # --- the end ---
+
+    def _on_passthrough(self, event: Passthrough) -> bytes:
+        if is_foreign_event("cohere", event.event):
+            self._report.dropped("/passthrough", "events that only another wire knows")
+            return b""
+        return self._start() + sse(event.data, event.event)
+
+    def _on_completed(self, event: Completed) -> bytes:
+        out = self._start()
+        self._ended = True
+        reason = finish_reason(
+            event.stop_reason, event.native_stop_reason, event.stop_sequence, self._report
+        )
+        delta: JsonObject = {"finish_reason": reason}
+        usage = cohere_usage(event.usage or self._usage, self._report)
+        if usage is not None:
+            delta["usage"] = usage
+        return out + self._end(delta)
+
+    def _on_failed(self, event: Failed) -> bytes:
+        out = self._start()
+        self._ended = True
+        error = error_body(event.error)
+        delta: JsonObject = {"finish_reason": "ERROR", "error": error.pop("message")}
+        return out + self._end({**delta, **error})
+
+    def _end(self, delta: JsonObject) -> bytes:
+        fields = {"type": "message-end", **metadata_fields(self._envelope), "delta": delta}
+        return sse(fields, "message-end")
+
+
+def _event(kind: str, fields: JsonObject, message: JsonObject) -> bytes:
+    return sse({"type": kind, **fields, "delta": {"message": message}}, kind)
+
+
+def _arguments(opened: _Open, text: str) -> bytes:
+    call = {"function": {"arguments": text}}
+    return _event("tool-call-delta", {"index": opened.call}, {"tool_calls": call})
+
+
+_HANDLERS: Final = EventHandlers[Encoder]()
+_HANDLERS.register(OutputTextDelta, Encoder._on_text)
+_HANDLERS.register(ReasoningContentDelta, Encoder._on_reasoning)
+_HANDLERS.register(FunctionCallArgumentsDelta, Encoder._on_arguments)
+_HANDLERS.register(ReasoningSummaryDelta, Encoder._on_summary)
+_HANDLERS.register(OutputItemAdded, Encoder._on_added)
+_HANDLERS.register(OutputItemDone, Encoder._on_done)
+_HANDLERS.register(TokenCount, Encoder._on_usage)
+_HANDLERS.register(RefusalDelta, Encoder._on_refusal)
+_HANDLERS.register(AnnotationAdded, Encoder._on_annotation)
+_HANDLERS.register(MediaDelta, Encoder._on_media)
+_HANDLERS.register(Created, Encoder._on_created)
+_HANDLERS.register(ResponseMetadata, Encoder._on_metadata)
+_HANDLERS.register(Passthrough, Encoder._on_passthrough)
+_HANDLERS.register(Completed, Encoder._on_completed)
+_HANDLERS.register(Failed, Encoder._on_failed)
+_HANDLERS.ignore(RateLimits, Notice, ItemProgress)

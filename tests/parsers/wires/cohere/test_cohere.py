@@ -1,0 +1,365 @@
+"""Cohere v2 chat: events to items, citations, ends, counts, and what no SDK type says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamlib import (
+    AnnotationAdded,
+    Failed,
+    FunctionCall,
+    Message,
+    OutputItemDone,
+    OutputTextDelta,
+    Passthrough,
+    Reasoning,
+    Text,
+)
+from streamlib_parsers.wires.cohere import FAILURES, STOP_REASONS
+from tests.support.cohere_frames import (
+    DONE,
+    call,
+    citation,
+    ended,
+    event,
+    events_of,
+    frame,
+    plan,
+    read,
+    read_body,
+    started,
+    text,
+    thinking,
+)
+
+
+def codes(*chunks: bytes) -> list[str]:
+    return [notice.code for notice in read(*chunks).notices]
+
+
+def test_contents_plan_and_calls_are_items_in_their_order() -> None:
+    response = read(
+        started(),
+        thinking(0, "Let ", "me see."),
+        plan("I will ", "look."),
+        call(0, '{"a"', ": 1.0}"),
+        call(1),
+        ended("TOOL_CALL"),
+    )
+    reasoning, commentary, first, second = response.items
+    assert isinstance(reasoning, Reasoning)
+    assert reasoning.content == "Let me see."
+    assert isinstance(commentary, Message)
+    assert (commentary.phase, commentary.text) == ("commentary", "I will look.")
+    assert isinstance(first, FunctionCall)
+    assert (first.call_id, first.arguments) == ("f_0", '{"a": 1.0}')
+    # Nothing between start and end: a call without arguments.
+    assert isinstance(second, FunctionCall)
+    assert second.parsed() == {}
+    assert {item.status for item in response.items} == {"completed"}
+    assert (response.stop_reason, response.response_id) == ("tool_calls", "r1")
+    assert len(response.calls) == 2
+
+
+def test_each_content_is_an_item_of_its_own() -> None:
+    response = read(started(), text(0, "a"), text(1, "b"), text(2), ended())
+    assert [item.text for item in response.items if isinstance(item, Message)] == ["a", "b", ""]
+    assert response.text == "ab"
+
+
+def test_events_without_a_name_are_read() -> None:
+    """vLLM serves the wire without `event:` lines."""
+    body = started() + text(0, "Hi") + ended()
+    lines = [line for line in body.splitlines(keepends=True) if not line.startswith(b"event")]
+    assert read(b"".join(lines)) == read(body)
+
+
+def test_type_in_the_event_line_alone_is_enough() -> None:
+    body = started() + text(0, "Hi") + ended()
+    for kind in ("message-start", "content-start", "content-delta", "content-end", "message-end"):
+        body = body.replace(f'"type": "{kind}", '.encode(), b"")
+    assert read(body).text == "Hi"
+
+
+def test_citation_is_in_the_text_it_counts_characters_of() -> None:
+    """Checked with a recorded `15°C`: bytes would end one later."""
+    words = "It is 15°C."
+    response = read(
+        started(),
+        text(0, words[:8], words[8:], end=False),
+        citation(6, 10, "15°C"),
+        frame("content-end", index=0),
+        ended(),
+    )
+    (item,) = response.items
+    assert isinstance(item, Message)
+    (part,) = item.content
+    assert isinstance(part, Text)
+    (annotation,) = part.annotations
+    assert part.text[annotation["start"] : annotation["end"]] == annotation["text"] == "15°C"
+
+
+def test_citation_after_the_end_of_its_content_is_kept() -> None:
+    events = events_of(started(), text(0, "Hi"), citation(0, 2, "Hi"), ended())
+    kinds = [type(event) for event in events]
+    assert kinds.index(AnnotationAdded) < kinds.index(OutputItemDone)
+    assert codes(started(), text(0, "Hi"), citation(0, 2, "Hi"), ended()) == []
+
+
+def test_citation_of_a_content_by_its_index() -> None:
+    cited = citation(0, 1, "b", content_index=1)
+    response = read(started(), thinking(0, "a"), text(1, "b"), cited, ended())
+    _, message = response.items
+    assert isinstance(message, Message)
+    assert [len(part.annotations) for part in message.content if isinstance(part, Text)] == [1]
+
+
+def test_citation_that_comes_too_late_is_passed_through() -> None:
+    cited = citation(0, 1, "a", content_index=0)
+    response = read(started(), text(0, "a"), text(1, "b"), cited, ended())
+    assert [notice.code for notice in response.notices] == ["out_of_order"]
+    assert response.status == "completed"
+
+
+def test_citations_of_plan_and_thinking_are_with_them() -> None:
+    response = read(
+        started(),
+        thinking(0, "a"),
+        citation(0, 1, "a", type="THINKING_CONTENT"),
+        plan("b"),
+        citation(0, 1, "b", type="PLAN"),
+        call(0, "{}"),
+        ended("TOOL_CALL"),
+    )
+    reasoning, commentary, _ = response.items
+    assert [cited["text"] for cited in (reasoning.native or {})["citations"]] == ["a"]
+    assert isinstance(commentary, Message)
+    (part,) = commentary.content
+    assert isinstance(part, Text)
+    assert [cited["text"] for cited in part.annotations] == ["b"]
+
+
+def test_ended_content_is_complete_when_the_stream_breaks() -> None:
+    """Its end was read, though it is closed with the next event alone."""
+    done = [
+        event.item
+        for event in events_of(started(), text(0, "Hi"), text(1, "Yo", end=False))
+        if isinstance(event, OutputItemDone)
+    ]
+    assert [item.status for item in done] == ["completed", "incomplete"]
+    (item,) = read(started(), text(0, "Hi")).items
+    assert item.status == "completed"
+
+
+@pytest.mark.parametrize(("reason", "stop_reason"), STOP_REASONS.items())
+def test_finish_reason_gives_the_stop_reason(reason: str, stop_reason: str) -> None:
+    body = call(0, "{}") if reason == "TOOL_CALL" else text(0, "Hi")
+    response = read(started(), body, ended(reason))
+    assert (response.stop_reason, response.native_stop_reason) == (stop_reason, reason)
+    assert response.notices == ()
+
+
+@pytest.mark.parametrize("reason", sorted(FAILURES))
+def test_failed_generation_has_no_callable_call(reason: str) -> None:
+    response = read(started(), call(0, "{}"), ended(reason))
+    assert response.error is not None
+    assert (response.error.kind, response.error.code) == ("generation_failed", reason)
+    assert response.error.retryable
+    assert response.calls == []
+
+
+def failure(*chunks: bytes) -> Any:
+    last = events_of(*chunks)[-1]
+    assert isinstance(last, Failed)
+    return last.error
+
+
+def test_error_of_the_end_gives_the_kind() -> None:
+    error = failure(started(), ended("ERROR", error="the worker is gone"))
+    assert (error.kind, error.code) == ("generation_failed", "ERROR")
+    assert error.message == "the worker is gone"
+    long = failure(started(), ended("ERROR", error="too many tokens: size limit exceeded"))
+    assert long.kind == "context_window_exceeded"
+    named = failure(started(), ended("ERROR", error="no", error_type="TOO_MANY_TOKENS"))
+    assert named.kind == "context_window_exceeded"
+    assert failure(started(), ended("COMPLETE", error="rate limit")).kind == "rate_limited"
+
+
+def test_unknown_finish_reason_is_other_with_a_notice() -> None:
+    response = read(started(), text(0, "Hi"), ended("TIRED"))
+    assert response.stop_reason == "other"
+    assert [notice.code for notice in response.notices] == ["unknown_finish_reason"]
+
+
+def test_terminator_alone_completes_nothing() -> None:
+    assert failure(started(), text(0, "Hi"), DONE).kind == "truncated"
+    assert failure(started(), text(0, "Hi")).kind == "truncated"
+
+
+def test_complete_call_makes_the_stop_reason_tool_calls() -> None:
+    assert read(started(), call(0, "{}"), ended("COMPLETE")).stop_reason == "tool_calls"
+
+
+def test_announced_call_that_never_came_is_a_stop() -> None:
+    response = read(started(), text(0, "Hi"), ended("TOOL_CALL"))
+    assert response.stop_reason == "stop"
+    assert [notice.code for notice in response.notices] == ["no_tool_call"]
+
+
+def test_call_whose_end_was_not_read_is_never_callable() -> None:
+    response = read(started(), call(0, "{}", end=False), ended("TOOL_CALL"))
+    (item,) = response.items
+    assert item.status == "incomplete"
+    assert response.calls == []
+
+
+def test_call_without_a_name_is_never_callable() -> None:
+    response = read(started(), call(0, "{}", function={"arguments": ""}), ended("TOOL_CALL"))
+    assert response.calls == []
+    assert [notice.code for notice in response.notices] == ["nameless_call"]
+
+
+def test_call_without_an_id_gets_one() -> None:
+    calls = read(started(), call(0, "{}", id=""), call(1, "{}", id=None), ended("TOOL_CALL")).calls
+    assert [item.call_id for item in calls if isinstance(item, FunctionCall)] == [
+        "call_0",
+        "call_1",
+    ]
+
+
+def test_arguments_as_an_object_are_read() -> None:
+    function = {"name": "f", "arguments": {"a": 1}}
+    (item,) = read(started(), call(0, function=function), ended("TOOL_CALL")).calls
+    assert isinstance(item, FunctionCall)
+    assert item.parsed() == {"a": 1}
+
+
+def test_reasoning_never_gets_into_a_text() -> None:
+    wrong = event("content-delta", 0, content={"thinking": "secret"})
+    response = read(started(), text(0, "Hi", end=False), wrong, ended())
+    assert response.text == "Hi"
+    assert [notice.code for notice in response.notices] == ["unknown_delta"]
+    assert response.items[0].status == "incomplete"
+
+
+def test_content_without_its_start_is_opened_by_its_delta() -> None:
+    delta = event("content-delta", 3, content={"thinking": "Hm"})
+    response = read(started(), delta, frame("content-end", index=3), ended())
+    assert (response.reasoning, response.text) == ("Hm", "")
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        event("content-delta", 0, content={"text": "x"}),
+        frame("content-end", index=0),
+        event("tool-call-delta", 0, tool_calls={"function": {"arguments": "x"}}),
+        frame("tool-call-end", index=0),
+    ],
+)
+def test_event_of_what_has_ended_is_passed_through(late: bytes) -> None:
+    events = events_of(started(), text(0, "Hi"), call(0, "{}"), late, ended())
+    assert [type(event) for event in events].count(Passthrough) == 1
+    assert read(started(), text(0, "Hi"), call(0, "{}"), late, ended()).text == "Hi"
+
+
+def test_content_that_starts_twice_is_malformed() -> None:
+    assert failure(started(), text(0, "a"), text(0, "b"), ended()).kind == "malformed"
+
+
+def test_second_start_is_not_mixed_in() -> None:
+    response = read(started(), started(id="r2"), text(0, "Hi"), ended())
+    assert response.response_id == "r1"
+    assert [notice.code for notice in response.notices] == ["second_response"]
+
+
+def test_log_probabilities_are_with_their_text() -> None:
+    token = {"text": "Hi", "token_ids": [7], "logprobs": [-0.5]}
+    start = event("content-start", 0, content={"type": "text", "text": ""})
+    delta = frame(
+        "content-delta", index=0, delta={"message": {"content": {"text": "Hi"}}}, logprobs=token
+    )
+    deltas = [
+        event
+        for event in events_of(started(), start, delta, ended())
+        if isinstance(event, OutputTextDelta)
+    ]
+    assert [(delta.delta, delta.logprobs) for delta in deltas] == [("Hi", [token])]
+
+
+def test_usage_leaves_billed_units_to_raw() -> None:
+    raw = {
+        "billed_units": {"input_tokens": 65, "output_tokens": 63},
+        "tokens": {"input_tokens": 508, "output_tokens": 86, "reasoning_tokens": 28},
+        "cached_tokens": 144,
+    }
+    usage = read(started(), text(0, "Hi"), ended(usage=raw)).usage
+    assert usage is not None
+    assert (usage.input_tokens, usage.output_tokens) == (508, 86)
+    assert (usage.cache_read_input_tokens, usage.reasoning_output_tokens) == (144, 28)
+    assert usage.raw == raw
+    # Billed units are another measure.
+    billed = read(started(), ended(usage={"billed_units": {"input_tokens": 3}})).usage
+    assert billed is not None
+    assert billed.input_tokens is None
+
+
+def test_v1_stream_is_refused_by_name() -> None:
+    body = b'data: {"is_finished":false,"event_type":"stream-start","generation_id":"g"}\n\n'
+    error = failure(body)
+    assert (error.kind, error.code) == ("malformed", "legacy_schema")
+    v1 = read_body(text="Hi", generation_id="g", finish_reason="COMPLETE")
+    assert v1.error is not None
+    assert v1.error.code == "legacy_schema"
+
+
+def test_body_is_read_as_its_stream() -> None:
+    cited = {"start": 0, "end": 2, "text": "Hi", "sources": [], "content_index": 1}
+    response = read_body(
+        id="r1",
+        finish_reason="TOOL_CALL",
+        message={
+            "role": "assistant",
+            "content": [{"type": "thinking", "thinking": "Hm"}, {"type": "text", "text": "Hi"}],
+            "tool_plan": "I will look.",
+            "tool_calls": [
+                {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+            ],
+            "citations": [cited],
+        },
+        usage={"tokens": {"input_tokens": 3, "output_tokens": 5}},
+        logprobs=[{"text": "Hi", "token_ids": [7]}],
+    )
+    kinds = [type(item) for item in response.items]
+    assert kinds == [Reasoning, Message, Message, FunctionCall]
+    message = response.items[1]
+    assert isinstance(message, Message)
+    assert message.content == (Text("Hi", [cited]),)
+    assert (response.response_id, response.stop_reason) == ("r1", "tool_calls")
+    assert response.usage is not None
+    assert response.usage.output_tokens == 5
+
+
+def test_body_of_an_error_is_one_at_any_status() -> None:
+    error = read_body(401, message="Incorrect API key provided: ***").error
+    assert error is not None
+    assert error.kind == "authentication"
+    unasked = read_body(message="too many tokens", error_type="TOO_MANY_TOKENS").error
+    assert unasked is not None
+    assert unasked.kind == "context_window_exceeded"
+
+
+def test_any_cut_gives_the_same_events_or_a_failure() -> None:
+    """Each byte of a stream with everything: whole events, or an honest end."""
+    body = started() + thinking(0, "Hm") + text(1, "15°C", end=False) + citation(0, 4, "15°C")
+    body += frame("content-end", index=1) + plan("So:") + call(0, '{"a":', "1}")
+    body += ended("TOOL_CALL", usage={"tokens": {"input_tokens": 3}})
+    whole = events_of(body)
+    complete = body.index(DONE)
+    for cut in range(len(body)):
+        assert events_of(body[:cut], body[cut:]) == whole
+        last = events_of(body[:cut])[-1]
+        # The blank line behind the last event may be missing.
+        assert isinstance(last, Failed) == (cut < complete - 2)
