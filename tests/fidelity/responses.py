@@ -129,6 +129,9 @@ def _completed(item: Body, call_id: str) -> list[Body]:
     if kind in CALLS and not is_hosted:
         item["call_id"] = call_id
         return [item, _output_of(kind, call_id)]
+    if kind == "function_call_output" and item.get("name") and not item.get("call_id"):
+        # of an asynchronous tool
+        return [item]
     if call_kind in CALLS and not is_hosted:
         item[_id_field(kind)] = call_id
         return [{"type": call_kind, "call_id": call_id, **CALLS[call_kind]}, item]

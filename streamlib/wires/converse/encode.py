@@ -19,6 +19,7 @@ from streamlib.wires.converse.encode_blocks import (
     free_form_input,
     has_block,
     has_broken_arguments,
+    image_error,
     is_own,
     result_content,
     s3_source,
@@ -304,11 +305,15 @@ class Encoder:
         image = item.content[0]
         if not isinstance(image, Image):
             return []
+        deltas: list[JsonObject] = []
         source = s3_source(image)
-        if source is None:
-            # Its bytes were streamed.
-            return []
-        return [{"image": {"source": source}}]
+        # Otherwise its bytes were streamed.
+        if source is not None:
+            deltas.append({"image": {"source": source}})
+        error = image_error(image)
+        if error is not None and is_own(item):
+            deltas.append({"image": {"error": error}})
+        return deltas
 
     def _state_deltas(self, item: Reasoning) -> list[JsonObject]:
         state = base64_state(item)

@@ -107,6 +107,14 @@ def _is_result_content(output: list[object]) -> bool:
     return True
 
 
+def image_error(image: Image) -> JsonObject | None:
+    """Returns why an image failed, if it did."""
+    error = (image.native or {}).get("error")
+    if isinstance(error, dict):
+        return error
+    return None
+
+
 def s3_source(image: Image) -> JsonObject | None:
     """Returns the location of an image on S3, if it is there."""
     if image.url is None or not image.url.startswith("s3://"):
@@ -224,7 +232,7 @@ def _message_block(item: Message, report: Report) -> JsonObject | None:
             case _:
                 pass
     if first_image is not None and not texts:
-        return _image_block(first_image, report)
+        return _image_block(first_image, report, own=is_own(item))
     if len(texts) < len(item.content):
         report.dropped("/media", "an image needs a block of its own")
     text = {"text": "".join([*texts, *transcripts])}
@@ -233,11 +241,17 @@ def _message_block(item: Message, report: Report) -> JsonObject | None:
     return text
 
 
-def _image_block(image: Image, report: Report) -> JsonObject | None:
+def _image_block(image: Image, report: Report, *, own: bool) -> JsonObject | None:
     source = s3_source(image)
     if image.data:
         source = {"bytes": image.data}
     image_format = IMAGE_FORMATS.get(image.media_type or "")
+    error = image_error(image)
+    if error is not None and own:
+        block: JsonObject = {"format": image_format or "png", "error": error}
+        if source is not None:
+            block["source"] = source
+        return {"image": block}
     if source is None or image_format is None:
         reason = "Converse has images of its own formats only, in bytes or on S3"
         report.dropped("/media", reason)

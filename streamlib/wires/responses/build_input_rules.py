@@ -42,7 +42,8 @@ def match_output_kinds(sent: list[InputObject]) -> None:
         if kind in ("function_call", "custom_tool_call"):
             kinds[body["call_id"]] = f"{kind}_output"
         elif kind in ("function_call_output", "custom_tool_call_output"):
-            call_kind = kinds.get(body["call_id"], kind)
+            # Of an asynchronous tool it may name the tool instead of the call.
+            call_kind = kinds.get(body.get("call_id", ""), kind)
             sent[n] = InputObject({**body, "type": call_kind}, entry)
 
 

@@ -131,6 +131,8 @@ class Machine:
         self._fragments: dict[tuple[int, str], list[str]] = {}
         # Item index -> content of its `toolResult` deltas, until the block stops.
         self._results: dict[int, list[list[JsonObject]]] = {}
+        # Item index -> `error` of a failed image, until its block stops.
+        self._image_errors: dict[int, JsonObject] = {}
         # The wire's usage object, merged over the stream.
         self._usage: dict[str, Any] = {}
         # Whether a metadata event was seen, and one with usage.
@@ -400,10 +402,17 @@ class Machine:
         image = image_of(block.item)
         if delta.image is None or image is None:
             return False
-        if delta.image.get("error"):
-            # Whatever data came, the image failed: its item ends incomplete.
-            return False
+        error = delta.image.get("error")
         source = delta.image.get("source")
+        if isinstance(error, dict):
+            # Whatever data came, the image failed.
+            self._image_errors[block.index] = error
+            block.forced_incomplete = True
+            self._assembler.notice("image_failed", string_at(error, "message"), block)
+            return source is None or self._apply_source(block, image, source)
+        return self._apply_source(block, image, source)
+
+    def _apply_source(self, block: OpenItem, image: Image, source: Any) -> bool:
         data = at_path(source, "bytes")
         if isinstance(data, str):
             self._assembler.media(block, 0, image.media_type, data)
@@ -458,6 +467,13 @@ class Machine:
         results = self._results.pop(block.index, [])
         if results and isinstance(block.item, ServerToolResult):
             block.fields["output"] = [*block.item.output, *joined_results(results)]
+        error = self._image_errors.pop(block.index, None)
+        if error is None:
+            return
+        image = image_of(block.snapshot("incomplete"))
+        if image is not None:
+            native = {**(image.native or {}), "error": error}
+            block.fields["content"] = (msgspec.structs.replace(image, native=native),)
 
     def _join_open_blocks(self) -> None:
         """Called before the assembler closes truncated items: they keep their fragments."""

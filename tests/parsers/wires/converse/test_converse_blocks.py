@@ -229,16 +229,20 @@ def test_image_in_a_bucket_has_a_url() -> None:
 
 
 @pytest.mark.parametrize("image", [{}, {"source": {"bytes": "iVBO"}}])
-def test_failed_image_is_incomplete_and_passes_its_error(image: Json) -> None:
+def test_failed_image_is_incomplete_and_has_its_error(image: Json) -> None:
+    failed = image | {"error": {"message": "no"}}
     events = events_of(
-        START,
-        begin(0, image={"format": "png"}),
-        delta(0, image=image | {"error": {"message": "no"}}),
-        stop(0),
-        TAIL,
+        START, begin(0, image={"format": "png"}), delta(0, image=failed), stop(0), TAIL
     )
-    assert accumulate(events).items[0].status == "incomplete"
-    assert "no" in str([event.data for event in events if isinstance(event, Passthrough)])
+    response = accumulate(events)
+    [item] = response.items
+    assert isinstance(item, Message)
+    data = image.get("source", {}).get("bytes")
+    native = {"error": {"message": "no"}}
+    assert item.content == (Image(data=data, media_type="image/png", native=native),)
+    assert item.status == "incomplete"
+    assert [(notice.code, notice.detail) for notice in response.notices] == [("image_failed", "no")]
+    assert not [event for event in events if isinstance(event, Passthrough)]
 
 
 def test_first_delta_opens_the_block_after_an_empty_start() -> None:
