@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from streamlib.client import Client
     from streamlib.client.credentials import AwsCredentials, Secret
+    from streamlib.client.cursor import Cursor
     from streamlib.client.hooks import AttemptRequest, AttemptResponse
     from streamlib.client.interactions import (
         cancel_interaction,
@@ -62,6 +63,7 @@ __version__ = "0.2.0"
 
 _LAZY: dict[str, str] = {  # name -> module that is imported at the first use of the name
     "Client": "streamlib.client",
+    "Cursor": "streamlib.client.cursor",
     "ResponseStream": "streamlib.client.stream",
     "Deadlines": "streamlib.transport.deadlines",
     "RetryPolicy": "streamlib.client.retry",
@@ -120,6 +122,7 @@ __all__ = [
     "Change",
     "Client",
     "Connection",
+    "Cursor",
     "Deadlines",
     "History",
     "HttpResponse",

@@ -8,59 +8,40 @@ async with Client() as client:
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from functools import partial
 from ssl import SSLContext
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
-import anyio
-import msgspec
-
-from streamlib.client.attempt import Attempt, Clock
-from streamlib.client.auth import KeyStore
+from streamlib.client.attempt import Attempt
+from streamlib.client.background import cancel_request, is_background, response_in
 from streamlib.client.credentials import ApiKey, wrap_key
-from streamlib.client.hooked_stream import HookedStream
-from streamlib.client.hooks import AttemptHooks, OnEvent, OnRequest, OnResponse
+from streamlib.client.cursor import Cursor
 from streamlib.client.model_list import ModelInfo, models_request, read_models
-from streamlib.client.options import ClientOptions, StreamOptions
-from streamlib.client.response_parser import response_parser
-from streamlib.client.retry import RetryPolicy
-from streamlib.client.sources import HttpSource, LoopGuard, Source
+from streamlib.client.options import ClientOptions, ResumeOptions, StreamOptions
+from streamlib.client.setup import ClientSetup, with_headers
 from streamlib.client.stream import ResponseStream
-from streamlib.client.stream_config import ErrorMode, StreamConfig, check_errors, wall_clock
+from streamlib.client.stream_config import ErrorMode
 from streamlib.client.stream_text import text_error
-from streamlib.errors import StreamError, invalid_request
-from streamlib.providers import Provider, find
-from streamlib.providers import provider as provider_named
-from streamlib.providers.models import Traits
+from streamlib.errors import StreamError
+from streamlib.providers import Provider
 from streamlib.providers.websocket import WebSocketSettings
-from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.build import Request, build_for
-from streamlib.request.endpoints import resolve_target
-from streamlib.request.headers import checked_headers, joined_headers
 from streamlib.request.prompt import Prompt
-from streamlib.request.target import Target
-from streamlib.transport import Transport, transport_for
-from streamlib.transport.deadlines import Deadlines, DeadlineTimer
+from streamlib.transport.deadlines import DeadlineTimer
 from streamlib_parsers.accumulate import Response
-from streamlib_parsers.dialects.by_model import dialects_for
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import ResponseItem, ToolSpec, WireApi
-from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.protocol import parser
 
 if TYPE_CHECKING:
     from streamlib.client.websocket.connection import Connection
 
-__all__ = ["Client", "ClientOptions", "StreamOptions"]
-
-Sent = TypeVar("Sent", Prompt, Request)
+__all__ = ["Client", "ClientOptions", "ResumeOptions", "StreamOptions"]
 
 
-class Client:
+class Client(ClientSetup):
     """Sends prompts to any provider, on asyncio and on trio.
 
     One client serves any number of concurrent streams, all on the event loop of the first one.
@@ -86,6 +67,8 @@ class Client:
         on_response: Called with the `AttemptResponse` of each attempt: status and headers.
         on_event: Called with each event before the reader gets it. All three may be coroutine
             functions; one that raises ends the stream with its exception.
+        resume: Whether a stream of a background response that breaks goes on over another
+            connection by itself, as often as `retry` says. Experimental: docs/resume.md.
         clock: Seconds, on a clock that runs steadily; for tests.
         now: The current time with a time zone; for tests.
         jitter: A random number from 0 to 1; for tests.
@@ -93,63 +76,6 @@ class Client:
     Raises:
         StreamError: `authentication`; `api_key` is invalid.
     """
-
-    def __init__(
-        self,
-        *,
-        http: Any = None,
-        api_key: ApiKey | Mapping[str, ApiKey] | None = None,
-        base_url: str | None = None,
-        wire_api: WireApi | None = None,
-        providers: Sequence[Provider] = (),
-        limits: Limits = LIMITS,
-        errors: ErrorMode = "raise",
-        models: Mapping[str, Traits] | None = None,
-        deadlines: Deadlines | None = None,
-        retry: RetryPolicy | None = None,
-        connections: int | None = None,
-        dialects: Sequence[tuple[str, tuple[str, ...]]] = (),
-        on_request: OnRequest | None = None,
-        on_response: OnResponse | None = None,
-        on_event: OnEvent | None = None,
-        clock: Clock = anyio.current_time,
-        now: Callable[[], datetime] = wall_clock,
-        jitter: Callable[[], float] = random.random,
-    ) -> None:
-        self._opened_transport: Transport | None = None
-        """Created by the first request, None again after `aclose`."""
-        self._orphans: list[Attempt] = []
-        """Attempts of streams that were garbage-collected while open; closed by the next stream."""
-        self._closed = False
-        """Set by `aclose`."""
-        self._loop_guard = LoopGuard()
-        self._keys = KeyStore(api_key, base_url)
-        del api_key  # a traceback shows the locals of this frame
-        self._keys.check()
-        self._http = http
-        self._base_url = base_url
-        self._wire_api: WireApi | None = wire_api
-        self._providers = tuple(providers)
-        self._limits = limits
-        check_errors(errors)
-        self._errors: ErrorMode = errors
-        self._models = models
-        self._deadlines = deadlines or Deadlines()
-        self._retry = retry or RetryPolicy()
-        self._connections = connections
-        self._dialects = tuple(dialects)
-        self._attempt_hooks: AttemptHooks | None = None
-        """None without hooks, so that no attempt pays for them."""
-        if on_request is not None or on_response is not None:
-            self._attempt_hooks = AttemptHooks(on_request, on_response)
-        self._make_stream: Callable[[StreamConfig], ResponseStream] = ResponseStream
-        """The class of this client's streams."""
-        self._on_event = on_event
-        if on_event is not None:
-            self._make_stream = partial(HookedStream, on_event=on_event)
-        self._clock = clock
-        self._now = now
-        self._jitter = jitter
 
     def __repr__(self) -> str:
         return f"<Client {'closed' if self._closed else 'open'}>"
@@ -164,19 +90,6 @@ class Client:
         traceback: TracebackType | None,
     ) -> None:
         await self.aclose()
-
-    async def aclose(self) -> None:
-        """Closes the HTTP client if the library created it. Open streams break."""
-        # Before the first await: no other task may start a stream meanwhile.
-        self._closed = True
-        transport = self._opened_transport
-        self._opened_transport = None
-        while self._orphans:
-            await self._orphans.pop().close()
-        # A `Transport` of the user's own is used as it is: closing it is the user's.
-        if transport is not None and transport is not self._http:
-            with anyio.CancelScope(shield=True):
-                await transport.aclose()
 
     def stream(
         self,
@@ -193,6 +106,7 @@ class Client:
         account: str | None = None,
         errors: ErrorMode | None = None,
         headers: Mapping[str, str] | None = None,
+        resume: bool | None = None,
     ) -> ResponseStream:
         """Prepares the stream of one response, to be used with `async with`.
 
@@ -227,6 +141,8 @@ class Client:
             headers: HTTP headers of this request alone, beside those of `Prompt.headers`, over
                 which they win; no keys. Not the betas of a `Request` for Bedrock: they stand in
                 its body, which is built.
+            resume: Whether the stream of a background response goes on over another connection if
+                it breaks. None: the client's own.
 
         Raises:
             StreamError: The request cannot be built, or the key or a header is invalid.
@@ -239,19 +155,100 @@ class Client:
             raise StreamError(key)
         tools: Sequence[ToolSpec] = ()
         if isinstance(prompt, Request):
-            request = _with_headers(prompt, headers)
+            request = with_headers(prompt, headers)
             service = self._provider(provider or request.origin.provider or "custom")
         else:
             if not isinstance(prompt, Prompt):
                 prompt = Prompt(prompt)
-            prompt = _with_headers(prompt, headers)
+            prompt = with_headers(prompt, headers)
             tools = prompt.tools
             target, service = self._target(
                 model or prompt.model or "", provider, wire_api, base_url, account
             )
             request = build_for(prompt, target, strict=strict, strict_origin=strict_origin)
         config = self._config(request, service, key, tools, dialects, errors)
+        if is_background(request):
+            config = self._resumable(config, service, key, None, automatic=resume)
         return self._make_stream(config)
+
+    def resume(
+        self,
+        cursor: Cursor,
+        prompt: Prompt | Request | None = None,
+        *,
+        provider: str | Provider | None = None,
+        base_url: str | None = None,
+        api_key: ApiKey | None = None,
+        dialects: Sequence[str] | None = None,
+        errors: ErrorMode | None = None,
+        headers: Mapping[str, str] | None = None,
+        resume: bool | None = None,
+    ) -> ResponseStream:
+        """Takes up the stream of a background response behind a cursor. Experimental.
+
+        The stream delivers the events that followed, with the same numbers (`seq`), and its
+        `response` holds all of them: the server sends the stream from its start, so that the
+        parser knows what the events belong to. Nothing is generated again. docs/resume.md.
+
+        Args:
+            cursor: `ResponseStream.cursor`, of this client or another.
+            prompt: What the response answers, for the names of its tools; without it, calls have
+                the names that were sent.
+            provider: As in `stream`. None: that of the cursor.
+            base_url: As in `stream`.
+            api_key: As in `stream`.
+            dialects: As in `stream`.
+            errors: As in `stream`.
+            headers: As in `stream`.
+            resume: As in `stream`.
+
+        Raises:
+            StreamError: `invalid_request`, code `cursor`: it is of another origin than the
+                client's requests, which gets neither a key nor a request.
+            RuntimeError: The client is closed.
+        """
+        key = None if api_key is None else wrap_key(api_key)
+        del api_key  # a traceback shows the locals of this frame
+        if isinstance(key, ErrorInfo):
+            raise StreamError(key)
+        creating, service = self._creating_request(cursor, prompt, provider, base_url, headers)
+        tools: Sequence[ToolSpec] = ()
+        if isinstance(prompt, Prompt):
+            tools = prompt.tools
+        config = self._config(creating, service, key, tools, dialects, errors)
+        config = self._resumable(config, service, key, cursor, automatic=resume)
+        return self._make_stream(config)
+
+    async def cancel(
+        self,
+        cursor: Cursor,
+        *,
+        provider: str | Provider | None = None,
+        base_url: str | None = None,
+        api_key: ApiKey | None = None,
+    ) -> Response:
+        """Stops a background response; returns it as it is then. Experimental.
+
+        Its `status` is "cancelled", or "completed" where it had ended before. What it generated
+        until then is billed. Leaving its stream alone does not stop it.
+
+        Args:
+            cursor: `ResponseStream.cursor`, of this client or another.
+            provider: As in `stream`. None: that of the cursor.
+            base_url: As in `stream`.
+            api_key: As in `stream`.
+
+        Raises:
+            StreamError: The request failed, or the cursor is of another origin (see `resume`).
+            RuntimeError: The client is closed.
+        """
+        options: StreamOptions = {"api_key": api_key}
+        del api_key  # a traceback shows the locals of this frame
+        wrap_key_of(options)
+        creating, service = self._creating_request(cursor, None, provider, base_url, None)
+        request = cancel_request(creating, cursor.response_id)
+        body = await self.fetch(request, service, api_key=options.get("api_key"))
+        return response_in(body, request)
 
     async def respond(
         self,
@@ -434,106 +431,8 @@ class Client:
             )
         )
 
-    def _require_open(self) -> None:
-        if self._closed:
-            raise RuntimeError("the client is closed")
 
-    def _target(
-        self,
-        model: str,
-        provider: str | Provider | None,
-        wire_api: WireApi | None,
-        base_url: str | None,
-        account: str | None,
-    ) -> tuple[Target, Provider]:
-        """Where a request goes, and the provider that it is for."""
-        known = self._providers
-        name: str | None
-        if isinstance(provider, Provider):
-            known = (*known, provider)
-            name = provider.name
-        else:
-            name = provider
-        service, model = find(model, name, known)
-        target = resolve_target(
-            service,
-            model,
-            wire_api or self._wire_api,
-            base_url or self._base_url,
-            self._models,
-            account,
-        )
-        return target, service
-
-    def _config(
-        self,
-        request: Request,
-        service: Provider,
-        key: ApiKey | None,
-        tools: Sequence[ToolSpec],
-        dialects: Sequence[str] | None,
-        errors: ErrorMode | None,
-    ) -> StreamConfig:
-        """The configuration of a stream over HTTP."""
-        source = self._source(request, service, key)
-        return self._config_for(service, request, source, tools, dialects, errors)
-
-    def _config_for(
-        self,
-        service: Provider,
-        request: Request,
-        source: Source,
-        tools: Sequence[ToolSpec],
-        dialects: Sequence[str] | None,
-        errors: ErrorMode | None,
-    ) -> StreamConfig:
-        """What a stream needs: its request, and the client's settings where it has none."""
-        if dialects is None:  # and not `()`, which turns them off
-            dialects = dialects_for(
-                request.model, parses_calls=service.parses_calls, overrides=self._dialects
-            )
-        return StreamConfig(
-            source=source,
-            parse=partial(response_parser, request, tuple(tools), tuple(dialects), self._limits),
-            wire_api=request.wire_api,
-            request=request,
-            limits=self._limits,
-            deadlines=self._deadlines,
-            retry=self._retry,
-            errors=errors or self._errors,
-            clock=self._clock,
-            now=self._now,
-            jitter=self._jitter,
-            orphans=self._orphans,
-        )
-
-    def _source(self, request: Request, provider: Provider, key: ApiKey | None) -> HttpSource:
-        return HttpSource(
-            self._transport,
-            request,
-            self._keys,
-            provider,
-            key,
-            self._deadlines,
-            self._now,
-            self._loop_guard,
-            self._attempt_hooks,
-        )
-
-    def _provider(self, provider: str | Provider) -> Provider:
-        if isinstance(provider, Provider):
-            return provider
-        return provider_named(provider, self._providers)
-
-    @property
-    def _transport(self) -> Transport:
-        # Created late: an HTTP library is imported, and its TLS context read, only when needed.
-        if self._opened_transport is None:
-            self._opened_transport = transport_for(self._http, self._connections)
-        return self._opened_transport
-
-
-def wrap_key_of(options: StreamOptions) -> None:
+def wrap_key_of(options: StreamOptions | ResumeOptions) -> None:
     """Makes the key among the options a `Secret`: a traceback shows the locals of its frames.
 
     Raises:
@@ -547,20 +446,3 @@ def wrap_key_of(options: StreamOptions) -> None:
     if isinstance(wrapped, ErrorInfo):
         raise StreamError(wrapped)
     options["api_key"] = wrapped
-
-
-def _with_headers(sent: Sent, headers: Mapping[str, str] | None) -> Sent:
-    """A prompt or a request with further headers."""
-    if not headers:
-        return sent
-    checked = checked_headers(headers)
-    if isinstance(sent, Request):
-        spec = WIRE_SPECS[sent.wire_api]
-        if spec.betas_in_body and spec.beta_header in checked:
-            raise invalid_request(
-                f"headers: {spec.beta_header} stands in the body of this request, which is built: "
-                "set it before, with Prompt(headers=…)",
-                "headers",
-            )
-    joined = joined_headers(sent.headers, checked)  # betas are joined
-    return msgspec.structs.replace(sent, headers=joined)

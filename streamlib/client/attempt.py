@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
@@ -32,6 +32,7 @@ from streamlib_parsers.events import Failed, RateLimits, ResponseEvent
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.limits import Limits
 from streamlib_parsers.protocol import Parser
+from streamlib_parsers.resumable import ResumableParser
 
 HEAD_BYTES: Final = 64 * 1024
 """Maximum size of the response headers."""
@@ -56,7 +57,10 @@ STREAM_MEDIA_TYPES: Final = (
 Clock: TypeAlias = Callable[[], float]
 """Seconds, on a clock that runs steadily."""
 
-Parse: TypeAlias = Callable[[Mapping[str, str] | None, datetime | None], Parser]
+AnyParser: TypeAlias = Parser | ResumableParser
+"""The second of streams that know their position."""
+
+Parse: TypeAlias = Callable[[Mapping[str, str] | None, datetime | None], AnyParser]
 """Creates the parser of a response from its headers and the time they were received."""
 
 
@@ -96,12 +100,16 @@ class Attempt:
         """Response headers to show, keys masked; empty before the response."""
         self.status: int | None = None
         """HTTP status; None before the response."""
+        self.reconnected: Sequence[ErrorInfo] = ()
+        """The failures behind which another connection went on."""
         self._source = source
         self._parse = parse
         self._timer = timer
         self._wire_api: WireApi = wire_api
         self._limits = limits
         self._clock = clock
+        self._now: Callable[[], datetime]
+        """The time, as given to `open`."""
         self._received_headers: Mapping[str, str] = {}
         """Response headers to read: a short key may be part of `retry-after` or `gzip`."""
         self._response: HttpResponse | None = None
@@ -114,9 +122,9 @@ class Attempt:
         """The decoded body; set with the response."""
         self._read_timeout: ReadTimeout | None = None
         """Ends late reads in place of a timeout scope, if the transport can."""
-        self._parser = parse(None, None)
+        self.parser = parse(None, None)
         """Replaced when the headers are known, which the parser reads too."""
-        self._feeder: Parser | BodyCollector | MessageFeeder = self._parser
+        self._feeder: AnyParser | BodyCollector | MessageFeeder = self.parser
         """What bytes are fed to: the parser, or the collector of a JSON body."""
 
     # --- the response headers ---
@@ -133,6 +141,7 @@ class Attempt:
             The failure, or None if there is a body to read.
         """
         self._clock = fast_clock(self._clock)
+        self._now = now
         try:
             failure = await self._exchange(now)
         except BaseException:
@@ -215,9 +224,9 @@ class Attempt:
         self.headers = self._source.redact_headers(response.headers)
         self._read_timeout = getattr(response, "read_timeout", None)
         headers = self._received_headers = response.headers
-        self._parser = self._feeder = self._parse(headers, received_at)
+        self.parser = self._feeder = self._parse(headers, received_at)
         # No bytes: the parser returns what it knows from the headers.
-        for event in self._parser.feed(b""):
+        for event in self.parser.feed(b""):
             if isinstance(event, RateLimits):
                 self.pending.append(self._source.redact_rate_limits(event))
             else:
@@ -239,9 +248,9 @@ class Attempt:
             return classify(self.status, await self._error_body(), headers, received_at)
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type == "application/json" and WIRE_SPECS[self._wire_api].json_is_complete_body:
-            self._feeder = BodyCollector(self._parser, self._limits)
+            self._feeder = BodyCollector(self.parser, self._limits)
         if getattr(response, "chunks_are_messages", False):
-            self._feeder = MessageFeeder(self._parser)
+            self._feeder = MessageFeeder(self.parser)
         return None
 
     async def _error_body(self) -> bytes:
@@ -273,7 +282,8 @@ class Attempt:
             if self.finished:  # another task closed it meanwhile
                 return []
             if chunk is None or isinstance(chunk, ErrorInfo):
-                events = self._end(chunk)
+                events = await self._end_connection(chunk)
+                began = self._clock()
             else:
                 events = self._feed(chunk)
         # Rate limits from the headers precede the events of the body.
@@ -333,7 +343,7 @@ class Attempt:
             self._read_timeout.start(FOREVER)
 
     def _feed(self, chunk: bytes) -> list[ResponseEvent]:
-        parser = self._parser
+        parser = self.parser
         events = self._feeder.feed(chunk)
         # Events that a dialect's filter still buffers are progress, too.
         unfiltered = self._feeder.unfiltered_events
@@ -345,6 +355,10 @@ class Attempt:
             self._timer.note_complete(has_tail=WIRE_SPECS[self._wire_api].has_tail)
         return events
 
+    async def _end_connection(self, failure: ErrorInfo | None) -> list[ResponseEvent]:
+        """The last events, or none where the attempt goes on."""
+        return self._end(failure)
+
     def _end(self, failure: ErrorInfo | None) -> list[ResponseEvent]:
         """The last events: there are no more bytes.
 
@@ -355,8 +369,8 @@ class Attempt:
         self.finished = True
         # A stall or a malformed body is the failure itself. A truncated one is left to the parser:
         # it may find that the bytes so far are a complete response.
-        if failure is not None and failure.kind != "truncated" and not self._parser.complete:
-            return self._with_context(self._parser.abort(failure))
+        if failure is not None and failure.kind != "truncated" and not self.parser.complete:
+            return self._with_context(self.parser.abort(failure))
         events = self._feeder.close()
         if failure is not None and events:
             last = events[-1]
@@ -394,7 +408,7 @@ class Attempt:
         self.finished = True
         pending = self.pending
         self.pending = []
-        return [*pending, *self._parser.abort(error)]
+        return [*pending, *self.parser.abort(error)]
 
     def interrupt(self) -> None:
         """Wakes a task that waits for the headers, or for bytes within a timeout scope.
@@ -406,7 +420,7 @@ class Attempt:
 
     async def drain(self) -> None:
         """Reads what follows a complete response, briefly, so that the connection is reusable."""
-        if self._response is None or not self._parser.complete:
+        if self._response is None or not self.parser.complete:
             return
         seconds = self._timer.deadlines.drain
         deadline = _after(FOREVER if seconds is None else seconds)

@@ -6,6 +6,7 @@ from streamlib_parsers.errors import limit_exceeded
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.limits import Limits
 from streamlib_parsers.protocol import Parser
+from streamlib_parsers.resumable import ResumableParser
 
 
 class BodyCollector:
@@ -15,7 +16,7 @@ class BodyCollector:
     `[` is a stream with the wrong label: it is passed on to the parser as it is received.
     """
 
-    def __init__(self, parser: Parser, limits: Limits) -> None:
+    def __init__(self, parser: Parser | ResumableParser, limits: Limits) -> None:
         self._parser = parser
         self._limits = limits
         self._chunks: list[bytes] = []
@@ -63,7 +64,7 @@ class MessageFeeder:
     It has the methods of a `Parser` that an attempt uses.
     """
 
-    def __init__(self, parser: Parser) -> None:
+    def __init__(self, parser: Parser | ResumableParser) -> None:
         self._parser = parser
 
     @property

@@ -31,6 +31,19 @@ class StreamOptions(TypedDict, total=False):
     account: str | None
     errors: ErrorMode | None
     headers: Mapping[str, str] | None
+    resume: bool | None
+
+
+class ResumeOptions(TypedDict, total=False):
+    """The keyword options of `Client.resume`, for callers that pass them on."""
+
+    provider: str | Provider | None
+    base_url: str | None
+    api_key: ApiKey | None
+    dialects: Sequence[str] | None
+    errors: ErrorMode | None
+    headers: Mapping[str, str] | None
+    resume: bool | None
 
 
 class ClientOptions(TypedDict, total=False):
@@ -49,6 +62,7 @@ class ClientOptions(TypedDict, total=False):
     on_request: OnRequest | None
     on_response: OnResponse | None
     on_event: OnEvent | None
+    resume: bool
     clock: Clock
     now: Callable[[], datetime]
     jitter: Callable[[], float]

@@ -7,10 +7,12 @@ from datetime import datetime
 from functools import cache
 from hashlib import sha256
 
+from streamlib.client.attempt import AnyParser, Parse
 from streamlib.request.build import Request
 from streamlib_parsers.items import ToolSpec
 from streamlib_parsers.limits import Limits
 from streamlib_parsers.protocol import Parser, parser
+from streamlib_parsers.resumable import Position, ResumableParser
 
 
 def response_parser(
@@ -44,3 +46,23 @@ def response_parser(
         names=request.names,
         namespaces=request.namespaces,
     )
+
+
+def resumable_parsers(make: Parse, after: Position | None, limits: Limits) -> Parse:
+    """What makes the parsers of a stream that can be taken up again.
+
+    Args:
+        make: Makes the parsers within.
+        after: Events up to here were delivered before.
+        limits: Limits of what is read.
+    """
+
+    def make_resumable(
+        headers: Mapping[str, str] | None, received_at: datetime | None
+    ) -> AnyParser:
+        made = make(headers, received_at)
+        if isinstance(made, ResumableParser):
+            return made
+        return ResumableParser(made, after=after, limits=limits)
+
+    return make_resumable

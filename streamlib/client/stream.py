@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import functools
 import logging
-import sys
 import warnings
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
@@ -24,7 +23,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 import anyio
 import msgspec
 
-from streamlib.client.attempt import Attempt, Clock
+from streamlib.client.attempt import Clock
+from streamlib.client.call_site import call_site
+from streamlib.client.cursor import Cursor
 from streamlib.client.sources import BytesSource
 from streamlib.client.stream_config import ErrorMode, StreamConfig
 from streamlib.client.stream_state import (
@@ -53,6 +54,7 @@ from streamlib_parsers.events import (
 )
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.protocol import Parser
+from streamlib_parsers.resumable import ResumableParser
 
 if TYPE_CHECKING:
     from streamlib.structured.item_views import ItemViews
@@ -88,7 +90,7 @@ class ResponseStream:
         self._timer = DeadlineTimer(config.deadlines)
         self._accumulator = Accumulator()
         """Every delivered event; after the close also those that were received and not read."""
-        self._attempt = self._new_attempt()
+        self._attempt = config.new_attempt(self._timer)
         """The current attempt; replaced before each retry."""
         self._pending: deque[ResponseEvent] = deque()
         """Events that were read and are not delivered yet."""
@@ -99,7 +101,7 @@ class ResponseStream:
         self._pause: anyio.CancelScope | None = None
         """The scope of the delay before a retry, while it lasts."""
         self._times = StreamTimes(self._timer)
-        self._created_at = _caller()
+        self._created_at = call_site()
         """File and line that created the stream, for the warning about an unclosed one."""
 
     @classmethod
@@ -207,6 +209,26 @@ class ResponseStream:
     def status(self) -> int | None:
         """HTTP status of the response."""
         return self._attempt.status
+
+    @property
+    def cursor(self) -> Cursor | None:
+        """Where the reader stands, for `Client.resume` and `Client.cancel`. Experimental.
+
+        None before the first event, and where nothing can be taken up: the request was not for the
+        stream of a background response (``background`` and ``stream``), the wire has no such
+        streams (all but responses and interactions), or the server numbers no events.
+        """
+        resumption = self._config.resumption
+        parser = self._attempt.parser
+        if resumption is None or not isinstance(parser, ResumableParser):
+            return None
+        undelivered = len(self._pending) + len(self._attempt.pending) + len(self._undelivered)
+        return resumption.cursor(parser, undelivered)
+
+    @property
+    def reconnected(self) -> Sequence[ErrorInfo]:
+        """The failures behind which another connection went on (``resume=True``)."""
+        return self._attempt.reconnected
 
     @overload
     def partial(self, index: int, kind: None = None) -> dict[str, Any]: ...
@@ -401,6 +423,8 @@ class ResponseStream:
         # A failure ends an attempt: it can only be the last event of a read.
         if events and type(events[-1]) is Failed:
             events = await self._retry_if_unstarted(events)
+        if self._config.resumption is not None:
+            self._accumulate_replayed()
         if events:
             if self._state is not _READING:  # in READING, `DELIVER` would change nothing
                 self._move(StreamAction.DELIVER)
@@ -451,6 +475,9 @@ class ResponseStream:
         """
         if self._state is _READING or self._state in ENDED:
             return None
+        resumption = self._config.resumption
+        if resumption is not None and not resumption.may_send_again(self._attempt.status):
+            return None
         for event in events:
             if type(event) not in RETRY_SAFE_EVENTS:
                 return None
@@ -466,7 +493,7 @@ class ResponseStream:
     def _begin_retry(self, delay: float, failure: ErrorInfo) -> None:
         _log.info("retrying in %.3g s after %s (status %s)", delay, failure.kind, failure.status)
         self.retried += (failure,)
-        self._attempt = self._new_attempt()
+        self._attempt = self._config.new_attempt(self._timer)
 
     async def _pause_before_retry(self, delay: float) -> bool:
         """Waits as the policy says; False if another task closed the stream meanwhile."""
@@ -513,11 +540,23 @@ class ResponseStream:
 
     def _accumulate_remaining(self) -> None:
         """Adds events that were received and not delivered to the response."""
+        self._accumulate_replayed()
         for event in (*self._pending, *self._attempt.pending):
             self._accumulator.feed(event)
             self._undelivered.append(event)
         self._pending.clear()
         self._attempt.pending.clear()
+
+    def _accumulate_replayed(self) -> None:
+        """Adds what was delivered before the cursor of this stream to the response."""
+        parser = self._attempt.parser
+        if not isinstance(parser, ResumableParser):
+            return
+        for event in parser.replayed:
+            if isinstance(event, RateLimits):
+                event = self._config.source.redact_rate_limits(event)  # noqa: PLW2901
+            self._accumulator.feed(event)
+        parser.replayed.clear()
 
     def _update_views(self, event: ResponseEvent) -> None:
         if isinstance(event, (FunctionCallArgumentsDelta, OutputTextDelta)):
@@ -526,17 +565,6 @@ class ResponseStream:
         elif isinstance(event, OutputItemDone):
             # The final item may differ from what was streamed: `partial` reads it anew.
             self._views.pop(event.index, None)
-
-    def _new_attempt(self) -> Attempt:
-        config = self._config
-        return Attempt(
-            config.source,
-            config.parse,
-            self._timer,
-            config.wire_api,
-            config.limits,
-            config.clock,
-        )
 
 
 class _Batches:
@@ -550,12 +578,3 @@ class _Batches:
 
     async def __anext__(self) -> list[ResponseEvent]:
         return await self._stream._next_batch()
-
-
-def _caller() -> str:
-    """File and line outside this package that created the stream."""
-    # Not `traceback.extract_stack`, which reads source files: every stream pays for this.
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("streamlib."):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -10,10 +10,11 @@ import anyio
 from msgspec import Struct
 
 from streamlib.client.attempt import Attempt, Clock, Parse
+from streamlib.client.reconnect import ReconnectingAttempt, Resumption
 from streamlib.client.retry import NO_RETRY, RetryPolicy
 from streamlib.client.sources import Source
 from streamlib.request.build import Request
-from streamlib.transport.deadlines import Deadlines
+from streamlib.transport.deadlines import Deadlines, DeadlineTimer
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.limits import LIMITS, Limits
 
@@ -60,6 +61,7 @@ class StreamConfig(Struct, frozen=True, kw_only=True):
         orphans: attempts of streams that were garbage-collected while open, shared by the streams
             of a client. The garbage collector cannot await the closing of a connection: the next
             stream does.
+        resumption: how the stream is taken up where it broke; None: it cannot be.
     """
 
     source: Source
@@ -74,6 +76,24 @@ class StreamConfig(Struct, frozen=True, kw_only=True):
     now: Callable[[], datetime] = wall_clock
     jitter: Callable[[], float] = no_jitter
     orphans: list[Attempt] = []
+    resumption: Resumption | None = None
 
     def __post_init__(self) -> None:
         check_errors(self.errors)
+
+    def new_attempt(self, timer: DeadlineTimer) -> Attempt:
+        """The next attempt of the stream."""
+        resumption = self.resumption
+        if resumption is None or not resumption.automatic:
+            return Attempt(self.source, self.parse, timer, self.wire_api, self.limits, self.clock)
+        return ReconnectingAttempt(
+            self.source,
+            self.parse,
+            timer,
+            self.wire_api,
+            self.limits,
+            self.clock,
+            resumption=resumption,
+            retry=self.retry,
+            jitter=self.jitter,
+        )

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from streamlib.errors import StreamError
+from streamlib.loopback.background import BackgroundResponses, runs_in_background
 from streamlib.loopback.behaviour import Behaviour, ReceivedRequest, RequestHook
 from streamlib.loopback.responses import scripted_response
+from streamlib.loopback.served import JSON, ServedResponse, error_response, split_body
 from streamlib.loopback.stored import StoredResponses
 from streamlib.loopback.strict import StrictProvider
 from streamlib.loopback.turns import Turn, http_error
 from streamlib.request.prompt import Prompt
 from streamlib.wires.decoders import parse_request
-from streamlib.wires.encoders import encode_body, encoder, error_body, request_settings
-from streamlib.wires.frame_offsets import frame_offsets
-from streamlib.wires.routes import Route
+from streamlib.wires.encoders import encode_body, encoder, request_settings
+from streamlib.wires.routes import Route, stored_route
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo
@@ -27,19 +28,8 @@ from streamlib_parsers.items import WireApi
 Responder: TypeAlias = Callable[[Prompt, Any], Sequence[ResponseEvent]]
 """(prompt, wire API) -> the events of the response."""
 
-JSON: Final = "application/json"
-
 LOOPBACK_TIME: Final = 1_735_689_600
 """Unix seconds at which every response is made: equal requests have equal responses."""
-
-
-class ServedResponse(NamedTuple):
-    """One response: its status, media type and body, and how it is sent."""
-
-    status: int
-    media_type: str
-    chunks: Sequence[bytes]
-    behaviour: Behaviour
 
 
 class Loopback:
@@ -57,6 +47,8 @@ class Loopback:
         """Called with each request of a wire."""
         self._respond = respond
         """Makes the events of a response where there is no recording."""
+        self._background = BackgroundResponses()
+        """Responses that run in the background, by their id."""
         self._requests = 0
         """Requests of a wire so far; `Behaviour.failing` counts these."""
         self._recordings_sent = 0
@@ -91,9 +83,17 @@ class Loopback:
             self._on_request(request)
 
     def response(
-        self, matched: Route | None, body: bytes, headers: dict[str, str], path: str
+        self,
+        matched: Route | None,
+        body: bytes,
+        headers: dict[str, str],
+        path: str,
+        method: str = "POST",
     ) -> ServedResponse:
         """The response to a request; `matched` is None for a path of no wire."""
+        stored = stored_route(path)
+        if stored is not None:
+            return self._background.respond(stored, method, path, self.next_behaviour())
         if matched is None:
             not_found = b'{"error":{"message":"no such path","type":"not_found_error"}}'
             return ServedResponse(404, JSON, [not_found], Behaviour())
@@ -106,23 +106,33 @@ class Loopback:
         try:
             prompt = parse_request(wire_api, body, headers=headers, path=path)
         except StreamError as error:
-            return _error_response(wire_api, error.info, 400, Behaviour())
+            return error_response(wire_api, error.info, 400, Behaviour())
+        if runs_in_background(wire_api, body):
+            streams = prompt.stream is True
+            prompt = msgspec.structs.replace(prompt, stream=True)
+            served = self._served(matched, prompt, body)
+            return self._background.start(wire_api, served, streams=streams)
+        return self._served(matched, prompt, body)
+
+    def _served(self, matched: Route, prompt: Prompt, body: bytes) -> ServedResponse:
+        """The response to a prompt: the next recording, error or turn, or an echo."""
+        wire_api = matched.wire_api
         behaviour = self.next_behaviour()
         if behaviour.recordings:
             media_type = encoder(wire_api).media_type
             body = self._next_recording(behaviour)
-            chunks = _chunks(wire_api, body, behaviour.chunk)
+            chunks = split_body(wire_api, body, behaviour.chunk)
             return ServedResponse(behaviour.status, media_type, chunks, behaviour)
         status = behaviour.status
         if status >= 400:
             kind = classify(status, b"").kind
             error_info = ErrorInfo(kind, "the loopback provider was configured to fail")
-            return _error_response(wire_api, error_info, status, behaviour)
+            return error_response(wire_api, error_info, status, behaviour)
         prompt = msgspec.structs.replace(prompt, model=prompt.model or matched.model)
         try:
             prompt = self._stored.continued(wire_api, prompt)
         except StreamError as error:
-            return _error_response(wire_api, error.info, 400, behaviour)
+            return error_response(wire_api, error.info, 400, behaviour)
         if behaviour.script:
             return self._scripted(behaviour, matched, prompt, body)
         return self._encoded(behaviour, matched, prompt, self._respond(prompt, wire_api), body)
@@ -142,7 +152,7 @@ class Loopback:
         try:
             if isinstance(turn.content, ErrorInfo):
                 served = http_error(matched.wire_api, turn.content)
-                return _error_response(matched.wire_api, served, served.status or 500, behaviour)
+                return error_response(matched.wire_api, served, served.status or 500, behaviour)
             events = scripted_response(turn, prompt, matched.wire_api)
         except ValueError as error:
             return _script_error(matched.wire_api, f"turns[{number}]: {error}")
@@ -176,7 +186,7 @@ class Loopback:
         encoded.append(encode.close())
         chunks: Sequence[bytes] = [chunk for chunk in encoded if chunk]
         if behaviour.chunk:
-            chunks = _chunks(wire_api, b"".join(encoded), behaviour.chunk)
+            chunks = split_body(wire_api, b"".join(encoded), behaviour.chunk)
         return ServedResponse(200, encode.media_type, chunks, behaviour)
 
     @property
@@ -208,27 +218,7 @@ def _behaviour_of(turn: Turn, behaviour: Behaviour) -> Behaviour:
     return msgspec.structs.replace(behaviour, **own)
 
 
-def _error_response(
-    wire_api: WireApi, error: ErrorInfo, status: int, behaviour: Behaviour
-) -> ServedResponse:
-    body = msgspec.json.encode(error_body(wire_api, error))
-    if error.retry_after is not None:
-        headers = {"retry-after": f"{error.retry_after:g}", **behaviour.headers}
-        behaviour = msgspec.structs.replace(behaviour, headers=headers)
-    return ServedResponse(status, JSON, [body], behaviour)
-
-
 def _script_error(wire_api: WireApi, problem: str) -> ServedResponse:
     """A mistake in the script: no client tries such an error again."""
     error = ErrorInfo("invalid_request", f"the script of turns is wrong: {problem}")
-    return _error_response(wire_api, error, 400, Behaviour())
-
-
-def _chunks(wire_api: WireApi, body: bytes, size: int | None) -> Sequence[bytes]:
-    """The body in chunks of this size; None: an event each."""
-    offsets: Iterable[tuple[int, int]]
-    if size is None:
-        offsets = frame_offsets(wire_api, body)
-    else:
-        offsets = zip(range(0, len(body), size), range(size, len(body) + size, size), strict=True)
-    return [body[start:end] for start, end in offsets]
+    return error_response(wire_api, error, 400, Behaviour())

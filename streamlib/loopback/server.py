@@ -25,7 +25,7 @@ from streamlib.loopback.provider import Loopback, Responder
 from streamlib.loopback.responses import echo_response
 from streamlib.loopback.websocket import is_upgrade, reset_on_close, serve_websocket
 from streamlib.wires.faults import MALFORMED, Fault, fault_index
-from streamlib.wires.routes import route
+from streamlib.wires.routes import route, stored_route
 
 LIMIT_HEADERS: Final = {
     "anthropic-ratelimit-requests-limit": "1000",
@@ -150,11 +150,12 @@ class _Connection:
     async def _respond(self, request: h11.Request, body: bytes) -> None:
         path = request.target.decode("ascii", "replace")
         headers = {name.decode(): value.decode("latin-1") for name, value in request.headers}
+        method = request.method.decode("ascii")
         matched = route(path)
-        if matched is not None:
-            method = request.method.decode("ascii")
-            self._provider.record(ReceivedRequest(matched.wire_api, method, path, headers, body))
-        response = self._provider.response(matched, body, headers, path)
+        known = matched or stored_route(path)
+        if known is not None:
+            self._provider.record(ReceivedRequest(known.wire_api, method, path, headers, body))
+        response = self._provider.response(matched, body, headers, path, method)
         behaviour = response.behaviour
         response_headers = {
             "content-type": response.media_type,

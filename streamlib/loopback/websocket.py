@@ -25,7 +25,8 @@ from anyio.abc import SocketAttribute, SocketStream, TaskGroup
 
 from streamlib.errors import StreamError
 from streamlib.loopback.behaviour import ReceivedRequest
-from streamlib.loopback.provider import Loopback, ServedResponse
+from streamlib.loopback.provider import Loopback
+from streamlib.loopback.served import ServedResponse
 from streamlib.transport.websocket import SocketClosed, WebSocket, close_error, load_websockets
 from streamlib.wires.faults import MALFORMED, Fault, fault_index
 from streamlib.wires.routes import Route, route

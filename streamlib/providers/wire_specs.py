@@ -55,6 +55,20 @@ class GatewaySpec(Struct, frozen=True, kw_only=True):
     hides_as_redacted: bool = False
 
 
+class ResumeSpec(Struct, frozen=True, kw_only=True):
+    """How a wire takes up the stream of a response that runs in the background.
+
+    Attributes:
+        field: request field that makes the response run in the background.
+        after: query parameter with the position behind which the stream begins.
+        numbered: positions are numbers in order; else they are ids without one.
+    """
+
+    field: str = "background"
+    after: str
+    numbered: bool
+
+
 class WireSpec(Struct, frozen=True, kw_only=True):
     """One wire API.
 
@@ -92,6 +106,7 @@ class WireSpec(Struct, frozen=True, kw_only=True):
             says the same: for this wire alone, so another one loses nothing. `parameters` is of a
             tool, the others are of `Prompt.extra`.
         gateway: how the gateway serves clients of this wire; None: it does not.
+        resume: how a stream is taken up where it broke; None: it cannot be.
     """
 
     path: str
@@ -120,6 +135,7 @@ class WireSpec(Struct, frozen=True, kw_only=True):
     tool_options: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
     gateway: GatewaySpec | None = None
+    resume: ResumeSpec | None = None
 
 
 _PRINTABLE: Final = r"\x21-\x7e"
@@ -181,6 +197,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         stored_history=("previous_response_id", "conversation"),
         call_ids=Charset(_PRINTABLE),
         schema_rules=_OPENAI_SCHEMAS,
+        resume=ResumeSpec(after="starting_after", numbered=True),
         gateway=GatewaySpec(
             keep_alive=b": keep-alive\n\n",
             stateful_fields=("previous_response_id", "conversation", "background"),
@@ -245,6 +262,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         json_is_complete_body=True,
         completed_by="interaction.completed",
         stored_history=("previous_interaction_id",),
+        resume=ResumeSpec(after="last_event_id", numbered=False),
         call_ids=Charset(_PRINTABLE),
         tool_names=Charset("a-zA-Z0-9_.:-", 128, "a-zA-Z_"),
         gateway=GatewaySpec(

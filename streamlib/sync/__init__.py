@@ -22,7 +22,10 @@ import anyio
 
 from streamlib.client import Client, ClientOptions, StreamOptions, wrap_key_of
 from streamlib.client.credentials import ApiKey
+from streamlib.client.cursor import Cursor
 from streamlib.client.model_list import ModelInfo
+from streamlib.client.options import ResumeOptions
+from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_text import text_error
 from streamlib.errors import StreamError
 from streamlib.providers import Provider
@@ -166,10 +169,62 @@ class SyncClient:
         """
         wrap_key_of(options)
         self._create_transport()
-        stream = self._client.stream(prompt, model, **options)
-        if not isinstance(stream, LockedStream):
-            raise TypeError("the streams of a SyncClient are LockedStreams")
-        return SyncStream(self, self._connections.loop, stream, self._on_event)
+        return self._in_thread(self._client.stream(prompt, model, **options))
+
+    def resume(
+        self,
+        cursor: Cursor,
+        prompt: Prompt | Request | None = None,
+        **options: Unpack[ResumeOptions],
+    ) -> SyncStream:
+        """Takes up the stream of a background response behind a cursor, as `Client.resume`.
+
+        Args:
+            cursor: `SyncStream.cursor`, of this client or another.
+            prompt: What the response answers, for the names of its tools.
+            **options: The options of `Client.resume`.
+
+        Raises:
+            StreamError: `invalid_request`, code `cursor`: it is of another origin than the
+                client's requests.
+            RuntimeError: The client is closed.
+        """
+        wrap_key_of(options)
+        self._create_transport()
+        return self._in_thread(self._client.resume(cursor, prompt, **options))
+
+    def cancel(
+        self,
+        cursor: Cursor,
+        *,
+        provider: str | Provider | None = None,
+        base_url: str | None = None,
+        api_key: ApiKey | None = None,
+    ) -> Response:
+        """Stops a background response, as `Client.cancel`; returns it as it is then.
+
+        Args:
+            cursor: `SyncStream.cursor`, of this client or another.
+            provider: As in `stream`. None: that of the cursor.
+            base_url: As in `stream`.
+            api_key: As in `stream`.
+
+        Raises:
+            StreamError: The request failed, or the cursor is of another origin.
+            RuntimeError: The client is closed.
+        """
+        options: StreamOptions = {"api_key": api_key}
+        del api_key  # a traceback shows the locals of this frame
+        wrap_key_of(options)
+        cancel = partial(
+            self._client.cancel,
+            cursor,
+            provider=provider,
+            base_url=base_url,
+            api_key=options.get("api_key"),
+        )
+        self._create_transport()
+        return self._connections.loop.call(cancel)
 
     def respond(
         self,
@@ -273,6 +328,12 @@ class SyncClient:
         fetch = partial(self._client.fetch, request, provider, api_key=options.get("api_key"))
         self._create_transport()
         return self._connections.loop.call(fetch)
+
+    def _in_thread(self, stream: ResponseStream) -> SyncStream:
+        """The stream for a reader without an event loop."""
+        if not isinstance(stream, LockedStream):
+            raise TypeError("the streams of a SyncClient are LockedStreams")
+        return SyncStream(self, self._connections.loop, stream, self._on_event)
 
     def _create_transport(self) -> None:
         """Creates the transport, if this is the first request of any thread."""

@@ -14,11 +14,12 @@ import inspect
 import threading
 import warnings
 from collections import deque
-from collections.abc import Awaitable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from streamlib.client.cursor import Cursor
 from streamlib.client.hooks import OnEvent
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import StreamConfig
@@ -69,6 +70,12 @@ class LockedStream(ResponseStream):
         with self.lock:
             return super().response
 
+    @property
+    def cursor(self) -> Cursor | None:
+        """See `ResponseStream`."""
+        with self.lock:
+            return super().cursor
+
     async def fill(self) -> bool:
         """Waits until there is an event to deliver; False at the end."""
         if self._pending:
@@ -111,12 +118,17 @@ class LockedStream(ResponseStream):
                 return None
             return _without_waiting(self._next_batch())
 
+    def _accumulate_replayed(self) -> None:
+        with self.lock:
+            super()._accumulate_replayed()
+
     def abandon(self) -> None:
         """Leaves the connection to the next stream of the client, which closes it."""
         self._config.orphans.append(self._attempt)
 
     def _accumulate_remaining(self) -> None:
         with self.lock:
+            self._accumulate_replayed()
             for event in (*self._pending, *self._attempt.pending):
                 # Ctrl-C between taking an event and feeding it leaves the accumulator without it.
                 # The terminal event needs no other: the response is `cancelled`.
@@ -189,6 +201,16 @@ class SyncStream:
     def status(self) -> int | None:
         """HTTP status of the response."""
         return self._stream.status
+
+    @property
+    def cursor(self) -> Cursor | None:
+        """Where the reader stands, as `ResponseStream.cursor`."""
+        return self._stream.cursor
+
+    @property
+    def reconnected(self) -> Sequence[ErrorInfo]:
+        """The failures behind which another connection went on (``resume=True``)."""
+        return self._stream.reconnected
 
     @property
     def retried(self) -> tuple[ErrorInfo, ...]:

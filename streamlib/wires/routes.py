@@ -41,3 +41,36 @@ def route(path: str) -> Route | None:
         if match:
             return Route(wire_api, stream, unquote(match.group(1)) if match.groups() else None)
     return None
+
+
+class StoredRoute(Struct, frozen=True):
+    """What the path of a stored response says.
+
+    Attributes:
+        wire_api: the wire of the response.
+        response_id: its id.
+        action: "cancel"; "" for the response itself.
+    """
+
+    wire_api: WireApi
+    response_id: str
+    action: str
+
+
+STORED_ROUTES: Final[tuple[tuple[re.Pattern[str], WireApi], ...]] = tuple(
+    (re.compile(rf"{served.pattern}/([^/]+)(/cancel)?"), wire_api)
+    for wire_api, spec in WIRE_SPECS.items()
+    if spec.resume is not None
+    for served in spec.served_paths
+)
+
+
+def stored_route(path: str) -> StoredRoute | None:
+    """The stored response of a path, whose query is ignored; None where it is no such path."""
+    path = path.partition("?")[0]
+    for pattern, wire_api in STORED_ROUTES:
+        match = pattern.fullmatch(path)
+        if match:
+            action = (match.group(2) or "").lstrip("/")
+            return StoredRoute(wire_api, unquote(match.group(1)), action)
+    return None

@@ -16,10 +16,6 @@ LACKING: Final = (
         "pydantic-ai). Messages that you have framed yourself go in by `feed_event`."
     ),
     (
-        "Taking up a broken stream where it stopped: Responses in the background with "
-        "`starting_after` (openai, pydantic-ai)."
-    ),
-    (
         "Everything that is not a conversation: files, batches, embeddings, images, audio, "
         "fine-tuning, model management (the official "
         "SDKs; litellm for many providers)."

@@ -18,7 +18,7 @@ import anyio
 import msgspec
 from msgspec import Struct
 
-from streamlib.client.attempt import Clock, Parse
+from streamlib.client.attempt import AnyParser, Clock, Parse
 from streamlib.client.auth import KeyStore
 from streamlib.client.credentials import ApiKey
 from streamlib.client.hooks import AttemptHooks, OnEvent
@@ -42,7 +42,6 @@ from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import Message, ResponseItem, ToolSpec, user
 from streamlib_parsers.limits import Limits
-from streamlib_parsers.protocol import Parser
 from streamlib_parsers.wires.responses.lanes import LANE_NAME, steer_message
 
 CLOSED: Final = ErrorInfo("cancelled", "the connection was closed before the response was complete")
@@ -311,7 +310,7 @@ class Connection:
 
 def _parser_without_headers(
     parse: Parse, headers: Mapping[str, str] | None, received_at: datetime | None
-) -> Parser:
+) -> AnyParser:
     """The parser of a response, which has no rate limits where it has no headers of its own."""
     return parse(headers or None, received_at)
 

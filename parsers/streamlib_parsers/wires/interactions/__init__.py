@@ -16,6 +16,7 @@ from streamlib_parsers.wires.interactions.body import body_frames
 from streamlib_parsers.wires.interactions.byte_offsets import ByteOffsets
 from streamlib_parsers.wires.interactions.contents import part_of
 from streamlib_parsers.wires.interactions.envelope import STOP_REASONS
+from streamlib_parsers.wires.interactions.events import read_position
 from streamlib_parsers.wires.interactions.machine import Machine
 from streamlib_parsers.wires.interactions.steps import CALLS, RESULTS, item_of, output_of
 from streamlib_parsers.wires.interactions.token_counts import usage
@@ -31,5 +32,6 @@ __all__ = [
     "item_of",
     "output_of",
     "part_of",
+    "read_position",
     "usage",
 ]

@@ -61,10 +61,26 @@ class Position(Struct, gc=False):
     index: Index
 
 
+class IdentifiedEvent(Struct, gc=False):
+    """Any event, of which only the id is read."""
+
+    event_id: str | None = None
+
+
 decode_frequent: Final = msgspec.json.Decoder(StepDelta).decode
 decode_delta: Final = msgspec.json.Decoder(RawDelta).decode
 decode_start: Final = msgspec.json.Decoder(RawStart).decode
 decode_position: Final = msgspec.json.Decoder(Position).decode
+_decode_id: Final = msgspec.json.Decoder(IdentifiedEvent).decode
+
+
+def read_position(data: bytes) -> str | None:
+    """The `event_id` of an event: a background interaction is resumed behind it; None without."""
+    try:
+        return _decode_id(data).event_id or None
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+
 
 LEGACY_EVENTS: Final = frozenset(
     {

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from streamlib_parsers.wires.responses.envelope import usage
+from streamlib_parsers.wires.responses.events import read_position
 from streamlib_parsers.wires.responses.machine import (
     EVENT_KINDS,
     Machine,
@@ -19,5 +20,6 @@ __all__ = [
     "Machine",
     "body_frames",
     "framing",
+    "read_position",
     "usage",
 ]

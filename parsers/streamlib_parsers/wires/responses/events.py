@@ -153,6 +153,29 @@ def type_of(item: Raw) -> str:
         return ""
 
 
+# --- the position of an event ---
+
+
+class NumberedEvent(Struct, gc=False):
+    """An event of which only the number is read."""
+
+    sequence_number: int | None = None
+
+
+_decode_number: Final = msgspec.json.Decoder(NumberedEvent).decode
+
+
+def read_position(data: bytes) -> int | None:
+    """The number of an event: a background response is resumed behind it.
+
+    None where it has none, as events of servers that do not keep the stream.
+    """
+    try:
+        return _decode_number(data).sequence_number
+    except _DECODE_ERRORS:
+        return None
+
+
 # --- events by name ---
 
 RESPONSE_EVENTS: Final = ("response.created", "response.queued", "response.in_progress")

@@ -1,0 +1,178 @@
+"""Streams that know their position, and an attempt that goes on over another connection.
+
+Experimental: docs/resume.md.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Final
+
+import anyio
+from msgspec import Struct
+
+from streamlib.client.attempt import AnyParser, Attempt, Clock, Parse
+from streamlib.client.cursor import Cursor
+from streamlib.client.retry import RetryPolicy
+from streamlib.client.sources import Source
+from streamlib.transport.deadlines import DeadlineTimer
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.items import Origin, WireApi
+from streamlib_parsers.limits import Limits
+from streamlib_parsers.resumable import Position, ResumableParser
+
+ENDED_EARLY: Final = ErrorInfo(
+    "truncated", "the connection ended before the response", retryable=True
+)
+
+_log: Final = logging.getLogger("streamlib")
+
+
+class Resumption(Struct, frozen=True, kw_only=True):
+    """How the stream of a background response is taken up.
+
+    Attributes:
+        origin: where the response is made.
+        connect: (response id, position) -> the source of the events behind it.
+        response_id: of a stream that was taken up by its cursor; None where the first request
+            creates the response.
+        automatic: a stream that breaks goes on over another connection by itself.
+    """
+
+    origin: Origin
+    connect: Callable[[str, Position], Source]
+    response_id: str | None = None
+    automatic: bool = False
+
+    def cursor(self, parser: ResumableParser, undelivered: int) -> Cursor | None:
+        """The cursor behind what was delivered; None before the id and the first position.
+
+        Args:
+            parser: Of the stream.
+            undelivered: How many of its events the reader did not get yet.
+        """
+        response_id = parser.response_id or self.response_id
+        is_numbered = parser.position is not None or self.response_id is not None
+        if response_id is None or not is_numbered:
+            return None
+        return Cursor(self.origin, response_id, parser.position_before(undelivered))
+
+    def may_send_again(self, status: int | None) -> bool:
+        """Whether a request that failed may be sent again: it must not create a second response.
+
+        Args:
+            status: HTTP status of the failed attempt; None where there was no response.
+        """
+        is_accepted = status is not None and 200 <= status < 300
+        return self.response_id is not None or not is_accepted
+
+
+class ReconnectingAttempt(Attempt):
+    """An attempt whose parser is kept when the connection breaks.
+
+    It connects again as `RetryPolicy` says; the count of its retries begins anew with each event
+    of the wire that is received. Arguments are those of `Attempt`, and:
+
+    Args:
+        resumption: How to go on.
+        retry: How often, and after which delay.
+        jitter: A random number from 0 to 1.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        parse: Parse,
+        timer: DeadlineTimer,
+        wire_api: WireApi,
+        limits: Limits,
+        clock: Clock,
+        *,
+        resumption: Resumption,
+        retry: RetryPolicy,
+        jitter: Callable[[], float],
+    ) -> None:
+        super().__init__(source, parse, timer, wire_api, limits, clock)
+        self._resumption = resumption
+        self._retry = retry
+        self._jitter = jitter
+        self._failures: list[ErrorInfo] = []
+        """See `reconnected`."""
+        self._attempts = 0
+        """Connections since the last progress."""
+        self._broke_at: Position | None = None
+        """The position where the last connection broke."""
+
+    async def _end_connection(self, failure: ErrorInfo | None) -> list[ResponseEvent]:
+        """None if another connection goes on; else the last events."""
+        while not self.finished:
+            connection = self._next_connection(failure or ENDED_EARLY)
+            if connection is None:
+                return self._end(failure)
+            delay, source = connection
+            self._failures.append(failure or ENDED_EARLY)
+            self.reconnected = tuple(self._failures)
+            await self.close()
+            await self._pause(delay)
+            if self.finished:  # another task closed it meanwhile
+                break
+            failure = await self._connect(source)
+            if failure is None:
+                break
+        return []
+
+    def _next_connection(self, failure: ErrorInfo) -> tuple[float, Source] | None:
+        """Seconds until the next connection, and its source; None if there is none."""
+        parser = self.parser
+        # Without an id or a position nothing can be taken up: the stream is truncated.
+        if not isinstance(parser, ResumableParser) or parser.position is None:
+            return None
+        response_id = parser.response_id or self._resumption.response_id
+        if response_id is None:
+            return None
+        if parser.position != self._broke_at:
+            self._attempts = 0
+        self._broke_at = parser.position
+        delay = self._retry.wait(
+            failure,
+            self._attempts,
+            self._timer.waited,
+            self._jitter(),
+            self._timer.deadlines.total,
+        )
+        if delay is None:
+            return None
+        self._attempts += 1
+        _log.info("reconnecting in %.3g s behind %s: %s", delay, parser.position, failure.kind)
+        return delay, self._resumption.connect(response_id, parser.position)
+
+    async def _pause(self, seconds: float) -> None:
+        # The scope lets another task that closes the stream end the delay.
+        with anyio.CancelScope() as self._scope:
+            await anyio.sleep(seconds)
+        self._scope = None
+        self._timer.add_waited(seconds)
+
+    async def _connect(self, source: Source) -> ErrorInfo | None:
+        """Sends the request for the rest of the stream; None, or the failure."""
+        parser = self.parser
+        if isinstance(parser, ResumableParser):
+            parser.reconnect()
+
+        def kept_parser(
+            headers: Mapping[str, str] | None, received_at: datetime | None
+        ) -> AnyParser:
+            return parser
+
+        self._source = source
+        self._parse = kept_parser
+        failure = await self._exchange(self._now)
+        self._timer.restart()
+        if self.finished:  # another task closed it meanwhile
+            await self.close()
+        if failure is not None:
+            return source.redact(failure)
+        return None

@@ -1,0 +1,305 @@
+"""What a client is made of: its settings, its keys, its connections.
+
+`Client` adds what can be asked for.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, TypeVar
+
+import anyio
+import msgspec
+
+from streamlib.client.attempt import Attempt, Clock
+from streamlib.client.auth import KeyStore
+from streamlib.client.background import creating_request, stream_request, target_of
+from streamlib.client.credentials import ApiKey
+from streamlib.client.cursor import Cursor
+from streamlib.client.hooked_stream import HookedStream
+from streamlib.client.hooks import AttemptHooks, OnEvent, OnRequest, OnResponse
+from streamlib.client.reconnect import Resumption
+from streamlib.client.response_parser import response_parser, resumable_parsers
+from streamlib.client.retry import RetryPolicy
+from streamlib.client.sources import HttpSource, LoopGuard, Source
+from streamlib.client.stream import ResponseStream
+from streamlib.client.stream_config import ErrorMode, StreamConfig, check_errors, wall_clock
+from streamlib.errors import invalid_request
+from streamlib.providers import Provider, find
+from streamlib.providers import provider as provider_named
+from streamlib.providers.models import Traits
+from streamlib.providers.wire_specs import WIRE_SPECS
+from streamlib.request.build import Request, build_for
+from streamlib.request.endpoints import resolve_target
+from streamlib.request.headers import checked_headers, joined_headers
+from streamlib.request.prompt import Prompt
+from streamlib.request.target import Target
+from streamlib.transport import Transport, transport_for
+from streamlib.transport.deadlines import Deadlines
+from streamlib_parsers.dialects.by_model import dialects_for
+from streamlib_parsers.items import ToolSpec, WireApi
+from streamlib_parsers.limits import LIMITS, Limits
+from streamlib_parsers.resumable import Position
+
+Sent = TypeVar("Sent", Prompt, Request)
+
+
+class ClientSetup:
+    """The settings of a client. Its arguments are explained at `Client`."""
+
+    def __init__(
+        self,
+        *,
+        http: Any = None,
+        api_key: ApiKey | Mapping[str, ApiKey] | None = None,
+        base_url: str | None = None,
+        wire_api: WireApi | None = None,
+        providers: Sequence[Provider] = (),
+        limits: Limits = LIMITS,
+        errors: ErrorMode = "raise",
+        models: Mapping[str, Traits] | None = None,
+        deadlines: Deadlines | None = None,
+        retry: RetryPolicy | None = None,
+        connections: int | None = None,
+        dialects: Sequence[tuple[str, tuple[str, ...]]] = (),
+        on_request: OnRequest | None = None,
+        on_response: OnResponse | None = None,
+        on_event: OnEvent | None = None,
+        resume: bool = False,
+        clock: Clock = anyio.current_time,
+        now: Callable[[], datetime] = wall_clock,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._opened_transport: Transport | None = None
+        """Created by the first request, None again after `aclose`."""
+        self._orphans: list[Attempt] = []
+        """Attempts of streams that were garbage-collected while open; closed by the next stream."""
+        self._closed = False
+        """Set by `aclose`."""
+        self._loop_guard = LoopGuard()
+        self._keys = KeyStore(api_key, base_url)
+        del api_key  # a traceback shows the locals of this frame
+        self._keys.check()
+        self._http = http
+        self._base_url = base_url
+        self._wire_api: WireApi | None = wire_api
+        self._providers = tuple(providers)
+        self._limits = limits
+        check_errors(errors)
+        self._errors: ErrorMode = errors
+        self._models = models
+        self._deadlines = deadlines or Deadlines()
+        self._retry = retry or RetryPolicy()
+        self._connections = connections
+        self._dialects = tuple(dialects)
+        self._attempt_hooks: AttemptHooks | None = None
+        """None without hooks, so that no attempt pays for them."""
+        if on_request is not None or on_response is not None:
+            self._attempt_hooks = AttemptHooks(on_request, on_response)
+        self._make_stream: Callable[[StreamConfig], ResponseStream] = ResponseStream
+        """The class of this client's streams."""
+        self._on_event = on_event
+        if on_event is not None:
+            self._make_stream = partial(HookedStream, on_event=on_event)
+        self._resumes = resume
+        self._background_endpoints: set[str] = set()
+        """Base URLs that this client requested background responses from: for their cursors."""
+        self._clock = clock
+        self._now = now
+        self._jitter = jitter
+
+    async def aclose(self) -> None:
+        """Closes the HTTP client if the library created it. Open streams break."""
+        # Before the first await: no other task may start a stream meanwhile.
+        self._closed = True
+        transport = self._opened_transport
+        self._opened_transport = None
+        while self._orphans:
+            await self._orphans.pop().close()
+        # A `Transport` of the user's own is used as it is: closing it is the user's.
+        if transport is not None and transport is not self._http:
+            with anyio.CancelScope(shield=True):
+                await transport.aclose()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("the client is closed")
+
+    def _target(
+        self,
+        model: str,
+        provider: str | Provider | None,
+        wire_api: WireApi | None,
+        base_url: str | None,
+        account: str | None,
+    ) -> tuple[Target, Provider]:
+        """Where a request goes, and the provider that it is for."""
+        known = self._providers
+        name: str | None
+        if isinstance(provider, Provider):
+            known = (*known, provider)
+            name = provider.name
+        else:
+            name = provider
+        service, model = find(model, name, known)
+        target = resolve_target(
+            service,
+            model,
+            wire_api or self._wire_api,
+            base_url or self._base_url,
+            self._models,
+            account,
+        )
+        return target, service
+
+    def _config(
+        self,
+        request: Request,
+        service: Provider,
+        key: ApiKey | None,
+        tools: Sequence[ToolSpec],
+        dialects: Sequence[str] | None,
+        errors: ErrorMode | None,
+    ) -> StreamConfig:
+        """The configuration of a stream over HTTP."""
+        source = self._source(request, service, key)
+        return self._config_for(service, request, source, tools, dialects, errors)
+
+    def _config_for(
+        self,
+        service: Provider,
+        request: Request,
+        source: Source,
+        tools: Sequence[ToolSpec],
+        dialects: Sequence[str] | None,
+        errors: ErrorMode | None,
+    ) -> StreamConfig:
+        """What a stream needs: its request, and the client's settings where it has none."""
+        if dialects is None:  # and not `()`, which turns them off
+            dialects = dialects_for(
+                request.model, parses_calls=service.parses_calls, overrides=self._dialects
+            )
+        return StreamConfig(
+            source=source,
+            parse=partial(response_parser, request, tuple(tools), tuple(dialects), self._limits),
+            wire_api=request.wire_api,
+            request=request,
+            limits=self._limits,
+            deadlines=self._deadlines,
+            retry=self._retry,
+            errors=errors or self._errors,
+            clock=self._clock,
+            now=self._now,
+            jitter=self._jitter,
+            orphans=self._orphans,
+        )
+
+    def _resumable(
+        self,
+        config: StreamConfig,
+        service: Provider,
+        key: ApiKey | None,
+        cursor: Cursor | None,
+        *,
+        automatic: bool | None,
+    ) -> StreamConfig:
+        """The configuration of a stream that knows its position.
+
+        Args:
+            config: Of the same stream without.
+            service: The provider.
+            key: Key of this stream.
+            cursor: Where it is taken up; None: the request of `config` creates the response.
+            automatic: `resume` of `Client.stream`.
+        """
+        creating = config.request
+        if creating is None:
+            return config
+        if creating.origin.endpoint:
+            self._background_endpoints.add(creating.origin.endpoint)
+
+        def connect(response_id: str, position: Position | None) -> HttpSource:
+            request = stream_request(creating, response_id, position)
+            return self._source(request, service, key)
+
+        resumption = Resumption(
+            origin=creating.origin,
+            connect=connect,
+            response_id=None if cursor is None else cursor.response_id,
+            automatic=self._resumes if automatic is None else automatic,
+        )
+        after: Position | None = None
+        source, request = config.source, creating
+        if cursor is not None:
+            after = cursor.position
+            request = stream_request(creating, cursor.response_id, None)
+            source = connect(cursor.response_id, None)
+        return msgspec.structs.replace(
+            config,
+            source=source,
+            request=request,
+            parse=resumable_parsers(config.parse, after, self._limits),
+            resumption=resumption,
+        )
+
+    def _creating_request(
+        self,
+        cursor: Cursor,
+        prompt: Prompt | Request | None,
+        provider: str | Provider | None,
+        base_url: str | None,
+        headers: Mapping[str, str] | None,
+    ) -> tuple[Request, Provider]:
+        """What requests for the response of a cursor are made from, and their provider."""
+        self._require_open()
+        service = self._provider(provider or cursor.origin.provider or "custom")
+        used = self._background_endpoints
+        target = target_of(cursor, service, base_url or self._base_url, used)
+        if isinstance(prompt, Prompt):
+            prompt = build_for(prompt, target)
+        return with_headers(creating_request(target, prompt), headers), service
+
+    def _source(self, request: Request, provider: Provider, key: ApiKey | None) -> HttpSource:
+        return HttpSource(
+            self._transport,
+            request,
+            self._keys,
+            provider,
+            key,
+            self._deadlines,
+            self._now,
+            self._loop_guard,
+            self._attempt_hooks,
+        )
+
+    def _provider(self, provider: str | Provider) -> Provider:
+        if isinstance(provider, Provider):
+            return provider
+        return provider_named(provider, self._providers)
+
+    @property
+    def _transport(self) -> Transport:
+        # Created late: an HTTP library is imported, and its TLS context read, only when needed.
+        if self._opened_transport is None:
+            self._opened_transport = transport_for(self._http, self._connections)
+        return self._opened_transport
+
+
+def with_headers(sent: Sent, headers: Mapping[str, str] | None) -> Sent:
+    """A prompt or a request with further headers."""
+    if not headers:
+        return sent
+    checked = checked_headers(headers)
+    if isinstance(sent, Request):
+        spec = WIRE_SPECS[sent.wire_api]
+        if spec.betas_in_body and spec.beta_header in checked:
+            raise invalid_request(
+                f"headers: {spec.beta_header} stands in the body of this request, which is built: "
+                "set it before, with Prompt(headers=…)",
+                "headers",
+            )
+    joined = joined_headers(sent.headers, checked)  # betas are joined
+    return msgspec.structs.replace(sent, headers=joined)
