@@ -235,6 +235,33 @@ async def test_request_that_cannot_be_sent_is_an_event_too() -> None:
             assert (failed["error"]["kind"], end["reason"]) == ("invalid_request", "failed")
 
 
+async def test_framework_pages_run_a_call_after_its_approval() -> None:
+    async with opened() as (tab, provider):
+        root = tab.url.removesuffix("/conversations/c")
+        asked = [{"id": "u", "role": "user", "parts": [{"type": "text", "text": "hi"}]}]
+        first = await tab.http.post(f"{root}/api/chat", json={"id": "c", "messages": asked})
+        (call,) = provider.prompts[0].tools
+        part = {
+            "type": "dynamic-tool",
+            "toolName": call.name,
+            "toolCallId": "x",
+            "state": "approval-responded",
+            "input": {"city": "Rome"},
+            "approval": {"id": "x", "approved": True},
+        }
+        approved = [*asked, {"id": "a", "role": "assistant", "parts": [part]}]
+        second = await tab.http.post(f"{root}/api/chat", json={"id": "c", "messages": approved})
+        message = {"id": "u", "role": "user", "content": "hi"}
+        body = {"threadId": "t", "runId": "r", "messages": [message], "tools": [], "context": []}
+        agui = await tab.http.post(f"{root}/api/agui", json=body)
+        form = await tab.http.post(f"{root}/api/chat", content=b"{}")
+    assert '"tool-approval-request"' in first.text
+    assert "Booked" not in first.text
+    assert '"output":"Booked: 3 days in Rome."' in second.text
+    assert '"interrupt"' in agui.text
+    assert form.status_code == 415
+
+
 async def test_requests_of_other_sites_are_refused() -> None:
     async with opened() as (tab, provider):
         url = f"{tab.url}/questions"

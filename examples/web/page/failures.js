@@ -25,10 +25,13 @@ const UNKNOWN = ['It did not work', 'The log of the server says more.'];
 const NEW_CHAT = new Set(['context_window_exceeded', 'invalid_history']);
 const EDIT = new Set(['request_too_large', 'content_filter', 'invalid_request']);
 
+// What a kind of error is, and what to do.
+export function explained(kind) { return FAILURES[kind] ?? UNKNOWN; }
+
 // The note of a failure. `error` has the fields of streamlib's; `age`: the seconds since it happened. `act` has what may help:
 // `again`, `edit`, `fresh`.
 export function failureNote(error, age, act) {
-  const [what, advice] = FAILURES[error.kind] ?? UNKNOWN;
+  const [what, advice] = explained(error.kind);
   const parts = [element('strong', [what]), element('p', [advice])];
   if (error.retryable) parts.push(againButton((error.retry_after ?? 0) - age, act.again));
   else if (NEW_CHAT.has(error.kind)) parts.push(button('New chat', act.fresh));

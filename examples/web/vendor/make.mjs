@@ -14,7 +14,10 @@ const here = dirname(fileURLToPath(import.meta.url));
 const home = resolve(process.argv[2] ?? here);
 const { build } = await import(pathToFileURL(createRequire(join(home, 'package.json')).resolve('esbuild')).href);
 
-const LANGUAGES = ['bash', 'c', 'cpp', 'csharp', 'css', 'diff', 'dockerfile', 'go', 'ini', 'java', 'javascript', 'json', 'kotlin', 'markdown', 'php', 'python', 'ruby', 'rust', 'shell', 'sql', 'swift', 'typescript', 'xml', 'yaml'];
+const LANGUAGES = [
+  'bash', 'c', 'cpp', 'csharp', 'css', 'diff', 'dockerfile', 'go', 'ini', 'java', 'javascript', 'json', 'kotlin', 'markdown', 'php', 'python',
+  'ruby', 'rust', 'shell', 'sql', 'swift', 'typescript', 'xml', 'yaml',
+];
 const BUNDLES = {
   'markdown.js': `
     export { default as MarkdownIt } from 'markdown-it';
@@ -24,6 +27,7 @@ const BUNDLES = {
     ${LANGUAGES.map(name => `import ${name} from 'highlight.js/lib/languages/${name}'; hljs.registerLanguage('${name}', ${name});`).join('\n')}
     export default hljs;`,
   'use-chat.js.gz': `
+    import 'no-eval:node_modules/zod';
     import { createElement } from 'react';
     import htm from 'htm';
     export { createRoot } from 'react-dom/client';
@@ -32,6 +36,8 @@ const BUNDLES = {
     export { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses } from 'ai';
     export const html = htm.bind(createElement);`,
   'ag-ui.js.gz': `
+    import 'no-eval:node_modules/zod';
+    import 'no-eval:node_modules/@ag-ui/client/node_modules/zod';
     export { HttpAgent } from '@ag-ui/client';`,
 };
 
@@ -39,8 +45,22 @@ const BUNDLES = {
 const english = {
   name: 'english',
   setup(maker) {
-    maker.onResolve({ filter: /locales\/index\.js$/ }, ({ importer, resolveDir }) => (importer.includes('zod') ? { path: join(resolveDir, '../locales/en.js'), namespace: 'english' } : null));
-    maker.onLoad({ filter: /.*/, namespace: 'english' }, ({ path }) => ({ contents: `export { default as en } from ${JSON.stringify(path)};`, resolveDir: home }));
+    maker.onResolve({ filter: /locales\/index\.js$/ }, ({ resolveDir }) => ({ path: join(resolveDir, '../locales/en.js'), namespace: 'english' }));
+    maker.onLoad({ filter: /.*/, namespace: 'english' }, ({ path }) => {
+      return { contents: `export { default as en } from ${JSON.stringify(path)};`, resolveDir: home };
+    });
+  },
+};
+
+// zod tries whether it may compile code, which the page's content security policy forbids and reports as an error. To be imported first.
+const noEval = {
+  name: 'no-eval',
+  setup(maker) {
+    maker.onResolve({ filter: /^no-eval:/ }, ({ path }) => ({ path: join(home, path.replace('no-eval:', '')), namespace: 'no-eval' }));
+    maker.onLoad({ filter: /.*/, namespace: 'no-eval' }, ({ path }) => {
+      const core = JSON.stringify(join(path, 'v4/core/index.js'));
+      return { contents: `import { config } from ${core}; config({ jitless: true });`, resolveDir: home };
+    });
   },
 };
 
@@ -51,9 +71,9 @@ for (const [name, contents] of Object.entries(BUNDLES)) {
     stdin: { contents, resolveDir: home },
     bundle: true, minify: true, format: 'esm', target: 'es2022', platform: 'browser', legalComments: 'none',
     define: { 'process.env.NODE_ENV': '"production"' },
-    plugins: [english], metafile: true, write: false, absWorkingDir: home,
+    plugins: [english, noEval], metafile: true, write: false, absWorkingDir: home,
   });
-  for (const path of Object.keys(made.metafile.inputs)) noteLicence(path.replace(/^english:/, ''), name.replace('.gz', ''));
+  for (const path of Object.keys(made.metafile.inputs)) noteLicence(path.replace(/^[\w-]+:/, ''), name.replace('.gz', ''));
   const [{ contents: bytes }] = made.outputFiles;
   writeFileSync(join(here, name), name.endsWith('.gz') ? gzipSync(bytes, { level: 9 }) : bytes);
 }
