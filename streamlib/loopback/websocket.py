@@ -27,7 +27,13 @@ from streamlib.errors import StreamError
 from streamlib.loopback.behaviour import ReceivedRequest
 from streamlib.loopback.provider import Loopback
 from streamlib.loopback.served import ServedResponse
-from streamlib.transport.websocket import SocketClosed, WebSocket, close_error, load_websockets
+from streamlib.transport.websocket import (
+    SILENT,
+    SocketClosed,
+    WebSocket,
+    close_error,
+    load_websockets,
+)
 from streamlib.wires.faults import MALFORMED, Fault, fault_index
 from streamlib.wires.routes import Route, route
 from streamlib_parsers.framing.sse import SSEFraming
@@ -90,7 +96,7 @@ async def _accept(stream: SocketStream, path: str, headers: Mapping[str, str]) -
     server = importlib.import_module("websockets.server")
     http11 = importlib.import_module("websockets.http11")
     structures = importlib.import_module("websockets.datastructures")
-    protocol = server.ServerProtocol(max_size=LIMITS.event_bytes)
+    protocol = server.ServerProtocol(max_size=LIMITS.event_bytes, logger=SILENT)
     handshake = http11.Request(path, structures.Headers(headers))
     # Its parser begins with the request, which h11 has read already.
     protocol.receive_data(handshake.serialize())

@@ -65,11 +65,18 @@ CLOSE_KINDS: Final[dict[int, ErrorKind]] = {
 
 _RETRYABLE_CLOSES: Final = frozenset({"server_error", "overloaded", "stalled", "truncated"})
 
-_SILENT: Final = logging.getLogger("streamlib.websocket.silent")
+LOST: Final = (
+    OSError,
+    anyio.BrokenResourceError,
+    anyio.ClosedResourceError,
+    anyio.BusyResourceError,  # TLS renewed its keys while a message was sent
+)
+"""What sockets raise once the connection is of no use."""
+
+SILENT: Final = logging.getLogger("streamlib.websocket.silent")
 """Given to `websockets`, which would log the headers of the handshake, the key among them."""
-_SILENT.disabled = True
-_SILENT.setLevel(logging.CRITICAL + 1)
-_SILENT.propagate = False
+SILENT.setLevel(logging.CRITICAL + 1)
+SILENT.propagate = False
 
 
 class SocketClosed(Exception):
@@ -152,7 +159,7 @@ async def open_websocket(
     parts = urlsplit(url)
     scheme = "wss" if parts.scheme == "https" else "ws"
     parsed = uri.parse_uri(parts._replace(scheme=scheme, fragment="").geturl())
-    protocol = client.ClientProtocol(parsed, max_size=max_size, logger=_SILENT)
+    protocol = client.ClientProtocol(parsed, max_size=max_size, logger=SILENT)
     stream: ByteStream = await _within(
         "connect", deadlines, lambda: _connect(parsed.host, parsed.port, scheme, ssl_context)
     )
@@ -161,6 +168,7 @@ async def open_websocket(
         if name not in HANDSHAKE_HEADERS:
             request.headers[name] = value
     protocol.send_request(request)
+    del request, headers  # a traceback shows the locals of this frame
     try:
         upgrade: Upgrade = await _within(
             "headers", deadlines, lambda: _shake_hands(stream, protocol, max_size)
@@ -195,7 +203,7 @@ async def _within(phase: Phase, deadlines: Deadlines, step: Callable[[], Awaitab
         failure = deadline_error(phase, deadlines)
     except StreamError as error:
         failure = error.info
-    except (OSError, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError) as e:
+    except (*LOST, anyio.EndOfStream) as e:
         failure = classify_exception(
             e, FailurePoint(has_response=False, phase=phase, deadlines=deadlines)
         )
@@ -275,7 +283,7 @@ class WebSocket:
         except anyio.EndOfStream:
             self._protocol.receive_eof()
             raise self._closed() from None
-        except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+        except LOST as error:
             self._protocol.receive_eof()
             raise self._closed(type(error).__name__) from None
 
@@ -384,7 +392,7 @@ class WebSocket:
                     await step()
                 except SocketClosed as closed:
                     failures.append(closed)
-                except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+                except LOST as error:
                     failures.append(self._closed(type(error).__name__))
             finished.set()
 
@@ -413,7 +421,7 @@ class WebSocket:
                     self._protocol.send_close(1000)
                 if not self._is_broken:
                     await self._write()
-            except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            except LOST:
                 pass
         await anyio.aclose_forcefully(self._stream)
 

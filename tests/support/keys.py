@@ -15,7 +15,13 @@ from streamlib_parsers import Origin
 UNUSUAL_KEY: Final = "zQ7-canary/9f+1"
 """A key that looks like no provider's, so that no pattern masks it."""
 NOW: Final = datetime(2026, 11, 21, 20, tzinfo=UTC)
-TESTS_OF_KEYS: Final = ("test_auth.py", "test_key_exposure.py", "test_sync_client.py")
+TESTS_OF_KEYS: Final = (
+    "test_auth.py",
+    "test_key_exposure.py",
+    "test_sync_client.py",
+    "test_websocket.py",
+    "websocket_scripts.py",
+)
 ACME: Final = Provider(
     "acme",
     base_url="https://api.acme.example/v1",

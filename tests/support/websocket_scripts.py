@@ -9,6 +9,7 @@ One script a connection, in the order in which they are opened; the last one is 
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,11 +19,12 @@ import anyio
 import msgspec
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
+from anyio.streams.tls import TLSListener
 
 from streamlib.client import Client
 from streamlib.client.websocket import Connection
 from streamlib.loopback.websocket import reset_on_close
-from streamlib.transport.websocket import SocketClosed, WebSocket
+from streamlib.transport.websocket import SILENT, SocketClosed, WebSocket
 from tests.support.shared import SHARED, require
 
 EXPECT: Final = "expect"
@@ -90,7 +92,7 @@ class ScriptedSocket:
 
 @asynccontextmanager
 async def scripted_socket(
-    *scripts: Sequence[Step], status: bytes = b""
+    *scripts: Sequence[Step], status: bytes = b"", tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[ScriptedSocket]:
     """Serves the scripts. `status`: what is sent in place of a handshake."""
     pytest.importorskip("websockets", reason="websockets is not installed: dev extra")
@@ -106,10 +108,15 @@ async def scripted_socket(
             except anyio.EndOfStream:
                 pass
 
-    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    listener: Any = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    port = listener.extra(SocketAttribute.local_port)
+    scheme = "http"
+    if tls is not None:
+        scheme = "https"
+        listener = TLSListener(listener, tls, standard_compatible=False)
     async with listener, anyio.create_task_group() as group:
         group.start_soon(listener.serve, serve)
-        server.url = f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}/v1"
+        server.url = f"{scheme}://127.0.0.1:{port}/v1"
         yield server
         group.cancel_scope.cancel()
 
@@ -119,7 +126,7 @@ async def _serve(
 ) -> None:
     from websockets.server import ServerProtocol
 
-    protocol = ServerProtocol(max_size=MAX_SIZE)
+    protocol = ServerProtocol(max_size=MAX_SIZE, logger=SILENT)
     while not (events := protocol.events_received()):
         protocol.receive_data(await stream.receive())
     server.handshakes.append({name.lower(): value for name, value in events[0].headers.raw_items()})

@@ -244,7 +244,13 @@ class Connection:
     ) -> None:
         """Sends messages of steering, and waits for what the server says to them."""
         request = build_for(Prompt(items), self._config.target)
-        await socket.steer(response_id, steer_message(response_id, request.body))
+        try:
+            await socket.steer(response_id, steer_message(response_id, request.body))
+        except StreamError as error:
+            failure = self.handshake.redact(error.info)
+        else:
+            return
+        raise StreamError(failure)
 
     def make_stream(self, config: StreamConfig) -> LaneStream:
         """The stream of a configuration."""
@@ -298,7 +304,16 @@ class Connection:
     async def _open(self) -> LaneSocket:
         source = self.handshake
         await source.run_request_hook()
-        upgrade = await source.send()
+        try:
+            upgrade = await source.send()
+        except StreamError as error:
+            failure = source.redact(error.info)
+        else:
+            return await self._opened(upgrade)
+        raise StreamError(failure)
+
+    async def _opened(self, upgrade: HttpResponse) -> LaneSocket:
+        source = self.handshake
         await source.run_response_hook(upgrade)
         if not isinstance(upgrade, Upgrade) or upgrade.socket is None:
             raise StreamError(source.redact(_refusal(upgrade)))

@@ -13,6 +13,7 @@ from streamlib.client.websocket.continuation import Continuation, LaneRequest, c
 from streamlib.client.websocket.lane_socket import LaneSocket
 from streamlib.errors import StreamError, invalid_request
 from streamlib.transport import HttpResponse
+from streamlib.transport.deadlines import FOREVER
 from streamlib.transport.websocket import SocketClosed
 from streamlib_parsers.accumulate import Accumulator
 from streamlib_parsers.errors import ErrorInfo
@@ -41,12 +42,24 @@ class LaneResponse:
         self._turn = turn
         self.headers = headers
         self.chunks = self
+        self.read_timeout = self
+        """A message that waits already needs no timeout scope (about 10 us)."""
+        self._seconds = FOREVER
+        """How long the next read may wait."""
+
+    def start(self, seconds: float) -> None:
+        """See `ReadTimeout`."""
+        self._seconds = seconds
 
     def __aiter__(self) -> LaneResponse:
         return self
 
     async def __anext__(self) -> bytes:
-        message = await self._socket.next_message(self._turn)
+        message = self._turn.next_message()
+        if message is not None:
+            return message
+        with anyio.fail_after(self._seconds):
+            message = await self._socket.next_message(self._turn)
         if message is None:
             raise StopAsyncIteration
         return message
