@@ -7,6 +7,7 @@ from typing import Final
 from streamlib import WireApi
 from tests.fidelity import (
     chat,
+    cohere,
     converse,
     gemini,
     interactions,
@@ -26,4 +27,5 @@ TABLES: Final[dict[WireApi, WireTable]] = {
     "converse": converse.TABLE,
     "invoke": invoke.TABLE,
     "ollama": ollama.TABLE,
+    "cohere": cohere.TABLE,
 }

@@ -209,7 +209,9 @@ class Conversation:
             reason = "contents stand before the calls: their order is lost (H4)"
             self._report.add("changed", entry.path, reason)
         self._path = entry.path
-        assistant.fields.update((entry.item.native or {}).get(MESSAGE_FIELDS, {}))
+        fields = dict((entry.item.native or {}).get(MESSAGE_FIELDS, {}))
+        assistant.citations += fields.pop("citations", ())
+        assistant.fields.update(fields)
         return assistant
 
     def _end_assistant(self) -> None:

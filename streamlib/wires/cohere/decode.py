@@ -16,6 +16,7 @@ from streamlib.request.prompt import Prompt
 from streamlib.wires.cohere.build_messages import MESSAGE_FIELDS
 from streamlib.wires.cohere.decode_settings import settings
 from streamlib_parsers.accumulate import accumulate
+from streamlib_parsers.events import Passthrough, ResponseEvent
 from streamlib_parsers.items import (
     ContentPart,
     FunctionCallOutput,
@@ -116,8 +117,11 @@ class _MessageReader:
         if response.error is not None:
             raise ValueError(response.error.message)
         items = [msgspec.structs.replace(item, status="completed") for item in response.items]
-        rest = rest_of(message, *ASSISTANT_KEYS)
-        if rest is not None and items:
+        rest = rest_of(message, *ASSISTANT_KEYS) or {}
+        unplaced = _unplaced_citations(events)
+        if unplaced:
+            rest["citations"] = unplaced
+        if rest and items:
             native = {**(items[0].native or {}), MESSAGE_FIELDS: rest}
             items[0] = msgspec.structs.replace(items[0], native=native)
         if self._last_role == "assistant":
@@ -143,6 +147,15 @@ class _MessageReader:
         native = rest_of(message, "role", "tool_call_id", "content")
         call_id = msgspec.convert(message["tool_call_id"], str)
         self.items.append(FunctionCallOutput(call_id, output, origin=ORIGIN, native=native))
+
+
+def _unplaced_citations(events: list[ResponseEvent]) -> list[Any]:
+    """Citations of a content that the message does not have."""
+    citations: list[Any] = []
+    for event in events:
+        if isinstance(event, Passthrough) and event.event == "citation-start":
+            citations.append(event.data["delta"]["message"]["citations"])
+    return citations
 
 
 _PLAIN_KEYS: Final = {"role", "content"}
