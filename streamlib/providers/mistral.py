@@ -1,6 +1,8 @@
 """Mistral: https://docs.mistral.ai/api.
 
-It answers 422 to every unknown key, in messages too.
+It answers 422 to every unknown key, in messages too. Its own fields (`guardrails`, `prompt_mode`,
+`safe_prompt`, `prediction`, `min_tokens`) are for `Prompt.extra`. Fields: mistralai 3.7.0,
+``ChatCompletionStreamRequest``.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ PROVIDER = Provider(
     aliases=("mistralai",),
     base_url="https://api.mistral.ai/v1",
     key_env=("MISTRAL_API_KEY",),
-    unsupported=dict.fromkeys(("logprobs", "top_logprobs", "verbosity", "service_tier"), UNKNOWN),
+    unsupported={"verbosity": UNKNOWN},
     rename={"seed": "random_seed"},
     call_ids=Charset("a-zA-Z0-9", longest=9, shortest=9),  # exactly nine characters
     chat=ChatShape(
@@ -35,5 +37,8 @@ PROVIDER = Provider(
         stream_usage=False,
         custom_tools=False,
         user="",
+        document_urls=True,
+        top_k=True,
+        conversation="prompt_cache_key",
     ),
 )

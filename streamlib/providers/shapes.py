@@ -119,6 +119,7 @@ class ChatShape(Struct, frozen=True, gc=False, omit_defaults=True):
         assistant_content: the content beside `tool_calls` where there is no text: null, an empty
             text, or no such key.
         tool_parts: accepts images in tool messages; else they move into a user message after them.
+        document_urls: takes documents as `document_url` parts; else they are `file` parts.
         bare_messages: refuses unknown keys in messages and calls (`refusal`, `audio`,
             `extra_content`, keys of its own responses).
 
@@ -160,6 +161,7 @@ class ChatShape(Struct, frozen=True, gc=False, omit_defaults=True):
     content: Literal["auto", "string", "parts"] = "auto"
     assistant_content: Literal["null", "empty", "omit"] = "null"
     tool_parts: bool = False
+    document_urls: bool = False
     bare_messages: bool = False
     reasoning_echo: tuple[str, ...] = ()
     echo_turns: Literal["all", "calls"] = "all"

@@ -12,7 +12,18 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from streamlib import CacheOptions, Image, Message, Prompt, Reasoning, Request, Text, ToolSpec, user
+from streamlib import (
+    CacheOptions,
+    Document,
+    Image,
+    Message,
+    Prompt,
+    Reasoning,
+    Request,
+    Text,
+    ToolSpec,
+    user,
+)
 from tests.support.provider_cases import WEATHER, build_request, history
 
 Source: TypeAlias = Literal["recorded", "guide", "client", "issue", "memory"]
@@ -357,9 +368,18 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
     Quirk("mistral", "stream-options", "no `stream_options`: 422", "issue", Prompt("x"),
           {"/stream_options": ABSENT}),
     Quirk("mistral", "strict-keys", "an unknown key is a 422", "client",
-          Prompt("x", user_id="u", logprobs=0, verbosity="low"),
-          {"/user": ABSENT, "/logprobs": ABSENT, "/verbosity": ABSENT},
-          reported=("/user_id", "/logprobs", "/verbosity")),
+          Prompt("x", user_id="u", verbosity="low"),
+          {"/user": ABSENT, "/verbosity": ABSENT}, reported=("/user_id", "/verbosity")),
+    Quirk("mistral", "own-fields", "`top_k`, `service_tier`, `prompt_cache_key`", "client",
+          Prompt("x", top_k=5, service_tier="standard_only", conversation_id="c"),
+          {"/top_k": 5, "/service_tier": "standard_only", "/prompt_cache_key": "c"}),
+    Quirk("mistral", "guardrails", "`guardrails` and the like through `Prompt.extra`", "client",
+          Prompt("x", extra={"guardrails": [{"block_on_error": True}], "safe_prompt": True}),
+          {"/guardrails/0/block_on_error": True, "/safe_prompt": True}),
+    Quirk("mistral", "documents", "documents are `document_url` parts", "recorded",
+          Prompt([user("x", Document(url="https://example.test/a.pdf", name="a.pdf"))]),
+          {"/messages/0/content/1": {"type": "document_url", "document_name": "a.pdf",
+                                     "document_url": "https://example.test/a.pdf"}}),
     Quirk("mistral", "thinking-parts", "reasoning is sent back as parts of the content", "client",
           looped("mistral"),
           {"/messages/1/content/0": MISTRAL_THINKING}),

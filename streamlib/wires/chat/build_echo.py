@@ -12,13 +12,14 @@ contradicts it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from streamlib.request.context import BuildContext
 from streamlib.request.report import Report
 from streamlib.wires.chat.build_parts import text_part
 from streamlib_parsers.items import JsonObject, Reasoning
+from streamlib_parsers.wires.chat import REFERENCES_KEY
 from streamlib_parsers.wires.chat.reasoning_details import (
     OPAQUE_REASONING_KEY,
     REASONING_DETAIL_KEYS,
@@ -170,13 +171,29 @@ def _text_echo(form: str, items: list[Reasoning]) -> Echo:
 
 def _thinking_part(item: Reasoning) -> JsonObject:
     """Mistral's content part, with the wire fields that the item had."""
-    part: JsonObject = {"type": "thinking", "thinking": [text_part(_text(item))]}
+    native = item.native or {}
+    thinking = _with_references(_text(item), native.get(REFERENCES_KEY, ()))
+    part: JsonObject = {"type": "thinking", "thinking": thinking}
     if item.signature:
         part["signature"] = item.signature
-    own_keys = (*REASONING_DETAIL_KEYS, OPAQUE_REASONING_KEY)
-    native = item.native or {}
+    own_keys = (*REASONING_DETAIL_KEYS, OPAQUE_REASONING_KEY, REFERENCES_KEY)
     part.update({key: value for key, value in native.items() if key not in own_keys})
     return part
+
+
+def _with_references(text: str, references: Sequence[JsonObject]) -> list[JsonObject]:
+    """The text with Mistral's references where they stood in it."""
+    parts: list[JsonObject] = []
+    start = 0
+    for entry in references:
+        position = entry["position"]
+        if position > start:
+            parts.append(text_part(text[start:position]))
+            start = position
+        parts.append(entry["reference"])
+    if text[start:] or not parts:
+        parts.append(text_part(text[start:]))
+    return parts
 
 
 def _text(item: Reasoning) -> str:

@@ -305,10 +305,13 @@ class Conversation:
     def _wire_parts(self, content: Sequence[ContentPart], entry: IndexedItem) -> list[JsonObject]:
         parts: list[JsonObject] = []
         for part in content:
-            body = wire_part(part, entry, self._report)
+            body = self._wire_part(part, entry)
             if body is not None:
                 parts.append(body)
         return parts
+
+    def _wire_part(self, part: ContentPart, entry: IndexedItem) -> JsonObject | None:
+        return wire_part(part, entry, self._report, document_urls=self._shape.document_urls)
 
     def _keeps_parts(self, item: ResponseItem, parts: Sequence[ContentPart]) -> bool:
         """Whether texts stay apart that Chat had as a list; others become one string."""
@@ -409,8 +412,11 @@ class Conversation:
             assistant.parts.append(text_part(part.transcript))
 
     def _media_part(self, part: Image | Document, entry: IndexedItem) -> None:
-        body = wire_part(part, entry, self._report)
+        body = self._wire_part(part, entry)
         if body is None:
+            return
+        if body["type"] == "document_url":
+            self._gather(entry).parts.append(body)
             return
         self._report.add(
             "changed",

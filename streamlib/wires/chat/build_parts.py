@@ -44,18 +44,25 @@ def text_part(text: str) -> JsonObject:
     return {"type": "text", "text": text}
 
 
-def wire_part(part: ContentPart, entry: IndexedItem, report: Report) -> JsonObject | None:
+def wire_part(
+    part: ContentPart, entry: IndexedItem, report: Report, *, document_urls: bool = False
+) -> JsonObject | None:
     """Converts one content part.
 
     Args:
         part: The part.
         entry: The item it belongs to: its origin decides whether `native` may be sent.
         report: Receives what had to change.
+        document_urls: The provider takes documents as `document_url` (Mistral).
 
     Returns:
         The wire's object, or None if Chat has none for it.
     """
     native = _native(part, entry)
+    if isinstance(part, Document) and (document_urls or native.get("type") == "document_url"):
+        by_url = _document_by_url(part)
+        if by_url is not None:
+            return {**by_url, **native}
     if "type" in native:
         # A part of a kind that we do not know goes back as received.
         return native
@@ -126,6 +133,17 @@ def _document(part: Document, entry: IndexedItem, report: Report) -> JsonObject:
         return {"type": "file", "file": {}}
     file = {"filename": part.name or "document.pdf", "file_data": data_url(part)}
     return {"type": "file", "file": file}
+
+
+def _document_by_url(part: Document) -> JsonObject | None:
+    """Mistral's part: an address, or the bytes as one. None for an id, and for a text."""
+    is_text_file = part.data is not None and is_text(media_type(part))
+    if is_text_file or not (part.data or part.url):
+        return None
+    body: JsonObject = {"type": "document_url", "document_url": data_url(part)}
+    if part.name:
+        body["document_name"] = part.name
+    return body
 
 
 def _audio(part: Audio, entry: IndexedItem, report: Report) -> JsonObject | None:

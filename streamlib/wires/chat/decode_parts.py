@@ -101,6 +101,8 @@ def _known_part(block: JsonObject) -> ContentPart | None:
             return _image(image, block)
         case {"type": "file", "file": file}:
             return _file(file, block)
+        case {"type": "document_url", "document_url": str(url)}:
+            return _document_by_url(url, block)
         case {"type": "input_audio", "input_audio": audio}:
             return _audio(audio, block)
         case _:
@@ -129,6 +131,16 @@ def _image(image: Any, block: JsonObject) -> Image:
     if data:
         return Image(data, media_type=media_type, native=native or None)
     return Image(url=url, media_type=media_type, native=native or None)
+
+
+def _document_by_url(url: str, block: JsonObject) -> Document:
+    """Mistral's part: its type stays in `native`, so that it goes back in this form."""
+    native = rest_of(block, "document_url", "document_name")
+    name = block.get("document_name")
+    media_type, data = _data_url(url)
+    if data:
+        return Document(data, media_type=media_type, name=name, native=native)
+    return Document(url=url, name=name, native=native)
 
 
 def _file(file: Any, block: JsonObject) -> Document:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from streamlib_parsers.wires.chat.choice import DOCUMENT_BY_URL, REFERENCES_KEY
 from streamlib_parsers.wires.chat.machine import (
     CHUNK_KEYS,
     FAILURE_REASONS,
@@ -25,8 +26,10 @@ __all__ = [
     "CACHE_READS",
     "CACHE_WRITES",
     "CHUNK_KEYS",
+    "DOCUMENT_BY_URL",
     "FAILURE_REASONS",
     "REASONING_TOKENS",
+    "REFERENCES_KEY",
     "STOP_REASONS",
     "Machine",
     "body_frames",

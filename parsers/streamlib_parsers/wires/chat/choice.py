@@ -24,6 +24,7 @@ from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.base64_text import joined_base64
 from streamlib_parsers.items import (
     Audio,
+    Document,
     Image,
     JsonObject,
     Message,
@@ -52,6 +53,15 @@ REASONING: Final = "reasoning"
 REFUSAL: Final = "refusal"
 AUDIO: Final = "audio"
 NONE: Final = ""
+
+REFERENCES: Final = ("reference", "tool_reference")
+"""Types of Mistral's references, which may stand in reasoning too."""
+
+REFERENCES_KEY: Final = "references"
+"""Key in `native` of reasoning for the references in it."""
+
+DOCUMENT_BY_URL: Final = {"type": "document_url"}
+"""`native` of a document that was a part of this type."""
 
 THINKING_TEXT_KEYS: Final = ("thinking", "summary", "text", "content")
 """Where a reasoning part holds its text; the first that is not empty is taken."""
@@ -239,8 +249,8 @@ class ChoiceAssembler:
     def _read_reference_part(self, part: JsonObject) -> None:
         """Annotate the text before the reference.
 
-        Mistral puts the sources between two fragments of text: the next fragment is a part of its
-        own.
+        Mistral puts the sources, and what its tools found (`tool_reference`), between two
+        fragments of text: the next fragment is a part of its own.
         """
         self.read_annotations([part])
         self.part += 1
@@ -264,6 +274,11 @@ class ChoiceAssembler:
             if isinstance(fragment, dict) and isinstance(fragment.get("text"), str):
                 self._assembler.reasoning(item, fragment["text"])
                 signature = fragment.get("signature") or signature
+            elif isinstance(fragment, dict) and fragment.get("type") in REFERENCES:
+                # For the replay: behind how many characters of the reasoning it stood.
+                references = self._native.get(REFERENCES_KEY, [])
+                entry = {"position": len(item.text()), "reference": fragment}
+                self._native[REFERENCES_KEY] = [*references, entry]
             else:
                 self._assembler.passthrough("content.thinking", fragment)
 
@@ -329,6 +344,16 @@ class ChoiceAssembler:
                 self._read_image(image)
             else:
                 self._read_image({"image_url": image})
+
+    def _read_document(self, part: JsonObject) -> None:
+        """Read `document_url` (Mistral): a document by its address."""
+        url = part.get("document_url")
+        if not isinstance(url, str):
+            self.report_unexpected("content", part)
+            return
+        name = string_at(part, "document_name") or None
+        document = Document(url=url, name=name, native=dict(DOCUMENT_BY_URL))
+        self.add_complete(Message("assistant", (document,), choice=self.index))
 
     def _read_image(self, part: JsonObject) -> None:
         image_url = part.get("image_url")
@@ -401,6 +426,8 @@ class ChoiceAssembler:
         "thinking": _read_thinking_part,
         "reasoning": _read_thinking_part,
         "reference": _read_reference_part,
+        "tool_reference": _read_reference_part,
+        "document_url": _read_document,
         "refusal": read_refusal,
         "image_url": _read_image,
     }
