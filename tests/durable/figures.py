@@ -3,6 +3,7 @@
 resume      CPU milliseconds of a response with 2,000 events
 stop        milliseconds from `POST …/stop` on one host to the closed upstream on another
 readers     CPU of 100 readers of one log against one reader, in their process and on the server
+writers     CPU and memory of 64 responses at once
 reloads     readers by server-sent events that leave anywhere: equal or not
 """
 
@@ -213,6 +214,39 @@ def per(seconds: float, records: int) -> int:
     return round(1e6 * seconds / records)
 
 
+# --- many writers ---
+
+
+async def writers(url: str, count: int, records: int) -> dict[str, Any]:
+    """CPU microseconds an append, and memory, of many responses at once that nobody reads."""
+    server_cpu = server_seconds(url)
+    async with open_log(url) as log:
+        ends = [anyio.Event() for _ in range(count)]
+        for n in range(count):
+            await log.create(f"writers-{n}")
+        async with anyio.create_task_group() as group:
+            process = time.process_time()
+            server = server_cpu()
+            memory = server_memory(url)
+            for n, end in enumerate(ends):
+                group.start_soon(
+                    log.write, f"writers-{n}", words(records * BATCH, BATCH, 0.05, end)
+                )
+            for n in range(count):
+                await wait_for(log, f"writers-{n}", records * BATCH - 1)
+            appends = count * records
+            found = {
+                "writers": count,
+                "appends": appends,
+                "process us/append": per(time.process_time() - process, appends),
+                "server us/append": per(server_cpu() - server, appends),
+                "server bytes/event": round((server_memory(url) - memory) / appends / BATCH),
+            }
+            for end in ends:
+                end.set()
+    return found
+
+
 # --- reloads ---
 
 
@@ -283,6 +317,14 @@ def server_seconds(url: str) -> Callable[[], float]:
     return read
 
 
+def server_memory(url: str) -> int:
+    """Bytes that a Redis server uses; 0 of another engine."""
+    if not url.startswith("redis"):
+        return 0
+    parts = urlsplit(url)
+    return int(info(parts.hostname or "", parts.port or 0, "used_memory"))
+
+
 def info(host: str, port: int, name: str) -> str:
     """A value of the server's INFO."""
     with socket.create_connection((host, port), timeout=5) as connection:
@@ -321,6 +363,7 @@ async def figures(url: str, options: argparse.Namespace) -> dict[str, Any]:
     if not url.startswith("memory"):  # its logs are of one process
         found["stop to closed upstream, ms"] = await stops(url, options.stops)
     found["readers of one log"] = await readers(url, options.records, server_seconds(url))
+    found["many writers"] = await writers(url, 64, options.records)
     found["reloads"] = await reloads(url, options.reloads, options.seed)
     return found
 

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +34,8 @@ from tests.support.redis_servers import redis_binary, running_server, valkey_bin
 
 LEASE: Final = 0.5
 AN_HOUR: Final = 3600.0
+AT_ONCE: Final = 20
+"""Logs that are written at the same time."""
 
 
 class LosesEveryAnswer(Connection):
@@ -55,13 +58,15 @@ class LosesEveryAnswer(Connection):
         return result
 
 
-async def lost_answers(engine: Engine, logs: int) -> dict[str, Any]:
-    """Each log has about 100 appends."""
+async def lost_answers(engine: Engine, appends: int) -> dict[str, Any]:
+    """So many appends, in logs of about 100."""
     connection = LosesEveryAnswer(engine)
-    duplicates = missing = 0
-    async with open_log(connection, interval=0.005) as log, anyio.create_task_group() as group:
-        for n in range(logs):
-            group.start_soon(log.write, f"lost-{n}", words(500, 5, 0.08))
+    duplicates = missing = logs = 0
+    while connection.lost < appends:
+        async with open_log(connection, interval=0.005) as log, anyio.create_task_group() as group:
+            for n in range(logs, logs + AT_ONCE):
+                group.start_soon(log.write, f"lost-{n}", words(500, 5, 0.08))
+        logs += AT_ONCE
     async with open_log(engine) as log:
         for n in range(logs):
             found = [entry.event.seq async for entry in log.read(f"lost-{n}")]
@@ -82,24 +87,51 @@ async def spoken(name: str, choose: random.Random) -> AsyncGenerator[ResponseEve
             yield event
 
 
-async def two_writers(engine: Engine, count: int, seed: int) -> dict[str, int]:
+@asynccontextmanager
+async def of_another_process(engine: Engine, url: str | None) -> AsyncGenerator[Connection]:
+    """The engine, connected once more where it is a server."""
+    if url is None:
+        yield Connection(engine)
+        return
+    own = RedisEngine(url)
+    await own.connect()
+    try:
+        yield Connection(own)
+    finally:
+        await own.aclose()
+
+
+async def two_writers(engine: Engine, count: int, seed: int, url: str | None) -> dict[str, int]:
     """Each time in another order, with pauses and freezes anywhere."""
     outcomes: Counter[str] = Counter()
+    slots = anyio.CapacityLimiter(AT_ONCE)
+
+    async def run_pair(n: int, reading: Log) -> None:
+        async with (
+            slots,
+            of_another_process(engine, url) as first,
+            of_another_process(engine, url) as second,
+        ):
+            await one_pair((first, second), reading, f"two-{n}", seed + n, outcomes)
+
     async with open_log(engine, lease=LEASE) as reading, anyio.create_task_group() as group:
         for n in range(count):
-            group.start_soon(one_pair, engine, reading, f"two-{n}", seed + n, outcomes)
+            group.start_soon(run_pair, n, reading)
     return dict(outcomes)
 
 
 async def one_pair(
-    engine: Engine, reading: Log, log_id: str, seed: int, outcomes: Counter[str]
+    connections: tuple[Connection, Connection],
+    reading: Log,
+    log_id: str,
+    seed: int,
+    outcomes: Counter[str],
 ) -> None:
     """Two processes write; whose events are there in the end?"""
     choose = random.Random(seed)
     await reading.create(log_id)
 
-    async def write(name: str) -> None:
-        connection = Connection(engine)
+    async def write(name: str, connection: Connection) -> None:
         async with open_log(connection, lease=LEASE, interval=0.01) as log:
             await anyio.sleep(choose.random() * 0.1)
             async with anyio.create_task_group() as group:
@@ -119,8 +151,8 @@ async def one_pair(
         connection.frozen_until = anyio.current_time() + choose.random() * 3 * LEASE
 
     async with anyio.create_task_group() as group:
-        group.start_soon(write, "a")
-        group.start_soon(write, "b")
+        group.start_soon(write, "a", connections[0])
+        group.start_soon(write, "b", connections[1])
     events = [entry.event async for entry in reading.read(log_id)]
     names = {event.delta for event in events if isinstance(event, OutputTextDelta)}
     ends = [event for event in events if isinstance(event, (Completed, Failed))]
@@ -169,8 +201,8 @@ async def promises(engine: Engine, url: str | None, options: argparse.Namespace)
     await engine.connect()
     try:
         found: dict[str, Any] = {
-            "lost answers": await lost_answers(engine, options.logs),
-            "two writers": await two_writers(engine, options.logs, options.seed),
+            "lost answers": await lost_answers(engine, 100 * options.logs),
+            "two writers": await two_writers(engine, options.logs, options.seed, url),
         }
         if not isinstance(engine, SqliteEngine):  # its clock is the host's, of which it has one
             found["clocks"] = await clocks(engine, options.logs, options.seed, url)

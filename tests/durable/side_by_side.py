@@ -21,7 +21,6 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import anyio
 from msgspec import Struct
@@ -37,10 +36,10 @@ from streamlib_parsers.events import (
     ResponseEvent,
 )
 from streamlib_parsers.items import Message, Text
-from tests.durable.figures import info, server_seconds
+from tests.durable.figures import server_memory, server_seconds
 from tests.real.stream_readers import HOME, absence
 from tests.support.durable_http import everybody, get, sse
-from tests.support.redis_servers import RedisServer, running_server, valkey_binary
+from tests.support.redis_servers import running_server, valkey_binary
 
 SCRIPT: Final = Path(__file__).with_name("resumable.mjs")
 LEASE: Final = 1.0
@@ -260,12 +259,6 @@ async def resume(
 # --- the comparison ---
 
 
-def memory_of(server: RedisServer) -> int:
-    """Bytes that the server uses."""
-    parts = urlsplit(server.url)
-    return int(info(parts.hostname or "", parts.port or 0, "used_memory"))
-
-
 def compare(options: argparse.Namespace) -> dict[str, Any]:
     """Each library on a server of its own, of one kind."""
     seconds = options.events * options.pause
@@ -285,7 +278,7 @@ def run_library(library: str, plan: Plan) -> dict[str, Any]:
     ):
         read = server_seconds(server.url)
         cpu = read()
-        memory = memory_of(server)
+        memory = server_memory(server.url)
         if library == "streamlib.durable":
             outcomes, report = anyio.run(ours, server.url, plan)
         else:
@@ -293,7 +286,7 @@ def run_library(library: str, plan: Plan) -> dict[str, Any]:
         return {
             "readers": dict(outcomes),
             "server CPU s": round(read() - cpu, 2),
-            "server memory MB": round((memory_of(server) - memory) / 1e6, 2),
+            "server memory MB": round((server_memory(server.url) - memory) / 1e6, 2),
             **{f"writer {key}": round(value, 2) for key, value in report.items()},
         }
 
