@@ -23,7 +23,7 @@ async def test_appends_whose_answers_are_lost_land_once() -> None:
     assert (found["duplicates"], found["missing"]) == (0, 0)
 
 
-async def test_two_writers_with_freezes_leave_the_events_of_one() -> None:
+async def test_two_frozen_writers_leave_events_of_one() -> None:
     found = await two_writers(memory_engine(), 30, 0, None)
     assert found["logs of one writer"] == 30
     assert found["writer: held"]
