@@ -1,8 +1,8 @@
 """Mistral: https://docs.mistral.ai/api.
 
-It answers 422 to every unknown key, in messages too. Its own fields (`guardrails`, `prompt_mode`,
-`safe_prompt`, `prediction`, `min_tokens`) are for `Prompt.extra`. Fields: mistralai 3.7.0,
-``ChatCompletionStreamRequest``.
+It answers 422 to every unknown key, in messages too. Its own fields (``guardrails``,
+``prompt_mode``, ``safe_prompt``, ``prediction``, ``min_tokens``) are for `Prompt.extra`. Fields:
+mistralai 3.7.0, ``ChatCompletionStreamRequest``.
 """
 
 from __future__ import annotations
