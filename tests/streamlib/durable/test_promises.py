@@ -36,7 +36,7 @@ async def test_clocks_an_hour_off_change_nothing() -> None:
     assert (found["logs"], found["wrong"]) == (20, [])
 
 
-async def test_reloads_at_random_places_are_equal() -> None:
+async def test_reloads_at_random_moments_are_equal() -> None:
     found = await reloads("memory:", 3, 0)
     assert found["readers"] == {"equal": 15}
 
