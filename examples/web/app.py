@@ -10,6 +10,8 @@ needs that provider's key in the environment:
 
     STREAMLIB_MODEL=anthropic:claude-opus-5 python examples/web/app.py
 
+With `--log URL` several servers show the same conversations, and any may die (`logged.py`).
+
 The page is plain files (`page/`), nothing is built. Needs `pip install 'streamlib[gateway]'`; with
 `--trio` hypercorn instead of uvicorn.
 """
@@ -18,15 +20,27 @@ import argparse
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
 import msgspec
 from anyio.abc import TaskGroup
+from common import (
+    BUSY,
+    NOT_LAST,
+    EntryEncoder,
+    Place,
+    Question,
+    Stop,
+    get_weather,
+    question_event,
+    refusal,
+)
 from conversations import Conversation, Conversations
 from frameworks import framework_routes
+from logged import LoggedChat
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -36,6 +50,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from streamlib import Client, ErrorInfo, Failed, Prompt, StreamError, agent, encoder, user
+from streamlib.durable import Log, open_log
 from streamlib.loopback import Behaviour, serve
 from streamlib.pipeline import coalesce, pipe
 from streamlib.web import StreamResponse
@@ -45,35 +60,13 @@ HERE = Path(__file__).parent
 GRACE = 10.0
 """Seconds that an answer goes on when the last tab has left: a reload takes one or two."""
 
-Handler = Callable[[Conversation, Any], Awaitable[Response]]
+LEASE = 5.0
+"""With a log: seconds of silence after which a server counts as dead."""
 
+KEEP = 24 * 3600.0
+"""With a log: seconds for which an answer is kept."""
 
-def get_weather(
-    city: str = "Lisbon",
-    days: int = 3,
-    occasion: str = "a long walk by the river with a stop for coffee",
-) -> str:
-    """The weather in a city, for some days from today."""
-    return f"{city}: 21 °C, a light breeze and sun for the next {days} days. Good for {occasion}."
-
-
-class Question(msgspec.Struct):
-    """What the page asks; `replaces` is the turn, the last one, that is asked again."""
-
-    text: str
-    think: bool = False
-    tools: bool = False
-    replaces: int | None = None
-
-
-class Place(msgspec.Struct):
-    """Which entries a tab has already."""
-
-    after: int = 0
-
-
-class Stop(msgspec.Struct):
-    """Nothing more to say."""
+Handler = Callable[[Any, Any], Awaitable[Response]]
 
 
 class Tab:
@@ -105,39 +98,25 @@ class Tab:
             yield entries
 
 
-class EntryEncoder:
-    """Entries as server-sent events."""
-
-    media_type = "text/event-stream"
-
-    def feed(self, entry: bytes) -> bytes:
-        """Return one frame."""
-        return b"data: " + entry + b"\n\n"
-
-    def close(self) -> bytes:
-        """Return nothing: a conversation has no end."""
-        return b""
-
-
 class Chat:
     """The conversations, and the turns that run; `tasks` outlives every request."""
 
     def __init__(self, client: Client, model: str, tasks: TaskGroup, grace: float) -> None:
         self.client, self.model, self.tasks, self.grace = client, model, tasks, grace
-        self.conversations = Conversations()
+        self.find = Conversations().get
 
     async def ask(self, conversation: Conversation, question: Question) -> Response:
         """Start a turn; its events go to all tabs."""
         turn = len(conversation.before)
         if conversation.turn is not None:
-            return refusal(409, "An answer is being written. Wait for its end, or stop it.")
+            return refusal(409, BUSY)
         if question.replaces not in (None, turn - 1):
-            return refusal(409, "Only the last question can be asked again.")
+            return refusal(409, NOT_LAST)
         if question.replaces is not None:
             del conversation.history[conversation.before[-1] :]
         conversation.before.append(len(conversation.history))
         scope = conversation.turn = anyio.CancelScope()
-        conversation.append({"type": "question", "turn": turn, **msgspec.to_builtins(question)})
+        conversation.append(question_event(question, turn))
         self.tasks.start_soon(self.run_turn, conversation, question, scope)
         self.stop_unless_read(conversation)
         return JSONResponse({"turn": turn})
@@ -206,7 +185,9 @@ class Chat:
             turn.cancel()
 
 
-def conversation_route(chat: Chat, action: str, handle: Handler, body_type: type) -> Route:
+def conversation_route(
+    chat: Chat | LoggedChat, action: str, handle: Handler, body_type: type
+) -> Route:
     """The route of something that a page does with a conversation."""
 
     async def endpoint(request: Request) -> Response:
@@ -217,15 +198,9 @@ def conversation_route(chat: Chat, action: str, handle: Handler, body_type: type
             body = msgspec.json.decode(await request.body(), type=body_type)
         except msgspec.DecodeError as error:
             return refusal(400, str(error))
-        return await handle(chat.conversations.get(request.path_params["name"]), body)
+        return await handle(chat.find(request.path_params["name"]), body)
 
     return Route(f"/conversations/{{name}}/{action}", endpoint, methods=["POST"])
-
-
-def refusal(status: int, message: str) -> Response:
-    """An error in the form that `streamlib.web` gives its own."""
-    error = {"kind": "invalid_request", "retryable": False, "message": message}
-    return JSONResponse({"error": error}, status)
 
 
 async def vendor(request: Request) -> Response:
@@ -241,9 +216,19 @@ async def vendor(request: Request) -> Response:
     return Response("no such file", 404)
 
 
-def application(client: Client, model: str, tasks: TaskGroup, grace: float = GRACE) -> Starlette:
+def application(
+    client: Client,
+    model: str,
+    tasks: TaskGroup,
+    grace: float = GRACE,
+    *,
+    log: Log | None = None,
+    lease: float = LEASE,
+) -> Starlette:
     """The pages and their endpoints. Answers are written in `tasks`."""
-    chat = Chat(client, model, tasks, grace)
+    chat: Chat | LoggedChat = Chat(client, model, tasks, grace)
+    if log is not None:
+        chat = LoggedChat(client, model, tasks, log, lease)
     routes = [
         conversation_route(chat, "questions", chat.ask, Question),
         conversation_route(chat, "events", chat.follow, Place),
@@ -273,23 +258,37 @@ async def serve_page(app: Starlette, port: int, backend: str) -> None:
         await uvicorn.Server(options).serve()
 
 
-async def main(port: int = 8000, backend: str = "asyncio") -> None:
+async def main(
+    port: int = 8000,
+    backend: str = "asyncio",
+    log_url: str | None = None,
+    lease: float = LEASE,
+) -> None:
     """Serve the pages, and the provider of a model `loopback:…`."""
     model = os.environ.get("STREAMLIB_MODEL", "loopback:echo")
     base_url = os.environ.get("STREAMLIB_BASE_URL")
-    async with anyio.create_task_group() as tasks:
+    async with anyio.create_task_group() as tasks, AsyncExitStack() as stack:
         if model.startswith("loopback:") and base_url is None:
             base_url = await tasks.start(serve, Behaviour(pace=0.04))
-        async with Client(base_url=base_url) as client:
-            await serve_page(application(client, model, tasks), port, backend)
-            tasks.cancel_scope.cancel()
+        client = await stack.enter_async_context(Client(base_url=base_url))
+        log = None
+        if log_url is not None:
+            log = await stack.enter_async_context(open_log(log_url, lease=lease, keep=KEEP))
+        # Inside of the log's block, so that what is still written gets an end there.
+        async with anyio.create_task_group() as writers:
+            app = application(client, model, writers, log=log, lease=lease)
+            await serve_page(app, port, backend)
+            writers.cancel_scope.cancel()
+        tasks.cancel_scope.cancel()
 
 
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description="A chat page on this machine.")
     options.add_argument("--port", type=int, default=8000)
     options.add_argument("--trio", action="store_true", help="with hypercorn on trio")
+    options.add_argument("--log", metavar="URL", help="keep the conversations there: redis://host")
+    options.add_argument("--lease", type=float, default=LEASE, help="seconds, with --log")
     given = options.parse_args()
     loop = "trio" if given.trio else "asyncio"
     with suppress(KeyboardInterrupt):
-        anyio.run(main, given.port, loop, backend=loop)
+        anyio.run(main, given.port, loop, given.log, given.lease, backend=loop)
