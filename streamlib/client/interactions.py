@@ -1,24 +1,36 @@
 """Stored interactions of Google: fetched, cancelled and deleted by their id.
 
 An interaction is stored where the request said so (`extra={"store": True}`), continued one, or runs
-in the background; `Response.response_id` is its id.
+in the background; `Response.response_id` is its id. With a cursor, `Client.cancel` does the same as
+`cancel_interaction`.
 """
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-from urllib.parse import quote
+from typing import Final, Literal, TypeAlias
 
 from streamlib.client import Client
+from streamlib.client.background import (
+    creating_request,
+    response_in,
+    stored_request,
+    stored_url,
+)
 from streamlib.errors import invalid_request
 from streamlib.providers import Provider
 from streamlib.providers import provider as provider_named
 from streamlib.request.build import Request
 from streamlib.request.endpoints import resolve_target
-from streamlib_parsers.accumulate import Response, accumulate
-from streamlib_parsers.protocol import parse_body
+from streamlib_parsers.accumulate import Response
 
 Action: TypeAlias = Literal["get", "cancel", "delete"]
+
+METHODS: Final[dict[Action, tuple[str, str]]] = {
+    "get": ("GET", ""),
+    "cancel": ("POST", "cancel"),
+    "delete": ("DELETE", ""),
+}
+"""Action -> HTTP method, and what follows the id in the path."""
 
 
 def interaction_request(
@@ -44,16 +56,10 @@ def interaction_request(
     service = provider
     if not isinstance(service, Provider):
         service = provider_named(service)
-    target = resolve_target(service, "interactions", "interactions", base_url)
-    # Percent-encoded: an id stays one segment of the path.
-    url = f"{target.base_url.rstrip('/')}/interactions/{quote(interaction_id, safe='')}"
-    method = "GET"
-    if action == "cancel":
-        method, url = "POST", f"{url}/cancel"
-    elif action == "delete":
-        method = "DELETE"
-    headers = dict(service.headers)
-    return Request(method, url, headers, b"", [], "interactions", "", target.origin)
+    creating = creating_request(resolve_target(service, "interactions", "interactions", base_url))
+    method, path = METHODS[action]
+    url = stored_url(creating.url, interaction_id, path)
+    return stored_request(creating, interaction_id, method, url)
 
 
 async def get_interaction(
@@ -114,5 +120,4 @@ async def _fetched(
     base_url: str | None,
 ) -> Response:
     request = interaction_request(action, interaction_id, provider, base_url=base_url)
-    body = await client.fetch(request, provider)
-    return accumulate(parse_body("interactions", body, origin=request.origin))
+    return response_in(await client.fetch(request, provider), request)
