@@ -139,6 +139,9 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
         conversation_id: Your id of the conversation, so that its requests meet the same cache. Sent
             where the provider has a field or a header for it. Wires: responses.
         user_id: Your end user, without personal data. Wires: messages, responses, chat, invoke.
+        background: True: the response goes on without its connection, and is stored by the
+            provider; its stream can be taken up where it broke (docs/resume.md). Wires: responses,
+            interactions.
         thinking_mismatch: "drop_block" lets a model that binds thinking to the conversation drop
             blocks instead of failing. Wires: messages, converse, invoke.
         extra: Fields of the wire, merged into the body last, as the wire writes them.
@@ -185,6 +188,7 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
     extra_wire: WireApi | None = None
     headers: dict[str, str] = {}
     structured: Structured | None = None
+    background: bool | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.reasoning, str) and self.reasoning not in EFFORTS:

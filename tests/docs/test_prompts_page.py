@@ -43,6 +43,7 @@ VALUES: dict[str, Any] = {
     "conversation_id": "c",
     "user_id": "u",
     "thinking_mismatch": "drop_block",
+    "background": True,
 }
 NEEDED: dict[str, dict[str, Any]] = {
     "tool_choice": {"tools": VALUES["tools"]},

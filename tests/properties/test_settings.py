@@ -45,6 +45,7 @@ SETTINGS: dict[str, Any] = {
     "conversation_id": "c1",
     "user_id": "u1",
     "thinking_mismatch": "drop_block",
+    "background": True,
     "cache.ttl": CacheOptions("1h"),
     "cache.breakpoints": CacheOptions(breakpoints=[9]),
     "cache.instructions": CacheOptions(instructions=CacheMark()),

@@ -12,7 +12,7 @@ from streamlib_parsers.items import WireApi
 from tests.resume.serving import BreakingProvider, open_client
 from tests.support.shared import SHARED, recordings, require
 
-PROMPT = Prompt("Say something.", extra={"background": True})
+PROMPT = Prompt("Say something.", background=True)
 
 
 @dataclass(frozen=True)

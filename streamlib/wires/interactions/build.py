@@ -90,7 +90,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     body["stream"] = prompt.stream is not False
     # An agent keeps its state itself.
     if not is_agent and "store" not in extra:
-        body["store"] = any(extra.get(name) for name in STORED)
+        body["store"] = bool(prompt.background) or any(extra.get(name) for name in STORED)
     if is_agent:
         _report_model_settings(prompt, context)
     else:
@@ -188,6 +188,8 @@ def _plain(prompt: Prompt, context: BuildContext) -> JsonObject:
     """Settings that only need their wire name; those that Interactions lacks are reported."""
     report = context.report
     body: JsonObject = {}
+    if prompt.background is not None:
+        body["background"] = prompt.background
     if prompt.service_tier:
         body["service_tier"] = prompt.service_tier
     if prompt.metadata:

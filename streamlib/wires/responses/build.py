@@ -115,7 +115,7 @@ def _is_stored(prompt: Prompt, target: Target) -> bool:
         if "store" in values:
             return bool(values["store"])
     # A response in the background is stored, or refused.
-    return bool(extra.get("background"))
+    return bool(prompt.background or extra.get("background"))
 
 
 # --- tools ---
@@ -290,6 +290,7 @@ def _plain(prompt: Prompt, report: Report) -> JsonObject:
         "service_tier": prompt.service_tier,
         "safety_identifier": user_id,
         "prompt_cache_key": cache_key,
+        "background": prompt.background,
     }
     return {name: value for name, value in body.items() if value is not None}
 

@@ -242,7 +242,7 @@ async def test_tools_of_the_prompt_have_their_own_names() -> None:
     from streamlib.loopback import Behaviour, echo_response
     from streamlib.loopback.provider import Loopback
 
-    prompt = Prompt("Hi", tools=[ToolSpec("a tool!", "…", {})], extra={"background": True})
+    prompt = Prompt("Hi", tools=[ToolSpec("a tool!", "…", {})], background=True)
     provider = BreakingProvider()
     provider.loopback = Loopback(Behaviour(), echo_response)
     async with open_client(provider) as client:

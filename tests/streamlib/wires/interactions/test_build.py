@@ -85,6 +85,13 @@ def test_agent_is_named_and_takes_no_settings_of_a_model() -> None:
     assert paths(request) == [("dropped", "/temperature")]
 
 
+def test_background_of_a_prompt_is_stored() -> None:
+    request = built(Prompt("Go", background=True))
+    sent = msgspec.json.decode(request.body)
+    assert (sent["background"], sent["store"]) == (True, True)
+    assert paths(request) == []
+
+
 def test_signed_reasoning_goes_back_unchanged() -> None:
     """I3: stateless, with `store: false`; every output step in its order."""
     signature = {"type": "thought_signature", "signature": "c2ln"}

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from streamlib import build, parse_request
+from streamlib import Prompt, build, parse_request
 
 HI: Final = {"role": "user", "content": "hi"}
 SCHEMA: Final = {
@@ -120,3 +120,12 @@ def test_part_with_any_sources_is_sent_again(part: dict[str, Any]) -> None:
 )
 def test_item_is_sent_again(item: dict[str, Any]) -> None:
     assert rebuilt({"input": [HI, item]})["input"][1:] == [item]
+
+
+def test_background_of_a_prompt_is_stored() -> None:
+    built = build(Prompt("Hi", background=True), "openai:gpt-5")
+    body = msgspec.json.decode(built.body)
+    assert (body["background"], body["store"], body["stream"]) == (True, True, True)
+    assert built.report == []
+    chosen = build(Prompt("Hi", background=True, extra={"store": False}), "openai:gpt-5")
+    assert msgspec.json.decode(chosen.body)["store"] is False
