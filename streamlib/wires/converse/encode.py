@@ -343,7 +343,7 @@ class Encoder:
             out = self._message_start({})
         out += self._open_pending()
         envelope = self._own_fields(self._envelope)
-        stop: JsonObject = {"stopReason": native_stop(event, foreign=self._foreign)}
+        stop: JsonObject = {"stopReason": native_stop(event, self._report, foreign=self._foreign)}
         stop_fields = envelope.pop(STOP_FIELDS, None)
         if stop_fields:
             stop[STOP_FIELDS] = stop_fields

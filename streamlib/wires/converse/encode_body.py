@@ -44,7 +44,7 @@ def encode_body(response: Response, model: str | None, report: Report) -> bytes:
         metadata.setdefault(STOP_FIELDS, {"stop_sequence": response.stop_sequence})
     body: dict[str, Any] = {
         "output": {"message": {"role": "assistant", "content": content}},
-        "stopReason": native_stop(response, foreign=foreign),
+        "stopReason": native_stop(response, report, foreign=foreign),
     }
     usage = converse_usage(response.usage, report, complete=foreign)
     if usage:

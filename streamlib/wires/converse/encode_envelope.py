@@ -29,7 +29,7 @@ NATIVE_STOP: Final[dict[StopReason, str]] = {
 }
 
 
-def native_stop(end: Completed | Response, *, foreign: bool) -> str:
+def native_stop(end: Completed | Response, report: Report, *, foreign: bool) -> str:
     """Returns the wire's own `stopReason` if it was one of its own, else the nearest."""
     reason = end.stop_reason or "other"
     native = end.native_stop_reason
@@ -39,7 +39,10 @@ def native_stop(end: Completed | Response, *, foreign: bool) -> str:
         return native
     if end.stop_sequence and reason == "stop":
         return "stop_sequence"
-    return NATIVE_STOP[reason]
+    nearest = NATIVE_STOP[reason]
+    if STOP_REASONS[nearest] != reason:
+        report.dropped("/stop_reason", f"Converse has no value for {reason}: {nearest}")
+    return nearest
 
 
 def converse_usage(usage: Usage | None, report: Report, *, complete: bool) -> JsonObject | None:

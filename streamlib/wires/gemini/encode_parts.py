@@ -49,6 +49,7 @@ def parts_of(item: ResponseItem, report: Report) -> list[JsonObject]:
         case ServerToolCall() | ServerToolResult() if is_own(item):
             part = server_part(item)
             if part is None:
+                report.dropped(f"/{type(item).__name__}", "Gemini has no part for it")
                 return []
             return [part]
         case Opaque() if is_own(item):

@@ -212,7 +212,7 @@ class Encoder:
 
     def _on_completed(self, event: Completed) -> bytes:
         self._common["model"] = event.model or self._common["model"]
-        reason = done_reason(event.stop_reason, event.native_stop_reason)
+        reason = done_reason(event.stop_reason, event.native_stop_reason, self._report)
         usage = event.usage or self._usage
         fields = final_fields(reason, self._envelope, usage, self._report)
         message = {"role": "assistant", "content": ""}

@@ -40,7 +40,8 @@ def encode_body(response: Response, model: str | None, report: Report) -> bytes:
         message["images"] = images
     if response.calls:
         message["tool_calls"] = [call_object(call, report) for call in response.calls]
-    reason = done_reason(response.stop_reason or "other", response.native_stop_reason)
+    stop_reason = response.stop_reason or "other"
+    reason = done_reason(stop_reason, response.native_stop_reason, report)
     fields = final_fields(reason, response.metadata, response.usage, report)
     line = {
         "model": response.model or model or "",

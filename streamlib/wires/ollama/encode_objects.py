@@ -76,14 +76,15 @@ def images_of(item: Message, report: Report) -> list[str]:
     return images
 
 
-def done_reason(reason: StopReason, native: str | None) -> str:
+def done_reason(reason: StopReason, native: str | None, report: Report) -> str:
     """Returns the wire's own `done_reason` if it was one of its own, else the nearest."""
-    nearest = "stop"
     if reason == "length":
-        nearest = "length"
+        return "length"
     if native in KNOWN_DONE_REASONS and reason == "other":
         return native
-    return nearest
+    if reason not in ("stop", "tool_calls"):
+        report.dropped("/stop_reason", f"Ollama has no value for {reason}: stop")
+    return "stop"
 
 
 def final_fields(

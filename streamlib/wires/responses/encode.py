@@ -467,8 +467,6 @@ class Encoder:
         status, reason = ending(
             event.stop_reason, event.native_stop_reason, self._report, refused=self._has_refusal()
         )
-        if status == "completed" and event.stop_reason not in ("stop", "tool_calls", "refusal"):
-            self._report.dropped("/stop_reason", f"Responses has no value for {event.stop_reason}")
         if event.stop_sequence is not None:
             self._report.dropped("/stop_sequence", "Responses has no stop sequences")
         fields: JsonObject = {"incomplete_details": incomplete_details(self._envelope, reason)}

@@ -83,15 +83,13 @@ def _status(
     """Returns the status and the fields that explain it."""
     if response.error is not None:
         return "failed", {"error": error_object(response.error)}
-    status, reason = ending(
-        response.stop_reason or "other",
-        response.native_stop_reason,
-        report,
-        refused=bool(response.refusal),
-    )
-    if response.stop_reason == "other" and status == "completed" and own:
+    native = response.native_stop_reason
+    is_incomplete = native is not None and native.startswith("incomplete:")
+    if response.stop_reason == "other" and own and not is_incomplete:
         # A status that only this server knows stays as it is.
-        return response.native_stop_reason, {}
+        return native, {}
+    stop_reason = response.stop_reason or "other"
+    status, reason = ending(stop_reason, native, report, refused=bool(response.refusal))
     return status, {"incomplete_details": incomplete_details(envelope, reason)}
 
 

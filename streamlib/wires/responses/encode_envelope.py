@@ -49,6 +49,8 @@ def ending(
         return "incomplete", "content_filter"
     if stop_reason in INCOMPLETE_REASONS:
         return "incomplete", INCOMPLETE_REASONS[stop_reason]
+    if stop_reason not in ("stop", "tool_calls", "refusal"):
+        report.dropped("/stop_reason", f"Responses has no value for {stop_reason}")
     return "completed", None
 
 
