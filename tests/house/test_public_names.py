@@ -14,6 +14,7 @@ import pytest
 
 import streamlib
 import streamlib_parsers
+from tests.support.cases import each_case
 from tests.support.shared import ROOT
 
 CONTRACT = re.findall(
@@ -63,7 +64,7 @@ def test_public_names_are_there_once_each(package: ModuleType) -> None:
     assert [name for name in names if not hasattr(package, name)] == []
 
 
-@pytest.mark.parametrize("name", CONTRACT)
+@each_case("name", CONTRACT)
 def test_a_name_of_the_vocabulary_is_one_object_in_both_packages(name: str) -> None:
     assert name in streamlib_parsers.__all__
     assert name in streamlib.__all__

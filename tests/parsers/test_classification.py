@@ -8,6 +8,7 @@ import pytest
 
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorKind
+from tests.support.cases import each_case
 from tests.support.error_bodies import (
     anthropic,
     google,
@@ -291,11 +292,7 @@ BY_STATUS: list[tuple[str, int | None, Any, ErrorKind, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "kind", "retryable"),
-    [case[1:] for case in BY_STATUS],
-    ids=[case[0] for case in BY_STATUS],
-)
+@each_case("status, body, kind, retryable", [case[1:] for case in BY_STATUS])
 def test_classify_names_the_kind(
     status: int | None, body: Any, kind: ErrorKind, retryable: bool
 ) -> None:

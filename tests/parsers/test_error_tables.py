@@ -14,6 +14,7 @@ from streamlib_parsers.error_tables import (
     TextRule,
     plain,
 )
+from tests.support.cases import each_case
 from tests.support.error_bodies import (
     FREE_DAY,
     anthropic,
@@ -115,8 +116,8 @@ HISTORIES = [
 ]
 
 
-@pytest.mark.parametrize("text", HISTORIES)
-@pytest.mark.parametrize("status", [None, 400, 404])
+@each_case("text", HISTORIES)
+@each_case("status", [None, 400, 404])
 def test_rejected_items_are_invalid_history(text: str, status: int | None) -> None:
     assert classify(status, openai(text, "invalid_request_error")).kind == "invalid_history"
 
@@ -131,11 +132,7 @@ def test_copilots_401_about_ids_is_invalid_history() -> None:
 PHRASES = [(rule, phrase) for rule in (*OVERRIDING_RULES, *TEXT_RULES) for phrase in rule.phrases]
 
 
-@pytest.mark.parametrize(
-    ("rule", "phrase"),
-    PHRASES,
-    ids=[f"{index}-{rule.kind}-{phrase}" for index, (rule, phrase) in enumerate(PHRASES)],
-)
+@each_case("rule, phrase", PHRASES)
 def test_no_text_rule_is_shadowed(rule: TextRule, phrase: str) -> None:
     text = f"The {phrase} it is"
     if rule is TEXT_RULES[-1]:
@@ -151,7 +148,7 @@ def test_phrases_are_lower_case_without_quotes() -> None:
         assert not set(phrase) & set("`'\"")
 
 
-@pytest.mark.parametrize("code", sorted(CODES))
+@each_case("code", sorted(CODES))
 def test_code_decides_the_kind(code: str) -> None:
     assert (
         classify(

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamlib_parsers.redaction import MASK, redact, redact_value
+from tests.support.cases import each_case
 
 # Invented, each in the shape of its provider's keys.
 KEYS = [
@@ -46,8 +47,8 @@ SENTENCES = [
 ]
 
 
-@pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize("sentence", SENTENCES)
+@each_case("key", KEYS)
+@each_case("sentence", SENTENCES)
 def test_redact_masks_a_key_anywhere_in_a_sentence(key: str, sentence: str) -> None:
     shown = redact(sentence.format(key))
     assert MASK in shown

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 
 from streamlib import (
     CacheMark,
@@ -18,6 +17,7 @@ from streamlib import (
     build,
 )
 from streamlib_parsers.protocol import WIRE_APIS
+from tests.support.cases import each_case
 
 TOOL = ToolSpec("f", schema={"type": "object", "properties": {}})
 SETTINGS: dict[str, Any] = {
@@ -89,8 +89,8 @@ def test_every_setting_has_a_value() -> None:
     assert set(Prompt.__struct_fields__) - NOT_SETTINGS <= named
 
 
-@pytest.mark.parametrize("wire", WIRE_APIS)
-@pytest.mark.parametrize("name", SETTINGS)
+@each_case("wire", WIRE_APIS)
+@each_case("name", SETTINGS)
 def test_a_setting_is_sent_or_reported(wire: WireApi, name: str) -> None:
     """B3: `strict=True` passed where a wire had no place for it."""
     field = name.partition(".")[0]

@@ -34,6 +34,7 @@ from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import FunctionCall, Origin, WireApi, user
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.usage import Usage
+from tests.support.cases import each_case
 from tests.support.clients import MemoryResponse
 
 CLIENTS: Final[tuple[WireApi, ...]] = (
@@ -54,7 +55,7 @@ WEATHER: Final = ToolSpec(
 PIXEL: Final = Image("iVBORw0KGgo=", media_type="image/png")
 
 each_client = pytest.mark.parametrize("wire", CLIENTS)
-stream_or_body = pytest.mark.parametrize("stream", [True, False], ids=["stream", "body"])
+stream_or_body = each_case("stream", [True, False])
 
 Chunks: TypeAlias = Sequence[bytes | float]
 """Bytes, and seconds between them."""

@@ -6,6 +6,7 @@ test that needs it, with the reason.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final
 
 import pytest
@@ -27,3 +28,10 @@ class LazySDK:
 
 anthropic: Final = LazySDK("anthropic")
 openai: Final = LazySDK("openai")
+
+
+@cache
+def reader_of(official: Any) -> Any:
+    """Reads values as a type of an SDK. pydantic needs up to 200 ms to prepare for a type."""
+    reason = "pydantic is not installed: requests are not read by the official types"
+    return pytest.importorskip("pydantic", reason=reason).TypeAdapter(official)

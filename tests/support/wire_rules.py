@@ -22,6 +22,7 @@ import pytest
 from streamlib import FunctionCall, FunctionCallOutput, Prompt, Request, parse_request
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib_parsers.items import CustomToolCall, CustomToolCallOutput
+from tests.support.sdks import reader_of
 
 CALLS: Final = (FunctionCall, CustomToolCall)
 OUTPUTS: Final = (FunctionCallOutput, CustomToolCallOutput)
@@ -395,11 +396,9 @@ def _validate(name: str, value: Any) -> None:
 
 @cache
 def _adapter(name: str) -> Any:
-    pydantic = pytest.importorskip("pydantic", reason="it comes with the official SDKs")
     module, _, kind = name.rpartition(".")
-    return pydantic.TypeAdapter(
-        getattr(pytest.importorskip(module, reason="the official SDK checks the request"), kind)
-    )
+    types = pytest.importorskip(module, reason="the official SDK checks the request")
+    return reader_of(getattr(types, kind))
 
 
 def _drain(value: Any) -> None:

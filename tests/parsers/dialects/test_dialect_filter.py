@@ -29,6 +29,7 @@ from streamlib_parsers import (
 )
 from streamlib_parsers.dialects import DialectFilter
 from streamlib_parsers.events import FinishedChoice, ResponseEvent
+from tests.support.cases import each_case
 from tests.support.dialect_calls import (
     TOOLS,
     Form,
@@ -294,7 +295,7 @@ WITHOUT_MARKER = ("llama3_json-bare", "pythonic", "harmony", "phi4_mini_json", "
 """Forms that begin with what other text may begin with, too."""
 
 
-@pytest.mark.parametrize(
+@each_case(
     "form",
     [form for form in FORMS if form.calls and form.name not in WITHOUT_MARKER],
     ids=lambda form: form.name,

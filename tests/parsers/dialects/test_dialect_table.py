@@ -8,6 +8,7 @@ from streamlib.providers import shipped
 from streamlib_parsers import accumulate, parser
 from streamlib_parsers.dialects import DIALECTS, DIALECTS_BY_MODEL, Dialect, Opener, dialects_for
 from streamlib_parsers.dialects.grammars.json_calls import JsonCalls
+from tests.support.cases import each_case
 from tests.support.dialect_calls import (
     TOOLS,
 )
@@ -124,7 +125,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("model", "dialects"), ROWS, ids=[model for model, _ in ROWS])
+@each_case("model, dialects", ROWS)
 def test_model_gets_the_dialects_of_its_row(model: str, dialects: tuple[str, ...]) -> None:
     assert dialects_for(model) == dialects_for(model, parses_calls=False) == dialects
 

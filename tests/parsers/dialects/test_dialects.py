@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from streamlib_parsers import (
     accumulate,
 )
 from streamlib_parsers.dialects import DIALECTS, DialectFilter
+from tests.support.cases import Test, each_case
 from tests.support.dialect_calls import (
     TOOLS,
     Form,
@@ -43,7 +45,7 @@ HERMES = '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
 F = [("f", {"k": "v"})]
 
 
-def each_form(*, whole_message: bool = True) -> pytest.MarkDecorator:
+def each_form(*, whole_message: bool = True) -> Callable[[Test], Test]:
     """Once for every form.
 
     Args:
@@ -62,7 +64,7 @@ def each_form(*, whole_message: bool = True) -> pytest.MarkDecorator:
             or "answer" in form.name
         )
     ]
-    return pytest.mark.parametrize("form", forms, ids=lambda form: form.name)
+    return each_case("form", forms, ids=lambda form: form.name)
 
 
 # --- calls in text ---

@@ -26,6 +26,7 @@ from streamlib_parsers.framing.eventstream import (
     frame_of,
 )
 from streamlib_parsers.limits import LIMITS, Limits
+from tests.support.cases import each_case
 from tests.support.eventstream_messages import (
     EVENT,
     EVERY_TYPE,
@@ -250,7 +251,7 @@ def test_damaged_prelude_in_mid_stream_fails_at_once() -> None:
     assert framing.failure.info.kind == "malformed"
 
 
-@pytest.mark.parametrize("offset", range(1, len(events(1))))
+@each_case("offset", range(1, len(events(1))))
 def test_input_ending_inside_a_message_is_truncated(offset: int) -> None:
     reading = read(EventStreamFraming(), [events(2)[: len(events(1)) + offset]])
     assert len(reading.frames) == 1

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from streamlib_parsers.framing import Frame
 from streamlib_parsers.framing.sse import MAX_RETRY, SSEFraming
+from tests.support.cases import each_case
 from tests.support.metrics import figure
 from tests.support.partitions import (
     byte_by_byte,
@@ -51,9 +52,7 @@ def double_splits(body: bytes) -> Iterator[list[bytes]]:
 
 
 @each_vector("sse_vectors")
-@pytest.mark.parametrize(
-    "chunks", [lambda body: [body], byte_by_byte], ids=["one-chunk", "byte-by-byte"]
-)
+@each_case("chunks", [lambda body: [body], byte_by_byte])
 def test_vectors_hold_strict_and_tolerant(
     vector: dict[str, Any], chunks: Callable[[bytes], list[bytes]]
 ) -> None:

@@ -25,6 +25,7 @@ from streamlib.recording import Chunk, Recording, append, from_body, save
 from streamlib_parsers import Completed, Failed
 from streamlib_parsers.items import FunctionCall
 from tests.support.built_in_calls import CALLS
+from tests.support.cases import each_case
 from tests.support.shared import ROOT
 
 RECORDINGS = ROOT / "tests" / "recordings"
@@ -240,7 +241,7 @@ def test_findings_list_anomalies_with_their_offsets() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "body",
     [
         b"",
@@ -254,7 +255,7 @@ def test_findings_list_anomalies_with_their_offsets() -> None:
         b"\n\n\n",
     ],
 )
-@pytest.mark.parametrize(
+@each_case(
     "wire_api",
     [
         "messages",

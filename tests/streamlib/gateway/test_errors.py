@@ -11,6 +11,7 @@ from streamlib.client.retry import NO_RETRY
 from streamlib.gateway import RouteRule
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
+from tests.support.cases import each_case
 from tests.support.gateways import (
     Upstream,
     client_request,
@@ -48,11 +49,7 @@ HTTP_ERRORS = [
 
 
 @each_client
-@pytest.mark.parametrize(
-    ("status", "error", "client_status"),
-    HTTP_ERRORS,
-    ids=[error.kind for _, error, _ in HTTP_ERRORS],
-)
+@each_case("status, error, client_status", HTTP_ERRORS)
 @stream_or_body
 async def test_http_error_is_one_of_the_client_wire(
     wire: WireApi, status: int, error: ErrorInfo, client_status: Any, stream: bool

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import product
 
 import msgspec
-import pytest
 
 from streamlib import build
 from streamlib_parsers.items import WireApi
 from tests.gateway_table.table import conversation_of, plain_texts
+from tests.support.cases import each_case
 from tests.support.gateways import (
     CLIENTS,
     MODELS,
@@ -27,12 +27,7 @@ from tests.support.gateways import (
     weather_response,
 )
 
-PAIRS = list(product(CLIENTS, MODELS))
-each_pair = pytest.mark.parametrize(
-    ("client_wire", "model_wire"),
-    PAIRS,
-    ids=[f"{client}-{model}" for client, model in PAIRS],
-)
+each_pair = each_case("client_wire, model_wire", product(CLIENTS, MODELS))
 
 
 @each_pair

@@ -25,6 +25,7 @@ from streamlib.request.provider_steps import STEPS
 from streamlib.request.typed_schemas import typed_schema
 from streamlib_parsers import CustomToolCall, FunctionCall, FunctionCallOutput
 from tests.provider_pages.pages import PAGE, regenerated
+from tests.support.cases import each_case
 from tests.support.provider_cases import (
     MODELS,
     WEATHER,
@@ -37,6 +38,7 @@ from tests.support.provider_cases import (
     snapshot,
 )
 from tests.support.quirks import ABSENT, QUIRKS, Quirk, value_at
+from tests.support.sdks import reader_of
 
 EACH = pytest.mark.parametrize("service", providers(), ids=lambda service: service.name)
 
@@ -271,19 +273,14 @@ def test_every_snapshot_has_its_provider() -> None:
 
 
 CASES = [
-    pytest.param(
-        service.name,
-        wire,
-        case,
-        id=f"{service.name}-{wire}-{case.replace(', ', '-').replace(' ', '-')}",
-    )
+    (service.name, wire, case)
     for service in providers()
     for wire in service.wires
     for case in prompts(service.name, wire)
 ]
 
 
-@pytest.mark.parametrize(("name", "wire", "case"), CASES)
+@each_case("name, wire, case", CASES)
 def test_every_request_is_read_back_by_its_wire(name: str, wire: Any, case: str) -> None:
     prompt = prompts(name, wire)[case]
     request = build_request(name, prompt, wire=wire)
@@ -305,13 +302,8 @@ def test_every_request_is_read_back_by_its_wire(name: str, wire: Any, case: str)
         assert (call.name, call.parsed()) == ("get_weather", {"city": "Paris"})
 
 
-@pytest.mark.parametrize(
-    ("name", "wire", "case"), [case for case in CASES if case.values[1] in ("chat", "responses")]
-)
+@each_case("name, wire, case", [case for case in CASES if case[1] in ("chat", "responses")])
 def test_openais_own_types_read_every_request(name: str, wire: Any, case: str) -> None:
-    pydantic = pytest.importorskip(
-        "pydantic", reason="pydantic is not installed: requests are not read by the official types"
-    )
     pytest.importorskip(
         "openai", reason="openai is not installed: requests are not read by the official types"
     )
@@ -329,7 +321,7 @@ def test_openais_own_types_read_every_request(name: str, wire: Any, case: str) -
         if item["type"] == "reasoning":
             # The types require an id, the API refuses that of a response it has not stored.
             item.setdefault("id", "rs_1")
-    pydantic.TypeAdapter(official).validate_python(body)
+    reader_of(official).validate_python(body)
 
 
 @pytest.mark.parametrize(

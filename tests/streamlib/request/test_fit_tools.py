@@ -24,6 +24,7 @@ from streamlib import (
     user,
 )
 from streamlib_parsers.items import CustomToolCall, WireApi
+from tests.support.cases import each_case
 from tests.support.timing import cpu_seconds
 
 TARGETS: Final[list[tuple[WireApi, str]]] = [
@@ -102,10 +103,10 @@ def is_home(
     return target == "invoke" and wire in inner and inner[wire] in model
 
 
-@pytest.mark.parametrize("knows_wire", [True, False], ids=["decoded", "made by hand"])
-@pytest.mark.parametrize(("target", "model"), TARGETS)
-@pytest.mark.parametrize(
-    ("wire", "native"), [(wire, native) for wire, natives in NATIVES.items() for native in natives]
+@each_case("knows_wire", [True, False])
+@each_case("target, model", TARGETS)
+@each_case(
+    "wire, native", [(wire, native) for wire, natives in NATIVES.items() for native in natives]
 )
 def test_native_tool_is_sent_to_its_own_wire_alone(
     wire: WireApi, native: dict[str, Any], target: WireApi, model: str, knows_wire: bool
@@ -388,8 +389,8 @@ def test_flattening_is_linear_in_tools_and_calls() -> None:
     assert seconds[1] < 8 * seconds[0]  # quadratic: 14
 
 
-@pytest.mark.parametrize("parameters", ["x", 1, [1]])
-@pytest.mark.parametrize(("target", "model"), TARGETS)
+@each_case("parameters", ["x", 1, [1]])
+@each_case("target, model", TARGETS)
 def test_schema_that_is_no_object_is_invalid(target: WireApi, model: str, parameters: Any) -> None:
     """Builders for Responses and Gemini raised `AttributeError`."""
     native = {"type": "function", "name": "f", "parameters": parameters}
@@ -401,9 +402,9 @@ def test_schema_that_is_no_object_is_invalid(target: WireApi, model: str, parame
     assert caught.value.kind == "invalid_request"
 
 
-@pytest.mark.parametrize("in_namespace", [False, True], ids=["tool", "namespace"])
-@pytest.mark.parametrize("schema", ["x", 1, [1], True])
-@pytest.mark.parametrize(("target", "model"), TARGETS)
+@each_case("in_namespace", [False, True])
+@each_case("schema", ["x", 1, [1], True])
+@each_case("target, model", TARGETS)
 def test_schema_of_another_type_names_its_tool(
     target: WireApi, model: str, schema: Any, in_namespace: bool
 ) -> None:

@@ -16,6 +16,7 @@ from streamlib.request import hosted_forms, hosted_tools
 from streamlib.wires.decoders import parse_request
 from streamlib_parsers.hosted_tools import HOSTED_NAMES
 from streamlib_parsers.items import WireApi
+from tests.support.cases import each_case
 from tests.support.sdks import LazySDK
 
 DOMAINS: Final = ["iana.org"]
@@ -155,7 +156,7 @@ TARGETS: Final[dict[tuple[WireApi, str], dict[str, Declared]]] = {
 }
 
 MATRIX: Final = [
-    pytest.param(wire, model, tool, option, id=f"{wire} {model} {tool} {option}")
+    (wire, model, tool, option)
     for wire, model in TARGETS
     for tool in HOSTED_NAMES
     for option in OPTIONS
@@ -178,7 +179,7 @@ def changes(request: Request) -> list[tuple[str, str]]:
     return [(change.action, change.path) for change in request.report]
 
 
-@pytest.mark.parametrize(("wire", "model", "name", "option"), MATRIX)
+@each_case("wire, model, name, option", MATRIX)
 def test_every_tool_and_option_for_every_target(
     wire: WireApi, model: str, name: Any, option: str
 ) -> None:

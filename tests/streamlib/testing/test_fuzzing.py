@@ -31,6 +31,7 @@ from streamlib_parsers.protocol import WIRE_APIS
 from tests.fuzz import corpora
 from tests.fuzz.corpora import FOLDER, TARGET_BYTES, TOTAL_BYTES, load, seeds, store
 from tests.fuzz.oracles import SECOND_READERS, with_second_reader
+from tests.support.cases import each_case
 
 
 class Lines:
@@ -189,7 +190,7 @@ def test_targets_contain_every_wire_framing_and_dialect() -> None:
     }
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@each_case("name", TARGETS)
 def test_short_campaign_finds_nothing(name: str) -> None:
     """The same sixty bodies each time; the long form and atheris try others."""
     campaign = Campaign(find_target(name), splits=1)
@@ -202,7 +203,7 @@ def test_short_campaign_finds_nothing(name: str) -> None:
     assert campaign.kinds > 1
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+@each_case("name", DIALECTS)
 def test_sample_call_of_a_dialect_parses_as_a_call(name: str) -> None:
     kinds = {type(event).__name__ for event in find_target(name).read([CALLS[name].encode()])}
     assert kinds & {"FunctionCallArgumentsDelta", "ReasoningContentDelta"}
@@ -236,7 +237,7 @@ def test_corpora_of_found_bodies_stay_small() -> None:
         assert not {*bodies} & {*seeds(name)}
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@each_case("name", TARGETS)
 def test_bodies_of_the_corpora_parse_without_a_failure(name: str) -> None:
     campaign = Campaign(find_target(name), splits=1)
     for body in load(name)[:80]:

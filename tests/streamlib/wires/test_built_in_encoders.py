@@ -11,6 +11,7 @@ from streamlib.gateway.translate import HIDDEN
 from streamlib.request.report import Change
 from streamlib_parsers.items import BUILT_IN_CALLS, snake_case
 from tests.support.built_in_calls import CALLS
+from tests.support.cases import each_case
 from tests.support.responses_frames import message
 
 OTHERS = (
@@ -44,7 +45,7 @@ LACKING.remove(("vercel", APPROVAL))
 LACKING.remove(("agui", APPROVAL))
 
 
-@pytest.mark.parametrize(("wire", "name"), LACKING)
+@each_case("wire, name", LACKING)
 def test_encoder_reports_the_call_that_it_lacks(wire: str, name: str) -> None:
     events = events_of(name)
     kind = type(accumulate(events).items[1]).__name__
@@ -55,10 +56,8 @@ def test_encoder_reports_the_call_that_it_lacks(wire: str, name: str) -> None:
     assert CALLS[name]["id"].encode() not in written
 
 
-@pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize(
-    "wire", ["messages", "chat", "gemini", "interactions", "converse", "ollama", "cohere"]
-)
+@each_case("name", CALLS)
+@each_case("wire", ["messages", "chat", "gemini", "interactions", "converse", "ollama", "cohere"])
 def test_body_reports_the_call_that_it_lacks(wire: str, name: str) -> None:
     response = accumulate(events_of(name))
     report: list[Change] = []

@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 import tracemalloc
 
-import pytest
-
 from streamlib_parsers import (
     AnnotationAdded,
     Completed,
@@ -32,6 +30,7 @@ from streamlib_parsers import (
     parser,
 )
 from streamlib_parsers.wires.responses import EVENT_KINDS
+from tests.support.cases import each_case
 from tests.support.responses_frames import (
     Json,
     about,
@@ -289,7 +288,7 @@ def test_every_event_has_an_example() -> None:
     assert EXAMPLES.keys() == EVENT_KINDS
 
 
-@pytest.mark.parametrize("kind", EXAMPLES)
+@each_case("kind", EXAMPLES)
 def test_event_emits_what_the_table_lists(kind: str) -> None:
     item, values, expected = EXAMPLES[kind]
     p = parser("responses")
@@ -299,7 +298,7 @@ def test_event_emits_what_the_table_lists(kind: str) -> None:
     assert not of(Notice, [*before, *emitted])
 
 
-@pytest.mark.parametrize("kind", EXAMPLES)
+@each_case("kind", EXAMPLES)
 def test_event_may_arrive_without_its_item(kind: str) -> None:
     """Nothing raises, nothing is lost.
 

@@ -45,6 +45,7 @@ from tests.support.chat_builds import (
     built,
     sent,
 )
+from tests.support.sdks import reader_of
 from tests.support.shared import (
     BODIES,
     CORPUS,
@@ -240,7 +241,6 @@ def _elements(request: Request) -> list[bytes]:
 
 
 def test_requests_match_the_official_types() -> None:
-    pydantic = pytest.importorskip("pydantic", reason="it comes with the official SDK")
     types = pytest.importorskip(
         "openai.types.chat", reason="the official SDK's types check the request"
     )
@@ -281,12 +281,10 @@ def test_requests_match_the_official_types() -> None:
     for message in sent["messages"]:
         kind = message_types[message["role"]]
         assert message.keys() <= kind.__required_keys__ | kind.__optional_keys__
-        read = pydantic.TypeAdapter(kind).validate_python(message)
+        read = reader_of(kind).validate_python(message)
         for parts in (read.get("content"), read.get("tool_calls")):
             if parts is not None and not isinstance(parts, str):
                 assert len(list(parts)) > 0  # the parts are checked when they are read
     union = types.ChatCompletionToolUnionParam
-    assert list(pydantic.TypeAdapter(list[union]).validate_python(sent["tools"]))
-    assert pydantic.TypeAdapter(types.ChatCompletionToolChoiceOptionParam).validate_python(
-        sent["tool_choice"]
-    )
+    assert list(reader_of(list[union]).validate_python(sent["tools"]))
+    assert reader_of(types.ChatCompletionToolChoiceOptionParam).validate_python(sent["tool_choice"])

@@ -45,6 +45,7 @@ from tests.support.responses_builds import (
     changes,
     sent,
 )
+from tests.support.sdks import reader_of
 from tests.support.shared import (
     BODIES,
     CORPUS,
@@ -373,7 +374,6 @@ TYPES: dict[str, str] = {
 
 @each_recording("openai-responses", [*STREAMS, *BODIES])
 def test_replayed_items_are_of_the_official_types(recording: Recording) -> None:
-    pydantic = pytest.importorskip("pydantic")
     official = pytest.importorskip(
         "openai.types.responses",
         reason="the official SDK has the types; it comes with the dev extra",
@@ -384,9 +384,7 @@ def test_replayed_items_are_of_the_official_types(recording: Recording) -> None:
             part.pop("annotations", None)  # xAI leaves fields of them out
             part.update({"annotations": []} if part["type"] == "output_text" else {})
         if item["type"] in TYPES and item.get("id"):
-            assert drained(
-                pydantic.TypeAdapter(getattr(official, TYPES[item["type"]])).validate_python(item)
-            )
+            assert drained(reader_of(getattr(official, TYPES[item["type"]])).validate_python(item))
 
 
 def drained(value: Any) -> Any:
@@ -405,6 +403,5 @@ def drained(value: Any) -> Any:
     st.lists(st.sampled_from([Text("a"), PNG, Document(data="JVBERi0=")]), min_size=1),
 )
 def test_user_content_is_of_the_official_type(role: Any, parts: list[Any]) -> None:
-    pydantic = pytest.importorskip("pydantic")
     official = pytest.importorskip("openai.types.responses.response_input_item_param")
-    pydantic.TypeAdapter(official.Message).validate_python(sent(Message(role, parts))[0])
+    reader_of(official.Message).validate_python(sent(Message(role, parts))[0])

@@ -50,15 +50,18 @@ from streamlib.wires.encoders import encode_all, error_body
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.errors import ErrorKind
 from streamlib_parsers.limits import LIMITS
+from tests.support.cases import Case, in_one_test
 from tests.support.sdks import openai
 from tests.support.shared import (
     BODIES,
+    CORPUS,
     PAYLOADS,
     STREAMS,
     WIRES,
     Recording,
     each_recording,
     recordings,
+    require,
 )
 from tests.support.wires import events_of, parsed
 
@@ -678,7 +681,7 @@ class Sdk:
         return self.client.responses.create(model="m", input="x")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def sdk() -> Iterator[Any]:
     made = Sdk()
     yield made
@@ -691,29 +694,26 @@ SAME_ID_TWICE = "with_xai_grok-4_3_searches_cites"
 """A body in which xAI gives two items one id: the SDK's helper rejects it."""
 
 
-def answers() -> list[Any]:
-    samples = []
+def samples() -> list[Case]:
+    """Recordings by name."""
+    require(CORPUS)
+    cases: list[Case] = []
     for folder in WIRES:
         folder_samples = recordings(folder, [*STREAMS, *BODIES])
         most = SAMPLE * (6 if folder == "openai-responses" else 1)
         chosen = random.Random(folder).sample(folder_samples, min(most, len(folder_samples)))
-        samples += [
-            pytest.param(sample, id=f"{folder}/{sample.path.name}")
-            for sample in chosen
-            if SAME_ID_TWICE not in sample.path.name
-        ]
-    return samples or [
-        pytest.param(
-            None, marks=pytest.mark.skip(reason="shared test data is absent: corpus"), id="absent"
-        )
-    ]
+        for sample in chosen:
+            if SAME_ID_TWICE not in sample.path.name:
+                cases.append((f"{folder}/{sample.path.name}", {"recording": sample}))
+    return cases
 
 
 @pytest.mark.filterwarnings(
     "ignore:Pydantic serializer warnings"
 )  # the SDK's own, about hosted tools it has no type for
-@pytest.mark.parametrize("recording", answers())
+@in_one_test(["recording"], samples)
 def test_the_official_sdk_reads_responses_of_any_wire(recording: Recording, sdk: Sdk) -> None:
+    sdk.kind = "text/event-stream"
     events = parsed(recording)
     response = accumulate(events)
     if response.error is not None:
