@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from streamlib.wires.openai_errors import error_object as openai_error
+from streamlib.wires.responses.repeated_settings import RepeatedSettings
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.items import JsonObject
 
@@ -23,6 +24,9 @@ ERROR_TYPES: Final[dict[ErrorKind, str]] = {
 }
 """`error.type` by kind; of any other it is `server_error`. `error.code` is OpenAI's."""
 
+REQUEST_FIELDS: Final = (*RepeatedSettings.__struct_fields__, "input", "model", "conversation")
+"""Codes of our own that name a field of the request: `error.param` has them."""
+
 
 def error_object(error: ErrorInfo) -> JsonObject:
     """Returns the error as an object of the wire.
@@ -33,7 +37,10 @@ def error_object(error: ErrorInfo) -> JsonObject:
     error_type = ERROR_TYPES.get(error.kind, "server_error")
     is_own = body is error.detail
     if not is_own:
-        return {**body, "type": error_type}
+        param = body["param"]
+        if error.kind == "invalid_request" and error.code in REQUEST_FIELDS:
+            param = error.code
+        return {**body, "type": error_type, "param": param}
     if "type" in body and "param" in body:
         return body
     return {"type": error_type, "param": None, **body}

@@ -69,6 +69,7 @@ async def test_gateway_reports_that_it_stores_nothing() -> None:
     error = json.loads(refused.body)
     check_error(error)
     assert (refused.status, error["error"]["code"]) == (400, "invalid_request_error")
+    assert error["error"]["param"] == "previous_response_id"
 
 
 async def test_settings_that_the_model_reports_win() -> None:
