@@ -284,10 +284,11 @@ def _print_head(head: dict[str, Any]) -> None:
     print(f"  cursor {head['cursor']} · {head['events']:,} events · {head['bytes']:,} bytes")
     readers = "who follows it is not known"
     if head["followers"] is not None:
-        readers = f"followed by {head['followers']} processes"
+        readers = f"processes that follow: {head['followers']}"
     print(f"  writer {head['writer']} · {readers}")
     if head["meta"]:
-        print(shorten(one_line(f"  meta {msgspec.json.encode(head['meta']).decode()}"), WIDTH))
+        meta = one_line(f"meta {msgspec.json.encode(head['meta']).decode()}")
+        print(f"  {shorten(meta, WIDTH)}")
     print()
 
 

@@ -34,10 +34,14 @@ local function flag(value)
   return value and '1' or '0'
 end
 
-local function save(state)
+-- The meta may be long, so it is written only where it changes.
+local function save(state, with_meta)
+  if with_meta then
+    redis.call('HSET', state_key, 'meta', state.meta)
+  end
   redis.call('HSET', state_key, 'epoch', text(state.epoch), 'last', text(state.last),
     'closed', flag(state.closed), 'gone', flag(state.gone), 'owner', state.owner,
-    'lease_until', text(state.lease_until), 'stop', state.stop, 'meta', state.meta,
+    'lease_until', text(state.lease_until), 'stop', state.stop,
     'size', text(state.size), 'expires_at', text(state.expires_at))
   if state.gone then
     redis.call('DEL', records_key)
@@ -72,7 +76,7 @@ if state and now >= state.expires_at then
     state = nil
   else
     state = tombstone(state, forgotten_at)
-    save(state)
+    save(state, true)
   end
 end
 
@@ -105,7 +109,7 @@ if operation == 'open' then
     state.owner = owner
     state.lease_until = now + lease_ms
   end
-  save(state)
+  save(state, true)
   push('')
   return result('ok', state)
 end
@@ -153,7 +157,7 @@ end
 
 if operation == 'delete' then
   state = tombstone(state, now + TOMBSTONE_MS)
-  save(state)
+  save(state, true)
   push('')
   return result('ok', state)
 end

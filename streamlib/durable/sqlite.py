@@ -22,6 +22,9 @@ CREATE TABLE IF NOT EXISTS streamlib_logs (
   id TEXT PRIMARY KEY, state BLOB NOT NULL, expires_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS streamlib_logs_expire ON streamlib_logs (expires_at);
+CREATE TABLE IF NOT EXISTS streamlib_meta (
+  id TEXT PRIMARY KEY, meta TEXT NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS streamlib_records (
   id TEXT NOT NULL, epoch INTEGER NOT NULL, last INTEGER NOT NULL, first INTEGER NOT NULL,
   lines BLOB NOT NULL, PRIMARY KEY (id, epoch, last)
@@ -164,7 +167,7 @@ class SqliteEngine:
             before = _state(connection, log_id)
             result, state = ask(before, operation, now)
             if state != before:
-                _store(connection, log_id, state)
+                _store(connection, log_id, before, state)
             record = _record_of(operation, lines)
             if result.status == "ok" and record is not None:
                 connection.execute(
@@ -206,10 +209,11 @@ class SqliteEngine:
             return
         self._next_sweep = now + SWEEP_MS
         rows = connection.execute(
-            "SELECT id, state FROM streamlib_logs WHERE expires_at <= ?", (now,)
+            "SELECT id FROM streamlib_logs WHERE expires_at <= ?", (now,)
         ).fetchall()
-        for log_id, state in rows:
-            _store(connection, log_id, expired(_STATE.decode(state), now))
+        for (log_id,) in rows:
+            state = _state(connection, log_id)
+            _store(connection, log_id, state, expired(state, now))
 
     def _push(self, log_id: str, record: Record | None) -> None:
         for receive in self._listeners:
@@ -223,19 +227,32 @@ def _record_of(operation: Operation, lines: bytes) -> Record | None:
 
 
 def _state(connection: sqlite3.Connection, log_id: str) -> LogState | None:
-    row = connection.execute("SELECT state FROM streamlib_logs WHERE id = ?", (log_id,)).fetchone()
+    row = connection.execute(
+        "SELECT state, meta FROM streamlib_logs LEFT JOIN streamlib_meta USING (id) WHERE id = ?",
+        (log_id,),
+    ).fetchone()
     if row is None:
         return None
-    return _STATE.decode(row[0])
+    state, meta = row
+    return msgspec.structs.replace(_STATE.decode(state), meta=meta or "")
 
 
-def _store(connection: sqlite3.Connection, log_id: str, state: LogState | None) -> None:
+def _store(
+    connection: sqlite3.Connection, log_id: str, before: LogState | None, state: LogState | None
+) -> None:
     if state is None or state.gone:
         connection.execute("DELETE FROM streamlib_records WHERE id = ?", (log_id,))
+        connection.execute("DELETE FROM streamlib_meta WHERE id = ?", (log_id,))
     if state is None:
         connection.execute("DELETE FROM streamlib_logs WHERE id = ?", (log_id,))
         return
+    # The meta may be long, so it has a row of its own, which is written only where it changes.
+    if state.meta and (before is None or before.meta != state.meta):
+        connection.execute(
+            "INSERT OR REPLACE INTO streamlib_meta VALUES (?, ?)", (log_id, state.meta)
+        )
+    short = msgspec.structs.replace(state, meta="")
     connection.execute(
         "INSERT OR REPLACE INTO streamlib_logs VALUES (?, ?, ?)",
-        (log_id, msgspec.json.encode(state), state.expires_at),
+        (log_id, msgspec.json.encode(short), state.expires_at),
     )

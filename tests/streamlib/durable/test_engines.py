@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -59,3 +61,16 @@ async def test_logs_of_a_file_outlive_the_process_that_wrote_them(tmp_path: Path
         written = [entry async for entry in log.read("a")]
     async with open_log(url) as log:
         assert [entry async for entry in log.read("a")] == written
+
+
+async def test_appends_to_a_file_do_not_write_the_meta_again(tmp_path: Path) -> None:
+    path = tmp_path / "logs.db"
+    async with open_log(f"sqlite:///{path}") as log:
+        await log.write("a", stream_over(*FRAMES), {"tools": "x" * 100_000})
+        assert len((await log.head("a")).meta["tools"]) == 100_000
+        with closing(sqlite3.connect(path)) as connection:
+            (size,) = connection.execute("SELECT length(state) FROM streamlib_logs").fetchone()
+            assert size < 1000
+        await log.delete("a")
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("SELECT * FROM streamlib_meta").fetchall() == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import shutil
 import time
 from collections.abc import AsyncGenerator, Iterator
@@ -133,6 +134,23 @@ async def test_silent_resubscription_loses_no_event(server: RedisServer) -> None
                 assert server.ask("CLIENT KILL TYPE pubsub") == ":2\r\n"
                 go_on.set()
     assert accumulate(found).text == TEXT
+
+
+async def test_appends_do_not_write_the_meta_again(server: RedisServer) -> None:
+    """A gateway's has the tools of a request: tens of kilobytes, twenty times a second."""
+
+    def size() -> int:
+        found = re.search(r"aof_current_size:(\d+)", server.ask("INFO persistence"))
+        assert found is not None
+        return int(found[1])
+
+    log_id = f"meta-{time.time_ns()}"
+    async with open_log(server.url, interval=0.0001) as log:
+        await log.create(log_id, {"tools": "x" * 100_000})
+        before = size()
+        await log.write(log_id, slow_stream(0.001))
+        assert size() - before < 200_000  # once more, for the writer
+        assert len((await log.head(log_id)).meta["tools"]) == 100_000
 
 
 @pytest.mark.parametrize("loses", [False, True])
