@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any, Final, get_args
 
 import pytest
 
-from streamlib import Message, Text, accumulate, encode_body, encoder, parse_body, parser
+from streamlib import Message, Text, WireApi, accumulate, encode_body, encoder, parse_body, parser
+from streamlib.testing.responses import random_response
 from streamlib.wires.encoders import error_body, request_settings
 from streamlib.wires.openai_errors import error_body as openai_error_body
 from streamlib_parsers.assembler import EventAssembler
@@ -17,7 +19,14 @@ from streamlib_parsers.events import Created, ResponseEvent
 from streamlib_parsers.items import Origin
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.usage import Usage
-from tests.support.open_responses import ServedResponse, check_error, check_response, read_stream
+from tests.support.open_responses import (
+    EVENTS,
+    ServedResponse,
+    check_error,
+    check_event,
+    check_response,
+    read_stream,
+)
 
 TOOL: Final = {"type": "function", "name": "f", "parameters": {"type": "object"}}
 ASKED: Final = {
@@ -91,6 +100,27 @@ def test_settings_change_nothing_that_a_parser_reads() -> None:
     assert (read.items, read.stop_reason) == (plain.items, plain.stop_reason)
     assert read.usage is not None
     assert read.usage.same_numbers(usage)
+
+
+@pytest.mark.parametrize("wire", ["chat", "messages", "gemini"])
+@pytest.mark.parametrize("failing", [False, True])
+def test_events_of_any_response_are_of_the_standard(wire: WireApi, failing: bool) -> None:
+    """Each is valid, whatever the model sent; reasoning has OpenAI's names, which are beside it."""
+    others: set[str] = set()
+    for seed in range(20):
+        events = random_response(random.Random(seed), wire, failing=failing)
+        encode = encoder("responses", **options(text=None))
+        for event in payloads([encode.feed(event) for event in events]):
+            if event["type"] in EVENTS:
+                check_event(event)
+            else:
+                others.add(event["type"])
+    assert others <= {"response.reasoning_text.delta", "response.reasoning_text.done"}
+
+
+def payloads(chunks: list[bytes]) -> list[dict[str, Any]]:
+    lines = b"".join(chunks).splitlines()
+    return [json.loads(line[6:]) for line in lines if line.startswith(b"data: {")]
 
 
 def test_stream_without_an_end_has_no_end_mark() -> None:
