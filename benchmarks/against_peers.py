@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmarks.contestants import PEERS, Contestant, Kind, ours
 from benchmarks.frameworks import FRAMEWORKS
+from benchmarks.other_sdks import OTHER_SDKS
 from benchmarks.races import race, versions
 from streamlib.bench.chart import bars
 from streamlib.bench.records import Record, as_json, table
@@ -31,7 +32,7 @@ def contestants(wire: str, kinds: tuple[Kind, ...]) -> list[Contestant]:
 
 
 def _installed(wires: list[str]) -> list[Contestant]:
-    peers = (*PEERS, *FRAMEWORKS)
+    peers = (*PEERS, *OTHER_SDKS, *FRAMEWORKS)
     return [peer for peer in peers if peer.wire in wires and peer.installed]
 
 
@@ -51,7 +52,7 @@ def measured(wires: list[str], rounds: int, bar: Bar) -> list[Record]:
 
 def main(argv: list[str] | None = None) -> int:
     """Measures every wire that an official library reads."""
-    wires = list(dict.fromkeys(peer.wire for peer in PEERS))
+    wires = list(dict.fromkeys(peer.wire for peer in (*PEERS, *OTHER_SDKS)))
     command = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -43,6 +43,7 @@ from streamlib.providers import Provider
 from streamlib.providers.loopback import PROVIDER as LOOPBACK
 from streamlib.providers.wire_specs import ANTHROPIC_BETA, WIRE_SPECS
 from streamlib.request.prompt import Prompt
+from streamlib.wires.client_sdks import encoder_options
 from streamlib.wires.decoders import parse_request
 from streamlib.wires.encoders import error_body, request_settings
 from streamlib.wires.responses.background import without_background
@@ -225,6 +226,7 @@ class Gateway:
             is_json_array=is_json_array,
             settings=settings,
             in_background=in_background,
+            encoder_options=encoder_options(match.wire_api, _user_agent(scope)),
         )
 
     async def stored(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -278,6 +280,13 @@ def _parse(match: RouteMatch, body: bytes, path: str, headers: Mapping[str, str]
     prompt = parse_request(match.wire_api, body, path=path, headers=headers)
     # Gemini's clients put model and streaming into the path, all others into the body.
     return msgspec.structs.replace(prompt, model=prompt.model or match.model or "")
+
+
+def _user_agent(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name == b"user-agent":
+            return str(value.decode("latin-1"))
+    return ""
 
 
 def _path(scope: Scope) -> str:

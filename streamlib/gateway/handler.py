@@ -93,6 +93,7 @@ class RequestHandler:
         options: dict[str, Any] = {}
         if gateway_spec(wire_api).is_dated:
             options = self._body_options
+        options = {**options, **self.request.encoder_options}
         sse: Encoder = encoder(wire_api, model=model, **options)
         if self.request.is_json_array:
             return JsonArray(sse)

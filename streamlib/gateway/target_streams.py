@@ -54,6 +54,7 @@ class GatewayRequest(Struct, frozen=True, kw_only=True):
         in_background: the response outlives the request, in a log.
         size: bytes of the request body.
         settings: those that the response repeats; None on wires whose responses repeat none.
+        encoder_options: what the client's SDK needs of a stream.
     """
 
     wire_api: WireApi
@@ -66,6 +67,7 @@ class GatewayRequest(Struct, frozen=True, kw_only=True):
     in_background: bool = False
     size: int = 0
     settings: JsonObject | None = None
+    encoder_options: JsonObject = {}
 
     @property
     def custom_tools(self) -> frozenset[QualifiedName]:

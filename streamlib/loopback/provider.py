@@ -16,6 +16,7 @@ from streamlib.loopback.stored import StoredResponses
 from streamlib.loopback.strict import StrictProvider
 from streamlib.loopback.turns import Turn, http_error
 from streamlib.request.prompt import Prompt
+from streamlib.wires.client_sdks import encoder_options
 from streamlib.wires.decoders import parse_request
 from streamlib.wires.encoders import encode_body, encoder, request_settings
 from streamlib.wires.routes import Route, stored_route
@@ -23,7 +24,7 @@ from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import ResponseEvent
-from streamlib_parsers.items import WireApi
+from streamlib_parsers.items import JsonObject, WireApi
 
 Responder: TypeAlias = Callable[[Prompt, Any], Sequence[ResponseEvent]]
 """(prompt, wire API) -> the events of the response."""
@@ -107,14 +108,17 @@ class Loopback:
             prompt = parse_request(wire_api, body, headers=headers, path=path)
         except StreamError as error:
             return error_response(wire_api, error.info, 400, Behaviour())
+        options = encoder_options(wire_api, headers.get("user-agent", ""))
         if runs_in_background(wire_api, body):
             streams = prompt.stream is True
             prompt = msgspec.structs.replace(prompt, stream=True)
-            served = self._served(matched, prompt, body)
+            served = self._served(matched, prompt, body, options)
             return self._background.start(wire_api, served, streams=streams)
-        return self._served(matched, prompt, body)
+        return self._served(matched, prompt, body, options)
 
-    def _served(self, matched: Route, prompt: Prompt, body: bytes) -> ServedResponse:
+    def _served(
+        self, matched: Route, prompt: Prompt, body: bytes, options: JsonObject
+    ) -> ServedResponse:
         """The response to a prompt: the next recording, error or turn, or an echo."""
         wire_api = matched.wire_api
         behaviour = self.next_behaviour()
@@ -134,11 +138,17 @@ class Loopback:
         except StreamError as error:
             return error_response(wire_api, error.info, 400, behaviour)
         if behaviour.script:
-            return self._scripted(behaviour, matched, prompt, body)
-        return self._encoded(behaviour, matched, prompt, self._respond(prompt, wire_api), body)
+            return self._scripted(behaviour, matched, prompt, body, options)
+        events = self._respond(prompt, wire_api)
+        return self._encoded(behaviour, matched, prompt, events, body, options)
 
     def _scripted(
-        self, behaviour: Behaviour, matched: Route, prompt: Prompt, body: bytes
+        self,
+        behaviour: Behaviour,
+        matched: Route,
+        prompt: Prompt,
+        body: bytes,
+        client_options: JsonObject,
     ) -> ServedResponse:
         """The next turn of the script."""
         turns = behaviour.script
@@ -156,7 +166,7 @@ class Loopback:
             events = scripted_response(turn, prompt, matched.wire_api)
         except ValueError as error:
             return _script_error(matched.wire_api, f"turns[{number}]: {error}")
-        return self._encoded(behaviour, matched, prompt, events, body)
+        return self._encoded(behaviour, matched, prompt, events, body, client_options)
 
     def _encoded(
         self,
@@ -165,6 +175,7 @@ class Loopback:
         prompt: Prompt,
         events: Sequence[ResponseEvent],
         body: bytes,
+        client_options: JsonObject,
     ) -> ServedResponse:
         """A response of these events: a stream or a complete body."""
         wire_api = matched.wire_api
@@ -181,7 +192,7 @@ class Loopback:
         if not streams:
             complete = encode_body(wire_api, response, model=prompt.model, **options)
             return ServedResponse(200, JSON, [complete], behaviour)
-        encode = encoder(wire_api, model=prompt.model, **options)
+        encode = encoder(wire_api, model=prompt.model, **options, **client_options)
         encoded = [encode.feed(event) for event in events]
         encoded.append(encode.close())
         chunks: Sequence[bytes] = [chunk for chunk in encoded if chunk]

@@ -82,6 +82,8 @@ class Encoder:
     """Encodes one stream.
 
     created_at: unix seconds. An encoder has no clock; without it, `created` is 0.
+    names_in_deltas: each delta of a call has a name, which is empty after the first: Mistral's SDK
+    requires one.
     """
 
     media_type = "text/event-stream"
@@ -92,8 +94,10 @@ class Encoder:
         model: str | None = None,
         response_id: str | None = None,
         created_at: int | None = None,
+        names_in_deltas: bool = False,
     ) -> None:
         self._report = Report()
+        self._names_in_deltas = names_in_deltas
         # Used if `Created` has no id.
         self._response_id = response_id or FIRST_ID
         # Used if `Created` has no model.
@@ -261,6 +265,8 @@ class Encoder:
             entry["custom"] = {"input": event.delta}
         else:
             entry["function"] = {"arguments": event.delta}
+            if self._names_in_deltas:
+                entry["function"]["name"] = ""
         return self._item_chunk(event.index, tool_calls=[entry])
 
     def _on_annotation(self, event: AnnotationAdded) -> bytes:

@@ -17,10 +17,13 @@ from streamlib import (
     Text,
     accumulate,
     build,
+    encode_all,
     parse_body,
     parse_request,
+    parser,
     user,
 )
+from streamlib.wires.client_sdks import encoder_options
 from tests.support.chat_streams import chunk, delta_chunk, events_of
 
 FOUND = {"type": "tool_reference", "tool": "web_search", "title": "Oslo", "url": "https://o.test"}
@@ -121,3 +124,17 @@ def test_call_with_arguments_as_an_object_is_read() -> None:
     (item,) = accumulate(parse_body("chat", msgspec.json.encode(body))).calls
     assert isinstance(item, FunctionCall)
     assert item.parsed() == {"a": 1.0}
+
+
+def test_stream_for_mistral_s_sdk_names_every_delta() -> None:
+    """mistralai 3.7.0 refuses a delta of a call without a name; a name that is empty is none."""
+    call = {"index": 0, "id": "abcdefghi", "function": {"name": "f", "arguments": '{"a":'}}
+    rest = {"index": 0, "function": {"arguments": "1}"}}
+    chunks = [delta_chunk(tool_calls=[call]), delta_chunk(tool_calls=[rest])]
+    events = events_of(*chunks, chunk(None, "tool_calls"))
+    options = encoder_options("chat", "mistral-client-python/3.7.0")
+    body = encode_all("chat", events, **options)
+    assert body.count(b'"name":') == body.count(b'"arguments":') > 1
+    parse = parser("chat")
+    assert accumulate([*parse.feed(body), *parse.close()]).calls == accumulate(events).calls
+    assert encoder_options("chat", "OpenAI/Python 3.54.0") == {}

@@ -1,0 +1,56 @@
+"""The official SDKs of Cohere and Mistral, which few have beside the larger ones."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from benchmarks.contestants import Contestant, OpenStream, Outcome, parsed_arguments, peer
+
+MESSAGES: Final = [{"role": "user", "content": "x"}]
+
+
+async def _cohere(http: Any) -> OpenStream:
+    import cohere
+
+    client: Any = cohere.AsyncClientV2(api_key="none", httpx_client=http)
+    return aiter(client.chat_stream(model="m", messages=MESSAGES)), None
+
+
+def _cohere_outcome(events: list[Any], response: Any) -> Outcome:
+    text = ""
+    fragments: list[tuple[Any, str]] = []
+    for event in events:
+        if event.type == "content-delta":
+            text += event.delta.message.content.text or ""
+        elif event.type == "tool-call-delta":
+            function = event.delta.message.tool_calls.function
+            fragments.append((event.index, function.arguments))
+    return Outcome(text, parsed_arguments(fragments))
+
+
+async def _mistral(http: Any) -> OpenStream:
+    from mistralai.client import Mistral
+
+    client: Any = Mistral(api_key="none", async_client=http)
+    return aiter(await client.chat.stream_async(model="m", messages=MESSAGES)), None
+
+
+def _mistral_outcome(events: list[Any], response: Any) -> Outcome:
+    text = ""
+    fragments: list[tuple[Any, str]] = []
+    for event in events:
+        for choice in event.data.choices:
+            text += choice.delta.content or ""
+            for call in choice.delta.tool_calls or ():
+                fragments.append((call.index, call.function.arguments))
+    return Outcome(text, parsed_arguments(fragments))
+
+
+def _httpx() -> str:
+    return "httpx"
+
+
+OTHER_SDKS: Final[tuple[Contestant, ...]] = (
+    peer("cohere", "cohere", "cohere", "raw", _cohere, _cohere_outcome, _httpx),
+    peer("mistralai", "mistralai", "chat", "raw", _mistral, _mistral_outcome, _httpx),
+)

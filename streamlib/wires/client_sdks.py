@@ -1,0 +1,20 @@
+"""What single SDKs need of a stream beyond their wire, told from their `user-agent`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from streamlib_parsers.items import WireApi
+
+MISTRAL_AGENT: Final = "mistral-client-"
+"""Beginning of ``mistral-client-python/3.7.0``."""
+
+
+def encoder_options(wire_api: WireApi, user_agent: str) -> dict[str, Any]:
+    """Returns the options of `encoder` for a client.
+
+    Mistral's SDK refuses a delta of a call that has no name: Mistral sends calls in one delta.
+    """
+    if wire_api == "chat" and user_agent.startswith(MISTRAL_AGENT):
+        return {"names_in_deltas": True}
+    return {}
