@@ -14,6 +14,7 @@ const follower = new Follower(log, at('jump'));
 const IDLE = 40; // seconds without a byte; the server pings every 15
 const LONGEST_WAIT = 30; // seconds between two tries to reach the server
 const BUDGET = 8; // milliseconds of a frame for what came
+const PORTION = 8_000; // characters of a frame: a long conversation is drawn over some frames
 
 const LONG = `Streaming in three points:
 
@@ -42,6 +43,8 @@ class Conversation {
   constructor(name) {
     this.name = name;
     this.leaving = new AbortController();
+    this.nap = new AbortController(); // nobody looks: a browser has six connections to a server, for all tabs together
+    this.answering = false; // of what came; `running` of what is shown
     this.entries = []; // that came and are not shown yet
     this.count = 0; // entries that came
     this.turn = null; // the last one
@@ -58,21 +61,28 @@ class Conversation {
   // Reads the entries, again and again until the page leaves the conversation.
   async follow() {
     let failures = 0;
+    const onEvent = entry => {
+      failures = 0;
+      this.take(entry);
+    };
     while (!this.leaving.signal.aborted) {
-      const onEvent = entry => {
-        failures = 0;
-        status('');
-        this.take(entry);
-      };
+      await visible();
+      this.nap = new AbortController();
+      const signal = AbortSignal.any([this.leaving.signal, this.nap.signal]);
       try {
-        await answer(this.url('events'), { after: this.count }, { signal: this.leaving.signal, idle: IDLE, onEvent });
+        await answer(this.url('events'), { after: this.count }, { signal, idle: IDLE, onEvent });
       } catch (error) {
-        if (error.kind === 'stopped') return;
         if (error.name !== 'AnswerError') throw error; // a mistake of this page
       }
+      if (signal.aborted) continue;
       failures += 1;
       await this.pause(Math.min(2 ** (failures - 1), LONGEST_WAIT));
     }
+  }
+
+  // Closes the connection of a tab in the background, unless an answer is coming.
+  rest() {
+    if (document.hidden && !this.answering) this.nap.abort();
   }
 
   // Counts the seconds to the next try; the button does not wait for it.
@@ -100,8 +110,10 @@ class Conversation {
       if (entry.event.reset) this.clear();
     } else {
       this.count = entry.n;
+      this.answering = entry.event.type !== 'turn_ended';
       this.entries.push(entry);
       this.frame ??= requestAnimationFrame(() => this.show());
+      this.rest();
     }
   }
 
@@ -118,7 +130,15 @@ class Conversation {
     this.frame = null;
     const began = performance.now();
     try {
-      while (this.entries.length > 0 && performance.now() - began < BUDGET) this.apply(this.entries.shift());
+      let characters = 0;
+      let taken = 0;
+      while (taken < this.entries.length && characters < PORTION && performance.now() - began < BUDGET) {
+        const entry = this.entries[taken];
+        taken += 1;
+        characters += entry.event.delta?.length ?? 0;
+        this.apply(entry);
+      }
+      this.entries.splice(0, taken); // once: to shift one by one would be quadratic
       const all = this.turn?.draw() ?? true;
       if (!all || this.entries.length > 0) this.frame = requestAnimationFrame(() => this.show());
     } catch (error) {
@@ -194,6 +214,11 @@ function meter([name, { limit, remaining }]) {
   return element('span', [bar, `${remaining.toLocaleString('en')} ${name} left`]);
 }
 
+// Resolves when somebody looks at the page.
+async function visible() {
+  while (document.hidden) await new Promise(resolve => { document.addEventListener('visibilitychange', resolve, { once: true }); });
+}
+
 function status(words, ...more) {
   line.replaceChildren(...(words ? [element('span', [words]), ...more] : []));
 }
@@ -241,6 +266,7 @@ text.addEventListener('keydown', event => {
   ask(text.value);
 });
 stop.addEventListener('click', halt);
+document.addEventListener('visibilitychange', () => conversation.rest());
 document.addEventListener('keydown', event => { if (event.key === 'Escape') halt(); });
 at('new').addEventListener('click', () => open(crypto.randomUUID()));
 addEventListener('popstate', () => open(named() ?? crypto.randomUUID(), { push: false }));

@@ -52,7 +52,8 @@ export class Markdown {
     for (const extra of this.open.splice(made.length)) extra.remove();
     this.open.splice(0, settled.length);
     const took = performance.now() - began;
-    if (took > SLOW) this.notBefore = began + took * PATIENCE;
+    // Not where blocks were settled: they are drawn once, and what waits only grows.
+    if (took > SLOW && settled.length === 0) this.notBefore = began + took * PATIENCE;
     return true;
   }
 

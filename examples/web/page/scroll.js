@@ -9,24 +9,34 @@ export class Follower {
     this.follows = true;
     this.last = 0; // where the log was scrolled to
     log.addEventListener('scroll', () => this.scrolled(), { passive: true });
+    // The wheel is first heard of here: smooth scrolling begins with pixels that the next growth would take back.
+    log.addEventListener('wheel', event => { if (event.deltaY < 0) this.leave(); }, { passive: true });
     jump.addEventListener('click', () => this.toEnd());
     new ResizeObserver(() => this.grown()).observe(log);
   }
 
   get distance() { return this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight; }
 
-  // The log grows between two events of this kind too: only a move upwards is the reader's.
+  // The log grows and shrinks between two events of this kind too: only a move upwards that leaves the end is the reader's.
   scrolled() {
     const top = this.log.scrollTop;
-    if (this.distance < NEAR) this.follows = true;
-    else if (top < this.last) this.follows = false;
+    if (top < this.last && this.distance > 1) this.follows = false;
+    else if (top > this.last && this.distance < NEAR) this.follows = true;
     this.last = top;
+    this.show();
+  }
+
+  leave() {
+    if (this.log.scrollTop > 0) this.follows = false;
     this.show();
   }
 
   // To be called when the log has grown.
   grown() {
-    if (this.follows) this.log.scrollTop = this.log.scrollHeight;
+    if (this.follows) {
+      this.log.scrollTop = this.log.scrollHeight;
+      this.last = this.log.scrollTop;
+    }
     this.show();
   }
 

@@ -1,0 +1,127 @@
+"""A long answer in the web example, read in Chromium while it streams; the keyboard; the tree.
+
+Figures: `python -m pytest -s -m slow tests/examples/test_reading.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import pytest
+
+from streamlib.loopback import Behaviour
+from tests.examples.serving import web
+from tests.real.conftest import ABSENT
+from tests.real.ui_readers import HOME, absence, chromium
+
+pytestmark = [pytest.mark.slow]  # a minute in a browser
+
+SCRIPT: Final = Path(__file__).with_name("reading.mjs")
+
+SENTENCE: Final = "the model writes one word after another and the page shows them as they come"
+WORDS: Final = SENTENCE.split()
+HEADER: Final = (
+    "| a wide column | another column | a third column | and a fourth column |\n|---|---|--:|---|\n"
+)
+CHAPTER: Final = "\n\n".join(
+    [
+        "## A chapter",
+        " ".join(WORDS * 6) + ".",
+        "\n".join(f"- **entry {n}** with `code` and {' '.join(WORDS[:8])}" for n in range(8)),
+        HEADER + "\n".join(f"| value {n} | `code {n}` | {n * 17} | {WORDS[n]} |" for n in range(8)),
+        "```python\n" + "\n".join(f"def f{n}(x):\n    return x + {n}" for n in range(12)) + "\n```",
+        " ".join(WORDS * 8) + ".",
+    ]
+)
+LONG: Final = "\n\n".join([CHAPTER] * 55)
+"""About 20,000 words."""
+
+
+@cache
+def seen() -> dict[str, Any]:
+    """What one visit saw."""
+    why = absence() or (None if chromium() else "there is no chromium")
+    if why is not None:
+        pytest.skip(f"{ABSENT}: browser, {why}")
+    found: dict[str, Any] = anyio.run(_visit)
+    return found
+
+
+async def _visit() -> dict[str, Any]:
+    async with (
+        web(Behaviour(turns=[LONG], chunk=3000, pace=0.02)) as (long, _),
+        web(Behaviour(pace=0.03)) as (short, _),
+    ):
+        command = ["node", str(SCRIPT), str(HOME), chromium() or ""]
+        with anyio.fail_after(300):
+            done = await anyio.run_process(
+                command, input=json.dumps({"long": long, "short": short}).encode(), check=False
+            )
+        assert done.returncode == 0, done.stderr.decode()
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+
+def test_nothing_moves_under_the_reader() -> None:
+    """E6: the page jumped to the end although the reader had scrolled up."""
+    page = seen()
+    assert page["followed"] < 60, "it follows while the reader is at the end"
+    assert page["jump"]
+    assert page["reading"]["came"] > 500, "words came meanwhile"
+    assert (page["reading"]["shift"], page["reading"]["moved"]) == (0, 0)
+    assert page["atEnd"]["moved"] == 0, "nor at the end of the answer"
+    assert page["jumped"]
+
+
+def test_selection_and_scrolled_table_survive_streaming() -> None:
+    """E6: selection and scroll position were lost while an answer streamed."""
+    page = seen()
+    assert page["reading"]["selected"]
+    assert page["reading"]["table"] == [60, 60]
+    now, before = page["openEnd"]
+    assert now == before != ""
+
+
+def test_long_answer_stays_smooth() -> None:
+    page = seen()
+    assert page["atEnd"]["words"] > 19_000
+    assert page["same"]
+    for name in ("reading", "following"):
+        assert page[name]["cpu"]["all"] < 600, "milliseconds of CPU a second"
+
+
+def test_keyboard_reaches_everything() -> None:
+    page = seen()
+    assert page["stopped"] == 1, "Escape stops"
+    for stop in ("New chat", "Conversation", "Copy the code", "Copy the answer", "Message"):
+        assert stop in page["stops"], page["stops"]
+
+
+def test_screen_reader_is_given_authors_and_headings() -> None:
+    """E6: no headings or authors."""
+    page = seen()
+    assert (page["role"], page["busyLog"]) == (1, "true")
+    tree = page["tree"]
+    for line in ('article "You"', 'heading "You" [level=2]', 'article "Assistant"', "code:"):
+        assert line in tree, tree
+    assert 'button "Copy the code"' in tree
+
+
+def test_tab_in_the_background_closes_its_connection() -> None:
+    assert seen()["resumed"]
+
+
+def test_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    page = seen()
+    load = os.getloadavg()[0]
+    with capsys.disabled():
+        sys.stdout.write(f"\nload {load:.1f}, {page['atEnd']['words']} words\n")
+        for name in ("reading", "following", "reload"):
+            sys.stdout.write(f"{name}: {page[name]}\n")
+    assert page["reload"]["seconds"] < 60
