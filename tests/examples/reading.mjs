@@ -177,7 +177,30 @@ try {
   const opened = keys.waitForRequest(request => request.url().endsWith('/events'));
   await hide(false);
   seen.resumed = (await opened).postDataJSON().after > 0;
+
+  // the server is gone for a while
+  await hide(true);
+  await keys.route('**/events', route => route.abort());
+  await hide(false);
+  await keys.getByRole('button', { name: 'Try now' }).waitFor();
+  seen.lost = await keys.getByRole('status').innerText();
+  await keys.unroute('**/events');
+  await keys.getByRole('button', { name: 'Try now' }).click();
+  await keys.locator('#line:empty').waitFor({ state: 'attached' });
+  await keys.locator('#text').fill('Are you back?');
+  await keys.keyboard.press('Enter');
+  await ended(keys);
+  seen.back = await keys.locator('.turn').count();
   seen.role = await keys.getByRole('log', { name: 'Conversation' }).count();
+
+  // a mistake of the page itself, in the middle of an answer
+  const broken = await context.newPage();
+  await broken.goto(short);
+  await broken.evaluate(() => { CharacterData.prototype.replaceData = () => { throw new Error('a mistake of the page'); }; });
+  const cut = broken.waitForEvent('requestfailed', request => request.url().endsWith('/events'));
+  await ask(broken, 'Many words, please');
+  await cut;
+  seen.mistake = await broken.getByRole('status').innerText();
 } finally {
   await browser.close();
 }

@@ -145,6 +145,7 @@ def test_error_follows_the_text_with_what_helps(pictures: Path, scheme: str, pho
     assert page["error"]["text"][0].startswith("You said")
     assert page["error"]["note"][0].startswith("The answer broke off")
     assert "Try again" in page["error"]["note"][0]
+    assert "in " not in page["error"]["note"][0].partition("Try again")[2], "at once"
     assert page["error"]["alert"] == 1
     assert page["again"] == {"turns": 1, "errors": 1}
     assert page["limited"]["waits"], "the provider named a time"

@@ -56,7 +56,7 @@ def seen() -> dict[str, Any]:
 async def _visit() -> dict[str, Any]:
     async with (
         web(Behaviour(turns=[LONG], chunk=3000, pace=0.02)) as (long, _),
-        web(Behaviour(pace=0.03)) as (short, _),
+        web(Behaviour(pace=0.03), grace=0.05) as (short, provider),
     ):
         command = ["node", str(SCRIPT), str(HOME), chromium() or ""]
         with anyio.fail_after(300):
@@ -64,8 +64,9 @@ async def _visit() -> dict[str, Any]:
                 command, input=json.dumps({"long": long, "short": short}).encode(), check=False
             )
         assert done.returncode == 0, done.stderr.decode()
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
+        with anyio.move_on_after(2):
+            await provider.wait_for_disconnect()
+        return {**json.loads(done.stdout), "left": provider.disconnects}
 
 
 def test_nothing_moves_under_the_reader() -> None:
@@ -115,6 +116,19 @@ def test_screen_reader_is_given_authors_and_headings() -> None:
 
 def test_tab_in_the_background_closes_its_connection() -> None:
     assert seen()["resumed"]
+
+
+def test_lost_connection_is_taken_up_again() -> None:
+    page = seen()
+    assert page["lost"].startswith("No connection to the server.")
+    assert page["back"] == 3
+
+
+def test_mistake_of_the_page_closes_the_upstream() -> None:
+    """E6: a rendering error showed "No connection", and the upstream kept running."""
+    page = seen()
+    assert page["mistake"].startswith("This page could not show the answer.")
+    assert page["left"] == 2, "that of Escape, and that of the mistake"
 
 
 def test_figures(capsys: pytest.CaptureFixture[str]) -> None:

@@ -238,7 +238,7 @@ function open(name, { push = true } = {}) {
   conversation.clear();
   welcome.hidden = false;
   status('');
-  text.focus();
+  if (matchMedia('(hover: hover)').matches) text.focus(); // on a phone the keyboard would cover the page
   conversation.follow();
 }
 

@@ -33,7 +33,7 @@ export function explained(kind) { return FAILURES[kind] ?? UNKNOWN; }
 export function failureNote(error, age, act) {
   const [what, advice] = explained(error.kind);
   const parts = [element('strong', [what]), element('p', [advice])];
-  if (error.retryable) parts.push(againButton((error.retry_after ?? 0) - age, act.again));
+  if (error.retryable) parts.push(againButton(Math.max(0, (error.retry_after ?? 0) - Math.max(0, age)), act.again));
   else if (NEW_CHAT.has(error.kind)) parts.push(button('New chat', act.fresh));
   else if (EDIT.has(error.kind)) parts.push(button('Edit the question', act.edit));
   parts.push(element('small', [[error.kind, error.status && `HTTP ${error.status}`].filter(Boolean).join(' · ')]));
