@@ -42,7 +42,7 @@ class EventStream:
             group.start_soon(_wait_for_disconnect, receive, group.cancel_scope)
             try:
                 await self._start()
-                group.start_soon(self._send_keep_alives)
+                group.start_soon(self._send_keep_alives, group.cancel_scope)
                 async for data in frames:
                     if data:
                         await self._write(data)
@@ -61,7 +61,13 @@ class EventStream:
             await self._send({"type": "http.response.body", "body": data, "more_body": more})
             self._last_write = anyio.current_time()
 
-    async def _send_keep_alives(self) -> None:
+    async def _send_keep_alives(self, scope: anyio.CancelScope) -> None:
+        try:
+            await self._ping_when_silent()
+        except OSError:
+            scope.cancel()  # as above
+
+    async def _ping_when_silent(self) -> None:
         while True:
             seconds = self._last_write + self._keep_alive - anyio.current_time()
             if seconds > 0:

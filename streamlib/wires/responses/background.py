@@ -49,7 +49,8 @@ def without_background(prompt: Prompt) -> Prompt | None:
     """The prompt of a request to run in the background, without that; None for any other request.
 
     Raises:
-        StreamError: `store` is false: what runs in the background is stored (B3).
+        StreamError: `store` is false: what runs in the background is stored (B3). Or a
+            `background_options`, which says when it may run: it runs at once.
     """
     extra = dict(prompt.extra or {})
     if not extra.pop("background", False):
@@ -57,6 +58,9 @@ def without_background(prompt: Prompt) -> Prompt | None:
     if extra.get("store") is False:
         message = "background requires store: the response is read from where it is stored"
         raise StreamError(ErrorInfo("invalid_request", message, code="store"))
+    if extra.get("background_options"):
+        message = "background_options: a response in the background runs at once here"
+        raise StreamError(ErrorInfo("invalid_request", message, code="background_options"))
     # The target does not store it.
     extra.pop("store", None)
     return msgspec.structs.replace(prompt, extra=extra or None)

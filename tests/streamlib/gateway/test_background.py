@@ -16,8 +16,10 @@ from streamlib.durable import Log, LogError, open_log
 from streamlib.durable.memory import MemoryEngine
 from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
 from streamlib.gateway.background import ID_PREFIX, owner_of
+from streamlib.gateway.event_stream import EventStream
 from streamlib_parsers.errors import ErrorInfo
 from tests.support.asgi_calls import AsgiCall
+from tests.support.asgi_servers import serving_app
 from tests.support.gateways import (
     MODELS,
     Upstream,
@@ -32,6 +34,7 @@ from tests.support.gateways import (
     weather_prompt,
     weather_response,
 )
+from tests.support.served_gateways import connected
 
 BODY: dict[str, Any] = {"model": "client-model", "input": "Weather?", "background": True}
 SILENT = 1e9
@@ -273,6 +276,7 @@ async def test_second_target_responds_if_the_first_fails() -> None:
 async def test_invalid_request_is_refused_at_once() -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"store": False}, "background requires store"),
+        ({"background_options": {"completion_window": "8h"}}, "runs at once here"),
         ({"previous_response_id": ID_PREFIX + "0" * 32}, "send the history itself"),
         ({"conversation": "conv_1"}, "only responses providers store"),
     ]
@@ -373,3 +377,57 @@ async def test_foreground_of_a_gateway_with_a_log_is_unchanged() -> None:
         false = await client.post(PATH, json={**BODY, "background": False})
     assert parse_stream("responses", stream.content).stop_reason == "tool_calls"
     assert false.json()["status"] == "completed"
+
+
+@pytest.mark.usefixtures("asgi_server")
+async def test_stream_over_a_socket_breaks_and_resumes() -> None:
+    chunks: list[bytes | float] = []
+    for chunk in weather_chunks("messages"):
+        chunks += [chunk, 0.005]
+    upstream = Upstream(stream_response("messages", *chunks))
+    app = gateway(Gateway(RouteTable([rule("messages")]), client={"http": upstream}, log="memory:"))
+    async with serving_app(app) as server, httpx.AsyncClient(base_url=server.url) as client:
+        body = json.dumps({**BODY, "stream": True})
+        # By hand: httpx leaves generators behind where a stream is left before its end.
+        request = f"POST {PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n\r\n"
+        text = b""
+        async with await connected(server.url) as connection:
+            await connection.send((request + body).encode())
+            while text.count(b"\n\n") < 4:
+                text += await connection.receive()
+        lines = [line for line in text.split(b"\n\n") if b"\ndata: " in line]
+        seen = [json.loads(line.partition(b"\ndata: ")[2]) for line in lines[:4]]
+        response_id = seen[0]["response"]["id"]
+        rest = frames_of(await streamed(client, response_id, starting_after=3))
+        whole = frames_of(await streamed(client, response_id))
+    assert seen + rest == whole
+    assert whole[-1]["type"] == "response.completed"
+
+
+class Gone:
+    """A client whose connection is gone: some servers raise an error where it is written to."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    async def send(self, message: Any) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise OSError("the connection is gone")
+
+    async def receive(self) -> Any:
+        await anyio.sleep_forever()
+
+
+async def test_client_that_is_gone_is_no_failure_of_the_gateway() -> None:
+    async def frames() -> AsyncGenerator[bytes]:
+        yield b"data: 1\n\n"
+        await anyio.sleep(0.05)
+        yield b"data: 2\n\n"
+
+    for after in range(5):
+        client = Gone(after)
+        stream = EventStream(client.send, {}, b": keep-alive\n\n", 0.01)
+        with anyio.fail_after(5):
+            await stream.run(frames(), client.receive)
+        assert client.left < 0
