@@ -147,8 +147,11 @@ class MessageStream:
         self._log_id = log_id
         self._silence = Silence(ping)
 
-    async def serve(self) -> None:
+    async def serve(self, *, replay_ended: bool) -> None:
         """Sends the message; 204 where none is written.
+
+        Args:
+            replay_ended: Whether a message that has ended is sent too.
 
         Raises:
             LogError: `unavailable`, before anything is sent.
@@ -160,7 +163,7 @@ class MessageStream:
                 raise
             await self._exchange.respond(204)
             return
-        if head.state == "closed":
+        if head.state == "closed" and not replay_ended:
             # The page has loaded the message from where it is stored.
             await self._exchange.respond(204)
             return

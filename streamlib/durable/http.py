@@ -19,6 +19,8 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from streamlib.durable.asgi import Exchange, Receive, Scope, Send
 from streamlib.durable.errors import LogError
 from streamlib.durable.event_stream import EventStream, MessageStream, log_encoder
@@ -49,6 +51,7 @@ def log_app(
     chat_log: ChatLog | None = None,
     log_path: str = "/log",
     chat_path: str = "/api/chat",
+    replay_ended: bool = False,
     ping: float | None = 15.0,
     poll: float = 20.0,
     lifetime: float | None = 60.0,
@@ -63,35 +66,47 @@ def log_app(
             log's, so that a chat has one response.
         log_path: What the URLs of logs begin with.
         chat_path: What the URLs of chats begin with: the `api` of ``useChat``.
+        replay_ended: Whether a chat's message that has ended is sent again while its log is kept:
+            for a page that resumes after a lost connection, where 204 would leave it half of the
+            message. It needs a `message_id` in `meta`, or a page has the message twice.
         ping: Seconds of silence after which a comment is sent, so that no proxy closes the
             connection; None: never.
         poll: Seconds for which a long poll waits.
         lifetime: Seconds after which an SSE response of the Durable Streams protocol ends, and its
             client comes back; None: never.
     """
-    return LogApp(log, allow, chat_log, (log_path, chat_path), ping, poll, lifetime)
+    options = LogAppOptions(
+        log_path=log_path,
+        chat_path=chat_path,
+        replay_ended=replay_ended,
+        ping=ping,
+        poll=poll,
+        lifetime=lifetime,
+    )
+    return LogApp(log, allow, chat_log, options)
+
+
+class LogAppOptions(Struct, frozen=True, kw_only=True):
+    """What `log_app` was given; each option is explained there."""
+
+    log_path: str
+    chat_path: str
+    replay_ended: bool
+    ping: float | None
+    poll: float
+    lifetime: float | None
 
 
 class LogApp:
     """Serves logs; made by `log_app`."""
 
     def __init__(
-        self,
-        log: Log,
-        allow: Allow,
-        chat_log: ChatLog | None,
-        paths: tuple[str, str],
-        ping: float | None,
-        poll: float,
-        lifetime: float | None,
+        self, log: Log, allow: Allow, chat_log: ChatLog | None, options: LogAppOptions
     ) -> None:
         self._log = log
         self._allow = allow
         self._chat_log = chat_log
-        self._log_path, self._chat_path = paths
-        self._ping = ping
-        self._poll = poll
-        self._lifetime = lifetime
+        self._options = options
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves a request (ASGI)."""
@@ -113,11 +128,11 @@ class LogApp:
 
     async def _serve(self, exchange: Exchange) -> None:
         path = exchange.path
-        target = _id_of(path, self._log_path)
+        target = _id_of(path, self._options.log_path)
         if target is not None:
             await self._serve_log(exchange, *target)
             return
-        target = _id_of(path, self._chat_path)
+        target = _id_of(path, self._options.chat_path)
         if target is not None and target[1]:
             await self._serve_chat(exchange, *target)
             return
@@ -160,9 +175,9 @@ class LogApp:
             self._log,
             log_id,
             JsonMessages(),
-            poll=self._poll,
-            ping=self._ping,
-            lifetime=self._lifetime,
+            poll=self._options.poll,
+            ping=self._options.ping,
+            lifetime=self._options.lifetime,
         )
         match exchange.method:
             case "GET":
@@ -184,7 +199,7 @@ class LogApp:
             parse_cursor(after)
         except ValueError as error:
             raise BadRequest(str(error)) from None
-        stream = EventStream(exchange, self._log, log_id, ping=self._ping)
+        stream = EventStream(exchange, self._log, log_id, ping=self._options.ping)
         await stream.serve(after)
 
     # --- chats ---
@@ -205,8 +220,8 @@ class LogApp:
         if log_id is None:
             await exchange.respond(204)
         else:
-            stream = MessageStream(exchange, self._log, log_id, ping=self._ping)
-            await stream.serve()
+            stream = MessageStream(exchange, self._log, log_id, ping=self._options.ping)
+            await stream.serve(replay_ended=self._options.replay_ended)
 
     async def _stop_chat(self, exchange: Exchange, chat_id: str) -> None:
         log_id = await self._log_of(chat_id)

@@ -57,13 +57,24 @@ class Scenario:
         reading: The log of the readers' process.
         log_id: Of the log.
         seed: Of every random choice.
+        options: Of the writer's log.
     """
 
-    def __init__(self, engine: Engine, reading: Log, log_id: str, seed: int) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        reading: Log,
+        log_id: str,
+        seed: int,
+        options: dict[str, Any] = OPTIONS,
+    ) -> None:
         self.engine = engine
         self.reading = reading
         self.log_id = log_id
         self.random = random.Random(seed)
+        self.options = options
+        self.created = anyio.Event()
+        """The log exists; set by `run`."""
         self.ours = Connection(engine)
         """The writer's."""
         self.fault = self.random.choice(faults_of(engine))
@@ -71,11 +82,14 @@ class Scenario:
         self.writer = anyio.CancelScope()
         """Of the writer's task, which may not have begun when the fault comes."""
         self._readings: list[list[Entry]] = []
+        self.read_at: list[float] = []
+        """When each of them ended."""
 
     async def run(self) -> Outcome:
         """Until every reader has the end."""
-        async with open_log(self.ours, **OPTIONS) as writing:
+        async with open_log(self.ours, **self.options) as writing:
             await writing.create(self.log_id)
+            self.created.set()
             async with anyio.create_task_group() as group:
                 group.start_soon(self._write, writing)
                 for _ in range(READERS):
@@ -120,7 +134,7 @@ class Scenario:
                     if leave_after == 0 and not isinstance(entry.event, TERMINAL):
                         break
             except LogError as error:
-                if error.kind == "gone" and self.fault == "engine lost everything":
+                if error.kind == "gone" and self.may_come_back():
                     # The writer has not sent it again yet: it may be slower than a lease here.
                     self.outcome.gone += bool(entries)
                     continue
@@ -130,6 +144,11 @@ class Scenario:
                 entries = []
         self.outcome.reads += 1
         self._readings.append(entries)
+        self.read_at.append(anyio.current_time())
+
+    def may_come_back(self) -> bool:
+        """Whether the engine has lost the log, and its writer will send it again."""
+        return self.fault == "engine lost everything"
 
     def _compare(self) -> None:
         last = self._readings[-1]

@@ -72,6 +72,13 @@ async def test_message_is_resumed_from_its_start() -> None:
         assert (await resume(app)).status == 204
 
 
+async def test_message_that_has_ended_is_replayed_where_asked_for() -> None:
+    async with open_log(memory_engine()) as log:
+        await log.write("a", stream(*FRAMES), META)
+        app = log_app(log, allow=everybody, replay_ended=True)
+        assert (await resume(app)).body == await encoded(log_encoder(META))
+
+
 @pytest.mark.parametrize("wire", ["agui", "jsonl"])
 async def test_meta_names_the_protocol_of_a_message(wire: str) -> None:
     options: dict[str, Any] = {"thread_id": "t", "run_id": "r"} if wire == "agui" else {}
