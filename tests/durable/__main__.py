@@ -16,9 +16,14 @@ from streamlib.durable.redis import RedisEngine
 from streamlib.durable.sqlite import SqliteEngine
 from tests.durable.scenarios import counts, run_many
 from tests.support.durable_engines import memory_engine
-from tests.support.redis_servers import redis_binary, running_server, valkey_binary
+from tests.support.redis_servers import (
+    redis_binary,
+    running_cluster,
+    running_server,
+    valkey_binary,
+)
 
-ENGINES = ("memory", "sqlite", "valkey", "redis")
+ENGINES = ("memory", "sqlite", "valkey", "redis", "cluster")
 
 
 async def run(engine_name: str, logs: int, seed: int, at_once: int) -> dict[str, object]:
@@ -29,6 +34,10 @@ async def run(engine_name: str, logs: int, seed: int, at_once: int) -> dict[str,
         if engine_name == "sqlite":
             engine = SqliteEngine(str(Path(folder) / "logs.db"))
             return await run_on(engine, logs, seed, at_once)
+        if engine_name == "cluster":
+            with running_cluster(valkey_binary(), Path(folder)) as nodes:
+                url = f"redis+cluster://127.0.0.1:{nodes[0].port}"
+                return await run_on(RedisEngine(url), logs, seed, at_once, url)
         binary = redis_binary() if engine_name == "redis" else valkey_binary()
         with running_server(binary, Path(folder)) as server:
             return await run_on(RedisEngine(server.url), logs, seed, at_once, server.url)
@@ -48,9 +57,7 @@ async def run_on(
 def main() -> None:
     """Runs the command."""
     parser = argparse.ArgumentParser(prog="python -m tests.durable", description=__doc__)
-    parser.add_argument(
-        "--engine", choices=("memory", "sqlite", "valkey", "redis"), default="memory"
-    )
+    parser.add_argument("--engine", choices=ENGINES, default="memory")
     parser.add_argument("--loop", choices=("asyncio", "trio"), default="asyncio")
     parser.add_argument("--logs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
