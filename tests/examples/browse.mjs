@@ -1,7 +1,7 @@
 // Uses the web example as a person would, in headless Chromium, and says what was on the screen.
 //
 //   node browse.mjs HOME CHROMIUM PICTURES     HOME: where playwright-core is installed; PICTURES: a folder for screenshots
-//   stdin    {"good": URL, "slow": URL, "faulty": URL, "limited": URL, "scheme": "light" | "dark", "phone": bool}
+//   stdin    {"good": URL, "slow": URL, "faulty": URL, "limited": URL, "refused": URL, "scheme": "light" | "dark", "phone": bool}
 //   stdout   one JSON object: what was seen in each state
 
 import { text } from 'node:stream/consumers';
@@ -10,7 +10,7 @@ import { join } from 'node:path';
 
 const [home, executablePath, pictures] = process.argv.slice(2);
 const { chromium } = createRequire(join(home, 'package.json'))('playwright-core');
-const { good, slow, faulty, limited, scheme, phone } = JSON.parse(await text(process.stdin));
+const { good, slow, faulty, limited, refused, scheme, phone } = JSON.parse(await text(process.stdin));
 
 const QUIET = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 const browser = await chromium.launch({ executablePath, args: QUIET });
@@ -145,6 +145,10 @@ try {
   await later.locator('.error button').waitFor();
   seen.limited = { note: await words(later, '.error'), waits: await later.locator('.error button').isDisabled(), button: await words(later, '.error button') };
   await shot(later, '9-limited');
+  const keyless = await open(refused);
+  await say(keyless, 'And with a wrong key?');
+  await keyless.locator('.error').waitFor();
+  seen.refused = { note: await words(keyless, '.error'), buttons: await keyless.locator('.error button').count() };
 } finally {
   await browser.close();
 }

