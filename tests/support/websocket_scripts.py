@@ -235,6 +235,8 @@ def response_frames(
         frames.append({"type": "response.output_text.delta", **place, "delta": delta})
     frames.append({"type": "response.output_item.done", "output_index": 0, "item": item})
     ended = {**response, "status": end, "output": [item], "usage": None}
+    if end == "incomplete":
+        ended["incomplete_details"] = {"reason": "max_output_tokens"}
     frames.append({"type": f"response.{end}", "response": ended})
     for number, frame in enumerate(frames):
         frame["sequence_number"] = number

@@ -1,6 +1,6 @@
 """Figures of Responses over WebSocket, as JSON.
 
-python -m tests.websocket [--interleavings 1000]
+python -m tests.websocket [--interleavings 1000] [--storm 1000] [--garbage 500]
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from typing import Any
 import anyio
 
 from tests.support.websocket_scripts import conversations, received
+from tests.websocket.garbage import garbage
 from tests.websocket.interleavings import differing_lanes
 from tests.websocket.replays import EXPECTED, replay
+from tests.websocket.storm import storm
 
 
 async def replays() -> dict[str, Any]:
@@ -39,10 +41,14 @@ def main() -> None:
     """Runs the command."""
     parser = argparse.ArgumentParser(prog="python -m tests.websocket", description=__doc__)
     parser.add_argument("--interleavings", type=int, default=1000)
+    parser.add_argument("--storm", type=int, default=1000)
+    parser.add_argument("--garbage", type=int, default=500)
     options = parser.parse_args()
     result: dict[str, Any] = {}
     for backend in ("asyncio", "trio"):
         result[backend] = anyio.run(partial(replays), backend=backend)
+        result[backend]["storm"] = anyio.run(partial(storm, options.storm), backend=backend)
+        result[backend]["garbage"] = anyio.run(partial(garbage, options.garbage), backend=backend)
     differing = differing_lanes(options.interleavings)
     result["interleavings"] = {"count": options.interleavings, "differing lanes": differing}
     sys.stdout.write(json.dumps(result, indent=1) + "\n")

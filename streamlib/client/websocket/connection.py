@@ -36,7 +36,7 @@ from streamlib.request.headers import checked_headers
 from streamlib.request.prompt import Prompt
 from streamlib.request.target import Target
 from streamlib.transport import HttpResponse
-from streamlib.transport.deadlines import Deadlines
+from streamlib.transport.deadlines import Deadlines, deadline_error
 from streamlib.transport.websocket import Upgrade, load_websockets, open_websocket
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo
@@ -244,8 +244,13 @@ class Connection:
     ) -> None:
         """Sends messages of steering, and waits for what the server says to them."""
         request = build_for(Prompt(items), self._config.target)
+        message = steer_message(response_id, request.body)
+        deadlines = self._config.deadlines
         try:
-            await socket.steer(response_id, steer_message(response_id, request.body))
+            with anyio.fail_after(deadlines.idle):
+                await socket.steer(response_id, message)
+        except TimeoutError:
+            failure = deadline_error("idle", deadlines)
         except StreamError as error:
             failure = self.handshake.redact(error.info)
         else:
@@ -286,6 +291,9 @@ class Connection:
                     return newest
             await self._close_unused()
             opened = await self._open()
+            if self._closed:  # by another task, meanwhile
+                await opened.aclose(CLOSED)
+                raise StreamError(CLOSED)
             self._sockets.append(opened)
             # Lanes are counted anew on another socket, and no response is known there.
             self._last.clear()
@@ -309,7 +317,11 @@ class Connection:
         except StreamError as error:
             failure = source.redact(error.info)
         else:
-            return await self._opened(upgrade)
+            try:
+                return await self._opened(upgrade)
+            except BaseException:
+                await upgrade.aclose()  # the hook raised, or its task was cancelled
+                raise
         raise StreamError(failure)
 
     async def _opened(self, upgrade: HttpResponse) -> LaneSocket:

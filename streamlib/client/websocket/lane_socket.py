@@ -119,9 +119,11 @@ class LaneSocket:
         steering = self.lanes.steer(response_id)
         try:
             await self._send(message, lambda: None)
+            await self.wait(steering)
         except SocketClosed as closed:
             steering.end(closed.info)
-        await self.wait(steering)
+        finally:
+            self.lanes.forget_steering(steering)
         if steering.failure is not None:
             raise StreamError(steering.failure)
 

@@ -343,6 +343,11 @@ class Lanes:
         self._steerings.append(steering)
         return steering
 
+    def forget_steering(self, steering: Steering) -> None:
+        """Nobody waits for what the server says to it."""
+        if steering in self._steerings:
+            self._steerings.remove(steering)
+
     def expect(self, lane: str | None) -> Turn:
         """A request is about to be sent on a lane; returns its response."""
         if lane not in self.lanes:

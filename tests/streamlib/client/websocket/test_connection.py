@@ -16,6 +16,8 @@ from streamlib import (
     FunctionCall,
     Prompt,
     RateLimits,
+    ShellCall,
+    ShellResult,
     StreamError,
     ToolSpec,
     user,
@@ -139,6 +141,52 @@ async def test_another_history_is_sent_whole(change: str) -> None:
             lane = "other"
         await read(connection.stream(prompt, lane))
     assert inputs(received)[1] == (None, 3)
+
+
+async def test_an_input_that_differs_with_its_history_is_sent_whole() -> None:
+    """A call id that comes twice is renamed, which a request without the history cannot know."""
+    received: list[ReceivedRequest] = []
+    turns = [FunctionCall("c1", "lookup", "{}"), FunctionCall("c1", "lookup", "{}"), "Done"]
+    async with (
+        running(Behaviour(turns=turns), on_request=received.append) as url,
+        connected(url + "/v1") as connection,
+    ):
+        history = [user("look it up twice")]
+        for _ in turns:
+            stream = connection.stream(Prompt(history, tools=[LOOKUP]))
+            await read(stream)
+            history.extend(stream.response.items)
+            history.extend(call.output("42") for call in stream.response.calls)
+    assert [count for _, count in inputs(received)] == [1, 1, 5]
+    ids = [item["call_id"] for item in received[2].json["input"][1:]]
+    assert ids[0] == ids[1] != ids[2] == ids[3]
+
+
+async def test_an_incomplete_response_is_not_continued() -> None:
+    script = [EXPECT, *response_frames("r1", "Half", end="incomplete"), EXPECT]
+    script += response_frames("r2", "Two")
+    async with scripted_socket(script) as server, connected(server.url) as connection:
+        first = connection.stream([user("one")])
+        await read(first)
+        await read(connection.stream([user("one"), *first.response.items, user("go on")]))
+    assert "previous_response_id" not in server.messages[1]
+    assert len(server.messages[1]["input"]) == 3
+
+
+async def test_outputs_of_built_in_calls_are_never_lost() -> None:
+    """Built alone such an output may be left out, since it needs its call: then all is sent."""
+    call = ShellCall(call_id="call_1", action={"commands": ["ls"]}, id="sh_1")
+    received: list[ReceivedRequest] = []
+    async with (
+        running(Behaviour(turns=[call, "Done"]), on_request=received.append) as url,
+        connected(url + "/v1") as connection,
+    ):
+        first = connection.stream([user("list")])
+        await read(first)
+        output = first.response.pending[0].output([ShellResult("a.txt", "", 0)])
+        await read(connection.stream([user("list"), *first.response.items, output]))
+    kinds = [item["type"] for item in received[1].json["input"]]
+    assert kinds[-1] == "shell_call_output"
 
 
 async def test_an_unknown_previous_response_is_sent_whole_once() -> None:
@@ -394,6 +442,34 @@ async def test_steering_that_is_impossible_is_refused() -> None:
         assert raised.value.code == "response_not_found"
         with pytest.raises(StreamError, match="messages of the user"):
             await connection.steer("resp_unknown", stream.response.items)
+
+
+async def test_steering_without_answer_is_stalled() -> None:
+    deadlines = Deadlines(idle=0.03)
+    script = [EXPECT, response_frames("r1", "One")[0], EXPECT, FOREVER]
+    async with (
+        scripted_socket(script) as server,
+        connected(server.url, client={"deadlines": deadlines}) as connection,
+        connection.stream("x", errors="event") as stream,
+    ):
+        while not isinstance(await anext(stream), Created):
+            pass
+        with pytest.raises(StreamError) as raised:
+            await stream.steer("y")
+    assert raised.value.kind == "stalled"
+
+
+async def test_a_hook_that_raises_leaves_no_socket(caplog: pytest.LogCaptureFixture) -> None:
+    def refuse(response: Any) -> None:
+        raise LookupError("no")
+
+    async with scripted_socket([EXPECT]) as server:
+        with pytest.raises(LookupError):
+            async with connected(server.url, client={"on_response": refuse}):
+                pass
+        await anyio.wait_all_tasks_blocked()
+        gc.collect()  # an open transport would warn, and fail the run
+    assert len(server.handshakes) == 1
 
 
 async def test_a_refused_handshake_has_its_reason() -> None:
