@@ -27,7 +27,7 @@ from streamlib_parsers.resumable import Position
 
 
 def is_background(request: Request) -> bool:
-    """Whether a request asks for the stream of a response that runs in the background."""
+    """Whether a request asks for a response that runs in the background."""
     spec = WIRE_SPECS[request.wire_api].resume
     # Looked for as bytes first: bodies are long, and few have it.
     if spec is None or f'"{spec.field}"'.encode() not in request.body:
@@ -36,10 +36,7 @@ def is_background(request: Request) -> bool:
         body: Any = msgspec.json.decode(request.body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
-    if not isinstance(body, dict):
-        return False
-    # Only a stream that was asked for at the start can be taken up later.
-    return body.get(spec.field) is True and body.get("stream") is True
+    return isinstance(body, dict) and body.get(spec.field) is True
 
 
 def stored_url(url: str, response_id: str, action: str = "", **query: str) -> str:

@@ -214,9 +214,9 @@ class ResponseStream:
     def cursor(self) -> Cursor | None:
         """Where the reader stands, for `Client.resume` and `Client.cancel`. Experimental.
 
-        None before the first event, and where nothing can be taken up: the request was not for the
-        stream of a background response (``background`` and ``stream``), the wire has no such
-        streams (all but responses and interactions), or the server numbers no events.
+        None before the first event, and where nothing can be taken up: the request was not for a
+        background response (``background``) or not for its stream, the wire has no such streams
+        (all but responses and interactions), or the server numbers no events.
         """
         resumption = self._config.resumption
         parser = self._attempt.parser

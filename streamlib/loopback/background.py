@@ -69,10 +69,10 @@ class BackgroundResponse:
         self.sent = 0
         """Frames that were sent, on any connection."""
         self.is_cancelled = False
-        self._events = 1 + max(
-            index for index, position in enumerate(self.positions) if position is not None
-        )
+        self._events = len(self.frames)
         """Frames without an end mark."""
+        while self._events and self.positions[self._events - 1] is None:
+            self._events -= 1
         self.id = self._response(len(self.frames)).response_id or ""
 
     @property

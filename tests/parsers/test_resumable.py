@@ -147,6 +147,7 @@ def test_position_is_of_what_was_delivered() -> None:
     # The next call begins with everything delivered.
     parse.feed(FRAMES["responses"][4][:20])
     assert parse.position_before(0) == 3
+    assert len(parse._marks) == 1  # no memory of what was delivered
 
 
 @pytest.mark.parametrize("wire_api", ["responses", "interactions"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
+import anyio
+
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
 from streamlib.loopback import Behaviour, echo_response
@@ -41,12 +43,15 @@ class BreakingProvider:
         error: Exception | None = None,
         *,
         is_silent: bool = False,
+        stalls: bool = False,
     ) -> None:
         self.loopback = Loopback(Behaviour(recordings=recordings), echo_response)
         self.breaks = breaks
         self.error = error
         self.is_silent = is_silent
         """Whether connections behind those of `breaks` end without an event."""
+        self.stalls = stalls
+        """Whether nothing more comes where a connection would break."""
         self.sent: list[tuple[str, str, Mapping[str, str]]] = []
         """Method, URL and headers of each request."""
 
@@ -60,7 +65,7 @@ class BreakingProvider:
         end: int | None = 0 if self.is_silent else None
         if number < len(self.breaks):
             end = self.breaks[number]
-        chunks = _until(served.chunks, end, self.error)
+        chunks = _until(served.chunks, end, self.error, stalls=self.stalls)
         return MemoryResponse(chunks, served.status, {"content-type": served.media_type})
 
     async def aclose(self) -> None:
@@ -68,7 +73,7 @@ class BreakingProvider:
 
 
 async def _until(
-    chunks: Sequence[bytes], end: int | None, error: Exception | None
+    chunks: Sequence[bytes], end: int | None, error: Exception | None, *, stalls: bool
 ) -> AsyncIterator[bytes]:
     """The bytes up to `end` as one chunk, then the break; all of them where there is none."""
     received = bytearray()
@@ -77,6 +82,8 @@ async def _until(
             break
         received += chunk
     yield bytes(received[:end])
+    if end is not None and stalls:
+        await anyio.sleep_forever()
     if end is not None and error is not None:
         raise error
 

@@ -243,6 +243,13 @@ def check_items(request: StrictRequest) -> Rejection | None:
     return None
 
 
+def check_background(request: StrictRequest) -> Rejection | None:
+    """What runs in the background is stored (developers.openai.com, guide "Background mode")."""
+    if request.body.get("background") and request.body.get("store") is False:
+        return Rejection("Background mode requires 'store' to be true.", "store")
+    return None
+
+
 def check_contents(request: StrictRequest) -> Rejection | None:
     """Roles are known, and parts are those of their role (R5)."""
     for n, item in enumerate(input_items(request)):
@@ -496,6 +503,7 @@ RULES: Final[tuple[Rule, ...]] = (
     check_fields,
     check_previous_response,
     check_items,
+    check_background,
     check_contents,
     check_calls,
     check_ids,

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from streamlib import Client, Cursor, Origin, Prompt, RetryPolicy, StreamError
+from streamlib import Client, Cursor, Deadlines, Origin, Prompt, RetryPolicy, StreamError
 from streamlib_parsers.events import Completed, Failed, RateLimits, ResponseEvent
 from streamlib_parsers.items import WireApi
 from tests.resume.cuts import PROMPT, Counts, check_stream, derived_streams, recorded_streams
@@ -118,6 +118,7 @@ async def test_resumed_stream_yields_what_was_not_delivered(wire_api: WireApi) -
                 before = [await anext(stream) for _ in range(count)]
                 cursor = stream.cursor
         assert cursor is not None
+        assert stream.cursor == cursor  # what nobody read was not delivered
         async with open_client(provider) as second:
             resumed = second.resume(Cursor.parse(str(cursor)))
             async with resumed:
@@ -187,6 +188,38 @@ async def test_cursor_of_another_origin_is_refused(origin: Origin) -> None:
     assert provider.sent == []
 
 
+async def test_provider_of_the_call_must_be_that_of_the_cursor() -> None:
+    """Its keys are of another service, even where the base URL is the same."""
+    async with open_client(BreakingProvider()) as client:
+        with pytest.raises(StreamError, match="the cursor is of openai"):
+            client.resume(Cursor(Origin("responses", "openai", URL), "r", 6), provider="keeper")
+
+
+async def test_server_without_numbers_gives_no_cursor() -> None:
+    """llama.cpp ignores `background`: its stream cannot be taken up."""
+    body = (await body_of("responses")).replace(b'"sequence_number"', b'"other"')
+    memory = MemoryTransport([body[:5000]])
+    async with open_client(memory, resume=True) as client:
+        events, stream = await read(client, "responses")
+    assert stream.response.response_id is not None
+    assert stream.cursor is None
+    assert isinstance(events[-1], Failed)
+    assert len(memory.sent) == 1
+
+
+async def test_polled_response_is_created_once() -> None:
+    """A JSON body that is cut may be of a response that runs already."""
+    headers = {"content-type": "application/json"}
+    memory = MemoryTransport([b'{"id":"resp_1","status":"que'], headers=headers)
+    async with open_client(memory) as client:
+        prompt = Prompt("Hi", background=True, stream=False)
+        async with client.stream(prompt, "keeper:m", errors="event") as stream:
+            events = [event async for event in stream]
+    assert isinstance(events[-1], Failed)
+    assert stream.cursor is None
+    assert len(memory.sent) == 1
+
+
 async def test_base_url_of_the_call_decides_with_the_cursor() -> None:
     """A stream at a base URL of its own: this client knows it, another needs it again."""
     provider = BreakingProvider()
@@ -226,7 +259,11 @@ async def test_unknown_response_is_not_found() -> None:
 async def test_rate_limits_of_the_new_connection_are_no_event() -> None:
     """They are of another request; the response has them."""
     body = await body_of("responses")
-    headers = {"x-ratelimit-remaining-requests": "7", "content-type": "text/event-stream"}
+    headers = {
+        "x-ratelimit-remaining-requests": "7",
+        "x-request-id": KEY,
+        "content-type": "text/event-stream",
+    }
     memory = MemoryTransport([body], headers=headers)
     cursor = Cursor(ORIGIN, "resp_1", 3)
     async with open_client(memory) as client, client.resume(cursor) as stream:
@@ -235,6 +272,8 @@ async def test_rate_limits_of_the_new_connection_are_no_event() -> None:
     assert stream.rate_limits is not None
     assert stream.rate_limits.requests is not None
     assert stream.rate_limits.requests.remaining == 7
+    assert KEY not in repr(stream.response)
+    assert KEY not in repr(stream.rate_limits.raw)
 
 
 async def test_tools_of_the_prompt_have_their_own_names() -> None:
@@ -305,6 +344,23 @@ async def test_client_option_connects_again(error: Exception | None) -> None:
     assert events == expected
     assert len(stream.reconnected) == 4
     assert {failure.retryable for failure in stream.reconnected} == {True}
+
+
+async def test_stalled_connection_is_replaced() -> None:
+    provider = BreakingProvider(breaks=[5000], stalls=True)
+    async with open_client(provider, resume=True, deadlines=Deadlines(idle=0.03)) as client:
+        events, stream = await read(client, "responses")
+    assert isinstance(events[-1], Completed)
+    assert {failure.kind for failure in stream.reconnected} == {"stalled"}
+
+
+async def test_total_deadline_ends_the_stream() -> None:
+    provider = BreakingProvider(breaks=[5000], stalls=True)
+    async with open_client(provider, resume=True, deadlines=Deadlines(total=0.01)) as client:
+        events, _ = await read(client, "responses")
+    assert isinstance(events[-1], Failed)
+    assert events[-1].error.kind == "deadline"
+    assert len(provider.sent) == 1
 
 
 async def test_option_of_a_stream_wins_over_the_clients() -> None:

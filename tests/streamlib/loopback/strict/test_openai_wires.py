@@ -56,6 +56,12 @@ LEDGER.reasoning_before["fc_after"] = "rs_before"
 
 RESPONSES_CASES: Final = (
     Case(
+        responses.check_background,
+        responses_body(background=True, store=False),
+        responses_body(background=True, store=True),
+        "requires 'store'",
+    ),
+    Case(
         responses.check_fields,
         responses_body(max_tokens=9),
         responses_body(max_output_tokens=9),
