@@ -105,13 +105,11 @@ class RequestHandler:
             group.start_soon(self._wait_for_disconnect, receive, group.cancel_scope)
             # One JSON body has no place for a keep-alive.
             if self.request.is_stream:
-                group.start_soon(self._send_keep_alives)
+                group.start_soon(self._send_keep_alives, group.cancel_scope)
             try:
                 await self._try_hops()
             except OSError as error:
-                # Some servers raise one when the client has disconnected.
-                name = type(error).__name__
-                self.error = ErrorInfo("cancelled", f"the client disconnected: {name}")
+                self._note_disconnect(error)
             except Exception as error:  # noqa: BLE001
                 # A defect here must not truncate the stream without an error.
                 text = log_error(error)
@@ -129,7 +127,19 @@ class RequestHandler:
             self.error = ErrorInfo("cancelled", "the client disconnected")
         scope.cancel()
 
-    async def _send_keep_alives(self) -> None:
+    def _note_disconnect(self, error: OSError) -> None:
+        """Some servers raise one when the client has disconnected."""
+        name = type(error).__name__
+        self.error = ErrorInfo("cancelled", f"the client disconnected: {name}")
+
+    async def _send_keep_alives(self, scope: anyio.CancelScope) -> None:
+        try:
+            await self._ping_when_silent()
+        except OSError as error:
+            self._note_disconnect(error)
+            scope.cancel()
+
+    async def _ping_when_silent(self) -> None:
         seconds = self._keep_alive
         while True:
             await anyio.sleep(seconds)

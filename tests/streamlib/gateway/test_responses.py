@@ -172,6 +172,44 @@ async def test_client_disconnect_closes_the_connection_upstream() -> None:
             assert upstream.open == 0
 
 
+async def test_keep_alive_to_a_closed_connection_is_a_disconnect(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Some servers raise an error where a client is gone that is written to."""
+    request = client_request("chat", weather_prompt())
+    body = msgspec.json.encode({**msgspec.json.decode(request.body), "stream": True})
+    requests = [{"type": "http.request", "body": body, "more_body": False}]
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        if requests:
+            return requests.pop()
+        return await anyio.sleep_forever()
+
+    async def send_message(message: Any) -> None:
+        sent.append(message)
+        if len(sent) > 2:
+            raise ConnectionResetError("the client is gone")
+
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "POST",
+        "path": "/v1/chat/completions",
+        "headers": [(b"host", b"localhost")],
+        "query_string": b"",
+    }
+    caplog.set_level(logging.INFO, "streamlib.gateway")
+    upstream = Upstream(stream_response("messages", 60.0))
+    table = RouteTable([rule("messages")])
+    async with Gateway(table, client={"http": upstream}, keep_alive=0.005) as running:
+        with anyio.fail_after(5):
+            await gateway(running)(scope, receive, send_message)
+        assert upstream.open == 0
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "chat client-model -> custom:model-1 at upstream: cancelled" in line
+
+
 # --- the log ---
 
 
