@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.contestants import PEERS, Contestant, Kind, ours
 from benchmarks.frameworks import FRAMEWORKS
-from benchmarks.other_sdks import OTHER_SDKS
+from benchmarks.other_sdks import COHERE, MISTRAL
 from benchmarks.races import race, versions
 from streamlib.bench.chart import bars
 from streamlib.bench.records import Record, as_json, table
@@ -32,7 +32,7 @@ def contestants(wire: str, kinds: tuple[Kind, ...]) -> list[Contestant]:
 
 
 def _installed(wires: list[str]) -> list[Contestant]:
-    peers = (*PEERS, *OTHER_SDKS, *FRAMEWORKS)
+    peers = (*PEERS, COHERE, *FRAMEWORKS)
     return [peer for peer in peers if peer.wire in wires and peer.installed]
 
 
@@ -47,12 +47,17 @@ def measured(wires: list[str], rounds: int, bar: Bar) -> list[Record]:
             for size in (EVENT, FAST):
                 racers = [ours(wire, kind), *peers]
                 records += race(bench, WORKLOADS[wire], size, racers, rounds, bar.advance)
+    if "chat" in wires and MISTRAL.installed:
+        # Texts alone: its reader takes calls in one delta, as Mistral sends them.
+        for size in (EVENT, FAST):
+            racers = [ours("chat"), MISTRAL]
+            records += race("raw", WORKLOADS["chat-text"], size, racers, rounds, bar.advance)
     return records
 
 
 def main(argv: list[str] | None = None) -> int:
     """Measures every wire that an official library reads."""
-    wires = list(dict.fromkeys(peer.wire for peer in (*PEERS, *OTHER_SDKS)))
+    wires = list(dict.fromkeys(peer.wire for peer in (*PEERS, COHERE)))
     command = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from benchmarks.contestants import Contestant, OpenStream, Outcome, parsed_arguments, peer
+from benchmarks.contestants import OpenStream, Outcome, parsed_arguments, peer
 
 MESSAGES: Final = [{"role": "user", "content": "x"}]
 
@@ -50,7 +50,5 @@ def _httpx() -> str:
     return "httpx"
 
 
-OTHER_SDKS: Final[tuple[Contestant, ...]] = (
-    peer("cohere", "cohere", "cohere", "raw", _cohere, _cohere_outcome, _httpx),
-    peer("mistralai", "mistralai", "chat", "raw", _mistral, _mistral_outcome, _httpx),
-)
+COHERE: Final = peer("cohere", "cohere", "cohere", "raw", _cohere, _cohere_outcome, _httpx)
+MISTRAL: Final = peer("mistralai", "mistralai", "chat", "raw", _mistral, _mistral_outcome, _httpx)

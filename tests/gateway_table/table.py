@@ -359,6 +359,7 @@ STORED_MESSAGES: Final[dict[str, Callable[[Any], list[Any]]]] = {
     "responses": lambda body: body["output"],
     "gemini": lambda body: [body["candidates"][0]["content"]],
     "interactions": lambda body: body["steps"],
+    "cohere": lambda body: [body["message"]],
 }
 """What a client puts into its history of a response body: all of it, as the providers document."""
 
@@ -368,6 +369,7 @@ OUTPUT_MESSAGES: Final[dict[str, Callable[[list[Any]], list[Any]]]] = {
     "responses": _responses_outputs,
     "gemini": _gemini_outputs,
     "interactions": _interactions_outputs,
+    "cohere": _chat_outputs,
 }
 """What a client puts into its history for the outputs of calls."""
 
