@@ -218,7 +218,9 @@ class Connection:
         if not LANE_NAME.fullmatch(lane):
             message = "the name of a lane is 1 to 256 letters, digits, '_', '.' and '-'"
             raise invalid_request(message, "lane")
-        used = {name for name in self._last if name is not None}
+        used = self._last.keys() - {None}
+        if not self._sockets or not self._sockets[-1].usable:
+            used = set()  # the request opens another one
         if lane not in used and len(used) >= settings.lanes:
             raise invalid_request(f"a connection has at most {settings.lanes} lanes", "lane")
 
@@ -287,7 +289,7 @@ class Connection:
             if self._sockets:
                 newest = self._sockets[-1]
                 await newest.look()
-                if newest.usable and not self._is_old(newest):
+                if self._takes_request(newest):
                     return newest
             await self._close_unused()
             opened = await self._open()
@@ -299,13 +301,20 @@ class Connection:
             self._last.clear()
             return opened
 
-    def _is_old(self, socket: LaneSocket) -> bool:
+    def _takes_request(self, socket: LaneSocket) -> bool:
+        """Whether a socket is open, not too old, and free."""
+        if not socket.usable:
+            return False
+        # A server with one response at a time refuses a second, and cannot cancel the first.
+        if self.settings.in_flight == 1 and any(turn.abandoned for turn in socket.lanes.running):
+            return False
         seconds = self.settings.seconds
-        return seconds is not None and self._config.clock() - socket.opened_at >= seconds
+        return seconds is None or self._config.clock() - socket.opened_at < seconds
 
     async def _close_unused(self) -> None:
+        """Closes the sockets on which nobody reads a response any more."""
         for socket in list(self._sockets):
-            if not socket.lanes.running:
+            if all(turn.abandoned for turn in socket.lanes.running):
                 self._sockets.remove(socket)
                 await socket.aclose(CLOSED)
 

@@ -322,6 +322,38 @@ async def test_closing_a_stream_early_leaves_the_other_lanes() -> None:
     assert following.response.text == "Two"
 
 
+async def test_one_response_at_a_time_does_not_wait_for_one_left() -> None:
+    """xAI refuses a request while another response runs, and nothing ends that but a close."""
+    first = [EXPECT, *response_frames("r1", "One")[:2], EXPECT]
+    second = [EXPECT, *response_frames("r2", "Two")]
+    async with (
+        scripted_socket(first, second) as server,
+        connected(server.url, settings=WebSocketSettings()) as connection,
+    ):
+        async with connection.stream("x") as left:
+            await anext(left)
+        following = connection.stream("y")
+        await read(following)
+    assert following.response.text == "Two"
+    assert (len(server.messages), len(server.handshakes)) == (2, 2)
+
+
+async def test_lanes_are_counted_anew_on_another_socket() -> None:
+    settings = WebSocketSettings(lanes=1, in_flight=4)
+    first = [EXPECT, *response_frames("r1", "One", lane="a")[:2], Drop()]
+    second = [EXPECT, *response_frames("r2", "Two", lane="b")]
+    second += [EXPECT, *response_frames("r3", "Three", lane="b")]
+    async with (
+        scripted_socket(first, second) as server,
+        connected(server.url, settings=settings) as connection,
+    ):
+        await read(connection.stream("x", lane="a", errors="event"))
+        for text in ("Two", "Three"):
+            stream = connection.stream("y", lane="b")
+            await read(stream)
+            assert stream.response.text == text
+
+
 async def test_a_cancelled_reader_passes_the_reading_on() -> None:
     script = [EXPECT, EXPECT, *response_frames("r2", "Two", lane="b"), FOREVER]
     async with (
