@@ -73,7 +73,7 @@ def log_app(
             connection; None: never.
         poll: Seconds for which a long poll waits.
         lifetime: Seconds after which an SSE response of the Durable Streams protocol ends, and its
-            client comes back; None: never.
+            client comes back; None: never. Its official client takes less than a second as a fault.
     """
     options = LogAppOptions(
         log_path=log_path,

@@ -266,7 +266,7 @@ class StreamRequest:
                 following = await reader.next_batch(silence.seconds)
                 if following is not None or reader.is_ended:
                     await exchange.write(self._data(following or []) + self._control(reader))
-                else:
+                elif not silence.is_over:
                     await exchange.write(b": ping\n\n")
         await exchange.end_stream()
 

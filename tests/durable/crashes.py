@@ -62,6 +62,13 @@ class CrashScenario(Scenario):
         """For some seconds behind the crash."""
         return self.crashed_at is not None and anyio.current_time() < self.crashed_at + GIVE_UP
 
+    async def _make_fault(self) -> None:
+        try:
+            await super()._make_fault()
+        except LogError as error:
+            # A stop while the server is away, or empty: whoever asks hears of it.
+            self.outcome.fault = f"{self.fault}, refused: {error.kind}"
+
     async def _read(self) -> None:
         try:
             await super()._read()
@@ -137,7 +144,7 @@ def count_outcome(
     for end in outcome.ends:
         totals[f"end {end}"] += 1
     if scenario.lost:
-        totals["lost"] += 1
+        totals[f"lost, {mode}, {outcome.fault}"] += 1
         if mode == "kept":
             wrong.append(f"{outcome.fault}: the log is gone, though the server kept it")
     elif not outcome.wrong:

@@ -3,6 +3,7 @@
 resume      CPU milliseconds of a response with 2,000 events
 stop        milliseconds from `POST …/stop` on one host to the closed upstream on another
 readers     CPU of 100 readers of one log against one reader, in their process and on the server
+appends     CPU of an event by batch size
 writers     CPU and memory of 64 responses at once
 reloads     readers by server-sent events that leave anywhere: equal or not
 """
@@ -26,10 +27,14 @@ from urllib.parse import urlsplit
 
 import anyio
 import httpx
+from msgspec.structs import replace
 
 from streamlib.client.stream import ResponseStream
 from streamlib.durable import Log, open_log
 from streamlib.durable.http import log_app
+from streamlib.durable.log import engine_of
+from streamlib.durable.records import encode_event
+from streamlib.durable.rules import Append, Open
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import parser
 from streamlib_parsers.events import (
@@ -214,6 +219,36 @@ def per(seconds: float, records: int) -> int:
     return round(1e6 * seconds / records)
 
 
+# --- appends ---
+
+
+async def appends(url: str, count: int) -> dict[str, str]:
+    """CPU microseconds an event of one writer that waits for each append, by batch size."""
+    server_cpu = server_seconds(url)
+    engine = engine_of(url)
+    await engine.connect()
+    found: dict[str, str] = {}
+    try:
+        for batch in (1, 4, 16, 64):
+            log_id = f"appends-{batch}"
+            await engine.ask(log_id, Open("w", 60_000))
+            line = encode_event(OutputTextDelta(0, 0, "word 1234 ", seq=1234))
+            process = time.process_time()
+            server = server_cpu()
+            for n in range(count):
+                first = n * batch + 1
+                record = Append("w", 1, first, first + batch - 1, batch * len(line), 60_000)
+                record = replace(record, max_bytes=1 << 30)
+                result = await engine.ask(log_id, record, batch * line)
+                assert result.status == "ok", result
+            ours = 1e6 * (time.process_time() - process) / count / batch
+            theirs = 1e6 * (server_cpu() - server) / count / batch
+            found[f"{batch} events an append, us/event"] = f"{ours:.1f} and {theirs:.1f}"
+    finally:
+        await engine.aclose()
+    return found
+
+
 # --- many writers ---
 
 
@@ -363,6 +398,7 @@ async def figures(url: str, options: argparse.Namespace) -> dict[str, Any]:
     if not url.startswith("memory"):  # its logs are of one process
         found["stop to closed upstream, ms"] = await stops(url, options.stops)
     found["readers of one log"] = await readers(url, options.records, server_seconds(url))
+    found["appends: process and server"] = await appends(url, 10 * options.records)
     found["many writers"] = await writers(url, 64, options.records)
     found["reloads"] = await reloads(url, options.reloads, options.seed)
     return found

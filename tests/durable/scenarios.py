@@ -95,7 +95,7 @@ class Scenario:
                 for _ in range(READERS):
                     group.start_soon(self._read)
                 await anyio.sleep(self.random.random() * 0.4)
-                await FAULTS[self.fault](self, self.reading)
+                await self._make_fault()
         await self._read()
         self._compare()
         return self.outcome
@@ -145,6 +145,9 @@ class Scenario:
         self.outcome.reads += 1
         self._readings.append(entries)
         self.read_at.append(anyio.current_time())
+
+    async def _make_fault(self) -> None:
+        await FAULTS[self.fault](self, self.reading)
 
     def may_come_back(self) -> bool:
         """Whether the engine has lost the log, and its writer will send it again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from streamlib import accumulate
 from streamlib.durable import Log, open_log
 from streamlib.durable.http import log_app
+from streamlib.durable.public_frames import PublicLines
 from streamlib.transport.deadlines import Deadlines
 from tests.durable.http_adapter import Adapter
 from tests.real.conftest import ABSENT
@@ -41,8 +43,18 @@ def readers() -> None:
         pytest.skip(f"{ABSENT}: readers of logs, {why}")
 
 
-def everybody(scope: Any, log_id: str) -> bool:
-    return True
+class Readers:
+    """Allows everybody, and knows when so many requests came: Node takes its time to start."""
+
+    def __init__(self, count: int) -> None:
+        self.missing = count
+        self.there = anyio.Event()
+
+    def allow(self, scope: Any, log_id: str) -> bool:
+        self.missing -= 1
+        if self.missing == 0:
+            self.there.set()
+        return True
 
 
 def slow_stream(pause: float) -> Any:
@@ -52,34 +64,37 @@ def slow_stream(pause: float) -> Any:
     return stream_over(*steps, errors="event", deadlines=Deadlines(idle=1e9))
 
 
-async def write(log: Log) -> None:
-    # Later than the readers come.
-    await anyio.sleep(0.3)
-    await log.write("a", slow_stream(0.01))
+async def write(log: Log, readers: Readers) -> None:
+    await readers.there.wait()
+    await log.write("a", slow_stream(0.03))
 
 
 async def test_official_client_reads_in_every_mode() -> None:
     async with open_log(interval=0.02) as log, anyio.create_task_group() as group:
         await log.create("a")
-        app = log_app(log, allow=everybody, poll=0.2, lifetime=0.25)
+        found = Readers(4)
+        # The client gives up after three connections of less than a second.
+        app = log_app(log, allow=found.allow, poll=0.2, lifetime=1.1)
         async with serving_app(app) as server:
-            group.start_soon(write, log)
+            group.start_soon(write, log, found)
             url = f"{server.url}/log/a"
             modes: list[Any] = [False, "long-poll", "sse", True]
             jobs = [{"do": "stream", "url": url, "live": live} for live in modes]
             results = await read(jobs)
-            async with httpx.AsyncClient() as http:
-                whole = (await http.get(url)).json()
+        lines = PublicLines()
+        whole = [json.loads(lines.line(entry.event)) async for entry in log.read("a")]
     assert len(whole) > WORDS
-    for result in results:
-        assert result == {"items": whole, "closed": True}
+    for live, result in zip(modes, results, strict=True):
+        assert result["closed"], live
+        assert result["items"] == whole, live
 
 
 async def test_use_chat_resumes_a_message_after_a_reload() -> None:
     async with open_log(interval=0.02) as log, anyio.create_task_group() as group:
         await log.create("a", {"message_id": "m1"})
-        async with serving_app(log_app(log, allow=everybody)) as server:
-            group.start_soon(write, log)
+        found = Readers(4)
+        async with serving_app(log_app(log, allow=found.allow)) as server:
+            group.start_soon(write, log, found)
             question = {"id": "u1", "role": "user", "parts": [{"type": "text", "text": "?"}]}
             half = {"id": "m1", "role": "assistant", "parts": [{"type": "text", "text": "word"}]}
             jobs = []
@@ -103,14 +118,16 @@ async def test_use_chat_resumes_a_message_after_a_reload() -> None:
 async def test_stop_ends_the_message_that_use_chat_resumed() -> None:
     async with open_log(interval=0.02) as log, anyio.create_task_group() as group:
         await log.create("a", {"message_id": "m1"})
-        async with serving_app(log_app(log, allow=everybody)) as server:
+        found = Readers(1)
+        async with serving_app(log_app(log, allow=found.allow)) as server:
             stream = stream_over(
                 *frames_of(9)[:5], 1e9, errors="event", deadlines=Deadlines(idle=1e9)
             )
             group.start_soon(log.write, "a", stream)
 
             async def stop() -> None:
-                await anyio.sleep(1)
+                await found.there.wait()
+                await anyio.sleep(0.5)
                 async with httpx.AsyncClient() as http:
                     response = await http.post(f"{server.url}/api/chat/a/stop")
                     assert response.status_code == 204
