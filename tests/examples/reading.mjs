@@ -1,7 +1,7 @@
 // Reads a long answer in the web example while it streams, in headless Chromium, and measures what the reader notices.
 //
 //   node reading.mjs HOME CHROMIUM     as browse.mjs
-//   stdin    {"long": URL, "short": URL}      the provider of `long` writes a very long answer
+//   stdin    {"long": URL, "short": URL, "texts": [Markdown]}      the provider of `long` writes a very long answer
 //   stdout   one JSON object: figures and what was seen
 
 import { text } from 'node:stream/consumers';
@@ -10,7 +10,7 @@ import { join } from 'node:path';
 
 const [home, executablePath] = process.argv.slice(2);
 const { chromium } = createRequire(join(home, 'package.json'))('playwright-core');
-const { long, short } = JSON.parse(await text(process.stdin));
+const { long, short, texts } = JSON.parse(await text(process.stdin));
 
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking'] });
 const context = await browser.newContext({ viewport: { width: 420, height: 760 } });
@@ -189,9 +189,39 @@ try {
   await keys.locator('#line:empty').waitFor({ state: 'attached' });
   await keys.locator('#text').fill('Are you back?');
   await keys.keyboard.press('Enter');
+  await keys.locator('.turn').nth(2).waitFor();
   await ended(keys);
   seen.back = await keys.locator('.turn').count();
   seen.role = await keys.getByRole('log', { name: 'Conversation' }).count();
+
+  // what grew in random deltas looks as if it had come at once
+  seen.growing = await keys.evaluate(async ({ texts, rounds }) => {
+    const { Markdown } = await import('./markdown.js');
+    const page = markdown => markdown.root.innerHTML.replace(/>\s+</g, '><').replace(/\s+/g, ' ');
+    let seed = 1;
+    const random = most => {
+      seed = (seed * 48271) % 2147483647;
+      return 1 + (seed % most);
+    };
+    const different = [];
+    for (const text of texts) {
+      const whole = new Markdown(document.createElement('div'));
+      whole.append(text);
+      whole.end();
+      for (let round = 0; round < rounds; round += 1) {
+        const grown = new Markdown(document.createElement('div'));
+        const most = [7, 40, 300, 3000][round % 4];
+        for (let from = 0; from < text.length;) {
+          const to = from + random(most);
+          grown.append(text.slice(from, to));
+          grown.end();
+          from = to;
+        }
+        if (page(grown) !== page(whole)) different.push([page(grown).slice(0, 3000), page(whole).slice(0, 3000)]);
+      }
+    }
+    return different;
+  }, { texts, rounds: 8 });
 
   // a mistake of the page itself, in the middle of an answer
   const broken = await context.newPage();

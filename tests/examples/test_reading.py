@@ -43,6 +43,19 @@ LONG: Final = "\n\n".join([CHAPTER] * 55)
 """About 20,000 words."""
 
 
+GROWING: Final = [
+    CHAPTER,
+    "".join(f"- entry {n} *with* `code`\n" for n in range(40)) + "\nend",
+    "".join(f"{n}. entry\n   - inner\n\n" for n in range(7, 40)) + "end",
+    HEADER + "".join(f"| {n} | **b** | `c` | {n * 17} |\n" for n in range(40)) + "\nend",
+    "text\n```python\n"
+    + "".join(f"def f{n}():  # {n}\n    pass\n\n" for n in range(70))
+    + "```\nend",
+    "> quote\n> - a\n> - b\n\nSetext\n===\n\n    indented\n\n1. a\n\n2\n3. c\n\n***\nend",
+]
+"""Long lists, tables and code, of which the first entries are frozen, and blocks that change."""
+
+
 @cache
 def seen() -> dict[str, Any]:
     """What one visit saw."""
@@ -59,10 +72,9 @@ async def _visit() -> dict[str, Any]:
         web(Behaviour(pace=0.03), grace=0.05) as (short, provider),
     ):
         command = ["node", str(SCRIPT), str(HOME), chromium() or ""]
+        given = json.dumps({"long": long, "short": short, "texts": GROWING})
         with anyio.fail_after(300):
-            done = await anyio.run_process(
-                command, input=json.dumps({"long": long, "short": short}).encode(), check=False
-            )
+            done = await anyio.run_process(command, input=given.encode(), check=False)
         assert done.returncode == 0, done.stderr.decode()
         with anyio.move_on_after(2):
             await provider.wait_for_disconnect()
@@ -95,6 +107,10 @@ def test_long_answer_stays_smooth() -> None:
     assert page["same"]
     for name in ("reading", "following"):
         assert page[name]["cpu"]["all"] < 600, "milliseconds of CPU a second"
+
+
+def test_text_in_random_deltas_looks_as_if_it_came_at_once() -> None:
+    assert seen()["growing"] == []
 
 
 def test_keyboard_reaches_everything() -> None:

@@ -63,7 +63,8 @@ export class Blocks {
     // The line that a block begins with may still become another kind of block, or a part of the one before.
     if (count > 0 && blocks[count].start === lines.length - 1) count -= 1;
     const html = blocks.map(block => markdown.renderer.render(block.tokens, markdown.options, this.environment));
-    const drawn = { frozen: this.frozen, settled: html.slice(0, Math.max(count, 0)), open: html.slice(Math.max(count, 0)) };
+    count = Math.max(count, 0); // a text without any block
+    const drawn = { frozen: this.frozen, settled: html.slice(0, count), open: html.slice(count) };
     if (count > 0) {
       this.tail = lines.slice(blocks[count].start).join('\n');
       this.head = '';
@@ -77,9 +78,10 @@ export class Blocks {
   // Settles the first entries of a long open end.
   freeze({ start, tokens }, lines) {
     const kind = ENTRIES[tokens[0].type];
-    const starts = kind?.starts(tokens, start) ?? [];
-    const count = starts.length - kind?.kept;
-    if (!(count >= kind?.least)) return;
+    if (!kind) return;
+    const starts = kind.starts(tokens, start);
+    const count = starts.length - kind.kept;
+    if (count < kind.least) return;
     this.head = lines.slice(start, start + kind.head).map(line => `${line}\n`).join('');
     this.tail = this.head + lines.slice(starts[count]).join('\n');
     this.frozen += count;

@@ -48,9 +48,9 @@ export class Markdown {
     this.stale = false;
     const { settled, open, frozen } = this.blocks.take();
     const made = [...settled, ...open].map(node);
-    made.forEach((block, n) => this.place(block, n, n === 0 ? frozen : 0));
     for (const extra of this.open.splice(made.length)) extra.remove();
-    this.open.splice(0, settled.length);
+    const shown = made.map((block, n) => this.place(block, this.open[n], n === 0 ? frozen : 0));
+    this.open = shown.slice(settled.length);
     const took = performance.now() - began;
     // Not where blocks were settled: they are drawn once, and what waits only grows.
     if (took > SLOW && settled.length === 0) this.notBefore = began + took * PATIENCE;
@@ -62,13 +62,16 @@ export class Markdown {
     this.draw();
   }
 
-  place(block, n, frozen) {
-    const old = this.open[n];
-    if (!old) this.root.append(block);
-    else if (frozen > 0) patchChildren(entries(old), entries(block), frozen);
+  // Shows a block, in place of an old one or behind all others; returns the node that is on the screen.
+  place(block, old, frozen) {
+    if (!old) return this.root.appendChild(block);
+    if (frozen > 0) patchChildren(entries(old), entries(block), frozen);
     else if (old.nodeName === block.nodeName && old.className === block.className) patch(old, block);
-    else old.replaceWith(block);
-    if (!old?.isConnected) this.open[n] = block;
+    else {
+      old.replaceWith(block);
+      return block;
+    }
+    return old;
   }
 }
 
