@@ -146,7 +146,7 @@ class _Head(Struct):
     stream_id: str | None = None
     response: Raw = Raw(b"{}")
     error: Raw = Raw(b"{}")
-    reason: str | None = None
+    reason: Any = None
     steer: Raw = Raw(b"{}")
 
     @property
@@ -174,6 +174,9 @@ class _Head(Struct):
             return None
 
 
+_NO_ERROR: Final = (b"{}", b"null", b'""', b"[]", b"false", b"0")
+"""JSON of `error` that says that there is none."""
+
 _decode: Final = msgspec.json.Decoder(_Head).decode
 
 
@@ -184,10 +187,14 @@ def _read_head(message: bytes) -> _Head:
         msgspec.DecodeError: It is no event of Responses.
     """
     try:
-        return _decode(message)
+        head = _decode(message)
     except (msgspec.DecodeError, UnicodeError):
         # A delta may end in half an emoji, which msgspec refuses.
-        return _decode(mark_surrogates(message) or message)
+        head = _decode(mark_surrogates(message) or message)
+    # As the parser reads it: a bare error object, whatever its type.
+    if not head.type.startswith("response.") and bytes(head.error) not in _NO_ERROR:
+        head.type = "error"
+    return head
 
 
 def _refusal(head: _Head) -> ErrorInfo:
@@ -306,7 +313,7 @@ class Lane:
             successor.fail(_refusal(head))
             return
         text = "the steered response waits for outputs of calls: send them, and it is joined"
-        code = head.reason or _WAITS
+        code = head.reason if isinstance(head.reason, str) else _WAITS
         detail = decode_any(message)
         successor.fail(ErrorInfo("invalid_request", text, code=code, detail=detail))
 

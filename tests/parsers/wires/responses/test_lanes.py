@@ -154,6 +154,24 @@ def test_a_message_that_is_no_event_fails_the_connection() -> None:
         assert turn.failure.kind == "malformed"
 
 
+def test_unusual_fields_of_an_event_harm_no_lane() -> None:
+    lanes = Lanes()
+    turn = lanes.expect(None)
+    frames = response_frames("r1", "One")
+    send(lanes, {"type": "codex.notice", "reason": {"a": 1}, "steer": 3, "error": None}, *frames)
+    assert accumulate(events(turn)).text == "One"
+
+
+@pytest.mark.parametrize("named", [{}, {"type": "server.problem"}], ids=["bare", "named"])
+def test_an_error_of_another_type_ends_its_response(named: dict[str, str]) -> None:
+    lanes = Lanes()
+    first, second = lanes.expect(None), lanes.expect(None)
+    send(lanes, {**named, "error": {"code": "server_error", "message": "no"}, "status": 500})
+    send(lanes, *response_frames("r2", "Two"))
+    assert isinstance(events(first)[-1], Failed)
+    assert accumulate(events(second)).text == "Two"
+
+
 def test_half_an_emoji_does_not_hide_its_lane() -> None:
     lanes = Lanes()
     turn = lanes.expect("a")
