@@ -220,12 +220,12 @@ SEQUENCES: Final[dict[tuple[str, int], str]] = {}
 
 
 async def body_of(receive: Receive) -> bytes:
-    body = b""
+    parts: list[bytes] = []
     while True:
         message = await receive()
-        body += message.get("body", b"")
+        parts.append(message.get("body", b""))
         if not message.get("more_body"):
-            return body
+            return b"".join(parts)
 
 
 def is_closing(exchange: Exchange) -> bool:

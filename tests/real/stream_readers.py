@@ -22,7 +22,8 @@ HOME: Final = ROOT / ".real" / "streams"
 PACKAGES: Final = ("@durable-streams/client", "@durable-streams/server-conformance-tests", "ai")
 
 SUITE: Final = "node_modules/@durable-streams/server-conformance-tests/dist/test-runner.js"
-CONFIG: Final = "export default { test: { include: ['%s'], exclude: [] } }\n"
+CONFIG: Final = "export default { test: { include: ['%s'], exclude: [], testTimeout: 60000 } }\n"
+"""With a minute for each test, since the machine may be busy."""
 
 
 def absence() -> str | None:
