@@ -200,9 +200,16 @@ class SocketReadTimeout(float):
         self._deadline = None
 
     def __radd__(self, now: float) -> float:
-        """The deadline of a read of the socket that begins now."""
+        """The deadline of a read of the socket that begins now.
+
+        Raises:
+            TimeoutError: It is over. A scope that is late from its start would not end the read
+                on uvloop where bytes are there at every turn of a busy loop.
+        """
         if self._deadline is None:
             self._deadline = now + self._seconds
+        elif now >= self._deadline:
+            raise TimeoutError
         return self._deadline
 
 

@@ -7,6 +7,8 @@ import gc
 import logging
 import re
 import sys
+import time
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -92,11 +94,16 @@ class Storm:
         request = make_request(f"{url}/{tag}", body=body)
         request = msgspec.structs.replace(request, headers={**request.headers, **headers})
         seen = Observed(client.stream(request), n)
+        began = time.monotonic()
         try:
             with anyio.fail_after(60):
                 await STOPS[way](seen)
         except Exception as error:  # noqa: BLE001  # none may come out: `errors="event"`
-            self._note("raised", f"{tag}: {error!r}")
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            seconds = time.monotonic() - began
+            where = f"{Path(place.filename).name}:{place.lineno}"
+            about = f"{tag} ({self.plan.kind(n)}, {way}) after {seconds:.1f} s in {where}"
+            self._note("raised", f"{about}: {error!r}")
         except BaseException as error:
             self._note("escaped", f"{tag} ({self.plan.kind(n)}, {way}): {error!r}")
             raise

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import gzip
 import itertools
-from collections.abc import Awaitable, Callable
-from contextlib import asynccontextmanager
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from streamlib.client.retry import RetryPolicy
@@ -125,6 +129,67 @@ def check_time(elapsed: float) -> None:
 
 
 # --- HTTP/1.1 ---
+
+
+@contextmanager
+def endless_server(start: bytes, drip: bytes) -> Iterator[str]:
+    """A server in threads of its own: its bytes are there at every turn of a busy loop."""
+
+    def send(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            connection.recv(65536)
+            connection.sendall(start)
+            while True:
+                connection.sendall(drip)
+                time.sleep(0.003)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                threading.Thread(target=send, args=(connection,), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+async def keep_busy() -> None:
+    """Other work of the loop: each of its turns takes longer than the pause between two drips."""
+    while True:
+        time.sleep(0.02)  # noqa: ASYNC251  # it blocks the loop on purpose
+        await anyio.lowlevel.checkpoint()
+
+
+ENDLESS: Final = {
+    "chunk extension": (head() + chunk(HELLO) + b"5;", b"x"),
+    "trailers": (head() + chunk(HELLO) + b"0\r\n", b"x: y\r\n"),
+    "empty gzip members": (PACKED_HEAD + chunk(GZIPPED), chunk(EMPTY_MEMBER)),
+}
+
+
+def test_deadline_holds_on_a_busy_uvloop() -> None:
+    """C2: anyio lets a read have the bytes that came before its scope's cancellation, each time."""
+    found: dict[tuple[str, str], str] = {}
+
+    async def read(drip: str, http: str) -> None:
+        with endless_server(*ENDLESS[drip]) as url:
+            async with open_http(http) as inner:
+                _, kind, phase = await failure_of(url, inner, Deadlines(idle=SECONDS))
+                found[drip, http] = f"{kind} {phase}"
+
+    async def read_all() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(keep_busy)
+            async with anyio.create_task_group() as readers:
+                for drip in ENDLESS:
+                    for http in LIBRARIES:
+                        readers.start_soon(read, drip, http)
+            group.cancel_scope.cancel()
+
+    anyio.run(read_all, backend_options={"use_uvloop": True})
+    assert found == {(drip, http): "stalled idle" for drip in ENDLESS for http in LIBRARIES}
 
 
 EVERY_TRANSPORT: Final = pytest.mark.parametrize(
