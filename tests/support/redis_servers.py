@@ -57,6 +57,7 @@ class RedisServer:
         until = time.monotonic() + START_SECONDS
         while not self._is_up():
             if self._process.poll() is not None or time.monotonic() > until:
+                self.kill()
                 raise RuntimeError("the server did not start")
             time.sleep(0.02)
 
