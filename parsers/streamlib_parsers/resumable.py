@@ -157,7 +157,8 @@ class ResumableParser:
 
     def close(self) -> list[ResponseEvent]:
         """See `Parser`."""
-        events = self._feed_rest()
+        events = self.finish_event()
+        events += self._feed_rest()
         return events + self._counted(self._parser.close())
 
     def abort(self, error: ErrorInfo) -> list[ResponseEvent]:
@@ -165,6 +166,22 @@ class ResumableParser:
         return self._counted(self._parser.abort(error))
 
     # --- positions ---
+
+    def finish_event(self) -> list[ResponseEvent]:
+        """The events of one that lacked nothing but its end when the connection ended.
+
+        So a response whose first event arrived has its id and a position. Any other unfinished
+        event stays unread.
+        """
+        rest = bytes(self._buffer)
+        framing = SSEFraming(self._limits)
+        for frame in (*framing.feed(rest), *framing.close()):
+            if frame.data is not None and self._read_position(frame.data) is not None:
+                self._buffer.clear()
+                if self._at_connection_start:
+                    rest = rest.removeprefix(BOM)
+                return self._feed_event(rest + b"\n\n")
+        return []
 
     def reconnect(self) -> None:
         """The connection broke: the next bytes are those of another one, from `position` on.

@@ -108,6 +108,12 @@ class ReconnectingAttempt(Attempt):
 
     async def _end_connection(self, failure: ErrorInfo | None) -> list[ResponseEvent]:
         """None if another connection goes on; else the last events."""
+        if isinstance(self.parser, ResumableParser):
+            # Returned with the next events: whoever closes the stream meanwhile ends it after them.
+            self.pending += self._with_context(self.parser.finish_event())
+        if self.parser.ended:
+            self.finished = True
+            return []
         while not self.finished:
             connection = self._next_connection(failure or ENDED_EARLY)
             if connection is None:

@@ -188,11 +188,35 @@ def test_wire_without_positions_is_refused() -> None:
 
 def test_unfinished_event_at_the_end_is_read_as_by_a_parser() -> None:
     frames = FRAMES["responses"]
-    for end in range(len(frames[0])):
+    for end in range(len(frames[3])):
         body = b"".join(frames[:3]) + frames[3][:end]
         plain, parse = parser("responses"), resumable()
         expected = plain.feed(body) + plain.close()
         assert parse.feed(body) + parse.close() == expected
+
+
+@pytest.mark.parametrize("wire_api", ["responses", "interactions"])
+@pytest.mark.parametrize("missing", [1, 2])
+def test_event_without_its_blank_line_has_a_position(wire_api: WireApi, missing: int) -> None:
+    """The first event names the response: complete but for its end, it can be taken up."""
+    frames = FRAMES[wire_api]
+    for number in range(len(frames)):
+        parse = resumable(wire_api)
+        events = parse.feed(b"".join(frames[: number + 1])[:-missing])
+        events += parse.finish_event()
+        assert behind(frames, wire_api, parse.position) == number + 1
+        assert parse.response_id is not None
+        assert parse.position_before(0) == parse.position
+        parse.reconnect()
+        events += parse.feed(b"".join(frames[number + 1 :]))
+        assert events == unbroken(wire_api, frames)
+
+
+def test_closed_stream_has_the_position_of_its_last_event() -> None:
+    parse = resumable()
+    events = parse.feed(FRAMES["responses"][0][:-1]) + parse.close()
+    assert isinstance(events[-1], Failed)
+    assert (parse.position_before(0), parse.response_id) == (0, "resp_1")
 
 
 def test_event_over_the_limit_ends_the_stream() -> None:

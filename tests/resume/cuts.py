@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -151,6 +152,15 @@ def _closed_early(event: ResponseEvent) -> bool:
 
 def _is_numbered(events: list[ResponseEvent]) -> bool:
     return [event.seq for event in events] == list(range(len(events)))
+
+
+def borders(stream: Stream) -> list[int]:
+    """The cuts next to the end of an event, where an event lacks nothing or only its end."""
+    start = stream.first_connection
+    found: set[int] = set()
+    for match in re.finditer(rb"\n\n", stream.body[start:]):
+        found.update(range(match.start() - 1, match.end() + 2))
+    return sorted(cut for cut in found if 0 <= cut <= len(stream.body) - start)
 
 
 async def check_stream(stream: Stream, cuts: Iterable[int] | None, counts: Counts) -> None:
