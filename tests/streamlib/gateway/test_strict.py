@@ -50,9 +50,13 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, "dummy")
 
 
+# What is refused does not depend on the loop, and the pairs are many.
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("client", CLIENTS)
-async def test_no_request_of_a_conversation_is_refused(client: WireApi, model: WireApi) -> None:
+async def test_no_request_of_a_conversation_is_refused(
+    client: WireApi, model: WireApi, anyio_backend: str
+) -> None:
     prompt = Prompt(
         input=[user("Weather in all three?", PIXEL)],
         instructions="Be brief.",
