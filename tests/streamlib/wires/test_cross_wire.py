@@ -6,6 +6,7 @@ snapshots/cross_wire anew; read the diff.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -313,8 +314,12 @@ def items_of(made: Origin | None, wire: str) -> st.SearchStrategy[ResponseItem]:
     return st.one_of(strategies)
 
 
+@functools.cache
 def histories(made: Origin | None, wire: str) -> st.SearchStrategy[list[ResponseItem]]:
-    """Any items in any order; a compaction stands before all others, where providers put it."""
+    """Any items in any order; a compaction stands before all others, where providers put it.
+
+    Made once: hypothesis takes longer to prepare it than to draw from it.
+    """
     compacted = [[], [Compaction("before that", origin=made, response_id="r0")]]
     return st.builds(
         list.__add__,
