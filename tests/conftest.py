@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
-from typing import Any
+from collections.abc import Generator
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -41,6 +42,40 @@ def asgi_server(anyio_backend: str) -> None:
     """Skips a test whose loop has no server for ASGI applications here."""
     if anyio_backend == "trio":
         pytest.importorskip("hypercorn", reason="no server for trio: hypercorn is not installed")
+
+
+LONG_FILES: Final = (
+    "test_cross_wire.py",
+    "test_dialect_prefixes.py",
+    "test_hostility.py",
+    "test_markdown.py",
+    "test_request_fidelity.py",
+    "test_speed.py",
+    "test_stages_encoders.py",
+    "test_storm.py",
+    "test_type_confusion.py",
+)
+"""Few tests, many seconds."""
+
+
+@pytest.hookimpl(optionalhook=True, wrapper=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """One worker more than cores for `-n auto`: many tests wait for sockets and deadlines."""
+    workers = yield
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return workers
+    return workers + 1
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Lets workers take the files in our order; xdist's own begins with those of most tests."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begins with the long files: at the end, one worker would run one while the others wait."""
+    items.sort(key=lambda item: item.path.name not in LONG_FILES)
 
 
 def pytest_collection() -> None:

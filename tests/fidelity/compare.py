@@ -6,7 +6,6 @@ which leaves the builder always adds, and which paths of the prompt a key of the
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -107,7 +106,7 @@ class Outcome:
 
 def compare(table: WireTable, drawn: Body) -> Outcome:
     """Decodes a request and builds it again, and compares the leaves of both."""
-    body = copy.deepcopy(drawn)
+    body = copied(drawn)
     table.complete(body)
     try:
         request = table.build(_parse(table, body))
@@ -132,9 +131,15 @@ def _parse(table: WireTable, body: Body) -> Prompt:
     return parse_request(table.wire_api, msgspec.json.encode(body), path=table.path)
 
 
+def copied(body: Body) -> Body:
+    """A copy of a JSON object; `copy.deepcopy` takes longer."""
+    copy: Body = msgspec.json.decode(msgspec.json.encode(body))
+    return copy
+
+
 def canonical(table: WireTable, body: Body) -> Body:
     """A copy of the body in one of its equivalent forms."""
-    result = copy.deepcopy(body)
+    result = copied(body)
     for equivalent in table.equivalents:
         equivalent.apply(result)
     return result
