@@ -16,6 +16,7 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Iterator, Mapping
+from types import NoneType
 from typing import Any, Final
 
 import anyio
@@ -193,10 +194,13 @@ class _Session:
     async def _receive(self, message: bytes, group: TaskGroup) -> None:
         try:
             value: JsonObject = msgspec.json.decode(message, type=dict[str, Any])
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             value = {}
         kind = value.get("type")
-        if kind == "response.create":
+        field = _wrong_field(value)
+        if field is not None:
+            await self._refuse(None, "invalid_type", f"{field} has another type", param=field)
+        elif kind == "response.create":
             await self._create(value, group)
         elif kind == "response.steer":
             await self._steer(value)
@@ -382,6 +386,15 @@ class _Session:
     ) -> None:
         error = {"type": "invalid_request_error", "code": code, "message": text, "param": param}
         await self._send(name, {"type": "error", "status": 400, "error": error})
+
+
+def _wrong_field(value: JsonObject) -> str | None:
+    """A field whose type would break the session; the wire's own rules find all others."""
+    if not isinstance(value.get("previous_response_id"), (str, NoneType)):
+        return "previous_response_id"
+    if not isinstance(value.get("input"), (str, list, NoneType)):
+        return "input"
+    return None
 
 
 def _input(value: JsonObject) -> list[Any]:

@@ -261,8 +261,9 @@ class WebSocket:
         self._early = early
         """Frames that `feed` returns first."""
         self._max_size = max_size
-        self._fragments: list[bytes] = []
-        """The message that is being received, as far as it was."""
+        self._fragments = bytearray()
+        """The message that is being received, as far as it was: one buffer, since a peer may send
+        any number of fragments, empty ones too."""
         self._writing = anyio.Lock()
         """Held while bytes are written: half a frame must not be followed by another."""
         self._sending = anyio.Lock()
@@ -297,9 +298,9 @@ class WebSocket:
         for frame in frames:
             if frame.opcode.name not in ("TEXT", "BINARY", "CONT"):
                 continue
-            self._fragments.append(bytes(frame.data))
+            self._fragments += frame.data
             if frame.fin:
-                messages.append(b"".join(self._fragments))
+                messages.append(bytes(self._fragments))
                 self._fragments.clear()
         return messages
 

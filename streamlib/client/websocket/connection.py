@@ -154,8 +154,10 @@ class Connection:
     async def aclose(self) -> None:
         """Closes the connection. Streams that are open end as `cancelled`."""
         self._closed = True
-        while self._sockets:
-            await self._sockets.pop().aclose(CLOSED)
+        # All of them, even if the caller is cancelled: each takes `CLOSING_SECONDS` at most.
+        with anyio.CancelScope(shield=True):
+            while self._sockets:
+                await self._sockets.pop().aclose(CLOSED)
 
     def stream(
         self,

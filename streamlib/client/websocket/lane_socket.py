@@ -157,13 +157,13 @@ class LaneSocket:
         """The next message of a response; None after its last.
 
         Raises:
-            StreamError: The connection ended before its last message.
+            StreamError: The connection ended before its last message, or too much of it waited.
         """
         message = turn.next_message()
         if message is None and not turn.ready:
             await self.wait(turn)
             message = turn.next_message()
-        if message is None and turn.failure is not None and not turn.ended:
+        if message is None and turn.failure is not None:
             raise StreamError(turn.failure)
         return message
 
@@ -190,6 +190,9 @@ class LaneSocket:
                 self._pass_on()
                 raise
             del self._waiting[id(goal)]
+            if goal.ready:
+                # Also where it was woken to read, and became ready meanwhile in another way.
+                self._pass_on()
 
     async def _read(self, goal: Goal) -> None:
         """Reads the socket until the goal is ready."""

@@ -273,8 +273,13 @@ class Conversation:
     def _citations(self, annotations: Any, path: str, position: int | None) -> list[JsonObject]:
         """Cohere's citations of one content; those of other wires are dropped."""
         citations: list[JsonObject] = []
+        if not isinstance(annotations, (list, tuple)):
+            # A content of the response had a key of that name.
+            self._report.dropped(f"{path}/citations", "no list of citations")
+            return citations
         for annotation in annotations:
-            if "sources" not in annotation or "start" not in annotation:
+            is_citation = isinstance(annotation, dict)
+            if not is_citation or "sources" not in annotation or "start" not in annotation:
                 self._report.dropped(f"{path}/annotations", "a citation of another wire")
                 continue
             citations.append(placed_citation(annotation, position))

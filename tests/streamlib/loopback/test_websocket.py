@@ -137,6 +137,27 @@ async def test_what_is_no_request_is_refused() -> None:
 
 
 @pytest.mark.anyio
+async def test_no_message_ends_the_provider() -> None:
+    """A field of another type raised TypeError, which ended the block of `running`."""
+    wrong: list[dict[str, Any]] = [
+        {"type": "response.create", "previous_response_id": [1], "input": "x"},
+        {"type": "response.create", "input": 5},
+        {"type": "response.steer", "input": 5, "previous_response_id": "r"},
+    ]
+    async with running() as url, connected(url + "/v1") as connection:
+        socket = (await connection.usable_socket())._socket
+        for message in wrong:
+            await socket.send(json.dumps(message).encode())
+        await socket.send(b"[" * 5000)
+        refusals: list[Any] = []
+        with anyio.fail_after(5):
+            while len(refusals) < 4:
+                refusals += [json.loads(message) for message in socket.feed(await socket.read())]
+    codes = [refusal["error"]["code"] for refusal in refusals]
+    assert codes == ["invalid_type"] * 3 + ["invalid_event"]
+
+
+@pytest.mark.anyio
 async def test_another_path_has_no_websocket() -> None:
     async with running() as url:
         with pytest.raises(StreamError) as raised:

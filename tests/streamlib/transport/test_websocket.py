@@ -7,17 +7,20 @@ import importlib
 import json
 import logging
 import ssl
-from typing import Any
+import tracemalloc
+from types import SimpleNamespace
+from typing import Any, cast
 
 import anyio
 import anyio.lowlevel
 import pytest
+from anyio.abc import ByteStream
 
 from streamlib import Failed, Prompt, StreamError, user
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
 from streamlib.loopback import running
-from streamlib.transport.websocket import FRAGMENT_BYTES, close_error
+from streamlib.transport.websocket import FRAGMENT_BYTES, WebSocket, close_error
 from streamlib_parsers.limits import Limits
 from tests.streamlib.transport.test_connections import self_signed
 from tests.support.keys import UNUSUAL_KEY, printed
@@ -136,6 +139,24 @@ async def test_an_upload_that_never_ends_breaks_its_socket_alone(
                 pass
     assert stream.response.text == "Two"
     assert len(server.handshakes) == 2
+
+
+async def test_empty_fragments_take_no_memory() -> None:
+    """Any number of them may come before the end of a message; each took eight bytes."""
+    protocol = SimpleNamespace(events_received=lambda: frames, receive_data=len)
+    socket = WebSocket(cast("ByteStream", None), protocol, [], 1000)
+    empty = SimpleNamespace(opcode=SimpleNamespace(name="CONT"), data=b"", fin=False)
+    frames = [empty] * 10_000
+    tracemalloc.start()
+    try:
+        for _ in range(10):
+            assert socket.feed(b"x") == []
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 50_000
+    frames = [SimpleNamespace(opcode=empty.opcode, data=b"{}", fin=True)]
+    assert socket.feed(b"x") == [b"{}"]
 
 
 async def test_a_message_over_the_limit_ends_with_its_name() -> None:

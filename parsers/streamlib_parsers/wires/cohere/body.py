@@ -13,6 +13,9 @@ from streamlib_parsers.wires.cohere.events import V1
 
 _HANDLED = ("id", "message", "finish_reason", "usage", "logprobs")
 
+_EVENT_KEYS = ("type", "index", "delta")
+"""Keys of an event, which no key of a body may replace."""
+
 
 def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
     """The events of a response (or error) body; every content is complete in its start.
@@ -58,8 +61,10 @@ def _frames(
     for index, call in enumerate(objects_at(message, "tool_calls")):
         yield _event("tool-call-start", index=index, delta={"message": {"tool_calls": call}})
         yield _event("tool-call-end", index=index)
-    end = {"finish_reason": response.get("finish_reason"), "usage": response.get("usage")}
-    rest = {key: value for key, value in response.items() if key not in _HANDLED}
+    end = {key: response[key] for key in _EVENT_KEYS if key in response}
+    end["finish_reason"] = response.get("finish_reason")
+    end["usage"] = response.get("usage")
+    rest = {key: value for key, value in response.items() if key not in _HANDLED + _EVENT_KEYS}
     yield _event("message-end", **rest, delta=end)
 
 
@@ -109,5 +114,5 @@ def _citation_events(
         yield _event("citation-start", delta={"message": {"citations": citation}})
 
 
-def _event(kind: str, **values: Any) -> tuple[str | None, bytes]:
+def _event(kind: str, /, **values: Any) -> tuple[str | None, bytes]:
     return None, msgspec.json.encode({"type": kind, **values})

@@ -27,7 +27,10 @@ def add_citation(assembler: EventAssembler, item: OpenItem, citation: dict[str, 
         assembler.annotation(item, citation)
         return
     native = dict(item.fields.get("native", item.item.native) or {})
-    native["citations"] = [*native.get("citations", ()), citation]
+    known = native.get("citations")
+    if not isinstance(known, list):
+        known = []  # the content's own key of that name may be anything
+    native["citations"] = [*known, citation]
     item.fields["native"] = native
 
 

@@ -364,3 +364,27 @@ def test_any_cut_gives_the_same_events_or_a_failure() -> None:
         last = events_of(body[:cut])[-1]
         # The blank line behind the last event may be missing.
         assert isinstance(last, Failed) == (cut < complete - 2)
+
+
+def test_no_key_of_a_body_changes_how_it_is_read() -> None:
+    """`kind` and `delta` raised TypeError, and `type` replaced the event's: truncated."""
+    message = {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}
+    for key in ("kind", "delta", "type", "index", "values", "event_type"):
+        body: dict[str, Any] = {"message": message, "finish_reason": "COMPLETE", key: {"a": 1}}
+        response = read_body(**body)
+        assert (response.status, response.text) == ("completed", "hi"), key
+        assert response.metadata == {key: {"a": 1}}
+
+
+def test_a_citation_beside_citations_that_are_no_list() -> None:
+    """A content may have a key of that name already, of any type: it raised TypeError."""
+    response = read(
+        started(),
+        event("content-start", 0, content={"type": "thinking", "thinking": "t", "citations": 1}),
+        citation(0, 1, "t", type="THINKING_CONTENT"),
+        frame("content-end", index=0),
+        ended("COMPLETE"),
+    )
+    (reasoning,) = response.items
+    assert reasoning.native is not None
+    assert [cited["text"] for cited in reasoning.native["citations"]] == ["t"]

@@ -9,6 +9,7 @@ import anyio
 import msgspec
 import pytest
 
+from streamlib import StreamError
 from streamlib.client.websocket.lane_socket import LaneSocket
 from streamlib.transport.websocket import WebSocket
 from streamlib_parsers.errors import ErrorInfo
@@ -51,8 +52,8 @@ class MemorySocket:
         pass
 
 
-def lane_socket(memory: MemorySocket) -> LaneSocket:
-    return LaneSocket(cast("WebSocket", memory), 1000, anyio.current_time, {})
+def lane_socket(memory: MemorySocket, buffered_bytes: int = 1000) -> LaneSocket:
+    return LaneSocket(cast("WebSocket", memory), buffered_bytes, anyio.current_time, {})
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
@@ -110,3 +111,41 @@ async def test_a_closed_socket_wakes_every_task() -> None:
             await socket.aclose(lost)
     assert [turn.failure for turn in turns] == [lost, lost, lost]
     assert not socket.usable
+
+
+async def test_a_closed_stream_passes_the_reading_on() -> None:
+    """Closed when it was its turn to read: the others waited for ever."""
+    memory = MemorySocket()
+    socket = lane_socket(memory)
+    turns = {lane: await socket.request(lane, b"{}", lambda: None) for lane in "abc"}
+    received: list[str] = []
+
+    async def read(lane: str) -> None:
+        if await socket.next_message(turns[lane]):
+            received.append(lane)
+        if lane == "a":  # which has read for all, and has just woken the reader of b
+            socket.release(turns["b"])
+
+    with anyio.fail_after(2):
+        async with anyio.create_task_group() as group:
+            for lane in "abc":
+                group.start_soon(read, lane)
+                await anyio.wait_all_tasks_blocked()
+            memory.put(response_frames("r1", lane="a")[0])
+            await anyio.wait_all_tasks_blocked()
+            memory.put(response_frames("r3", lane="c")[0])
+    assert received == ["a", "c"]
+
+
+async def test_an_exceeded_limit_is_named_after_the_end_too() -> None:
+    """The last message came behind it, and the response was `truncated`."""
+    socket = lane_socket(MemorySocket(), buffered_bytes=300)
+    turn = await socket.request("a", b"{}", lambda: None)
+    for frame in response_frames("r1", "word " * 100, lane="a"):
+        socket.lanes.receive(msgspec.json.encode(frame))
+    assert turn.ended
+    while turn.messages:
+        await socket.next_message(turn)
+    with pytest.raises(StreamError) as raised:
+        await socket.next_message(turn)
+    assert raised.value.info.code == "buffered_bytes"

@@ -211,3 +211,12 @@ def test_reasoning_of_another_origin_is_text() -> None:
     assert body["messages"][1]["content"][0]["type"] == "text"
     assert b"c2ln" not in msgspec.json.encode(body)
     assert report == ["/input/1"]
+
+
+@pytest.mark.parametrize("citations", [1, [1], {"a": 1}])
+def test_what_is_no_list_of_citations_is_reported(citations: Any) -> None:
+    """A response may have anything in that key; it raised TypeError in the next request."""
+    reasoning = Reasoning("Hm", native={"citations": citations}, origin=Origin("cohere"))
+    body, report = sent(user("?"), reasoning)
+    assert body["messages"][1]["content"] == [{"type": "thinking", "thinking": "Hm"}]
+    assert len(report) == 1
