@@ -20,6 +20,18 @@ KEY: Final = "sk-canary-0123456789abcdef"
 LIBRARIES: Final = ("httpx", "httpx2")
 """The HTTP libraries that tests on sockets run with."""
 
+EVERY_TRANSPORT: Final = pytest.mark.parametrize(
+    ("anyio_backend", "http"),
+    [
+        ("asyncio", "httpx"),
+        ("asyncio", "httpx2"),
+        ("asyncio", "aiohttp"),
+        ("trio", "httpx"),
+        ("trio", "httpx2"),
+    ],
+)
+"""The HTTP libraries, on the loops that each supports."""
+
 
 def library(name: str) -> Any:
     """An HTTP library; skips the test if it is missing."""

@@ -6,9 +6,6 @@ row and no test.
 
 from __future__ import annotations
 
-import shutil
-import ssl
-import subprocess
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +18,7 @@ from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import Failed, Response
 from tests.support import clients
 from tests.support.cases import each_case
+from tests.support.certificates import self_signed
 from tests.support.clients import KEY, make_request
 from tests.support.fault_row import LONG, NOBODY, OK, ONCE, QUICK, Row, stream, the_call
 from tests.support.fault_rows import ROWS
@@ -118,39 +116,8 @@ async def test_refused_connection_is_a_connection_failure() -> None:
     figure("fault/refused")
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate that nobody has reason to trust."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("tls-bad needs the openssl command to make a certificate")
-    path = tmp_path_factory.mktemp("tls") / "self-signed.pem"
-    command_options = [
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=localhost",
-    ]
-    subprocess.run(
-        [openssl, *command_options, "-keyout", str(path), "-out", str(path) + ".crt"],
-        check=True,
-        capture_output=True,
-    )
-    return path
-
-
-async def test_untrusted_certificate_is_not_retried(
-    certificate: Path,
-) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(str(certificate) + ".crt", str(certificate))
+async def test_untrusted_certificate_is_not_retried(tmp_path: Path) -> None:
+    context = self_signed(tmp_path)
     async with scripted(OK, tls=context) as server:
         response, response_stream, _ = await outcome(server.url, Row("tls-bad", (), retry=QUICK))
         assert response.error is not None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import ssl
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -14,6 +12,7 @@ import pytest
 from streamlib.client.retry import RetryPolicy
 from streamlib.transport import httpx as module
 from streamlib.transport.deadlines import Deadlines
+from tests.support.certificates import self_signed
 from tests.support.clients import (
     LIBRARIES,
     library,
@@ -181,37 +180,6 @@ async def test_ten_thousand_cancellations_leave_the_pool_usable(http: str) -> No
 def tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
     """The TLS context of a server."""
     return self_signed(tmp_path_factory.mktemp("tls"))
-
-
-def self_signed(folder: Path) -> ssl.SSLContext:
-    """A self-signed certificate."""
-    import shutil
-
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("this needs the openssl command to make a certificate")
-    key, certificate = folder / "key.pem", folder / "certificate.pem"
-    command_options = [
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=localhost",
-    ]
-    subprocess.run(
-        [openssl, *command_options, "-keyout", str(key), "-out", str(certificate)],
-        check=True,
-        capture_output=True,
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    return context
 
 
 @pytest.mark.parametrize("http", LIBRARIES)

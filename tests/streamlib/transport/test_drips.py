@@ -24,7 +24,7 @@ from streamlib.client.stream import ResponseStream
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import parser
 from tests.support.cases import each_case
-from tests.support.clients import LIBRARIES, make_client, make_request, open_http
+from tests.support.clients import EVERY_TRANSPORT, LIBRARIES, make_client, make_request, open_http
 from tests.support.http2_server import Exchange, http2_server
 from tests.support.metrics import figure
 from tests.support.response_bodies import HELLO, HELLO_TEXT, MESSAGE, PING
@@ -190,19 +190,6 @@ def test_deadline_holds_on_a_busy_uvloop() -> None:
 
     anyio.run(read_all, backend_options={"use_uvloop": True})
     assert found == {(drip, http): "stalled idle" for drip in ENDLESS for http in LIBRARIES}
-
-
-EVERY_TRANSPORT: Final = pytest.mark.parametrize(
-    ("anyio_backend", "http"),
-    [
-        ("asyncio", "httpx"),
-        ("asyncio", "httpx2"),
-        ("asyncio", "aiohttp"),
-        ("trio", "httpx"),
-        ("trio", "httpx2"),
-    ],
-)
-"""The HTTP libraries, on the loops that each supports."""
 
 
 async def check_each(url: str, http: Any, deadlines: dict[str, tuple[Deadlines, str]]) -> None:

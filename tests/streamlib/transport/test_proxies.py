@@ -14,7 +14,7 @@ from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import ErrorInfo, Response
-from tests.streamlib.transport.test_connections import self_signed
+from tests.support.certificates import self_signed
 from tests.support.clients import KEY, library, make_client, make_request
 from tests.support.proxies import Kind, Proxy, proxy
 from tests.support.response_bodies import HELLO, HELLO_TEXT, MESSAGE, PING, text

@@ -10,9 +10,9 @@ import anyio
 import pytest
 
 from streamlib.client.retry import RetryPolicy
-from tests.streamlib.transport.test_connections import self_signed
 from tests.support.cases import each_case
-from tests.support.clients import make_client, make_request, open_http
+from tests.support.certificates import self_signed
+from tests.support.clients import EVERY_TRANSPORT, make_client, make_request, open_http
 from tests.support.response_bodies import HELLO_TEXT, LAST, MESSAGE, OPENED, stop, text
 from tests.support.scripted_server import END, Step, Wait, chunk, complete_response, head, scripted
 
@@ -53,17 +53,6 @@ LEFTOVERS: Final[dict[str, list[Step]]] = {
 
 TLS_LEFTOVERS: Final = ("at once", "in the next packet", "many", "a moment later")
 
-TRANSPORTS: Final = pytest.mark.parametrize(
-    ("anyio_backend", "http"),
-    [
-        ("asyncio", "httpx"),
-        ("asyncio", "httpx2"),
-        ("asyncio", "aiohttp"),
-        ("trio", "httpx"),
-        ("trio", "httpx2"),
-    ],
-)
-
 
 def echo(leftovers: list[Step]) -> Callable[[bytes], list[Step]]:
     """Responds to the first request with the leftovers, to others with a response of their own."""
@@ -87,7 +76,7 @@ async def check(url: str, inner: Any) -> None:
         await anyio.sleep(0.05)
 
 
-@TRANSPORTS
+@EVERY_TRANSPORT
 @each_case("leftover", LEFTOVERS, at_once=len(LEFTOVERS))
 async def test_bytes_after_a_response_answer_no_other_prompt(leftover: str, http: str) -> None:
     """C5."""
@@ -116,7 +105,7 @@ async def test_records_after_a_response_answer_no_other_prompt(
         assert (server.connections, len(server.requests)) == (2, 3)
 
 
-@TRANSPORTS
+@EVERY_TRANSPORT
 async def test_response_without_leftovers_keeps_its_connection(http: str) -> None:
     async with scripted(complete_response(MESSAGE)) as server, open_http(http) as inner:
         await check(server.url, inner)

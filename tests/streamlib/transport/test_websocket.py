@@ -22,7 +22,7 @@ from streamlib.client.retry import RetryPolicy
 from streamlib.loopback import running
 from streamlib.transport.websocket import FRAGMENT_BYTES, WebSocket, close_error
 from streamlib_parsers.limits import Limits
-from tests.streamlib.transport.test_connections import self_signed
+from tests.support.certificates import self_signed
 from tests.support.keys import UNUSUAL_KEY, printed
 from tests.support.websocket_scripts import (
     EXPECT,
