@@ -16,7 +16,7 @@ import msgspec
 from streamlib import History
 
 MOST_CONVERSATIONS = 1_000
-"""The oldest is forgotten then, unless somebody reads it."""
+"""The oldest is forgotten then, of those that nobody reads and that no answer is written to."""
 
 
 class Conversation:
@@ -69,7 +69,12 @@ class Conversations:
         conversation = self._all.setdefault(name, Conversation())
         self._all.move_to_end(name)
         if len(self._all) > MOST_CONVERSATIONS:
-            oldest = next(iter(self._all))
-            if not self._all[oldest].readers:
-                del self._all[oldest]
+            self._forget_oldest(conversation)
         return conversation
+
+    def _forget_oldest(self, asked_for: Conversation) -> None:
+        for name, conversation in self._all.items():
+            in_use = conversation.readers or conversation.turn is not None
+            if not in_use and conversation is not asked_for:
+                del self._all[name]
+                return

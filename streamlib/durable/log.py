@@ -6,7 +6,6 @@ import secrets
 from collections.abc import AsyncIterable, Mapping
 from types import TracebackType
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import anyio
 import msgspec
@@ -14,6 +13,7 @@ from msgspec import Struct
 
 from streamlib.client.stream import ResponseStream
 from streamlib.durable.engine import Engine
+from streamlib.durable.engine_url import split_engine_url
 from streamlib.durable.errors import LogError
 from streamlib.durable.hub import Hub
 from streamlib.durable.memory import MemoryEngine
@@ -288,7 +288,7 @@ def engine_of(url: str) -> Engine:
     Raises:
         ValueError: It names none.
     """
-    parts = urlsplit(url)
+    parts = split_engine_url(url)
     match parts.scheme:
         case "memory":
             return MemoryEngine()

@@ -20,6 +20,9 @@ import coredis
 from coredis.connection import TCPLocation
 from msgspec import Struct
 
+from streamlib.durable.engine_url import split_engine_url
+from streamlib.durable.errors import LogError
+
 Kind: TypeAlias = Literal["server", "cluster", "sentinel"]
 
 DEFAULT_PORTS: Final[dict[Kind, int]] = {"server": 6379, "cluster": 6379, "sentinel": 26379}
@@ -62,7 +65,7 @@ def parse_redis_url(url: str) -> RedisServers:
     Raises:
         ValueError: It names no server.
     """
-    parts = urlsplit(url)
+    parts = split_engine_url(url)
     scheme, _, kind_name = parts.scheme.replace("valkey", "redis").partition("+")
     if scheme not in ("redis", "rediss"):
         raise ValueError("a URL of Redis starts with redis, rediss, valkey or valkeys")
@@ -139,7 +142,7 @@ async def redis_client(servers: RedisServers, seconds: float) -> AsyncGenerator[
         "decode_responses": False,
     }
     if servers.kind == "server":
-        async with coredis.Redis.from_url(servers.url, **options) as client:
+        async with _single_server(servers.url, options) as client:
             yield client
         return
     if servers.tls is not None:
@@ -161,6 +164,20 @@ async def redis_client(servers: RedisServers, seconds: float) -> AsyncGenerator[
     )
     async with sentinel, sentinel.primary_for(servers.service) as client:
         yield client
+
+
+def _single_server(url: str, options: dict[str, Any]) -> Any:
+    """The client of one server, which reads the options of the URL itself.
+
+    Raises:
+        LogError: One of them has no such value.
+    """
+    try:
+        return coredis.Redis.from_url(url, **options)
+    except (ValueError, KeyError):
+        message = "an option of the URL of Redis, behind the question mark, has no such value"
+    # Outside of `except`: the original exception may quote a password.
+    raise LogError("unavailable", message)
 
 
 def _ssl_context(files: dict[str, str]) -> ssl.SSLContext:

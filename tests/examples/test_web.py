@@ -16,7 +16,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from streamlib.client.retry import NO_RETRY
 from streamlib.loopback import Behaviour
-from tests.examples.serving import Provider, web
+from tests.examples.serving import Provider, example, web
 from tests.support.shared import ROOT
 
 pytestmark = pytest.mark.usefixtures("asgi_server")
@@ -293,3 +293,19 @@ async def test_pages_are_served_and_contact_no_other_host() -> None:
         addresses = set(re.findall(r"https?://[\w.]+", page.text))
         assert addresses <= {"http://www.w3.org"}, "of the drawing's name space"
         assert "innerHTML" not in page.text, "what a model writes never becomes HTML unchecked"
+
+
+@pytest.mark.anyio
+async def test_one_open_tab_does_not_keep_every_conversation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The oldest was looked at alone: while somebody read it, none was forgotten."""
+    module = example("web/conversations.py")
+    monkeypatch.setattr(module, "MOST_CONVERSATIONS", 3)
+    conversations = module.Conversations()
+    read, written = conversations.get("read"), conversations.get("written")
+    read.readers = 1
+    written.turn = anyio.CancelScope()
+    for number in range(10):
+        conversations.get(f"c{number}")
+    assert list(conversations._all) == ["read", "written", "c9"]

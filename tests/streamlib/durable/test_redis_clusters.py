@@ -271,7 +271,17 @@ def test_urls_that_name_no_server_are_refused() -> None:
         "redis://secret@a/b",
         "redis+cluster://secret@a,,b",
         "redisx://secret@a",
+        # What Python says of this one quotes the password.
+        "redis://u:secret\u2100@a",
     ):
         with pytest.raises(ValueError, match=" ") as info:
             open_log(url)
         assert "secret" not in str(info.value)
+
+
+async def test_wrong_option_of_a_url_is_a_log_error() -> None:
+    """The client library raised KeyError and ValueError, and the command line a traceback."""
+    for query in ("ssl_cert_reqs=x", "stream_timeout=x"):
+        with pytest.raises(LogError, match="an option of the URL"):
+            async with open_log(f"rediss://u:secret@127.0.0.1:1?{query}"):
+                pass
