@@ -97,7 +97,7 @@ async def check_row(row: Row) -> None:
     figure(f"fault/{row.id}")
 
 
-@each_case("row", ROWS, ids=lambda row: row.id, at_once=8)
+@each_case("row", ROWS, ids=lambda row: row.id, at_once=4)
 async def test_fault_ends_as_the_catalogue_lists(row: Row) -> None:
     await check_row(row)
 

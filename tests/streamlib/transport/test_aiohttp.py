@@ -82,7 +82,7 @@ async def test_key_is_found_in_no_output(caplog: pytest.LogCaptureFixture) -> No
     await test_key_exposure.search("aiohttp", "x-api-key", caplog)
 
 
-@each_case("row", ROWS, ids=lambda row: row.id, at_once=8)
+@each_case("row", ROWS, ids=lambda row: row.id, at_once=4)
 async def test_fault_ends_as_the_catalogue_lists(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     @asynccontextmanager
     async def client_of_aiohttp(*arguments: Any, **options: Any) -> AsyncIterator[Client]:
