@@ -172,13 +172,26 @@ def _text_echo(form: str, items: list[Reasoning]) -> Echo:
 def _thinking_part(item: Reasoning) -> JsonObject:
     """Mistral's content part, with the wire fields that the item had."""
     native = item.native or {}
-    thinking = _with_references(_text(item), native.get(REFERENCES_KEY, ()))
+    thinking = _with_references(_text(item), _references(native))
     part: JsonObject = {"type": "thinking", "thinking": thinking}
     if item.signature:
         part["signature"] = item.signature
     own_keys = (*REASONING_DETAIL_KEYS, OPAQUE_REASONING_KEY, REFERENCES_KEY)
     part.update({key: value for key, value in native.items() if key not in own_keys})
     return part
+
+
+def _references(native: JsonObject) -> list[JsonObject]:
+    """What the parser noted; a part's own key of that name may be anything."""
+    references: list[JsonObject] = []
+    listed = native.get(REFERENCES_KEY)
+    if not isinstance(listed, (list, tuple)):
+        return references
+    for entry in listed:
+        is_reference = isinstance(entry, dict) and isinstance(entry.get("reference"), dict)
+        if is_reference and type(entry.get("position")) is int:
+            references.append(entry)
+    return references
 
 
 def _with_references(text: str, references: Sequence[JsonObject]) -> list[JsonObject]:

@@ -295,6 +295,13 @@ class Conversation:
         self._gather(entry, is_call=True).calls.append(call)
 
 
+def listed_citations(citations: Any) -> list[JsonObject]:
+    """The citations of reasoning; a content's own key of that name may be anything."""
+    if not isinstance(citations, (list, tuple)):
+        return []
+    return [citation for citation in citations if isinstance(citation, dict)]
+
+
 def placed_citation(citation: JsonObject, position: int | None) -> JsonObject:
     """The citation with the index of the content that it stands in now.
 

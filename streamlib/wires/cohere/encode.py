@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from streamlib.request.report import Change, Report
-from streamlib.wires.cohere.build_messages import placed_citation
+from streamlib.wires.cohere.build_messages import listed_citations, placed_citation
 from streamlib.wires.cohere.encode_body import encode_body, error_body
 from streamlib.wires.cohere.encode_envelope import (
     cohere_usage,
@@ -299,7 +299,7 @@ class Encoder:
         if not opened.contents and signature_fields(item):
             out = self._start_content(opened, 0, {"type": "thinking", "thinking": ""})
         if 0 in opened.contents:
-            for citation in own_fields(item).get("citations", ()):
+            for citation in listed_citations(own_fields(item).get("citations")):
                 out += self._cite(citation, opened.contents[0])
         return out
 

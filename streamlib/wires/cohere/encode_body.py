@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from streamlib.request.report import Report
-from streamlib.wires.cohere.build_messages import placed_citation
+from streamlib.wires.cohere.build_messages import listed_citations, placed_citation
 from streamlib.wires.cohere.encode_envelope import (
     cohere_usage,
     error_body,
@@ -90,9 +90,7 @@ class _Body:
                 self.contents.append({"type": "text", "text": part.refusal})
 
     def _cite(self, citations: object, position: int | None) -> None:
-        if not isinstance(citations, (list, tuple)):
-            return
-        for citation in citations:
+        for citation in listed_citations(citations):
             if "sources" in citation:
                 self.citations.append(placed_citation(citation, position))
 

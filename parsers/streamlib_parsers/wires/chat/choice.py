@@ -78,6 +78,7 @@ class ChoiceAssembler:
         "_details",
         "_executed",
         "_native",
+        "_references",
         "calls",
         "finish",
         "index",
@@ -106,6 +107,8 @@ class ChoiceAssembler:
         """Keys for `native` of the open item; emptied when an item is opened."""
         self._details: dict[str, ReasoningDetails] = {}
         """Lists for `native` of the open item; emptied when an item is opened."""
+        self._references: list[JsonObject] = []
+        """Mistral's references in the open reasoning; emptied when an item is opened."""
         self._executed: dict[int | str, str] = {}
         """Generated call ids of the tools that the provider ran, by their index or type."""
 
@@ -123,6 +126,7 @@ class ChoiceAssembler:
             self.part = 0
             self._native = {}
             self._details = {}
+            self._references = []
             self.kinds.add(kind)
         return self.item
 
@@ -145,8 +149,10 @@ class ChoiceAssembler:
         """Set the fields of the open item that are only known at its end. May be called twice."""
         if self.kind == AUDIO:
             self._flush_audio()
-        elif self._native or self._details:
+        elif self._native or self._details or self._references:
             native = dict(self._native)
+            if self._references:
+                native[REFERENCES_KEY] = list(self._references)
             signatures: list[str] = []
             for key, details in self._details.items():
                 elements = details.joined()
@@ -276,9 +282,8 @@ class ChoiceAssembler:
                 signature = fragment.get("signature") or signature
             elif isinstance(fragment, dict) and fragment.get("type") in REFERENCES:
                 # For the replay: behind how many characters of the reasoning it stood.
-                references = self._native.get(REFERENCES_KEY, [])
                 entry = {"position": len(item.text()), "reference": fragment}
-                self._native[REFERENCES_KEY] = [*references, entry]
+                self._references.append(entry)
             else:
                 self._assembler.passthrough("content.thinking", fragment)
 

@@ -26,12 +26,14 @@ def add_citation(assembler: EventAssembler, item: OpenItem, citation: dict[str, 
     if not isinstance(item.item, Reasoning):
         assembler.annotation(item, citation)
         return
-    native = dict(item.fields.get("native", item.item.native) or {})
-    known = native.get("citations")
-    if not isinstance(known, list):
-        known = []  # the content's own key of that name may be anything
-    native["citations"] = [*known, citation]
-    item.fields["native"] = native
+    native = item.fields.get("native")
+    if native is None:
+        native = dict(item.item.native or {})
+        known = native.get("citations")
+        # Not the list itself, which was emitted; and the content's own key may be anything.
+        native["citations"] = list(known) if isinstance(known, list) else []
+        item.fields["native"] = native
+    native["citations"].append(citation)
 
 
 def content_index(citation: dict[str, Any]) -> int | None:

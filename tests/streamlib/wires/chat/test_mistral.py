@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from streamlib import (
     Document,
@@ -138,3 +139,14 @@ def test_stream_for_mistral_s_sdk_names_every_delta() -> None:
     parse = parser("chat")
     assert accumulate([*parse.feed(body), *parse.close()]).calls == accumulate(events).calls
     assert encoder_options("chat", "OpenAI/Python 3.54.0") == {}
+
+
+@pytest.mark.parametrize("own", [5, [1], [{"a": 1}], [{"position": "x", "reference": {}}]])
+def test_a_key_that_is_named_like_the_references(own: Any) -> None:
+    """A part may have it, of any type: parser and builder raised TypeError or KeyError."""
+    thinking = {"type": "thinking", "thinking": [text("Cold")], "references": own}
+    response = read([thinking], "c")
+    assert sent(user("?"), *response.items)[1]["content"][0]["thinking"] == [text("Cold")]
+    more = {"type": "thinking", "thinking": [FOUND]}
+    response = read([thinking], [more], "c")
+    assert sent(user("?"), *response.items)[1]["content"][0]["thinking"] == [text("Cold"), FOUND]

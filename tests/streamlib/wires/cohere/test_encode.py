@@ -180,3 +180,16 @@ def test_usage_of_another_wire_is_written_in_cohere_s_words() -> None:
 def test_stop_reason_is_the_nearest_one(reason: Any, word: str, report: list[str]) -> None:
     payloads, paths = written(Completed("r", None, reason))
     assert (payloads[-1]["delta"]["finish_reason"], paths) == (word, report)
+
+
+@pytest.mark.parametrize("citations", [1, [1], {"a": 1}])
+def test_what_is_no_list_of_citations_is_left_out(citations: Any) -> None:
+    """A content of a response may have that key, of any type: it raised TypeError."""
+    content = {"type": "thinking", "thinking": "Hm", "citations": citations}
+    body = {"id": "r", "message": {"content": [content]}, "finish_reason": "COMPLETE"}
+    events = parse_body("cohere", msgspec.json.encode(body))
+    wire_encoder = encoder("cohere")
+    frames = b"".join(wire_encoder.feed(event) for event in events)
+    assert b"citation-start" not in frames
+    again = msgspec.json.decode(encode_body("cohere", accumulate(events)))
+    assert "citations" not in again["message"]
