@@ -203,7 +203,7 @@ class Connection:
         policy = msgspec.structs.asdict(config.retry)
         retry = LaneRetry(**policy, source=source)
         parse = partial(_parser_without_headers, config.parse)
-        return self.make_stream(msgspec.structs.replace(config, retry=retry, parse=parse))
+        return self._make_stream(msgspec.structs.replace(config, retry=retry, parse=parse))
 
     async def steer(self, response_id: str, prompt: str | Sequence[ResponseItem]) -> None:
         """Steers a response of this connection by its id: see `LaneStream.steer`."""
@@ -261,8 +261,7 @@ class Connection:
             return
         raise StreamError(failure)
 
-    def make_stream(self, config: StreamConfig) -> LaneStream:
-        """The stream of a configuration."""
+    def _make_stream(self, config: StreamConfig) -> LaneStream:
         if self._config.on_event is not None:
             return HookedLaneStream(config, self._config.on_event)
         return LaneStream(config)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import anyio
 
 from streamlib.client.hooks import AttemptHooks
 from streamlib.client.retry import RetryPolicy
+from streamlib.client.sources import HttpSource
 from streamlib.client.websocket.continuation import Continuation, LaneRequest, continuation
 from streamlib.client.websocket.lane_socket import LaneSocket
 from streamlib.errors import StreamError, invalid_request
@@ -18,11 +19,48 @@ from streamlib.transport.websocket import SocketClosed
 from streamlib_parsers.accumulate import Accumulator
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import RateLimits
+from streamlib_parsers.items import ResponseItem
 from streamlib_parsers.wires.responses.lanes import NOT_FOUND, Turn, create_message
 
-if TYPE_CHECKING:
-    from streamlib.client.websocket.connection import Connection
-    from streamlib.client.websocket.lane_stream import LaneStream
+
+class LaneConnection(Protocol):
+    """What lanes need of their `Connection`."""
+
+    @property
+    def slots(self) -> anyio.CapacityLimiter:
+        """Requests wait here until a response may run."""
+        ...
+
+    @property
+    def handshake(self) -> HttpSource:
+        """Authenticates each handshake; knows the key that has to be masked."""
+        ...
+
+    def check_loop(self) -> None:
+        """Raises unless the running event loop is that of the client."""
+        ...
+
+    async def usable_socket(self) -> LaneSocket:
+        """The socket for a request."""
+        ...
+
+    def note_request(self, source: LaneSource, /) -> None:
+        """A request is sent: the next one of its lane may continue it."""
+        ...
+
+    def last_request(self, lane: str | None, /) -> LaneSource | None:
+        """The latest request of a lane."""
+        ...
+
+    def steering(self, prompt: str | Sequence[ResponseItem], /) -> tuple[ResponseItem, ...]:
+        """The messages to steer with."""
+        ...
+
+    async def send_steering(
+        self, socket: LaneSocket, response_id: str, items: tuple[ResponseItem, ...], /
+    ) -> None:
+        """Sends messages of steering, and waits for what the server says to them."""
+        ...
 
 
 class LaneResponse:
@@ -80,7 +118,7 @@ class LaneSource:
 
     hooks: AttemptHooks | None = None
 
-    def __init__(self, connection: Connection, lane: str | None, wanted: LaneRequest) -> None:
+    def __init__(self, connection: LaneConnection, lane: str | None, wanted: LaneRequest) -> None:
         self.connection = connection
         self.lane = lane
         self.wanted = wanted
@@ -167,19 +205,19 @@ class SuccessorSource(LaneSource):
     """Sends nothing: the server begins the response by itself, after another one was steered.
 
     Args:
-        steered: The stream that was steered.
+        steered: The source of the stream that was steered.
         wanted: The request as it would be if it were sent.
     """
 
-    def __init__(self, steered: LaneStream, wanted: LaneRequest) -> None:
-        super().__init__(steered.source.connection, steered.source.lane, wanted)
+    def __init__(self, steered: LaneSource, wanted: LaneRequest) -> None:
+        super().__init__(steered.connection, steered.lane, wanted)
         self._steered = steered
 
     async def send(self) -> HttpResponse:
         """Waits until the server said whether there is such a response."""
         self.sent = True  # by the steering
-        socket = self._steered.source.socket
-        target = self._steered.source.turn
+        socket = self._steered.socket
+        target = self._steered.turn
         if socket is None or target is None:
             raise invalid_request("a response that was not sent has no successor", "not_steered")
         self.socket = socket

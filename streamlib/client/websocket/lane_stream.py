@@ -89,7 +89,7 @@ class LaneStream(ResponseStream):
             request=wanted.request,
             items=items,
         )
-        source = SuccessorSource(self, continued)
+        source = SuccessorSource(self.source, continued)
         policy = self._config.retry
         retry = LaneRetry(
             retries=policy.retries,
@@ -100,8 +100,15 @@ class LaneStream(ResponseStream):
             source=source,
         )
         config = msgspec.structs.replace(self._config, source=source, retry=retry)
-        return source.connection.make_stream(config)
+        return self._stream_of(config)
+
+    def _stream_of(self, config: StreamConfig) -> LaneStream:
+        """Another stream of the same connection."""
+        return LaneStream(config)
 
 
 class HookedLaneStream(HookedStream, LaneStream):
     """A `LaneStream` whose events are shown to the client's `on_event`."""
+
+    def _stream_of(self, config: StreamConfig) -> LaneStream:
+        return HookedLaneStream(config, self._on_event)
