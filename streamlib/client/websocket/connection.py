@@ -193,7 +193,7 @@ class Connection:
         self._check_lane(lane)
         if not isinstance(prompt, Prompt):
             prompt = Prompt(prompt)
-        if (prompt.extra or {}).get("background"):
+        if prompt.background or (prompt.extra or {}).get("background"):
             raise invalid_request("a WebSocket has no responses in the background", "background")
         target = self._config.target
         request = build_for(prompt, target, strict=strict, strict_origin=strict_origin)

@@ -535,8 +535,9 @@ async def test_a_provider_without_websocket_is_refused() -> None:
 
 async def test_a_request_in_the_background_is_refused() -> None:
     async with scripted_socket([FOREVER]) as server, connected(server.url) as connection:
-        with pytest.raises(StreamError, match="background"):
-            connection.stream(Prompt("x", extra={"background": True}))
+        for prompt in (Prompt("x", extra={"background": True}), Prompt("x", background=True)):
+            with pytest.raises(StreamError, match="background"):
+                connection.stream(prompt)
 
 
 async def test_hooks_see_the_handshake_and_every_event() -> None:
