@@ -36,6 +36,9 @@ ORIGIN: Final = Origin("cohere")
 ASSISTANT_KEYS: Final = ("role", "content", "tool_plan", "tool_calls", "citations")
 """Keys of an assistant message that become items."""
 
+EMPTY_CONTENTS: Final[tuple[Any, ...]] = ("", [{"type": "text", "text": ""}])
+"""Contents without a text."""
+
 
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     """Decodes a request.
@@ -111,6 +114,9 @@ class _MessageReader:
     def _assistant(self, message: JsonObject) -> None:
         """Calls of a history have the arguments of their response, JSON or not."""
         sent = {key: message[key] for key in ASSISTANT_KEYS if message.get(key) is not None}
+        if sent.get("content") in EMPTY_CONTENTS and ("tool_calls" in sent or "tool_plan" in sent):
+            # Some clients write one beside calls; it is no message of its own.
+            del sent["content"]
         body = msgspec.json.encode({"message": sent, "finish_reason": "COMPLETE"})
         events = parse_body("cohere", body, origin=ORIGIN, call_id=self._generate_id)
         response = accumulate(events)

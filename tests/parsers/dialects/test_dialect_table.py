@@ -143,6 +143,7 @@ PARSES_CALLS = {
     "azure",
     "bedrock",
     "cerebras",
+    "cohere",
     "copilot",
     "deepseek",
     "github",

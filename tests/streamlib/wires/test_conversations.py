@@ -186,7 +186,7 @@ def structure(items: Any) -> list[tuple[Any, ...]]:
     numbers: dict[str, int] = {}
     kinds: list[tuple[Any, ...]] = []
     for item in map(_signed, items):
-        if _holds_keys_only(item):
+        if _holds_keys_only(item) or _is_plan(item):
             continue
         kind = (
             tag(type(item)),
@@ -204,6 +204,11 @@ def structure(items: Any) -> list[tuple[Any, ...]]:
 def _holds_keys_only(item: ResponseItem) -> bool:
     """Whether a message holds only further keys of a turn that has calls (Mistral: `prefix`)."""
     return isinstance(item, Message) and not item.content and not item.signature
+
+
+def _is_plan(item: ResponseItem) -> bool:
+    """Whether this is Cohere's plan before its calls, which most clients do not send back."""
+    return isinstance(item, Message) and (item.native or {}).get("type") == "tool_plan"
 
 
 def _signed(item: ResponseItem) -> ResponseItem:

@@ -220,3 +220,13 @@ def test_what_is_no_list_of_citations_is_reported(citations: Any) -> None:
     body, report = sent(user("?"), reasoning)
     assert body["messages"][1]["content"] == [{"type": "thinking", "thinking": "Hm"}]
     assert len(report) == 1
+
+
+def test_empty_text_beside_calls_is_no_message() -> None:
+    """Clients write one; replayed without it, the request is the same for the model."""
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    for content in ("", [{"type": "text", "text": ""}]):
+        message = {"role": "assistant", "content": content, "tool_calls": [call]}
+        body = {"model": "m", "messages": [{"role": "user", "content": "hi"}, message]}
+        prompt = parse_request("cohere", msgspec.json.encode(body))
+        assert [type(item).__name__ for item in prompt.items] == ["Message", "FunctionCall"]
