@@ -1,8 +1,8 @@
 """Writes the events of a stream to a log: append first, so that readers get them from there alone.
 
 Two tasks, both of the caller's `write`: one reads the stream, one appends. Events that wait are
-appended together: the first one at once, then each `interval`, or at once where an item or the
-response ends.
+appended together: the first one and the first token at once, then each `interval`, or at once where
+an item or the response ends.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import anyio
 import msgspec
 
 from streamlib.client.stream import ResponseStream
+from streamlib.client.stream_timing import TOKEN_EVENTS
 from streamlib.durable.engine import Engine
 from streamlib.durable.errors import LogError
 from streamlib.durable.hub import Hub
@@ -65,7 +66,9 @@ class LogWriter:
         self._appended = 0
         """How many of them the engine has."""
         self._urgent = True
-        """What waits is appended at once: it is the first event, or the end of something."""
+        """What waits is appended at once: the first event or token, or the end of something."""
+        self._has_token = False
+        """The first event with output of the model came: readers wait for it most of all."""
         self._bytes = 0
         """Of all events."""
         self._waiting_bytes = 0
@@ -157,6 +160,9 @@ class LogWriter:
         self._waiting_bytes += len(line)
         self._ended = is_terminal(event)
         if self._ended or isinstance(event, OutputItemDone):
+            self._urgent = True
+        elif not self._has_token and type(event) in TOKEN_EVENTS:
+            self._has_token = True
             self._urgent = True
         self._follower.wake()
 

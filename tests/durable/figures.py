@@ -1,5 +1,6 @@
 """Figures of logs over HTTP, as JSON: `python -m tests.durable.figures`. CPU time, on loopback.
 
+first       milliseconds from the first token to a reader of the log
 resume      CPU milliseconds of a response with 2,000 events
 stop        milliseconds from `POST …/stop` on one host to the closed upstream on another
 readers     CPU of 100 readers of one log against one reader, in their process and on the server
@@ -85,6 +86,52 @@ async def words(
 async def write_in_batches(log: Log, log_id: str, count: int, end: anyio.Event | None) -> None:
     """Writes a log whose records have `BATCH` events each: without a pause they would be one."""
     await log.write(log_id, words(count, BATCH, 0.002, end))
+
+
+# --- the first token ---
+
+
+async def first_tokens(url: str, count: int) -> dict[str, float]:
+    """Milliseconds from the first token of a response until a reader of its log has it."""
+    async with open_log(url) as log:
+        took = [await one_first_token(log, f"first-{n}") for n in range(count)]
+    return {
+        "responses": count,
+        "p50 ms": round(1000 * statistics.median(took), 2),
+        "max ms": round(1000 * max(took), 2),
+    }
+
+
+async def one_first_token(log: Log, log_id: str) -> float:
+    """Seconds of one response, whose first token comes with its beginning."""
+    sent = 0.0
+    got = 0.0
+    has_come = anyio.Event()
+
+    async def events() -> AsyncGenerator[ResponseEvent]:
+        nonlocal sent
+        sent = time.perf_counter()
+        async for event in words(5):
+            yield event
+            if isinstance(event, OutputTextDelta):
+                await has_come.wait()
+
+    async def read() -> None:
+        nonlocal got
+        async for entry in log.read(log_id):
+            if isinstance(entry.event, OutputTextDelta):
+                got = time.perf_counter()
+                has_come.set()
+                return
+
+    await log.create(log_id)
+    async with anyio.create_task_group() as group:
+        group.start_soon(read)
+        await anyio.sleep(0.02)
+        group.start_soon(log.write, log_id, events())
+        await has_come.wait()
+        group.cancel_scope.cancel()
+    return got - sent
 
 
 # --- resume ---
@@ -394,7 +441,8 @@ async def figures(url: str, options: argparse.Namespace) -> dict[str, Any]:
     from streamlib.durable.redis import RedisEngine
 
     RedisEngine.linger = 0.0  # five seconds behind each log, of which nothing is measured
-    found: dict[str, Any] = {"resume of 2,000 events, CPU ms": await resume(url)}
+    found: dict[str, Any] = {"first token": await first_tokens(url, 200)}
+    found["resume of 2,000 events, CPU ms"] = await resume(url)
     if not url.startswith("memory"):  # its logs are of one process
         found["stop to closed upstream, ms"] = await stops(url, options.stops)
     found["readers of one log"] = await readers(url, options.records, server_seconds(url))

@@ -110,6 +110,21 @@ async def test_events_arrive_while_the_response_is_written(make_log: OpenLog) ->
         await log.stop("a")
 
 
+async def test_first_token_waits_for_no_other_events(make_log: OpenLog) -> None:
+    """It comes with the response's beginning, which was appended just before."""
+    seen: list[str] = []
+    async with make_log(lease=60, interval=60) as log, anyio.create_task_group() as group:
+        await log.create("r")
+        group.start_soon(log.write, "r", stream(BEGINNING[0], 0.02, *BEGINNING[1:], FOREVER))
+        with anyio.move_on_after(5):
+            async for entry in log.read("r"):
+                if isinstance(entry.event, OutputTextDelta):
+                    seen.append(entry.event.delta)
+                    break
+        group.cancel_scope.cancel()
+    assert seen == ["word 0 "]
+
+
 async def test_stop_ends_the_response_of_a_silent_model(make_log: OpenLog) -> None:
     async with make_log() as log:
         async with writing(log, "a", *BEGINNING, FOREVER) as ends:
