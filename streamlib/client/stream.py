@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
 
 import anyio
 import msgspec
@@ -274,7 +274,7 @@ class ResponseStream:
         following = TRANSITIONS[self._state].get(action)
         self._state = following or next_state(self._state, action)
 
-    async def __aenter__(self) -> ResponseStream:
+    async def __aenter__(self) -> Self:
         self._move(StreamAction.ENTER)
         await self._exclusive(self._open)
         return self
