@@ -50,13 +50,9 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, "dummy")
 
 
-# What is refused does not depend on the loop, and the pairs are many.
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("client", CLIENTS)
-async def test_no_request_of_a_conversation_is_refused(
-    client: WireApi, model: WireApi, anyio_backend: str
-) -> None:
+async def test_no_request_of_a_conversation_is_refused(client: WireApi, model: WireApi) -> None:
     prompt = Prompt(
         input=[user("Weather in all three?", PIXEL)],
         instructions="Be brief.",
