@@ -107,7 +107,7 @@ class ReconnectingAttempt(Attempt):
         """The position where the last connection broke."""
 
     async def _end_connection(self, failure: ErrorInfo | None) -> list[ResponseEvent]:
-        """None if another connection goes on; else the last events."""
+        """The last events; none if another connection goes on."""
         if isinstance(self.parser, ResumableParser):
             # Returned with the next events: whoever closes the stream meanwhile ends it after them.
             self.pending += self._with_context(self.parser.finish_event())
