@@ -37,8 +37,15 @@ const jobs = {
         await new Promise(resolve => setTimeout(resolve, 5));
       } else {
         let closed = false;
-        response.subscribeJson(async batch => { items.push(...batch.items); closed ||= batch.streamClosed; });
+        const ended = new Promise(resolve => response.subscribeJson(async batch => {
+          items.push(...batch.items);
+          closed ||= batch.streamClosed;
+          if (closed) resolve();
+        }));
         await response.closed;
+        // That is when the last response has come: the subscriber may not have read its body yet.
+        // One without a body (204) is not given to it.
+        await Promise.race([ended, new Promise(resolve => setTimeout(resolve, 2000))]);
         return { items, closed: closed || response.streamClosed };
       }
     }
