@@ -4,6 +4,8 @@ A target is two functions: `read` turns the chunks of a body into a list of resu
 raises where these results violate an invariant.
 
     find_target("chat")  find_target("sse")  find_target("hermes")
+    find_target("dialect:cohere")
+        # a dialect that has the name of a wire
     find_target("package.module:make_parser")
         # yours: anything with `feed(bytes) -> list` and `close() -> list`
 """
@@ -48,6 +50,9 @@ from streamlib_parsers.framing.sse_or_json import SSEOrJsonFraming
 from streamlib_parsers.items import FunctionCall, Message, Text, ToolSpec, WireApi
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.protocol import WIRE_APIS, parse_body, parser
+
+DIALECT_PREFIX: Final = "dialect:"
+"""Before the target of a dialect that has the name of a wire."""
 
 
 class FuzzTarget(NamedTuple):
@@ -206,7 +211,7 @@ _CALL_TOKENS: Final = (
 """Parts of calls in any dialect, and text that looks like the start of one."""
 
 
-def _dialect(name: str) -> FuzzTarget:
+def _dialect(name: str, target_name: str) -> FuzzTarget:
     def read(chunks: Iterable[bytes]) -> list[ResponseEvent]:
         stage = DialectFilter([name], TOOLS, LIMITS)
         events: list[ResponseEvent] = []
@@ -238,7 +243,7 @@ def _dialect(name: str) -> FuzzTarget:
     oracle: Callable[[bytes, list[Any]], None] = _check_events
     if _keeps_all_text(name):
         oracle = partial(_check_text, _marks_of(name))
-    return FuzzTarget(name, read, oracle, seed, change)
+    return FuzzTarget(target_name, read, oracle, seed, change)
 
 
 def _decode(chunks: Iterable[bytes]) -> Iterator[str]:
@@ -405,7 +410,10 @@ def _all_targets() -> dict[str, Callable[[], FuzzTarget]]:
     for name, (make, tokens) in framings.items():
         targets[name] = partial(_framing, name, make, tokens)
     for name in DIALECTS:
-        targets[name] = partial(_dialect, name)
+        target_name = name
+        if name in targets:  # Cohere is a wire and a dialect
+            target_name = f"{DIALECT_PREFIX}{name}"
+        targets[target_name] = partial(_dialect, name, target_name)
     return targets
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from streamlib.testing.dialect_calls import CALLS
-from streamlib.testing.fuzz_targets import find_target
+from streamlib.testing.fuzz_targets import DIALECT_PREFIX, find_target
+from streamlib_parsers.protocol import WIRE_APIS
 from tests.support.dialect_forms import FORMS
 from tests.support.shared import ROOT
 
@@ -41,11 +42,12 @@ FIRST_DATE: Final = (1980, 1, 1, 0, 0, 0)
 
 def seeds(name: str) -> Iterator[bytes]:
     """Recordings of a wire or in a framing, sample calls of a dialect, 50 generated bodies."""
-    if name in CALLS:
+    dialect = name.removeprefix(DIALECT_PREFIX)
+    if dialect in CALLS and name not in WIRE_APIS:
         for form in FORMS:
-            if name in form.dialects:
+            if dialect in form.dialects:
                 yield form.text.encode()
-        yield CALLS[name].encode()
+        yield CALLS[dialect].encode()
     pattern = f"{name}/*.*"
     if name in SUFFIXES:
         pattern = f"*/*{SUFFIXES[name]}"
