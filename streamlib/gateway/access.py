@@ -11,7 +11,7 @@ import hmac
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -19,6 +19,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streamlib.client.credentials import Secret
 from streamlib.gateway.headers import raw_headers, status_of
+from streamlib.gateway.identity import (
+    ClientIdentity,
+    digest_of,
+    hide_query_token,
+    set_identity,
+    tokens_of,
+)
 from streamlib.gateway.log_text import log_error
 from streamlib.wires.encoders import error_body
 from streamlib.wires.routes import route
@@ -30,10 +37,6 @@ HEADERS: Final = 128
 
 HEADER_BYTES: Final = 64 << 10
 """Maximum size of the names and values of all request headers."""
-
-TOKEN_HEADERS: Final = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
-"""Headers in which the SDKs of OpenAI, Anthropic, Google and Azure send their API key, which here
-is the gateway's token."""
 
 _LOCAL_HOST: Final = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
 """A ``Host`` header that names this machine, and nothing beside host and port: `urlsplit` would
@@ -62,19 +65,23 @@ class AccessControl:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        tokens = tuple(tokens_of(scope))
+        hide_query_token(scope)
         body = _Body(scope, receive, send)
         receive, send = body.receive, body.send
         problem = _header_problem(scope["headers"])
         if problem is None:
-            problem = self._problem(_headers(scope), scope.get("scheme", "http"))
+            problem = self._problem(scope, tokens)
         if problem is None:
             await _guarded(self._app, scope, receive, send)
         else:
             await refuse(wire_of(scope), problem, send)
 
-    def _problem(self, headers: Mapping[str, str], scheme: str) -> ErrorInfo | None:
+    def _problem(self, scope: Scope, tokens: Sequence[str]) -> ErrorInfo | None:
+        """Why the client may not use the gateway; sets its identity where it may."""
         if self._token is not None:
-            return self._token_problem(self._token, headers)
+            return _token_problem(self._token, scope, tokens)
+        headers, scheme = _headers(scope), scope.get("scheme", "http")
         # A name of the attacker's that resolves to 127.0.0.1 (DNS rebinding).
         host = headers.get("host")
         if host is not None and not _LOCAL_HOST.fullmatch(host):
@@ -84,20 +91,23 @@ class AccessControl:
         origin = headers.get("origin")
         if origin is not None and origin.lower() != f"{scheme}://{host}".lower():
             return _not_local("origin")
+        if tokens:
+            set_identity(scope, ClientIdentity(token_digest=digest_of(tokens[0])))
         return None
 
-    def _token_problem(self, token: Secret, headers: Mapping[str, str]) -> ErrorInfo | None:
-        expected = token.reveal().encode()
-        matches = False
-        # All headers are compared, each in constant time: how long it takes tells nothing.
-        for name in TOKEN_HEADERS:
-            sent = headers.get(name, "").removeprefix("Bearer ").strip()
-            if hmac.compare_digest(sent.encode(), expected):
-                matches = True
-        if matches:
-            return None
+
+def _token_problem(token: Secret, scope: Scope, tokens: Sequence[str]) -> ErrorInfo | None:
+    expected = token.reveal().encode()
+    matching: str | None = None
+    # All are compared, each in constant time: how long it takes tells nothing.
+    for sent in tokens:
+        if hmac.compare_digest(sent.encode(), expected):
+            matching = sent
+    if matching is None:
         message = "this gateway requires its own token, sent as the API key"
         return ErrorInfo("authentication", message, code="token")
+    set_identity(scope, ClientIdentity(token_digest=digest_of(matching)))
+    return None
 
 
 class _Body:

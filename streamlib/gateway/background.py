@@ -32,9 +32,10 @@ from streamlib.client.stream import ResponseStream
 from streamlib.durable import Head, Log, LogError
 from streamlib.durable.records import parse_cursor
 from streamlib.errors import StreamError
-from streamlib.gateway.access import TOKEN_HEADERS, refuse, send_json
+from streamlib.gateway.access import refuse, send_json
 from streamlib.gateway.event_stream import EventStream
 from streamlib.gateway.headers import id_header
+from streamlib.gateway.identity import TOKEN_HEADERS
 from streamlib.gateway.log_text import log_error, log_text
 from streamlib.gateway.request_body import Workers
 from streamlib.gateway.target_streams import (
