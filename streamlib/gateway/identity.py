@@ -51,7 +51,7 @@ ANONYMOUS: Final = ClientIdentity()
 
 
 def digest_of(token: str) -> str:
-    """SHA-256 of a token, in hex, as in `token_sha256` of the route file."""
+    """SHA-256 of a token, in hex, as the route file has it."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -78,13 +78,13 @@ def hide_query_token(scope: Scope) -> None:
     query: bytes = scope.get("query_string", b"")
     if not query:
         return
-    kept: list[bytes] = []
+    others: list[bytes] = []
     for field in query.split(b"&"):
         # As `parse_qsl` reads it: a name may be written with escapes.
         name = unquote_plus(field.partition(b"=")[0].decode("latin-1"))
         if name != QUERY_PARAMETER:
-            kept.append(field)
-    scope["query_string"] = b"&".join(kept)
+            others.append(field)
+    scope["query_string"] = b"&".join(others)
 
 
 def set_identity(scope: Scope, identity: ClientIdentity) -> None:
