@@ -1,1 +1,1 @@
-"""The table of what survives between each pair of wires in docs/gateway.md."""
+"""The table of what survives between each pair of wires in docs/gateway/translation.md."""

@@ -1,5 +1,5 @@
-"""What survives between each pair of wires: the table of docs/gateway.md, found by sending a probe
-for each feature through the gateway.
+"""What survives between each pair of wires: the table of docs/gateway/translation.md, found by
+sending a probe for each feature through the gateway.
 
     python -m tests.gateway_table        prints the table
 

@@ -1,7 +1,7 @@
 """Recorded responses through every pair of wires: each difference is in the report.
 
-A few a pair by default; `pytest -m slow` takes a hundred. The table of docs/gateway.md is computed
-by `tests.gateway_table`.
+A few a pair by default; `pytest -m slow` takes a hundred. The table of
+docs/gateway/translation.md is computed by `tests.gateway_table`.
 """
 
 from __future__ import annotations
@@ -116,4 +116,5 @@ def test_hundred_recordings_are_equal_or_reported() -> None:
 
 
 def test_table_in_the_documentation_is_current() -> None:
-    assert gateway_table.table() in (ROOT / "docs" / "gateway.md").read_text(encoding="utf-8")
+    page = ROOT / "docs" / "gateway" / "translation.md"
+    assert gateway_table.table() in page.read_text(encoding="utf-8")
