@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 from streamlib.structured.fence import OpeningFence
 from streamlib_parsers.classes.libraries import check_readable
 from streamlib_parsers.classes.pointers import pointer_of, tokens_of
-from streamlib_parsers.classes.values import typed_value
+from streamlib_parsers.classes.values import FENCE, typed_value
 from streamlib_parsers.errors import InvalidOutput
 from streamlib_parsers.json_reader import JsonReader, past_space
 
@@ -89,6 +89,8 @@ class JsonItems(Generic[T]):
         values = self.feed(" ")
         if not self._reader.is_complete:
             raise InvalidOutput("not JSON: the text ends before the value, or breaks off")
+        if self._reader.text_behind() not in ("", FENCE):
+            raise InvalidOutput("not JSON: text stands behind the value")
         if not self._reader.is_found:
             raise InvalidOutput("nothing stands there", self._pointer)
         return values
@@ -135,6 +137,8 @@ class _ItemReader(JsonReader):
         """How many containers are open around it."""
         self._texts: list[str] = []
         """Its text in earlier fragments."""
+        self._behind: list[str] = []
+        """The text behind the root: a closing fence, or what should not be there."""
 
     def take_closed(self) -> list[tuple[int | None, str]]:
         """The values that were closed since the last call."""
@@ -142,6 +146,10 @@ class _ItemReader(JsonReader):
         if closed:
             self._closed = []
         return closed
+
+    def text_behind(self) -> str:
+        """What stands behind the root, without white space around it."""
+        return "".join(self._behind).strip()
 
     def read(self, text: str) -> None:
         index = 0
@@ -169,6 +177,12 @@ class _ItemReader(JsonReader):
             return index
         self._note_start(text, index)
         return super()._value(text, index)
+
+    def _after_value(self, text: str, index: int) -> int:
+        if self._stack:
+            return super()._after_value(text, index)
+        self._behind.append(text[index:])
+        return len(text)
 
     def _note_start(self, text: str, index: int) -> None:
         depth = len(self._stack)

@@ -91,10 +91,8 @@ class Toolbox:
         timeout: float | None = None,
         handlers: Handlers | None = None,
     ) -> None:
-        if limit < 1:
-            raise ValueError(f"limit is how many calls run at the same time, not {limit}")
         self._tools = tuple(tools)
-        self._limit = limit
+        self._limit = at_least_one("limit", limit)
         self._timeout = timeout
         self._handlers = handlers or {}
         self._functions: dict[str, Function | None] = {}
@@ -198,6 +196,17 @@ class Toolbox:
             known = ", ".join(self._functions) or "none"
             raise _UnknownToolError(f"there is no tool {name!r}; the tools are: {known}")
         return None
+
+
+def at_least_one(name: str, value: int) -> int:
+    """The value of an option that counts.
+
+    Raises:
+        ValueError: It is less than 1.
+    """
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, not {value}")
+    return value
 
 
 class _UnknownToolError(Exception):

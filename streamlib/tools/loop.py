@@ -14,7 +14,7 @@ from streamlib.client import Client, StreamOptions, wrap_key_of
 from streamlib.errors import StreamError, invalid_request
 from streamlib.request.conversation import History
 from streamlib.request.prompt import Prompt
-from streamlib.tools.calls import Handlers, Tool, Toolbox
+from streamlib.tools.calls import Handlers, Tool, Toolbox, at_least_one
 from streamlib_parsers import CallOutput, ErrorInfo, PendingCall, Response, ResponseItem, RunEvent
 
 
@@ -30,7 +30,7 @@ class AgentRun:
             forces a call is for the first response alone.
         tools: See `run_calls`.
         model: See `Client.stream`.
-        max_turns: Maximum number of responses. If the last one has calls, they run, and then a
+        max_turns: Maximum number of responses, at least 1. If the last has calls, they run, then a
             `StreamError` is raised: `limit_exceeded`, code ``max_turns``.
         limit: Calls that run at the same time.
         timeout: Seconds that a call may take.
@@ -59,7 +59,7 @@ class AgentRun:
         self._prompt = replace(first, tools=(*first.tools, *self._toolbox.specs()))
         self._send = partial(client.stream, model=model, **options)
         self._stream = self._send(self._prompt)  # the current response; after the end the last
-        self._turns_left = max_turns - 1
+        self._turns_left = at_least_one("max_turns", max_turns) - 1
         self._state: Literal["response", "calls", "answered", "ended"] = "response"
         self._outputs: list[CallOutput] = []  # of the current response, as they finished
         self._ready: deque[RunEvent] = deque()  # outputs to deliver, or events of a refusal

@@ -117,6 +117,27 @@ def test_text_that_breaks_off_is_an_error(text: str) -> None:
         items_of(text, "/other", City)
 
 
+@pytest.mark.parametrize("text", ["[1] [2]", "[1]}", "[1]\n```\nThat is all.", "1 2", '"a" "b"'])
+def test_text_behind_the_value_is_an_error(text: str) -> None:
+    """As `response.parsed` says of the same text: the second value was lost without a word."""
+    for length in range(1, len(text) + 1):
+        items: JsonItems[Any] = JsonItems("", Any)
+        for start in range(0, len(text), length):
+            items.feed(text[start : start + length])
+        with pytest.raises(InvalidOutput, match="behind the value"):
+            items.close()
+
+
+def test_closing_fence_behind_the_value_is_no_error() -> None:
+    text = "```json\n[1, 2]\n```\n"
+    for length in range(1, len(text) + 1):
+        items = JsonItems("", int)
+        values: list[int] = []
+        for start in range(0, len(text), length):
+            values += items.feed(text[start : start + length])
+        assert values + items.close() == [1, 2]
+
+
 @pytest.mark.parametrize("kind", [City, Model])
 def test_element_that_is_no_value_is_named(kind: Any) -> None:
     items: JsonItems[Any] = JsonItems("/a/cities", kind)

@@ -268,6 +268,13 @@ async def test_used_up_turns_are_a_named_error() -> None:
         assert [event async for event in run] == []
 
 
+async def test_run_without_a_turn_is_refused() -> None:
+    async with scripted(["Done."]) as client:
+        with pytest.raises(ValueError, match="max_turns"):
+            agent(client, "Add.", [add], model=MODEL, max_turns=0)
+    assert not client.requests
+
+
 async def test_call_without_function_ends_the_run() -> None:
     tools = [add, ToolSpec("ask_browser")]
     turns = [[ADD, FunctionCall("", "ask_browser", "{}")], "Thanks."]
