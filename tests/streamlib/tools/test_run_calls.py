@@ -99,7 +99,7 @@ async def test_no_more_calls_run_than_the_limit(limit: int) -> None:
 
 
 async def test_limit_is_at_least_one() -> None:
-    with pytest.raises(ValueError, match="limit is how many"):
+    with pytest.raises(ValueError, match="limit must be at least 1"):
         await run_calls(asked(), [], limit=0)
 
 
