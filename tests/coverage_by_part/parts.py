@@ -59,7 +59,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "bedrock": Part(("bedrock.py",), ("wires/converse/test_*.py", "wires/test_invoke.py", SHAPES)),
     "converse": Part(("wires/converse/*.py",), ("wires/converse/test_*.py", SHAPES)),
     "invoke": Part(("wires/invoke/*.py",), ("wires/test_invoke.py", SHAPES)),
-    "ollama": Part(("wires/ollama.py",), ("wires/test_ollama.py", SHAPES)),
+    "ollama": Part(("wires/ollama/*.py",), ("wires/test_ollama.py", SHAPES)),
     "dialects": Part(("dialects/*.py", "dialects/*/*.py"), ("dialects/test_*.py",)),
     "vocabulary": Part(("*.py",), ("**/test_*.py",)),
 }

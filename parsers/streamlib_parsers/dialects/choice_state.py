@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from streamlib_parsers.dialects.balanced import decoded
 from streamlib_parsers.items import CustomToolCall, FunctionCall, Reasoning
 from streamlib_parsers.open_items import OpenItem
 
 
-class RecoveredCall(Struct, frozen=True):
-    """A complete call found in text. Its item stays open until the choice ends.
+class RecoveredCall:
+    """A complete call found in text. Its item stays open until the choice ends."""
 
-    Args:
-        item: the open item of the call.
-        literal: the call as the model wrote it.
-        has_end: whether its own end was read. One whose JSON is closed and whose end token is
-            missing counts only where the model stopped there.
-    """
+    __slots__ = ("has_end", "item", "literal")
 
-    item: OpenItem
-    literal: str
-    has_end: bool = True
+    def __init__(self, item: OpenItem, literal: str, *, has_end: bool = True) -> None:
+        self.item = item
+        """The open item of the call."""
+        self.literal = literal
+        """The call as the model wrote it."""
+        self.has_end = has_end
+        """Whether its own end was read. One whose JSON is closed and whose end token is missing
+        counts only where the model stopped there."""
 
 
 class WireCall:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from streamlib_parsers.assembler import default_call_id
@@ -380,11 +379,14 @@ class DialectFilter:
         return first_call_index(text, calls_only, self._tools, self._limits.held_bytes)
 
 
-class _ForwardedItem(Struct):
+class _ForwardedItem:
     """An item of the wire that is no message of the assistant."""
 
-    item: OpenItem
-    choice: ChoiceState
+    __slots__ = ("choice", "item")
+
+    def __init__(self, item: OpenItem, choice: ChoiceState) -> None:
+        self.item = item
+        self.choice = choice
 
 
 _Tables: TypeAlias = tuple[OpenerTable, OpenerTable]

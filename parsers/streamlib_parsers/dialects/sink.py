@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from msgspec import Struct
-
 from streamlib_parsers.dialects.code_spans import CodeSpans
 from streamlib_parsers.dialects.cursor import Cursor, NoMatch
 from streamlib_parsers.dialects.literal_search import StringBuffer
@@ -130,12 +128,15 @@ class OfferedTools:
         return self._schemas.get(name, {})
 
 
-class _DeferredCall(Struct):
+class _DeferredCall:
     """A call read between `defer_calls` and `release_calls`."""
 
-    name: str
-    call_id: str
-    arguments: StringBuffer
+    __slots__ = ("arguments", "call_id", "name")
+
+    def __init__(self, name: str, call_id: str) -> None:
+        self.name = name
+        self.call_id = call_id
+        self.arguments = StringBuffer()
 
 
 class GrammarSink:
@@ -199,7 +200,7 @@ class GrammarSink:
             # Read to its end all the same: that tells which text is the call's, and which follows.
             return
         if self._deferred is not None:
-            deferred = _DeferredCall(original_name, call_id, StringBuffer())
+            deferred = _DeferredCall(original_name, call_id)
             self._deferred.append(deferred)
             self._add_arguments = deferred.arguments.add
         else:

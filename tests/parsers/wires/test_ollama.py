@@ -39,10 +39,9 @@ from streamlib_parsers.wires.ollama import (
     STOP_REASONS,
     TYPED_KEYS,
     USAGE_KEYS,
-    ChatLine,
-    LineMessage,
     usage,
 )
+from streamlib_parsers.wires.ollama.lines import ChatLine, LineMessage
 from tests.support import wires
 from tests.support.partitions import byte_by_byte, every_single_split, partitions
 from tests.support.shared import BODIES, STREAMS, Recording, each_recording

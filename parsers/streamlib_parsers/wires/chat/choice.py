@@ -18,7 +18,7 @@ the item ends.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.base64_text import joined_base64
@@ -240,7 +240,7 @@ class ChoiceAssembler:
             self.report_unexpected("content", part)
             return
         kind = str(part.get("type") or "text")
-        read = self.PARTS.get(kind)
+        read = PARTS.get(kind)
         if read is None:  # kept, so that it can be sent back
             self.add_complete(Opaque(kind=kind, payload=part, choice=self.index))
         else:
@@ -425,18 +425,19 @@ class ChoiceAssembler:
         if self.kind:
             self._assembler.mark_incomplete(self.item, f"{key}: {type(value).__name__}")
 
-    PARTS: ClassVar[dict[str, Callable[[ChoiceAssembler, JsonObject], None]]] = {
-        "text": _read_text_part,
-        "output_text": _read_text_part,
-        "thinking": _read_thinking_part,
-        "reasoning": _read_thinking_part,
-        "reference": _read_reference_part,
-        "tool_reference": _read_reference_part,
-        "document_url": _read_document,
-        "refusal": read_refusal,
-        "image_url": _read_image,
-    }
-    """Readers of the parts of a content list, by type. A part of any other type is an `Opaque`."""
+
+PARTS: Final[dict[str, Callable[[ChoiceAssembler, JsonObject], None]]] = {
+    "text": ChoiceAssembler._read_text_part,
+    "output_text": ChoiceAssembler._read_text_part,
+    "thinking": ChoiceAssembler._read_thinking_part,
+    "reasoning": ChoiceAssembler._read_thinking_part,
+    "reference": ChoiceAssembler._read_reference_part,
+    "tool_reference": ChoiceAssembler._read_reference_part,
+    "document_url": ChoiceAssembler._read_document,
+    "refusal": ChoiceAssembler.read_refusal,
+    "image_url": ChoiceAssembler._read_image,
+}
+"""Readers of the parts of a content list, by type. A part of any other type is an `Opaque`."""
 
 
 def _reasoning_details_of(delta: JsonObject) -> dict[str, list[JsonObject]]:

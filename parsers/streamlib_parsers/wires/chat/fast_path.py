@@ -1,7 +1,4 @@
-"""Chat Completions chunks of the usual shape: decoded into structs, or only their one text decoded.
-
-The usual shape has known keys only, all but a few of them null; the decoder rejects any other
-chunk, which `delta.py` then reads.
+"""Chat Completions chunks that differ from the one before in one text: only that is decoded.
 
 Most chunks differ from the one before in a single text:
 
@@ -22,96 +19,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
-from msgspec import Struct
 
 from streamlib_parsers.open_items import OpenItem
+from streamlib_parsers.wires.chat.chunks import Chunk, decode_chunk
 
 __all__ = [
     "Append",
-    "Choice",
-    "Chunk",
     "LearnBackoff",
     "Template",
-    "ToolCall",
-    "decode_chunk",
-    "decode_text",
     "template",
     "text_key_of",
     "unpadded",
 ]
-
-
-class Function(Struct, gc=False, forbid_unknown_fields=True):
-    """delta.tool_calls[].function"""
-
-    name: str | None = None
-    # A JSON value instead of text is rejected here; `delta.py` keeps its bytes.
-    arguments: str | None = None
-
-
-class ToolCall(Struct, gc=False, forbid_unknown_fields=True):
-    """delta.tool_calls[]"""
-
-    index: int | None = None
-    id: str | None = None
-    # Other types are custom calls, or unknown.
-    type: Literal["function", ""] | None = None
-    function: Function | None = None
-
-
-class Delta(Struct, gc=False, forbid_unknown_fields=True):
-    """choices[].delta; `channel` only repeats which of the texts it is"""
-
-    content: str | None = None
-    role: str | None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-    tool_calls: list[ToolCall] | None = None
-    # Typed as None: a chunk that has one is not of the usual shape.
-    refusal: None = None
-    function_call: None = None
-    channel: str | None = None
-
-
-class Choice(Struct, gc=False, forbid_unknown_fields=True, kw_only=True):
-    """choices[]"""
-
-    index: int = 0
-    delta: Delta
-    # Keys that many servers send as null. With a value the chunk is read by `delta.py`.
-    logprobs: None = None
-    finish_reason: str | None = None
-    native_finish_reason: None = None
-    matched_stop: None = None
-    stop_reason: None = None
-    token_ids: None = None
-
-
-class Chunk(Struct, gc=False, forbid_unknown_fields=True, kw_only=True):
-    """One event; `obfuscation` and `p` are padding"""
-
-    id: str | None = None
-    # `error` would be another: the chunk is an error then (X26). Empty in Azure's first chunk (X8).
-    object: Literal["chat.completion.chunk", ""] | None = None
-    created: int | float | None = None  # an integer by the schema; some servers send fractions
-    model: str | None = None
-    service_tier: str | None = None
-    system_fingerprint: str | None = None
-    choices: list[Choice]
-    usage: None = None  # null in all chunks but the last
-    obfuscation: str | None = None
-    provider: str | None = None
-    p: str | None = None
-
-
-# Decoders are made once: making one costs more than decoding a chunk.
-decode_chunk: Final = msgspec.json.Decoder(Chunk).decode
-decode_text: Final = msgspec.json.Decoder(str).decode
-
-# --- templates ---
 
 PROBE: Final = "another text, \u2603"
 """The text with which a new template is verified."""

@@ -18,8 +18,8 @@ errors with status 200; they leave out `[DONE]`, `index`, `finish_reason`.
 
 A chunk takes the first of three paths that fits; all lead to the same calls of the assembler:
 
-1. only its text differs from the chunk before: only the text is decoded (`Template`);
-2. it has the usual shape: it is decoded into structs (`fast_path.py`);
+1. only its text differs from the chunk before: only the text is decoded (`fast_path.py`);
+2. it has the usual shape: it is decoded into structs (`chunks.py`);
 3. any other is read from a dict (`delta.py`).
 
 Buffered: the end of every item that may still grow (see `calls.py` and `choice.py`), and
@@ -54,9 +54,9 @@ from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import overlay
 from streamlib_parsers.wires.chat.calls import MAX_INDEX
 from streamlib_parsers.wires.chat.choice import REASONING, REFUSAL, TEXT, ChoiceAssembler
+from streamlib_parsers.wires.chat.chunks import Choice, Chunk, ToolCall, decode_chunk, decode_text
 from streamlib_parsers.wires.chat.delta import (
     EMPTY,
-    RawArguments,
     failure_of,
     index_of,
     logprobs_of,
@@ -67,17 +67,13 @@ from streamlib_parsers.wires.chat.delta import (
 )
 from streamlib_parsers.wires.chat.fast_path import (
     Append,
-    Choice,
-    Chunk,
     LearnBackoff,
     Template,
-    ToolCall,
-    decode_chunk,
-    decode_text,
     template,
     text_key_of,
     unpadded,
 )
+from streamlib_parsers.wires.chat.raw_arguments import RawArguments
 from streamlib_parsers.wires.chat.token_counts import contradictions, usage
 
 __all__ = ["CHUNK_KEYS", "FAILURE_REASONS", "STOP_REASONS", "Machine", "body_frames", "framing"]

@@ -129,7 +129,7 @@ BLOCKS: Final[dict[str, Callable[[Raw, JsonObject], BlockStart]]] = {
     "image": _image_block,
 }
 """Member of a `contentBlockStart`, or of a complete body's block -> the block's item. What its
-deltas do is in `Machine.DELTAS`; a block without a start is opened by a delta of `OPENERS`."""
+deltas do is in `DELTAS` of the machine; one of `OPENERS` opens a block without a start."""
 """Members of a start, and of a complete body's `content`, that have an item class.
 
 Each is called with its own value and the values of its siblings. Any other member is an `Opaque`.

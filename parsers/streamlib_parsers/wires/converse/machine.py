@@ -25,7 +25,7 @@ has them joined.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -163,7 +163,7 @@ class Machine:
                     streamed.emit_text(streamed.item, text)
                     return
             self._on_delta(message, data)
-        elif event in self.HANDLERS:
+        elif event in HANDLERS:
             self._read(event, data)
         elif event is not None and event.startswith(("exception:", "error:")):
             raise ParseFailure(failure_of(event, data))
@@ -211,7 +211,7 @@ class Machine:
             return
         self._state = next_state
         try:
-            self.HANDLERS[name](self, value, data)
+            HANDLERS[name](self, value, data)
         except DECODE_ERRORS as error:
             raise malformed(f"{name}: {error}", data) from None
 
@@ -230,7 +230,7 @@ class Machine:
                 self._assembler.passthrough(event, payload)
                 return
         value, data = payload_of(self._assembler, data)
-        names = [name for name in value if name in self.HANDLERS and isinstance(value[name], dict)]
+        names = [name for name in value if name in HANDLERS and isinstance(value[name], dict)]
         if not names:
             self._read_unknown(event, value)
             return
@@ -319,7 +319,7 @@ class Machine:
         self._on_delta(BlockDelta(index_of(value, data), delta), data)
 
     def _apply_delta(self, index: int, delta: Delta, data: bytes) -> None:
-        for member, apply in self.DELTAS.items():
+        for member, apply in DELTAS.items():
             if getattr(delta, member) is None:
                 continue
             block = self._blocks.get(index)
@@ -533,26 +533,26 @@ class Machine:
             }
         )
 
-    HANDLERS: ClassVar[dict[str, Callable[[Machine, JsonObject, bytes], None]]] = {
-        "messageStart": _on_message_start,
-        "contentBlockStart": _on_start,
-        "contentBlockDelta": _read_lenient_delta,
-        "contentBlockStop": _on_stop,
-        "messageStop": _on_message_stop,
-        "metadata": _on_metadata,
-    }
-    """Event -> its handler. Deltas arrive there only if the strict decoder rejected them."""
 
-    DELTAS: ClassVar[dict[str, Callable[[Machine, OpenItem, Delta], bool]]] = {
-        "text": _apply_text,
-        "tool_use": _apply_tool_use,
-        "reasoning_content": _apply_reasoning,
-        "tool_result": _apply_tool_result,
-        "citation": _apply_citation,
-        "image": _apply_image,
-    }
-    """Member of a delta -> the method that applies it, in the order they are applied."""
+HANDLERS: Final[dict[str, Callable[[Machine, JsonObject, bytes], None]]] = {
+    "messageStart": Machine._on_message_start,
+    "contentBlockStart": Machine._on_start,
+    "contentBlockDelta": Machine._read_lenient_delta,
+    "contentBlockStop": Machine._on_stop,
+    "messageStop": Machine._on_message_stop,
+    "metadata": Machine._on_metadata,
+}
+"""Event -> its handler. Deltas arrive there only if the strict decoder rejected them."""
 
+DELTAS: Final[dict[str, Callable[[Machine, OpenItem, Delta], bool]]] = {
+    "text": Machine._apply_text,
+    "tool_use": Machine._apply_tool_use,
+    "reasoning_content": Machine._apply_reasoning,
+    "tool_result": Machine._apply_tool_result,
+    "citation": Machine._apply_citation,
+    "image": Machine._apply_image,
+}
+"""Member of a delta -> the method that applies it, in the order they are applied."""
 
 NO_DELTA: Final = Delta()
 """A delta without a known member."""

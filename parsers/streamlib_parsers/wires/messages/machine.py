@@ -28,7 +28,6 @@ from enum import Enum
 from typing import Any, Final, TypeAlias
 
 import msgspec
-from msgspec import Struct
 
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.classification import classify
@@ -137,12 +136,17 @@ CALLS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 TextEmitter: TypeAlias = Callable[[OpenItem, str], None]
 
 
-class Block(Struct, frozen=True, gc=False):
+class Block:
     """An open block: its item, the class of its text deltas, and the method that emits them."""
 
-    item: OpenItem
-    text_delta: type[TextBearingDelta] | None
-    emit_text: TextEmitter
+    __slots__ = ("emit_text", "item", "text_delta")
+
+    def __init__(
+        self, item: OpenItem, text_delta: type[TextBearingDelta] | None, emit_text: TextEmitter
+    ) -> None:
+        self.item = item
+        self.text_delta = text_delta
+        self.emit_text = emit_text
 
 
 class Machine:

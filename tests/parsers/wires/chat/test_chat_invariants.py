@@ -32,11 +32,9 @@ from streamlib_parsers.wires.chat import (
     STOP_REASONS,
     Machine,
 )
-from streamlib_parsers.wires.chat.choice import ChoiceAssembler
+from streamlib_parsers.wires.chat.choice import PARTS
+from streamlib_parsers.wires.chat.chunks import Chunk
 from streamlib_parsers.wires.chat.delta import DELTA_KEYS, NOISE
-from streamlib_parsers.wires.chat.fast_path import (
-    Chunk,
-)
 from streamlib_parsers.wires.chat.reasoning_details import (
     OPAQUE_REASONING_KEY,
     REASONING_DETAIL_KEYS,
@@ -420,7 +418,7 @@ def test_page_names_the_keys_that_the_code_reads() -> None:
         *REASONING_DETAIL_KEYS,
         OPAQUE_REASONING_KEY,
     ]
-    assert set(wires.documented("chat", "Content parts")) == set(ChoiceAssembler.PARTS)
+    assert set(wires.documented("chat", "Content parts")) == set(PARTS)
     assert {name for name in Chunk.__struct_fields__ if f"`{name}`" not in PAGE} == set()
     assert all(f"`{name}`" in PAGE for name in NOISE)
 

@@ -13,13 +13,8 @@ from streamlib_parsers import (
 from streamlib_parsers.wires.chat import (
     Machine,
 )
-from streamlib_parsers.wires.chat.fast_path import (
-    LearnBackoff,
-    decode_chunk,
-    template,
-    text_key_of,
-    unpadded,
-)
+from streamlib_parsers.wires.chat.chunks import decode_chunk
+from streamlib_parsers.wires.chat.fast_path import LearnBackoff, template, text_key_of, unpadded
 from tests.support.chat_streams import (
     STOP,
     Json,

@@ -37,10 +37,10 @@ from streamlib_parsers.wires.converse import (
     STOP_REASONS,
     TRANSITIONS,
     Delta,
-    Machine,
     State,
     usage,
 )
+from streamlib_parsers.wires.converse.machine import DELTAS, HANDLERS
 from tests.support import wires
 from tests.support.converse_frames import (
     HALVES,
@@ -67,7 +67,7 @@ from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_reco
 
 
 def test_transition_table_and_handlers_name_the_same_events() -> None:
-    assert {name for row in TRANSITIONS.values() for name in row} == set(Machine.HANDLERS)
+    assert {name for row in TRANSITIONS.values() for name in row} == set(HANDLERS)
     assert (
         set(TRANSITIONS)
         == set(State)
@@ -76,7 +76,7 @@ def test_transition_table_and_handlers_name_the_same_events() -> None:
 
 
 def test_every_member_of_a_delta_has_a_handler() -> None:
-    assert set(Delta.__struct_fields__) == set(Machine.DELTAS) >= set(OPENERS)
+    assert set(Delta.__struct_fields__) == set(DELTAS) >= set(OPENERS)
 
 
 @pytest.mark.parametrize(
@@ -357,7 +357,7 @@ SHAPED = st.fixed_dictionaries(
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from([*Machine.HANDLERS, "news", "exception:x"]), SHAPED | PAYLOAD),
+        st.tuples(st.sampled_from([*HANDLERS, "news", "exception:x"]), SHAPED | PAYLOAD),
         max_size=8,
     )
 )
@@ -380,9 +380,9 @@ def test_documentation_page_matches_the_tables() -> None:
         first, *rest = name.split("_")
         return first + "".join(part.title() for part in rest)
 
-    assert set(wires.documented("converse", "Events")) == set(Machine.HANDLERS)
+    assert set(wires.documented("converse", "Events")) == set(HANDLERS)
     assert set(wires.documented("converse", "Blocks")) == set(BLOCKS)
-    assert set(wires.documented("converse", "Deltas")) == {camel(name) for name in Machine.DELTAS}
+    assert set(wires.documented("converse", "Deltas")) == {camel(name) for name in DELTAS}
     assert {
         reason: row[0][0] for reason, row in wires.documented("converse", "Stop reasons").items()
     } == STOP_REASONS

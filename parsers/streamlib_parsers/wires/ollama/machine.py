@@ -26,31 +26,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.events import StopReason
-from streamlib_parsers.framing.ndjson import (
-    NdjsonFraming as framing,  # noqa: N813  # the name every wire gives its framing
-)
 from streamlib_parsers.items import FunctionCall, Image, JsonObject, Message, Reasoning
 from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage, count
-
-__all__ = [
-    "IMAGE_TYPES",
-    "STOP_REASONS",
-    "TYPED_KEYS",
-    "USAGE_KEYS",
-    "Machine",
-    "body_frames",
-    "framing",
-    "usage",
-]
+from streamlib_parsers.wires.ollama.lines import (
+    DECODE_ERRORS,
+    NO_MESSAGE,
+    ChatLine,
+    LineMessage,
+    decode,
+    decode_members,
+)
 
 STOP_REASONS: Final[dict[str, StopReason]] = {"stop": "stop", "length": "length"}
 """Stop reasons by `done_reason`; load, unload and every other value is `other`.
@@ -72,36 +65,6 @@ TYPED_KEYS: Final = frozenset(
 )
 """Keys of the last line that have a typed field; every other one is metadata."""
 
-# --- lines ---
-
-
-class LineMessage(Struct, gc=False):
-    """`message`. Some servers of this API name `thinking` `reasoning_content`."""
-
-    content: str | None = None
-    thinking: str | None = None
-    reasoning_content: str | None = None
-    tool_calls: list[dict[str, Raw]] | None = None
-    images: list[str] | None = None
-
-
-class ChatLine(Struct, gc=False):
-    """One line. `response` and `thinking` are on this level in /api/generate."""
-
-    model: str | None = None
-    message: LineMessage | None = None
-    response: str | None = None
-    thinking: str | None = None
-    done: bool | None = None
-    error: Any = None
-    logprobs: list[JsonObject] | None = None
-
-
-_decode: Final = msgspec.json.Decoder(ChatLine).decode
-_decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
-_DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
-_NO_MESSAGE: Final = LineMessage()
-
 
 class Machine:
     """Reads the lines of one stream."""
@@ -121,8 +84,8 @@ class Machine:
     def frame(self, event: str | None, data: bytes) -> None:
         """Reads one line."""
         try:
-            line = _decode(data)
-        except _DECODE_ERRORS:
+            line = decode(data)
+        except DECODE_ERRORS:
             line, data = self._read_malformed(data)
         if line.error:
             raise ParseFailure(classify(None, decode_any(data)))
@@ -130,7 +93,7 @@ class Machine:
             self._assembler.passthrough("line", decode_any(data))
             return
         self._assembler.identify(None, line.model)
-        self._append_text(line, line.message or _NO_MESSAGE)
+        self._append_text(line, line.message or NO_MESSAGE)
         if line.done:
             self._complete(decode_any(data))
 
@@ -146,8 +109,8 @@ class Machine:
             if self._assembler.surrogates is None:
                 self._assembler.surrogates = SurrogateJoiner()
         try:
-            return _decode(data), data
-        except _DECODE_ERRORS as error:
+            return decode(data), data
+        except DECODE_ERRORS as error:
             value = decode_any(data)
             if isinstance(value, dict) and value.get("error"):
                 raise ParseFailure(classify(None, value)) from None
@@ -257,8 +220,8 @@ def _image_type(data: str) -> str:
 
 def _members(raw: Raw) -> dict[str, Raw]:
     try:
-        return _decode_members(raw)
-    except _DECODE_ERRORS:
+        return decode_members(raw)
+    except DECODE_ERRORS:
         raise malformed("a tool call whose function is not an object", bytes(raw)) from None
 
 
