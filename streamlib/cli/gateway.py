@@ -77,6 +77,12 @@ def add(commands: Any) -> None:
         "--log-content", action="store_true", help="write requests and responses to the log too"
     )
     command.add_argument(
+        "--log-format",
+        choices=("text", "json"),
+        default="text",
+        help="one line a request for people, or one JSON object a line for programs",
+    )
+    command.add_argument(
         "--log",
         metavar="URL",
         help="keep the responses of `background: true` there: memory:, sqlite:///f, redis://host",
@@ -161,9 +167,7 @@ def _serve(arguments: argparse.Namespace, table: RouteTable, token: Secret | Non
 
     from streamlib.gateway import Gateway, gateway
 
-    level = logging.DEBUG if arguments.log_content else logging.INFO
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
-    logging.getLogger("streamlib.gateway").setLevel(level)
+    set_up_log(arguments.log_format, with_content=arguments.log_content)
     handler = Gateway(
         table,
         keep_alive=arguments.keep_alive,
@@ -185,6 +189,23 @@ def _serve(arguments: argparse.Namespace, table: RouteTable, token: Secret | Non
     config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
     uvicorn.Server(config).run(sockets=[listener])
     return 0
+
+
+def set_up_log(log_format: str, *, with_content: bool) -> None:
+    """Writes the log to standard error.
+
+    Args:
+        log_format: `text` or `json`.
+        with_content: also what clients and models wrote.
+    """
+    from streamlib.gateway.request_log import JsonFormatter
+
+    level = logging.DEBUG if with_content else logging.INFO
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    if log_format == "json":
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(JsonFormatter())
+    logging.getLogger("streamlib.gateway").setLevel(level)
 
 
 def keyless(table: RouteTable) -> list[str]:

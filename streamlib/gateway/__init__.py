@@ -17,6 +17,7 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from None
 
+from streamlib.gateway.observer import Exchange, Observer
 from streamlib.gateway.routes import (
     RouteRule,
     RouteTable,
@@ -27,7 +28,9 @@ from streamlib.gateway.routes import (
 )
 
 __all__ = [
+    "Exchange",
     "Gateway",
+    "Observer",
     "RouteRule",
     "RouteTable",
     "RouteTo",

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streamlib.client.credentials import Secret
 from streamlib.gateway.headers import raw_headers, status_of
+from streamlib.gateway.health import OPEN_PATHS
 from streamlib.gateway.identity import (
     ClientIdentity,
     digest_of,
@@ -80,6 +81,8 @@ class AccessControl:
     def _problem(self, scope: Scope, tokens: Sequence[str]) -> ErrorInfo | None:
         """Why the client may not use the gateway; sets its identity where it may."""
         if self._token is not None:
+            if _is_open(scope):
+                return None
             return _token_problem(self._token, scope, tokens)
         headers, scheme = _headers(scope), scope.get("scheme", "http")
         # A name of the attacker's that resolves to 127.0.0.1 (DNS rebinding).
@@ -94,6 +97,13 @@ class AccessControl:
         if tokens:
             set_identity(scope, ClientIdentity(token_digest=digest_of(tokens[0])))
         return None
+
+
+def _is_open(scope: Scope) -> bool:
+    """Whether a path needs no token: probes of an orchestrator have none."""
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "")
+    return path.removeprefix(root) in OPEN_PATHS
 
 
 def _token_problem(token: Secret, scope: Scope, tokens: Sequence[str]) -> ErrorInfo | None:

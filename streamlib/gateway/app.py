@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Any, Final
@@ -30,11 +30,15 @@ from streamlib.durable import Log, open_log
 from streamlib.errors import StreamError
 from streamlib.gateway.access import AccessControl, refuse, wire_of
 from streamlib.gateway.background import BackgroundResponses, refuse_own_history
+from streamlib.gateway.exchanges import end_unread, note_request, watch_of
 from streamlib.gateway.handler import RequestHandler
 from streamlib.gateway.headers import error_headers, id_header, status_of
-from streamlib.gateway.log_text import escaped, log_text
+from streamlib.gateway.health import HEALTH, READY, HealthPages, Readiness
+from streamlib.gateway.log_text import escaped
 from streamlib.gateway.models import model_list, model_names
+from streamlib.gateway.observer import Observer
 from streamlib.gateway.request_body import BODY_ERRORS, BODY_SECONDS, Workers, read_body
+from streamlib.gateway.request_log import RequestLog
 from streamlib.gateway.routes import RouteTable
 from streamlib.gateway.target_streams import GatewayRequest, TargetStreams
 from streamlib.gateway.token_count import count_tokens
@@ -46,7 +50,7 @@ from streamlib.request.prompt import Prompt
 from streamlib.wires.client_sdks import encoder_options
 from streamlib.wires.decoders import parse_request
 from streamlib.wires.encoders import error_body, request_settings
-from streamlib.wires.responses.background import without_background
+from streamlib.wires.responses.background import StoredResponse, without_background
 from streamlib.wires.routes import Route as RouteMatch
 from streamlib.wires.routes import route
 from streamlib_parsers.errors import ErrorInfo
@@ -79,6 +83,7 @@ class Gateway:
         log_content: bool = False,
         body_seconds: float = BODY_SECONDS,
         log: Log | str | None = None,
+        observers: Sequence[Observer] = (),
     ) -> None:
         """Configures a gateway.
 
@@ -91,7 +96,11 @@ class Gateway:
             body_seconds: how long a client may take to send its request.
             log: where `background: true` of Responses clients is kept: a log that is entered, or
                 what `open_log` takes. None: a response ends with its request.
+            observers: see how each request fares, beside the gateway's own log.
         """
+        self.readiness = Readiness()
+        """Whether requests should be sent here; `/ready` serves it."""
+        self._observers = (RequestLog(), *observers)
         self.table = table or RouteTable()
         """The routes; once the gateway runs, with the address of its loopback provider."""
         self._options = dict(client or {})
@@ -114,6 +123,8 @@ class Gateway:
             self.table = self.table.using(loopback_at(url))
         client = await self._stack.enter_async_context(Client(**self._options))
         self._client = client
+        self.readiness.unblock("starting")
+        self.readiness.unblock("stopped")
         try:
             await self._enter_background(client)
         except BaseException:
@@ -127,9 +138,7 @@ class Gateway:
             return
         if isinstance(log, str):
             log = await self._stack.enter_async_context(open_log(log))
-        background = BackgroundResponses(
-            log, client, self._workers, self._keep_alive, self._log_result
-        )
+        background = BackgroundResponses(log, client, self._workers, self._keep_alive, self._end)
         self._background = await self._stack.enter_async_context(background)
 
     async def __aexit__(
@@ -140,6 +149,7 @@ class Gateway:
     ) -> None:
         self._client = None
         self._background = None
+        self.readiness.block("stopped", "the gateway has stopped")
         await self._stack.aclose()
 
     def _needs_loopback(self) -> bool:
@@ -167,27 +177,35 @@ class Gateway:
         """Serves one request of a client (ASGI)."""
         request_id = f"req_{secrets.token_hex(12)}"
         wire_api = wire_of(scope)
+        watch = watch_of(scope, request_id, self._observers)
+        stored: StoredResponse | None = None
         try:
             request = await self._read(scope, receive, request_id)
+            note_request(watch, request)
             if request.in_background and self._background is not None:
-                stored = await self._background.start(request, scope)
-                await self._background.respond(request, stored, receive, send)
-                return
+                stored = await self._background.start(request, scope, watch)
         except StreamError as error:
-            _log.info("%s %s refused: %s", request_id, wire_api, log_text(str(error)))
+            watch.exchange.status = status_of(wire_api, error.info)
+            watch.ended(error.info, ())
             headers = id_header(wire_api, request_id) | closing_headers(scope, error.info)
             await refuse(wire_api, error.info, send, headers)
             return
-        handler = RequestHandler(request, self.client, send, self._keep_alive, self._workers)
+        except BaseException as error:
+            end_unread(watch, error)
+            raise
+        if stored is not None and self._background is not None:
+            await self._background.respond(request, stored, receive, send)
+            return
+        handler = RequestHandler(request, self.client, send, self._keep_alive, self._workers, watch)
         try:
             await handler.run(receive)
         finally:
             # Also when the request is cancelled: the log has a line of every request.
-            self._log_result(handler.targets, handler.error)
+            self._end(handler.targets, handler.error)
 
-    def _log_result(self, targets: TargetStreams, error: ErrorInfo | None) -> None:
+    def _end(self, targets: TargetStreams, error: ErrorInfo | None) -> None:
         request_id = targets.request.request_id
-        _log.info("%s", targets.summary(error))
+        targets.end(error)
         if self._log_content and targets.stream is not None:
             body = targets.stream.request.body.decode("utf-8", "replace")
             items = msgspec.json.encode(targets.stream.response.items).decode()
@@ -370,9 +388,12 @@ def gateway(
             yield
 
     stored = _Endpoint(served.stored)
+    health = HealthPages(served.readiness)
     # The last route has all other paths, so that an unknown one gets an error in its wire's format.
     routes = [
         Route("/", _hello, methods=["GET"]),
+        Route(HEALTH, health.live, methods=["GET"]),
+        Route(READY, health.ready, methods=["GET"]),
         Route("/v1/models", served.models, methods=["GET"]),
         Route("/v1beta/models", served.models, methods=["GET"]),
         Route("/v1/messages/count_tokens", served.count, methods=["POST"]),

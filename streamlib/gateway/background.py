@@ -37,6 +37,7 @@ from streamlib.gateway.event_stream import EventStream
 from streamlib.gateway.headers import id_header
 from streamlib.gateway.identity import TOKEN_HEADERS
 from streamlib.gateway.log_text import log_error, log_text
+from streamlib.gateway.observer import Watch
 from streamlib.gateway.request_body import Workers
 from streamlib.gateway.target_streams import (
     REQUEST_FAULTS,
@@ -94,6 +95,7 @@ class BackgroundWriter:
                 stream = stream or await self.targets.open(hop)
             except StreamError as error:
                 failure = error.info
+                self.targets.watch.failed(failure)
                 continue
             async with stream:
                 batches = aiter(stream.batches())
@@ -108,6 +110,7 @@ class BackgroundWriter:
                     self.targets.report_translation()
                     return
             failure = failed
+            self.targets.watch.failed(failure)
             if failure.kind in REQUEST_FAULTS:
                 break
         self.error = failure
@@ -179,7 +182,7 @@ class BackgroundResponses:
 
     # --- creating ---
 
-    async def start(self, request: GatewayRequest, scope: Scope) -> StoredResponse:
+    async def start(self, request: GatewayRequest, scope: Scope, watch: Watch) -> StoredResponse:
         """Starts a response, whose log exists before anybody hears its id.
 
         Raises:
@@ -188,7 +191,7 @@ class BackgroundResponses:
         if len(self._running) >= RUNNING_LIMIT:
             message = f"{RUNNING_LIMIT} responses run in the background: try again later"
             raise StreamError(ErrorInfo("overloaded", message, code="background"))
-        targets = TargetStreams(request, self._client, self._workers)
+        targets = TargetStreams(request, self._client, self._workers, watch)
         first = await _first_stream(targets)
         stored = StoredResponse(
             response_id=ID_PREFIX + secrets.token_hex(16),
@@ -202,6 +205,7 @@ class BackgroundResponses:
             await self._durable.create(stored.response_id, meta)
         except LogError as error:
             raise StreamError(_failure(error)) from None
+        watch.exchange.status = 200
         self._running.add(stored.response_id)
         self._group.start_soon(self._write, targets, stored, first)
         return stored

@@ -33,9 +33,11 @@ from streamlib.gateway.headers import (
     limit_headers,
     raw_headers,
     report_header,
+    status_of,
 )
 from streamlib.gateway.json_array import JsonArray
 from streamlib.gateway.log_text import log_error, log_name
+from streamlib.gateway.observer import Watch
 from streamlib.gateway.request_body import Workers
 from streamlib.gateway.routes import RouteTarget
 from streamlib.gateway.target_streams import (
@@ -65,11 +67,13 @@ class RequestHandler:
         send: Send,
         keep_alive: float,
         workers: Workers,
+        watch: Watch,
     ) -> None:
         self.request = request
         self.error: ErrorInfo | None = None
         """What ended the request, unless it succeeded."""
-        self.targets = TargetStreams(request, client, workers)
+        self.targets = TargetStreams(request, client, workers, watch)
+        self._exchange = watch.exchange
         self._send = send
         self._keep_alive = keep_alive
         # The encoders are pure: they read no clock.
@@ -182,6 +186,7 @@ class RequestHandler:
         try:
             opened = await self.targets.open(hop)
         except StreamError as error:
+            self.targets.watch.failed(error.info)
             return error.info
         async with opened as stream:
             if self.request.is_stream:
@@ -194,6 +199,7 @@ class RequestHandler:
         failure = failure_before_output(first)
         # After output, the failure belongs in the stream: the client gets what there is.
         if failure is not None and not self._started:
+            self.targets.watch.failed(failure)
             return failure
         self._limit_headers = limit_headers(
             self.request.wire_api, stream.rate_limits, datetime.now(UTC)
@@ -233,6 +239,7 @@ class RequestHandler:
         headers = self._response_headers()
         headers.update(limit_headers(wire_api, response.rate_limits, datetime.now(UTC)))
         self._ended = True
+        self._exchange.status = 200
         await send_json(self._send, 200, body, headers)
         return None
 
@@ -260,6 +267,7 @@ class RequestHandler:
         headers = {"content-type": self._encoder.media_type, **STREAM_HEADERS}
         headers.update(self._response_headers())
         headers.update(self._limit_headers)
+        self._exchange.status = 200
         await self._send(
             {"type": "http.response.start", "status": 200, "headers": raw_headers(headers)}
         )
@@ -278,4 +286,5 @@ class RequestHandler:
             limits = self.targets.stream.rate_limits
             headers.update(limit_headers(wire_api, limits, datetime.now(UTC)))
         headers.update(error_headers(error))
+        self._exchange.status = status_of(wire_api, error)
         await refuse(wire_api, error, self._send, headers)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -14,7 +13,7 @@ from streamlib.client.stream import RETRY_SAFE_EVENTS, ResponseStream
 from streamlib.client.stream_timing import TOKEN_EVENTS
 from streamlib.errors import StreamError
 from streamlib.gateway.envelopes import hashed_origins
-from streamlib.gateway.log_text import log_name, log_text
+from streamlib.gateway.observer import Watch
 from streamlib.gateway.request_body import Workers
 from streamlib.gateway.restore import restore_history
 from streamlib.gateway.routes import RouteRule, RouteTarget, apply_rule_limits, apply_rule_settings
@@ -30,14 +29,6 @@ REQUEST_FAULTS: Final[frozenset[ErrorKind]] = frozenset(
     {"invalid_request", "invalid_history", "request_too_large", "content_filter", "cancelled"}
 )
 """Failures that another target would not prevent."""
-
-LOGGED_MESSAGES: Final[frozenset[ErrorKind]] = frozenset(
-    {"connection", "stalled", "deadline", "authentication", "permission"}
-)
-"""Failures whose messages are the library's own and reveal no content: the log has them."""
-
-LOGGED_CHANGES: Final = 100
-"""Changes of a report that are looked at for the log, which shows some ten."""
 
 
 class GatewayRequest(Struct, frozen=True, kw_only=True):
@@ -148,12 +139,21 @@ def _with_origin(item: ResponseItem, wire_api: WireApi, origin: Origin) -> Respo
 class TargetStreams:
     """The streams of a request's targets: one at a time is opened, and its events translated."""
 
-    def __init__(self, request: GatewayRequest, client: Client, workers: Workers) -> None:
+    def __init__(
+        self, request: GatewayRequest, client: Client, workers: Workers, watch: Watch
+    ) -> None:
+        """Prepares the streams; none is opened.
+
+        Args:
+            request: the client's.
+            client: sends the requests.
+            workers: builds large requests.
+            watch: notes how the request fares.
+        """
         self.request = request
+        self.watch = watch
         self.model = ""
         """`provider:model` of the target that was tried last."""
-        self.base_url: str | None = None
-        """The address that the route has for it; None: its provider's own."""
         self.stream: ResponseStream | None = None
         """The stream of the target that was tried last."""
         self.report: list[Change] = []
@@ -172,7 +172,7 @@ class TargetStreams:
             StreamError: the target cannot serve the request.
         """
         self.model = f"{hop.provider.name}:{hop.target.model}"
-        self.base_url = hop.base_url
+        self.watch.tried(self.model, hop.base_url)
         stream = await self._workers.run(self.request.size, self._build, hop)
         self.stream = stream
         self.report = list(stream.request.report)
@@ -205,6 +205,10 @@ class TargetStreams:
         Claude Code takes another name for another model, and leaves that one's reasoning out of its
         next request.
         """
+        self.watch.received(batch)
+        last = batch[-1]
+        if isinstance(last, Failed):
+            self.watch.failed(last.error)
         requested = self.request.prompt.model
         if not self.model.endswith(f":{requested}"):
             batch = [_with_model(event, requested) for event in batch]
@@ -220,41 +224,17 @@ class TargetStreams:
         if self._translator is not None:
             self.report += self._translator.report
 
-    def summary(self, error: ErrorInfo | None) -> str:
-        """One line for the log: no content, no key.
+    def end(self, error: ErrorInfo | None) -> None:
+        """The request ended.
 
         Args:
-            error: what ended the request, unless it succeeded.
+            error: what ended it, unless it succeeded.
         """
-        request = self.request
-        requested = log_name(request.prompt.model or "")
-        used = log_name(self.model)
-        line = f"{request.request_id} {request.wire_api} {requested} -> {used}"
-        if self.base_url:
-            line += f" at {urlsplit(self.base_url).netloc}"
-        line += f": {self._result(error)}, {self._tokens()}"
-        # Each path once: a long history has the same change many times.
-        changes = {
-            f"{change.action} {change.path}": None for change in self.report[:LOGGED_CHANGES]
-        }
-        if changes:
-            line += f", report: {log_text(', '.join(changes))}"
-        return line
-
-    def _result(self, error: ErrorInfo | None) -> str:
-        if error is not None:
-            if error.kind in LOGGED_MESSAGES:
-                return f"{error.kind} ({log_text(error.message)})"
-            return error.kind
-        if self.stream is None:
-            return "nothing"
-        return log_name(str(self.stream.response.stop_reason))
-
-    def _tokens(self) -> str:
-        if self.stream is None or self.stream.response.usage is None:
-            return "no usage"
-        usage = self.stream.response.usage
-        return f"{usage.input_tokens}+{usage.output_tokens} tokens"
+        if self.stream is not None:
+            response = self.stream.response
+            self.watch.exchange.usage = response.usage
+            self.watch.exchange.stop_reason = response.stop_reason
+        self.watch.ended(error, self.report)
 
 
 async def until_first_output(

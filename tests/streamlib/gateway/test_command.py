@@ -76,8 +76,10 @@ def test_missing_key_is_reported_at_the_start(
     assert "sk-ant" not in "".join(lines)
 
 
-def test_command_serves_without_a_key_and_stops_cleanly() -> None:
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_command_serves_without_a_key_and_stops_cleanly(log_format: str) -> None:
     command = [sys.executable, "-m", "streamlib", "gateway", "--port", "0"]
+    command += ["--log-format", log_format]
     command += ["--route", "fast=loopback:echo"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -99,5 +101,9 @@ def test_command_serves_without_a_key_and_stops_cleanly() -> None:
     assert received["choices"][0]["message"]["content"].startswith("You said: Hello")
     assert "fast" in printed
     assert "ANTHROPIC_BASE_URL" in printed
-    assert "chat fast -> loopback:echo: stop" in errors
+    if log_format == "json":
+        line = msgspec.json.decode(errors)
+        assert (line["requested_model"], line["model"]) == ("fast", "loopback:echo")
+    else:
+        assert "chat fast -> loopback:echo: stop" in errors
     assert "Traceback" not in errors

@@ -1,0 +1,198 @@
+"""What the gateway lets others see of each request: its course, never its content or a key.
+
+    class Slow(Observer):
+        def ended(self, exchange: Exchange) -> None:
+            if exchange.seconds > 60:
+                print(exchange.request_id, exchange.target)
+
+    Gateway(table, observers=[Slow()])
+
+The log, the metrics, the page and the spans are observers. Each method runs in the task of its
+request, between two reads: it must not wait, and it should be quick.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import anyio
+from msgspec import Struct, field
+
+from streamlib.client.stream_timing import TOKEN_EVENTS
+from streamlib.gateway.log_text import log_error
+from streamlib.request.report import Change
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.items import WireApi
+from streamlib_parsers.usage import Usage
+
+CLIENT_LEFT: Final = 499
+"""Status of a request whose client disconnected before the response began; nginx logs the same."""
+
+_log: Final = logging.getLogger("streamlib.gateway")
+
+
+class Exchange(Struct, kw_only=True, eq=False):
+    """One request of one client, as far as it went. Observers read it and change nothing.
+
+    Attributes:
+        request_id: names the request in the log and in the response headers.
+        wire_api: the client's wire.
+        client: the client's name in the route file; None: it has none.
+        requested: the model that the client requested; "" where its request could not be read.
+        route: the pattern of the route; None where no route was found.
+        target: `provider:model` that was tried last.
+        base_url: the address that the route has for it; None: its provider's own.
+        is_stream: the client wants a stream, not one body.
+        in_background: the response outlives its request.
+        trace_headers: `traceparent` and `tracestate` of the request.
+        targets_tried: targets so far.
+        started_at: when the request began to arrive, in seconds of the event loop's clock.
+        first_token: seconds from then to the first output of a model.
+        last_token_at: when the newest output was received, by the same clock.
+        longest_gap: seconds between two reads with output, at most.
+        deltas: events with output so far: about the tokens, until the usage is known.
+        usage: as the provider counted it.
+        stop_reason: of the response.
+        status: HTTP status that the client got; None before it got any.
+        error: what ended the request, unless it succeeded.
+        report: what was changed or lost between the two wires.
+        seconds: from start to end; None until it ended.
+    """
+
+    request_id: str
+    wire_api: WireApi
+    client: str | None = None
+    requested: str = ""
+    route: str | None = None
+    target: str = ""
+    base_url: str | None = None
+    is_stream: bool = False
+    in_background: bool = False
+    trace_headers: dict[str, str] = field(default_factory=dict[str, str])
+    targets_tried: int = 0
+    started_at: float = 0.0
+    first_token: float | None = None
+    last_token_at: float | None = None
+    longest_gap: float = 0.0
+    deltas: int = 0
+    usage: Usage | None = None
+    stop_reason: str | None = None
+    status: int | None = None
+    error: ErrorInfo | None = None
+    report: Sequence[Change] = ()
+    seconds: float | None = None
+
+
+class Observer:
+    """Sees every request of a gateway. A method that is not overridden does nothing."""
+
+    def started(self, exchange: Exchange) -> None:
+        """A request was read and has a route; or it was refused, and `ended` follows at once."""
+
+    def target_tried(self, exchange: Exchange) -> None:
+        """The request goes to `exchange.target`."""
+
+    def upstream_failed(self, exchange: Exchange, error: ErrorInfo) -> None:
+        """`exchange.target` failed, before its first output or after it."""
+
+    def first_token(self, exchange: Exchange) -> None:
+        """The first output of a model was received."""
+
+    def gap(self, exchange: Exchange, seconds: float) -> None:
+        """More output was received, so many seconds after the output before it."""
+
+    def ended(self, exchange: Exchange) -> None:
+        """The request ended; the exchange is complete. Called once for each that was started."""
+
+
+class Watch:
+    """Keeps the exchange of one request, and calls the observers."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        observers: Sequence[Observer] = (),
+        clock: Callable[[], float] = anyio.current_time,
+    ) -> None:
+        """Starts to watch a request.
+
+        Args:
+            exchange: of the request.
+            observers: what sees it.
+            clock: in seconds.
+        """
+        self.exchange = exchange
+        self._observers = observers
+        self._clock = clock
+        self._is_started = False
+        """Set once the observers know of the request."""
+        exchange.started_at = clock()
+
+    def started(self) -> None:
+        """The request was read: its model and its route are known."""
+        self._is_started = True
+        self._call(lambda observer: observer.started(self.exchange))
+
+    def tried(self, target: str, base_url: str | None) -> None:
+        """The request goes to a target."""
+        exchange = self.exchange
+        exchange.target = target
+        exchange.base_url = base_url
+        exchange.targets_tried += 1
+        self._call(lambda observer: observer.target_tried(exchange))
+
+    def failed(self, error: ErrorInfo) -> None:
+        """The target that was tried last failed."""
+        self._call(lambda observer: observer.upstream_failed(self.exchange, error))
+
+    def received(self, events: Sequence[ResponseEvent]) -> None:
+        """Events of one read were received; runs once a read, so it does little."""
+        count = 0
+        for event in events:
+            if type(event) in TOKEN_EVENTS:
+                count += 1
+        if not count:
+            return
+        exchange = self.exchange
+        now = self._clock()
+        last = exchange.last_token_at
+        exchange.deltas += count
+        exchange.last_token_at = now
+        if exchange.first_token is None:
+            exchange.first_token = now - exchange.started_at
+            self._call(lambda observer: observer.first_token(exchange))
+        # After a failed target the next one's output is no gap in a stream.
+        elif last is not None:
+            seconds = now - last
+            exchange.longest_gap = max(exchange.longest_gap, seconds)
+            self._call(lambda observer: observer.gap(exchange, seconds))
+
+    def ended(self, error: ErrorInfo | None, report: Sequence[Change]) -> None:
+        """The request ended.
+
+        Args:
+            error: what ended it, unless it succeeded.
+            report: what was changed or lost.
+        """
+        exchange = self.exchange
+        if exchange.seconds is not None:
+            return
+        if not self._is_started:
+            self.started()
+        exchange.seconds = self._clock() - exchange.started_at
+        exchange.error = error
+        exchange.report = report
+        if exchange.status is None and error is not None and error.kind == "cancelled":
+            exchange.status = CLIENT_LEFT
+        self._call(lambda observer: observer.ended(exchange))
+
+    def _call(self, notify: Callable[[Observer], None]) -> None:
+        for observer in self._observers:
+            try:
+                notify(observer)
+            except Exception as error:  # noqa: BLE001
+                # A stream must not end with who watches it.
+                _log.error("%s an observer failed: %s", self.exchange.request_id, log_error(error))

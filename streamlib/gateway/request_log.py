@@ -1,0 +1,150 @@
+"""One line of the log for each request: no content, no key, nothing that starts a line of its own.
+
+As text, for a person; or with `--log-format json` one object a line, for what collects logs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from streamlib.gateway.log_text import log_name, log_text
+from streamlib.gateway.observer import Exchange, Observer
+from streamlib_parsers.errors import ErrorInfo, ErrorKind
+from streamlib_parsers.usage import Usage
+
+LOGGED_MESSAGES: Final[frozenset[ErrorKind]] = frozenset(
+    {"connection", "stalled", "deadline", "authentication", "permission"}
+)
+"""Failures whose messages are the library's own and reveal no content: the log has them."""
+
+LOGGED_CHANGES: Final = 100
+"""Changes of a report that are looked at for the log, which shows some ten."""
+
+FIELDS: Final = "streamlib_fields"
+"""Attribute of a log record with the fields of its JSON line."""
+
+_log: Final = logging.getLogger("streamlib.gateway")
+
+
+class RequestLog(Observer):
+    """Writes a line to the logger `streamlib.gateway` when a request has ended, and one when a
+    target failed and another is tried."""
+
+    def ended(self, exchange: Exchange) -> None:
+        """Writes the line of a request."""
+        _log.info("%s", summary(exchange), extra={FIELDS: fields_of(exchange)})
+
+
+def summary(exchange: Exchange) -> str:
+    """The line for a person."""
+    if exchange.route is None and exchange.error is not None:
+        message = log_text(str(exchange.error.message))
+        return f"{exchange.request_id} {exchange.wire_api} refused: {message}"
+    requested = log_name(exchange.requested)
+    line = f"{exchange.request_id} {exchange.wire_api} {requested} -> {log_name(exchange.target)}"
+    if exchange.base_url:
+        line += f" at {urlsplit(exchange.base_url).netloc}"
+    if exchange.client:
+        line += f" for {log_name(exchange.client)}"
+    line += f": {_result(exchange)}, {_tokens(exchange)}"
+    paths = changed_paths(exchange)
+    if paths:
+        line += f", report: {log_text(', '.join(paths))}"
+    return line
+
+
+def changed_paths(exchange: Exchange) -> list[str]:
+    """What was changed or lost, each once: a long history has the same change many times."""
+    changes = exchange.report[:LOGGED_CHANGES]
+    return list(dict.fromkeys([f"{change.action} {change.path}" for change in changes]))
+
+
+def shown_message(error: ErrorInfo) -> str | None:
+    """The message of a failure, where it reveals no content."""
+    if error.kind in LOGGED_MESSAGES:
+        return log_text(error.message)
+    return None
+
+
+def _result(exchange: Exchange) -> str:
+    error = exchange.error
+    if error is not None:
+        message = shown_message(error)
+        return f"{error.kind} ({message})" if message else error.kind
+    if exchange.stop_reason is None:
+        return "nothing"
+    return log_name(exchange.stop_reason)
+
+
+def _tokens(exchange: Exchange) -> str:
+    usage = exchange.usage
+    if usage is None:
+        return "no usage"
+    return f"{usage.input_tokens}+{usage.output_tokens} tokens"
+
+
+def fields_of(exchange: Exchange) -> dict[str, Any]:
+    """The fields of a request's JSON line; None is unknown, times are in seconds."""
+    usage = exchange.usage or Usage()
+    lost = Counter(change.action for change in exchange.report)
+    kind: str | None = None
+    message: str | None = None
+    if exchange.error is not None:
+        kind = exchange.error.kind
+        message = shown_message(exchange.error)
+    return {
+        "request_id": exchange.request_id,
+        "client": exchange.client,
+        "wire_api": exchange.wire_api,
+        "route": exchange.route,
+        "requested_model": log_name(exchange.requested),
+        "model": log_name(exchange.target),
+        "stream": exchange.is_stream,
+        "background": exchange.in_background,
+        "targets_tried": exchange.targets_tried,
+        "status": exchange.status,
+        "stop_reason": exchange.stop_reason,
+        "error": kind,
+        "error_message": message,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cached_tokens": usage.cache_read_input_tokens,
+        "first_token": _rounded(exchange.first_token),
+        "longest_gap": _rounded(exchange.longest_gap),
+        "seconds": _rounded(exchange.seconds),
+        "report": dict(lost),
+        "changes": [log_text(path) for path in changed_paths(exchange)],
+    }
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 4)
+
+
+class JsonFormatter(logging.Formatter):
+    """Formats a record as one JSON object: `time` (UTC), `level`, `logger`, `message`, and the
+    fields of a request."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        time = datetime.fromtimestamp(record.created, UTC)
+        line: dict[str, Any] = {
+            "time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+        }
+        fields = getattr(record, FIELDS, None)
+        if fields is None:
+            line["message"] = record.getMessage()
+        else:
+            line["message"] = "request"
+            line.update(fields)
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(line).decode()
