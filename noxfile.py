@@ -7,6 +7,7 @@ that nothing is installed twice. `.ci/run` uses the same entries.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path, PurePosixPath
@@ -113,6 +114,49 @@ def versions(session: nox.Session, python_version: str, resolution: str) -> None
     # version, and a busy machine moves each of them once in a while.
     options += ["-k", "not triples_the_cost and not the_time and not linear"]
     session.run(chosen, "-m", "pytest", *options, *VERSION_TESTS, *session.posargs, external=True)
+
+
+@nox.session
+def package(session: nox.Session) -> None:
+    """Builds wheel and sdist, checks them, and uses each in a clean environment."""
+    folder = Path(session.create_tmp()).resolve()
+    shutil.rmtree(folder, ignore_errors=True)
+    run(session, "uv", "build", "--quiet", "--out-dir", str(folder))
+    files = sorted(path for path in folder.iterdir() if path.suffix in {".whl", ".gz"})
+    run(session, "twine", "check", "--strict", *map(str, files))
+    for path in files:
+        environment = folder / path.suffix.lstrip(".")
+        run(session, "uv", "venv", "--quiet", str(environment))
+        scripts = environment / ("Scripts" if os.name == "nt" else "bin")
+        requirement = f"streamlib[cli] @ {path.as_uri()}"
+        python = str(scripts / "python")
+        run(session, "uv", "pip", "install", "--quiet", "--python", python, requirement)
+        # Not the checkout: from another folder, and without its path.
+        session.chdir(folder)
+        alone = {"PYTHONPATH": ""}
+        session.run(python, str(ROOT / "tests" / "installed.py"), env=alone, external=True)
+        session.run(str(scripts / "streamlib"), "chat", "Hello", env=alone, external=True)
+        session.chdir(ROOT)
+
+
+@nox.session
+def workflows(session: nox.Session) -> None:
+    """zizmor over the workflows of .github, without a network."""
+    zizmor = str(Path(sys.executable).with_name("zizmor"))
+    session.run(zizmor, "--offline", "--persona", "pedantic", ".github", external=True)
+
+
+@nox.session
+def api(session: nox.Session) -> None:
+    """Changes of the public API since a commit that break its users: `nox -s api -- v0.2.0`."""
+    if not session.posargs:
+        session.error("name the commit or the tag to compare with: nox -s api -- REF")
+    griffe = str(Path(sys.executable).with_name("griffe"))
+    for package_name in ("streamlib", "streamlib_parsers"):
+        search = ["--search", ".", "--search", "parsers"]
+        session.run(
+            griffe, "check", package_name, *search, "--against", session.posargs[0], external=True
+        )
 
 
 @nox.session
