@@ -87,6 +87,12 @@ def add(commands: Any) -> None:
         metavar="URL",
         help="keep the responses of `background: true` there: memory:, sqlite:///f, redis://host",
     )
+    command.add_argument(
+        "--state",
+        default="memory:",
+        metavar="URL",
+        help="store reasoning for clients that lose it: memory: (default), off, redis://host",
+    )
     command.set_defaults(run=run)
 
 
@@ -99,6 +105,8 @@ def run(arguments: argparse.Namespace) -> int:
         token = _token(arguments)
         if arguments.log:
             _check_log(arguments.log)
+        if arguments.state != "off":
+            _check_state(arguments.state)
     except ModuleNotFoundError as error:
         print(f"no {error.name}: pip install 'streamlib[cli,gateway]'", file=sys.stderr)
         return 1
@@ -131,6 +139,24 @@ def _check_log(url: str) -> None:
         anyio.run(check)
     except LogError as error:
         raise ValueError(f"--log: {error}") from None
+
+
+def _check_state(url: str) -> None:
+    """As `_check_log`, for the store of what clients lose.
+
+    Raises:
+        ValueError: The URL names no store, or it does not answer.
+    """
+    from streamlib.gateway import StateUnavailableError, open_state
+
+    async def check() -> None:
+        async with open_state(url) as store:
+            await store.get("check", ["check"])
+
+    try:
+        anyio.run(check)
+    except (StateUnavailableError, ValueError) as error:
+        raise ValueError(f"--state: {error}") from None
 
 
 def _table(arguments: argparse.Namespace) -> RouteTable:
@@ -168,12 +194,14 @@ def _serve(arguments: argparse.Namespace, table: RouteTable, token: Secret | Non
     from streamlib.gateway import Gateway, gateway
 
     set_up_log(arguments.log_format, with_content=arguments.log_content)
+    state = None if arguments.state == "off" else arguments.state
     handler = Gateway(
         table,
         keep_alive=arguments.keep_alive,
         log_content=arguments.log_content,
         body_seconds=arguments.body_timeout,
         log=arguments.log,
+        state=state,
     )
     app = gateway(handler, token=token)
     family = socket.AF_INET6 if ":" in arguments.host else socket.AF_INET

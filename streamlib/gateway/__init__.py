@@ -26,16 +26,28 @@ from streamlib.gateway.routes import (
     read_route,
     read_table,
 )
+from streamlib.gateway.state_store import (
+    MemoryStateStore,
+    StateLimits,
+    StateStore,
+    StateUnavailableError,
+    open_state,
+)
 
 __all__ = [
     "Exchange",
     "Gateway",
+    "MemoryStateStore",
     "Observer",
     "RouteRule",
     "RouteTable",
     "RouteTo",
+    "StateLimits",
+    "StateStore",
+    "StateUnavailableError",
     "gateway",
     "load_table",
+    "open_state",
     "read_route",
     "read_table",
 ]

@@ -30,16 +30,19 @@ from streamlib.durable import Log, open_log
 from streamlib.errors import StreamError
 from streamlib.gateway.access import AccessControl, refuse, wire_of
 from streamlib.gateway.background import BackgroundResponses, refuse_own_history
+from streamlib.gateway.client_state import ClientState
 from streamlib.gateway.exchanges import end_unread, note_request, watch_of
 from streamlib.gateway.handler import RequestHandler
 from streamlib.gateway.headers import error_headers, id_header, status_of
 from streamlib.gateway.health import HEALTH, READY, HealthPages, Readiness
+from streamlib.gateway.identity import identity_of
 from streamlib.gateway.log_text import escaped
 from streamlib.gateway.models import model_list, model_names
 from streamlib.gateway.observer import Observer
 from streamlib.gateway.request_body import BODY_ERRORS, BODY_SECONDS, Workers, read_body
 from streamlib.gateway.request_log import RequestLog
 from streamlib.gateway.routes import RouteTable
+from streamlib.gateway.state_store import StateStore, open_state
 from streamlib.gateway.target_streams import GatewayRequest, TargetStreams
 from streamlib.gateway.token_count import count_tokens
 from streamlib.loopback import running
@@ -83,6 +86,7 @@ class Gateway:
         log_content: bool = False,
         body_seconds: float = BODY_SECONDS,
         log: Log | str | None = None,
+        state: StateStore | str | None = "memory:",
         observers: Sequence[Observer] = (),
     ) -> None:
         """Configures a gateway.
@@ -96,6 +100,8 @@ class Gateway:
             body_seconds: how long a client may take to send its request.
             log: where `background: true` of Responses clients is kept: a log that is entered, or
                 what `open_log` takes. None: a response ends with its request.
+            state: where signed reasoning is stored for clients that do not send it back: a store
+                that is not entered, or what `open_state` takes. None: it is lost for them.
             observers: see how each request fares, beside the gateway's own log.
         """
         self.readiness = Readiness()
@@ -109,6 +115,11 @@ class Gateway:
         self._body_seconds = body_seconds
         self._workers = Workers()
         self._durable = log
+        if isinstance(state, str):
+            state = open_state(state)
+        self._store = state
+        self._state: ClientState | None = None
+        """Set while the gateway runs, if it has a store."""
         self._background: BackgroundResponses | None = None
         """Set while the gateway runs, if it has a log."""
         self._stack = AsyncExitStack()
@@ -126,11 +137,16 @@ class Gateway:
         self.readiness.unblock("starting")
         self.readiness.unblock("stopped")
         try:
+            await self._enter_state()
             await self._enter_background(client)
         except BaseException:
             await self.__aexit__(None, None, None)
             raise
         return self
+
+    async def _enter_state(self) -> None:
+        if self._store is not None:
+            self._state = ClientState(await self._stack.enter_async_context(self._store))
 
     async def _enter_background(self, client: Client) -> None:
         log = self._durable
@@ -138,7 +154,9 @@ class Gateway:
             return
         if isinstance(log, str):
             log = await self._stack.enter_async_context(open_log(log))
-        background = BackgroundResponses(log, client, self._workers, self._keep_alive, self._end)
+        background = BackgroundResponses(
+            log, client, self._workers, self._keep_alive, self._end, self._state
+        )
         self._background = await self._stack.enter_async_context(background)
 
     async def __aexit__(
@@ -149,6 +167,7 @@ class Gateway:
     ) -> None:
         self._client = None
         self._background = None
+        self._state = None
         self.readiness.block("stopped", "the gateway has stopped")
         await self._stack.aclose()
 
@@ -196,7 +215,9 @@ class Gateway:
         if stored is not None and self._background is not None:
             await self._background.respond(request, stored, receive, send)
             return
-        handler = RequestHandler(request, self.client, send, self._keep_alive, self._workers, watch)
+        handler = RequestHandler(
+            request, self.client, send, self._keep_alive, self._workers, watch, self._state
+        )
         try:
             await handler.run(receive)
         finally:
@@ -245,6 +266,7 @@ class Gateway:
             settings=settings,
             in_background=in_background,
             encoder_options=encoder_options(match.wire_api, _user_agent(scope)),
+            identity=identity_of(scope),
         )
 
     async def stored(self, scope: Scope, receive: Receive, send: Send) -> None:

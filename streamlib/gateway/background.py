@@ -33,6 +33,7 @@ from streamlib.durable import Head, Log, LogError
 from streamlib.durable.records import parse_cursor
 from streamlib.errors import StreamError
 from streamlib.gateway.access import refuse, send_json
+from streamlib.gateway.client_state import ClientState
 from streamlib.gateway.event_stream import EventStream
 from streamlib.gateway.headers import id_header
 from streamlib.gateway.identity import TOKEN_HEADERS
@@ -105,6 +106,8 @@ class BackgroundWriter:
                     for event in self._client_events(batch):
                         yield event
                     async for batch in batches:
+                        if isinstance(batch[-1], Completed):
+                            await self.targets.store_state()
                         for event in self._client_events(batch):
                             yield event
                     self.targets.report_translation()
@@ -146,6 +149,7 @@ class BackgroundResponses:
         workers: Workers,
         keep_alive: float,
         log_result: Callable[[TargetStreams, ErrorInfo | None], None],
+        state: ClientState | None = None,
     ) -> None:
         """Prepares them.
 
@@ -155,12 +159,14 @@ class BackgroundResponses:
             workers: Builds large requests.
             keep_alive: Seconds of silence before a keep-alive is sent.
             log_result: Called at the end of each response.
+            state: What the gateway stores for its clients; None: nothing.
         """
         self._durable = log
         self._client = client
         self._workers = workers
         self._keep_alive = keep_alive
         self._log_result = log_result
+        self._state = state
         self._group = anyio.create_task_group()
         """Of the writers: they outlive their requests, and end with the gateway."""
         self._running: set[str] = set()
@@ -191,7 +197,7 @@ class BackgroundResponses:
         if len(self._running) >= RUNNING_LIMIT:
             message = f"{RUNNING_LIMIT} responses run in the background: try again later"
             raise StreamError(ErrorInfo("overloaded", message, code="background"))
-        targets = TargetStreams(request, self._client, self._workers, watch)
+        targets = TargetStreams(request, self._client, self._workers, watch, self._state)
         first = await _first_stream(targets)
         stored = StoredResponse(
             response_id=ID_PREFIX + secrets.token_hex(16),

@@ -77,10 +77,15 @@ def seal(item: ResponseItem, index: int) -> str:
 
     The text has the URL-safe alphabet: some clients convert base64 to it. Both are read back.
     """
+    content = MAGIC + msgspec.json.encode(envelope_of(item, index))
+    return base64.urlsafe_b64encode(content).decode("ascii")
+
+
+def envelope_of(item: ResponseItem, index: int) -> Envelope:
+    """The item of a response as an envelope holds it."""
     # `accumulate` sets `response_id`; `restore_history` numbers turns instead.
     item = msgspec.structs.replace(item, origin=hash_origin(item.origin), response_id=None)
-    content = MAGIC + msgspec.json.encode(Envelope(index, item))
-    return base64.urlsafe_b64encode(content).decode("ascii")
+    return Envelope(index, item)
 
 
 def is_envelope(text: object) -> bool:
@@ -101,13 +106,18 @@ def open_envelope(text: str) -> Envelope | None:
         envelope = msgspec.json.decode(raw.removeprefix(MAGIC), type=Envelope)
     except (msgspec.MsgspecError, binascii.Error, ValueError, RecursionError):
         return None
-    item = envelope.item
-    if envelope.index < 0 or not isinstance(item, MADE_BY_MODELS):
-        return None
-    # No model writes a message of the user or the system: this envelope was forged.
-    if isinstance(item, Message) and item.role != "assistant":
+    if not is_made_by_model(envelope):
         return None
     return envelope
+
+
+def is_made_by_model(envelope: Envelope) -> bool:
+    """Whether an envelope holds what a model makes; any other was forged."""
+    item = envelope.item
+    if envelope.index < 0 or not isinstance(item, MADE_BY_MODELS):
+        return False
+    # No model writes a message of the user or the system.
+    return not isinstance(item, Message) or item.role == "assistant"
 
 
 def hash_origin(origin: Origin | None) -> Origin | None:

@@ -25,6 +25,7 @@ from streamlib.client import Client
 from streamlib.client.stream import ResponseStream
 from streamlib.errors import StreamError
 from streamlib.gateway.access import refuse, send_json
+from streamlib.gateway.client_state import ClientState
 from streamlib.gateway.event_stream import STREAM_HEADERS
 from streamlib.gateway.headers import (
     MODEL,
@@ -52,7 +53,7 @@ from streamlib.providers.wire_specs import gateway_spec
 from streamlib.wires.encoders import Encoder, encode_body, encoder
 from streamlib_parsers.accumulate import Accumulator
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.events import Failed, ResponseEvent
+from streamlib_parsers.events import Completed, Failed, ResponseEvent
 
 _log: Final = logging.getLogger("streamlib.gateway")
 
@@ -68,11 +69,12 @@ class RequestHandler:
         keep_alive: float,
         workers: Workers,
         watch: Watch,
+        state: ClientState | None = None,
     ) -> None:
         self.request = request
         self.error: ErrorInfo | None = None
         """What ended the request, unless it succeeded."""
-        self.targets = TargetStreams(request, client, workers, watch)
+        self.targets = TargetStreams(request, client, workers, watch, state)
         self._exchange = watch.exchange
         self._send = send
         self._keep_alive = keep_alive
@@ -217,6 +219,8 @@ class RequestHandler:
         last = batch[-1]
         if isinstance(last, Failed):
             self.error = last.error
+        elif isinstance(last, Completed):
+            await self.targets.store_state()
         encode = self._encoder.feed
         # One write for all events of a read: each is a system call and a chunk on the socket.
         data = b"".join([encode(event) for event in self.targets.client_events(batch)])
@@ -232,6 +236,7 @@ class RequestHandler:
         # Nothing was sent yet, so that the next target may be tried.
         if response.error is not None:
             return response.error
+        await self.targets.store_state()
         wire_api, model = self.request.wire_api, self.request.prompt.model
         report, options = self.targets.report, self._body_options
         body = encode_body(wire_api, response, model=model, report=report, **options)

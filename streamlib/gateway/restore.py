@@ -18,8 +18,13 @@ import msgspec
 from msgspec import Struct
 
 from streamlib.gateway.envelopes import Envelope, is_envelope, open_envelope
+from streamlib.gateway.same_items import (
+    is_same,
+    item_key,
+    item_text,
+    without_blanks,
+)
 from streamlib.gateway.translate import CALLS, HIDDEN
-from streamlib_parsers.errors import InvalidArguments
 from streamlib_parsers.items import (
     BUILT_IN_OUTPUTS,
     Compaction,
@@ -31,7 +36,6 @@ from streamlib_parsers.items import (
     Message,
     Origin,
     Reasoning,
-    Refusal,
     ResponseItem,
     Text,
 )
@@ -48,40 +52,43 @@ SEARCHES: Final = 32
 """How many times the joined texts of a turn are searched for the texts of its envelopes. Texts that
 are there cost one search together; each that the client removed costs up to one."""
 
-_PART: Final = 64 << 10
-"""Characters of a text from which white space is removed at a time."""
 
 DETAILS: Final = "reasoning_details"
 """Key of `native` with the list in which Chat clients store envelopes."""
 
 
 def restore_history(
-    items: Sequence[ResponseItem], origins: Mapping[Origin | None, Origin]
+    items: Sequence[ResponseItem],
+    origins: Mapping[Origin | None, Origin],
+    stored: Mapping[int, Sequence[StoredResponse]] | None = None,
 ) -> list[ResponseItem]:
     """Puts the items of all envelopes back into a history.
 
     Args:
         items: the client's history.
         origins: hashed origin -> origin, of the targets that this request may go to.
+        stored: number of a turn -> what the gateway has stored of its responses, in order: for
+            clients that do not send envelopes back.
     """
     restored: list[ResponseItem] = []
-    for number, turn in enumerate(_turns(items)):
+    for number, turn in enumerate(turns_of(items)):
+        responses = (stored or {}).get(number, ())
         # Without envelopes a turn is sent as it would be without a gateway.
-        if not _has_envelope(turn):
+        if not responses and not _has_envelope(turn):
             restored += turn
             continue
-        for item in _Turn(turn, origins).restore():
+        for item in _Turn(turn, origins).restore(responses):
             # Items of one response are sent as one turn.
             restored.append(msgspec.structs.replace(item, response_id=f"turn_{number}"))
     return restored
 
 
-def _turns(items: Sequence[ResponseItem]) -> Iterator[list[ResponseItem]]:
+def turns_of(items: Sequence[ResponseItem]) -> Iterator[list[ResponseItem]]:
     """Splits a history: the model's items between two of the caller's are one turn, and so is each
     item of the caller's."""
     turn: list[ResponseItem] = []
     for item in items:
-        if _is_from_caller(item):
+        if is_from_caller(item):
             yield turn
             yield [item]
             turn = []
@@ -90,7 +97,8 @@ def _turns(items: Sequence[ResponseItem]) -> Iterator[list[ResponseItem]]:
     yield turn
 
 
-def _is_from_caller(item: ResponseItem) -> bool:
+def is_from_caller(item: ResponseItem) -> bool:
+    """Whether an item was written by the client's side, not by a model."""
     if isinstance(item, Message):
         return item.role != "assistant"
     return isinstance(item, (FunctionCallOutput, CustomToolCallOutput, *BUILT_IN_OUTPUTS))
@@ -98,6 +106,18 @@ def _is_from_caller(item: ResponseItem) -> bool:
 
 def _has_envelope(turn: list[ResponseItem]) -> bool:
     return any(_envelope_texts(item) for item in turn)
+
+
+class StoredResponse(Struct, frozen=True):
+    """What the gateway has stored of a response.
+
+    Attributes:
+        envelopes: of its items with state.
+        call_id: of the call by which it was found; None: by its text.
+    """
+
+    envelopes: tuple[Envelope, ...]
+    call_id: str | None = None
 
 
 class _Carrier(Struct):
@@ -153,21 +173,78 @@ class _Turn:
         self._inserted: dict[int, list[tuple[int, ResponseItem]]] = {}
         """Entry before which items are inserted -> offset from there and item, the last first."""
 
-    def restore(self) -> list[ResponseItem]:
-        """The items of the turn. To be called once."""
+    def restore(self, stored: Sequence[StoredResponse] = ()) -> list[ResponseItem]:
+        """The items of the turn. To be called once.
+
+        Args:
+            stored: what the gateway has of the turn's responses.
+        """
         carriers: list[_Carrier] = []
+        responses = self._without_received(stored)
+        replaced = _reasoning_in(self._turn, responses)
         for item in self._turn:
+            # Reasoning without its state: the gateway has it with its state.
+            if id(item) in replaced:
+                continue
             carrier = self._add(item)
             if carrier is not None:
                 carriers.append(carrier)
+        carriers += self._stored_carriers(responses)
+        carriers.sort(key=lambda carrier: carrier.position)
         for position, entry in enumerate(self._entries):
-            key = _key(entry[0])
+            key = item_key(entry[0])
             self._candidates.setdefault(key, _Candidates()).before.append(position)
         # From the end: `_Candidates` requires it.
         for carrier in reversed(carriers):
             self._restore_from(carrier)
         self._split_joined_texts()
         return self._merge()
+
+    def _without_received(self, stored: Sequence[StoredResponse]) -> list[StoredResponse]:
+        """What the gateway has stored, less what the client itself has sent back."""
+        received: set[object] = set()
+        for item in self._turn:
+            for text in _envelope_texts(item):
+                envelope = open_envelope(text)
+                if envelope is not None:
+                    received.add((envelope.index, item_key(envelope.item)))
+        responses: list[StoredResponse] = []
+        for response in stored:
+            envelopes: list[Envelope] = []
+            for envelope in response.envelopes:
+                if (envelope.index, item_key(envelope.item)) not in received:
+                    envelopes.append(envelope)
+            responses.append(StoredResponse(tuple(envelopes), response.call_id))
+        return responses
+
+    def _stored_carriers(self, responses: Sequence[StoredResponse]) -> list[_Carrier]:
+        """The carriers of stored responses, once all entries are there."""
+        calls: dict[str, int] = {}
+        for position, entry in enumerate(self._entries):
+            item = entry[0]
+            if isinstance(item, CALLS):
+                calls.setdefault(item.call_id, position)
+        carriers: list[_Carrier] = []
+        for number, response in enumerate(responses):
+            envelopes = self._unedited(response.envelopes)
+            # The turn starts with its first response. Another one, which followed without a word
+            # of the client's, starts before its call.
+            position = 0
+            if number > 0 and response.call_id is not None:
+                position = calls.get(response.call_id, 0)
+            carriers.append(_Carrier(position, envelopes, number == 0))
+        return carriers
+
+    def _unedited(self, envelopes: Sequence[Envelope]) -> list[Envelope]:
+        """The envelopes without reasoning, where the client has reasoning of its own."""
+        sent = {item_key(entry[0]) for entry in self._entries if isinstance(entry[0], Reasoning)}
+        if not sent:
+            return list(envelopes)
+        unedited: list[Envelope] = []
+        for envelope in envelopes:
+            if not _is_reasoning(envelope) or item_key(envelope.item) in sent:
+                unedited.append(envelope)
+        return unedited
 
     def _add(self, item: ResponseItem) -> _Carrier | None:
         """Adds an item of the client without its envelopes, unless they replace it as a whole."""
@@ -180,8 +257,8 @@ class _Turn:
             self._add_entry(item)
             return None
         reasoning = [envelope.item for envelope in envelopes if _is_reasoning(envelope)]
-        text = _without_blanks(item)
-        original = "".join(_without_blanks(element) for element in reasoning)
+        text = without_blanks(item)
+        original = "".join(without_blanks(element) for element in reasoning)
         if text and text != original:
             # The text is not in the envelopes: it is another item that was given one beside its
             # own fields, or reasoning that the client edited.
@@ -221,7 +298,7 @@ class _Turn:
 
     def _replace(self, item: ResponseItem, position: int) -> bool:
         """Replaces the client's version of an item by the item; False if there is none."""
-        candidates = self._candidates.get(_key(item))
+        candidates = self._candidates.get(item_key(item))
         if candidates is None:
             return False
         candidates.move_to(position)
@@ -229,7 +306,7 @@ class _Turn:
             nearest = positions[-SAME_KEY:]
             for back, index in enumerate(reversed(nearest), 1):
                 received = self._entries[index][0]
-                if _is_same(received, item):
+                if is_same(received, item):
                     item = _with_arguments(item, received)
                     self._entries[index] = [self._with_known_origin(item)]
                     self._is_restored[index] = True
@@ -301,20 +378,26 @@ class _Turn:
         return msgspec.structs.replace(item, origin=origin)
 
 
+def _reasoning_in(
+    turn: Sequence[ResponseItem], responses: Sequence[StoredResponse]
+) -> frozenset[int]:
+    """Ids (`id`) of the client's reasoning items that have the text of the stored ones: together,
+    since a client may join them."""
+    sent = [item for item in turn if isinstance(item, Reasoning) and not _envelope_texts(item)]
+    stored: list[ResponseItem] = []
+    for response in responses:
+        stored += [envelope.item for envelope in response.envelopes if _is_reasoning(envelope)]
+    sent_text = "".join(without_blanks(item) for item in sent)
+    if sent_text != "".join(without_blanks(item) for item in stored):
+        return frozenset()
+    return frozenset(id(item) for item in sent)
+
+
 def _text_parts(message: Message, text: str) -> list[ResponseItem]:
     """The client's message with a part of its text; none if the part is empty."""
     if not text:
         return []
     return [msgspec.structs.replace(message, content=(Text(text),))]
-
-
-def _key(item: ResponseItem) -> object:
-    """What is equal for an item and the client's version of it (see `_is_same`)."""
-    if isinstance(item, CALLS):
-        return ("call", item.call_id)
-    if isinstance(item, (Message, Reasoning)):
-        return (type(item), _without_blanks(item))
-    return type(item)
 
 
 def _is_reasoning(envelope: Envelope) -> bool:
@@ -323,7 +406,7 @@ def _is_reasoning(envelope: Envelope) -> bool:
 
 def _may_be_envelope_only(item: ResponseItem) -> bool:
     if isinstance(item, Message):
-        return not _text(item)
+        return not item_text(item)
     return isinstance(item, ENVELOPE_ONLY)
 
 
@@ -351,21 +434,6 @@ def _without_state(item: ResponseItem, origin: Origin | None) -> ResponseItem:
     return msgspec.structs.replace(item, id=None, signature=None, native=None, origin=origin)
 
 
-def _is_same(received: ResponseItem, item: ResponseItem) -> bool:
-    """Whether an item is what the client got in place of `item`, unedited."""
-    if isinstance(received, CALLS) and isinstance(item, CALLS):
-        # A free-form call and the function it stands for have one id.
-        if received.call_id != item.call_id:
-            return False
-        # The envelope before a call was made when its arguments were not known.
-        return not _arguments(item) or _value(received) == _value(item)
-    if type(received) is not type(item):
-        return False
-    if not isinstance(item, (Message, Reasoning)):
-        return False
-    return _without_blanks(received) == _without_blanks(item)
-
-
 def _with_arguments(item: ResponseItem, received: ResponseItem) -> ResponseItem:
     """A call with the client's arguments, if its envelope was made before they were known."""
     if not isinstance(item, FunctionCall) or item.arguments:
@@ -377,40 +445,3 @@ def _with_arguments(item: ResponseItem, received: ResponseItem) -> ResponseItem:
     else:
         return item
     return msgspec.structs.replace(item, arguments=arguments, status=received.status)
-
-
-def _arguments(call: FunctionCall | CustomToolCall) -> str:
-    if isinstance(call, CustomToolCall):
-        return call.input
-    return call.arguments
-
-
-def _value(call: FunctionCall | CustomToolCall) -> object:
-    """The arguments as a JSON value; equal for a free-form call and the function it stands for."""
-    if isinstance(call, CustomToolCall):
-        return {"input": call.input}
-    try:
-        return call.parsed()
-    except InvalidArguments:
-        return call.arguments
-
-
-def _text(item: ResponseItem) -> str:
-    """The text of a message or of reasoning; a refusal's, if a message has no other."""
-    if isinstance(item, Reasoning):
-        return item.text
-    if not isinstance(item, Message):
-        return ""
-    if item.text:
-        return item.text
-    return "".join(part.refusal for part in item.content if isinstance(part, Refusal))
-
-
-def _without_blanks(item: ResponseItem) -> str:
-    """The text without white space, for comparison: wires differ in what separates paragraphs."""
-    text = _text(item)
-    # Of a text of many megabytes, `split` alone would hold the interpreter for a second.
-    parts: list[str] = []
-    for start in range(0, len(text), _PART):
-        parts += text[start : start + _PART].split()
-    return "".join(parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -12,10 +12,12 @@ from streamlib.client import Client
 from streamlib.client.stream import RETRY_SAFE_EVENTS, ResponseStream
 from streamlib.client.stream_timing import TOKEN_EVENTS
 from streamlib.errors import StreamError
+from streamlib.gateway.client_state import ClientState
 from streamlib.gateway.envelopes import hashed_origins
+from streamlib.gateway.identity import ANONYMOUS, ClientIdentity
 from streamlib.gateway.observer import Watch
 from streamlib.gateway.request_body import Workers
-from streamlib.gateway.restore import restore_history
+from streamlib.gateway.restore import StoredResponse, restore_history
 from streamlib.gateway.routes import RouteRule, RouteTarget, apply_rule_limits, apply_rule_settings
 from streamlib.gateway.translate import EventTranslator, QualifiedName
 from streamlib.providers.wire_specs import gateway_spec
@@ -46,6 +48,7 @@ class GatewayRequest(Struct, frozen=True, kw_only=True):
         size: bytes of the request body.
         settings: those that the response repeats; None on wires whose responses repeat none.
         encoder_options: what the client's SDK needs of a stream.
+        identity: of the client, for what the gateway stores for it.
     """
 
     wire_api: WireApi
@@ -59,6 +62,7 @@ class GatewayRequest(Struct, frozen=True, kw_only=True):
     size: int = 0
     settings: JsonObject | None = None
     encoder_options: JsonObject = {}
+    identity: ClientIdentity = ANONYMOUS
 
     @property
     def custom_tools(self) -> frozenset[QualifiedName]:
@@ -73,17 +77,23 @@ class GatewayRequest(Struct, frozen=True, kw_only=True):
         return frozenset(names)
 
 
-def restored_prompt(request: GatewayRequest) -> Prompt:
+def restored_prompt(
+    request: GatewayRequest, stored: Mapping[int, Sequence[StoredResponse]] | None = None
+) -> Prompt:
     """The prompt for all targets of a request.
 
     Items get their origins back. An item with an envelope gets the origin in it. Any other is taken
     to be the first target's, if that target has the client's wire: its responses are sent
     unchanged, without envelopes.
+
+    Args:
+        request: the client's.
+        stored: what the gateway has stored of responses in its history, by turn.
     """
     wire_api = request.wire_api
     # All of them: after a fallback the history has items of several.
     origins = [hop.target.origin for hop in request.hops]
-    items = restore_history(request.prompt.items, hashed_origins(origins))
+    items = restore_history(request.prompt.items, hashed_origins(origins), stored)
     if origins[0].wire_api == wire_api:
         items = [_with_origin(item, wire_api, origins[0]) for item in items]
     prompt = msgspec.structs.replace(request.prompt, input=tuple(items), model=None, stream=None)
@@ -140,7 +150,12 @@ class TargetStreams:
     """The streams of a request's targets: one at a time is opened, and its events translated."""
 
     def __init__(
-        self, request: GatewayRequest, client: Client, workers: Workers, watch: Watch
+        self,
+        request: GatewayRequest,
+        client: Client,
+        workers: Workers,
+        watch: Watch,
+        state: ClientState | None = None,
     ) -> None:
         """Prepares the streams; none is opened.
 
@@ -149,6 +164,7 @@ class TargetStreams:
             client: sends the requests.
             workers: builds large requests.
             watch: notes how the request fares.
+            state: what the gateway stores for its clients; None: nothing.
         """
         self.request = request
         self.watch = watch
@@ -160,6 +176,10 @@ class TargetStreams:
         """Changes to the request for that target, later those to its response too."""
         self._client = client
         self._workers = workers
+        self._state = state
+        """What the gateway stores for its clients; None: nothing."""
+        self._stored: Mapping[int, Sequence[StoredResponse]] | None = None
+        """What it has for this request, once the first target is tried."""
         self._restored: Prompt | None = None
         """The prompt for all targets, once the first is tried."""
         self._translator: EventTranslator | None = None
@@ -173,6 +193,10 @@ class TargetStreams:
         """
         self.model = f"{hop.provider.name}:{hop.target.model}"
         self.watch.tried(self.model, hop.base_url)
+        if self._state is not None and self._stored is None:
+            self._stored = await self._state.find(
+                self.request.identity, self.request.prompt.items, self._workers, self.request.size
+            )
         stream = await self._workers.run(self.request.size, self._build, hop)
         self.stream = stream
         self.report = list(stream.request.report)
@@ -187,7 +211,7 @@ class TargetStreams:
     def _build(self, hop: RouteTarget) -> ResponseStream:
         # Once for all targets.
         if self._restored is None:
-            self._restored = restored_prompt(self.request)
+            self._restored = restored_prompt(self.request, self._stored)
         return self._client.stream(
             prompt_for(self.request, self._restored, hop),
             hop.target.model,
@@ -197,6 +221,19 @@ class TargetStreams:
             api_key=hop.key,
             dialects=self.request.rule.dialects,
             errors="event",
+        )
+
+    async def store_state(self) -> None:
+        """Stores what the next request of the client needs of the complete response.
+
+        To be called before the client learns of its end: it may ask at once.
+        """
+        # Between equal wires a client has the provider's own fields; those of Chat often lose them.
+        is_translated = self._translator is not None or self.request.wire_api == "chat"
+        if self._state is None or self.stream is None or not is_translated:
+            return
+        await self._state.store(
+            self.request.identity, self.request.prompt.items, self.stream.response.items
         )
 
     def client_events(self, batch: list[ResponseEvent]) -> list[ResponseEvent]:

@@ -231,7 +231,7 @@ class EventTranslator:
         # Hidden items get their envelope when they are complete.
         if isinstance(item, HIDDEN):
             return
-        if isinstance(item, CALLS) and _has_state(item) and self._add_envelope(item, event.index):
+        if isinstance(item, CALLS) and has_state(item) and self._add_envelope(item, event.index):
             self._in_envelope.add(event.index)
         if isinstance(item, Reasoning):
             # The encoder of the client's wire must take it for its own, and keep its slot.
@@ -253,7 +253,7 @@ class EventTranslator:
         if self._unopened is not None:
             # Gemini puts the last signature on an empty text. Clients would show it as a blank
             # final message, so its envelope goes alone.
-            if self._unopened.index == event.index and _has_state(item) and not _has_content(item):
+            if self._unopened.index == event.index and has_state(item) and not _has_content(item):
                 self._unopened = None
                 self._add_text_envelope(item, event.index)
                 return
@@ -275,7 +275,7 @@ class EventTranslator:
             self._assembler.close_as(open_item, free_form)
         else:
             self._assembler.close_as(open_item, item)
-        if _has_state(item) and event.index not in self._in_envelope:
+        if has_state(item) and event.index not in self._in_envelope:
             self._add_text_envelope(item, event.index)
 
     # --- envelopes ---
@@ -383,7 +383,7 @@ def _numbers(usage: Usage) -> Usage:
     return msgspec.structs.replace(usage, raw={})
 
 
-def _has_state(item: ResponseItem) -> bool:
+def has_state(item: ResponseItem) -> bool:
     """Whether an item has a field that no client's wire can represent."""
     if item.signature or item.native:
         return True

@@ -1,0 +1,228 @@
+"""State that the gateway stores for its clients: what a response had of it, and where a later
+request has that response.
+
+    response  [reasoning (signed), call c1]      -> stored for its client under the call
+    request   [question, call c1, output of c1]  -> [question, reasoning (signed), call c1, …]
+
+A response is found by its first call, or by its text if it has no call, and only among those of the
+client that got it. Ids that a model made up (`call_0`), and short texts, may be equal in two
+conversations of one client: they count together with the question before them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import anyio
+import msgspec
+
+from streamlib.gateway.envelopes import Envelope, envelope_of, is_made_by_model
+from streamlib.gateway.identity import ClientIdentity
+from streamlib.gateway.request_body import Workers
+from streamlib.gateway.restore import StoredResponse, turns_of
+from streamlib.gateway.same_items import call_value, without_blanks
+from streamlib.gateway.state_store import StateStore, StateUnavailableError
+from streamlib.gateway.translate import CALLS, HIDDEN, has_state
+from streamlib_parsers.items import (
+    CustomToolCall,
+    FunctionCall,
+    Message,
+    Reasoning,
+    ResponseItem,
+)
+
+UNIQUE_CHARACTERS: Final = 200
+"""Length from which a text alone tells a response from others."""
+
+LOOKED_UP: Final = 4096
+"""Keys that one request may look up, the newest turns first: a history of 4,000 calls is longer
+than the context of any model."""
+
+OFF_SECONDS: Final = 5.0
+"""How long a store that did not answer is left alone: requests do not wait for it one by one."""
+
+_RANDOM_ID: Final = re.compile(r"[0-9A-Za-z]{16}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-")
+"""Ids that a provider has drawn: nobody else has the same one."""
+
+_log: Final = logging.getLogger("streamlib.gateway")
+
+
+class ClientState:
+    """The state of all clients of a gateway, in a store that is entered by the caller.
+
+    A store that does not answer costs its clients their reasoning, and never a response.
+    """
+
+    def __init__(self, store: StateStore) -> None:
+        self._store = store
+        self._off_until = 0.0
+        """Until then the store is not asked (`anyio.current_time`)."""
+
+    async def find(
+        self,
+        identity: ClientIdentity,
+        items: Sequence[ResponseItem],
+        workers: Workers,
+        size: int,
+    ) -> dict[int, list[StoredResponse]]:
+        """What is stored of the responses in a client's history, by the number of the turn.
+
+        Args:
+            identity: the client.
+            items: its history.
+            workers: computes the keys of a large one.
+            size: bytes of the request.
+        """
+        if identity.key is None or self._is_off():
+            return {}
+        keys = await workers.run(size, turn_keys, items)
+        if not keys:
+            return {}
+        try:
+            values = await self._store.get(identity.key, [key.text for key in keys])
+        except StateUnavailableError as error:
+            self._turn_off(error)
+            return {}
+        return await workers.run(size, _responses, keys, values)
+
+    async def store(
+        self,
+        identity: ClientIdentity,
+        items: Sequence[ResponseItem],
+        response: Sequence[ResponseItem],
+    ) -> None:
+        """Stores the state of a complete response.
+
+        Args:
+            identity: the client that gets it.
+            items: the history of its request.
+            response: the response's items, as the model made them.
+        """
+        if identity.key is None or self._is_off():
+            return
+        envelopes = _with_state(response)
+        if not envelopes:
+            return
+        keys = _keys_of(response, _question(items), 0)
+        if not keys:
+            return
+        try:
+            value = msgspec.json.encode(envelopes)
+            await self._store.put(identity.key, keys[0].text, value)
+        except StateUnavailableError as error:
+            self._turn_off(error)
+
+    def _is_off(self) -> bool:
+        return anyio.current_time() < self._off_until
+
+    def _turn_off(self, error: StateUnavailableError) -> None:
+        self._off_until = anyio.current_time() + OFF_SECONDS
+        _log.warning("the store of client state does not answer: %s", error)
+
+
+class TurnKey(msgspec.Struct, frozen=True):
+    """Under which key a response of a turn may be stored.
+
+    Attributes:
+        turn: the number of the turn.
+        text: the key.
+        call_id: of the call that it is made of; None: it is made of a text.
+    """
+
+    turn: int
+    text: str
+    call_id: str | None = None
+
+
+def turn_keys(items: Sequence[ResponseItem]) -> list[TurnKey]:
+    """The keys of all responses in a history, the newest turn first."""
+    question = ""
+    keys: list[list[TurnKey]] = []
+    for number, turn in enumerate(turns_of(items)):
+        if turn and _is_question(turn[0]):
+            question = without_blanks(turn[0])
+        else:
+            keys.append(_keys_of(turn, question, number))
+    newest: list[TurnKey] = []
+    for of_turn in reversed(keys):
+        newest += of_turn
+    return newest[:LOOKED_UP]
+
+
+def _is_question(item: ResponseItem) -> bool:
+    return isinstance(item, Message) and item.role == "user"
+
+
+def _question(items: Sequence[ResponseItem]) -> str:
+    """The text of the newest message of the user."""
+    for item in reversed(items):
+        if _is_question(item):
+            return without_blanks(item)
+    return ""
+
+
+def _keys_of(turn: Sequence[ResponseItem], question: str, number: int) -> list[TurnKey]:
+    """The keys of a turn: of its calls, in order, or else of its text."""
+    keys: list[TurnKey] = []
+    for item in turn:
+        if isinstance(item, CALLS):
+            keys.append(TurnKey(number, _call_key(item, question), item.call_id))
+    if keys:
+        return keys
+    text = "".join(without_blanks(item) for item in turn if isinstance(item, Message))
+    if not text:
+        return []
+    if len(text) >= UNIQUE_CHARACTERS:
+        question = ""
+    return [TurnKey(number, _digest("text", text, question))]
+
+
+def _call_key(call: FunctionCall | CustomToolCall, question: str) -> str:
+    if _RANDOM_ID.search(call.call_id):
+        return _digest("call", call.call_id)
+    value = call_value(call)
+    try:
+        # A client may have written the arguments anew.
+        arguments = msgspec.json.encode(value, order="deterministic").decode()
+    except (OverflowError, RecursionError, UnicodeEncodeError):
+        arguments = repr(value)
+    return _digest("repeated call", call.call_id, call.name, arguments, question)
+
+
+def _digest(*texts: str) -> str:
+    # As a list of JSON: no two lists of texts have the same bytes.
+    content = msgspec.json.encode(texts)
+    return hashlib.blake2b(content, digest_size=20).hexdigest()
+
+
+def _with_state(response: Sequence[ResponseItem]) -> list[Envelope]:
+    """The items that a client may not send back as they are."""
+    envelopes: list[Envelope] = []
+    for index, item in enumerate(response):
+        # Alternatives have an order of their own; only one goes into a history.
+        if item.choice or item.status == "incomplete":
+            return []
+        if isinstance(item, (Reasoning, *HIDDEN)) or has_state(item):
+            envelopes.append(envelope_of(item, index))
+    return envelopes
+
+
+def _responses(
+    keys: Sequence[TurnKey], values: Sequence[bytes | None]
+) -> dict[int, list[StoredResponse]]:
+    responses: dict[int, list[StoredResponse]] = {}
+    for key, value in zip(keys, values, strict=True):
+        if value is None:
+            continue
+        try:
+            envelopes = msgspec.json.decode(value, type=tuple[Envelope, ...])
+        except (msgspec.MsgspecError, RecursionError):
+            continue  # another release of the gateway has written it
+        if all(is_made_by_model(envelope) for envelope in envelopes):
+            response = StoredResponse(envelopes, key.call_id)
+            responses.setdefault(key.turn, []).append(response)
+    return responses
