@@ -11,6 +11,7 @@ import logging
 import os
 import socket
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -22,7 +23,7 @@ from streamlib.client.origins import LOOPBACK
 from streamlib.errors import StreamError
 
 if TYPE_CHECKING:
-    from streamlib.gateway import RouteTable
+    from streamlib.gateway import Gateway, RouteTable
 
 DESCRIPTION: Final = (
     "Serves Messages, Chat, Responses and Gemini clients from the models that the routes name. "
@@ -81,6 +82,12 @@ def add(commands: Any) -> None:
         choices=("text", "json"),
         default="text",
         help="one line a request for people, or one JSON object a line for programs",
+    )
+    command.add_argument(
+        "--metrics-port",
+        type=int,
+        metavar="PORT",
+        help="serve /metrics there too, without a token; needs streamlib[metrics]",
     )
     command.add_argument(
         "--log",
@@ -211,12 +218,38 @@ def _serve(arguments: argparse.Namespace, table: RouteTable, token: Secret | Non
     except (OSError, OverflowError) as error:
         print(f"{arguments.host} port {arguments.port}: {error}", file=sys.stderr)
         return 1
-    print(_greeting(table, token, listener.getsockname()), flush=True)
-    for line in keyless(table):
-        print(line, file=sys.stderr, flush=True)
-    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
-    uvicorn.Server(config).run(sockets=[listener])
+    with ExitStack() as stack:
+        try:
+            metrics_url = _serve_metrics(arguments, handler, stack)
+        except (OSError, OverflowError, ValueError) as error:
+            print(f"--metrics-port: {error}", file=sys.stderr)
+            return 1
+        print(_greeting(table, token, listener.getsockname()), flush=True)
+        if metrics_url:
+            print(f"  metrics                      {metrics_url}", flush=True)
+        for line in keyless(table):
+            print(line, file=sys.stderr, flush=True)
+        config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+        uvicorn.Server(config).run(sockets=[listener])
     return 0
+
+
+def _serve_metrics(arguments: argparse.Namespace, running: Gateway, stack: ExitStack) -> str | None:
+    """Serves the metrics on their own port; returns their URL, None without one.
+
+    Raises:
+        OSError: The port cannot be used.
+        ValueError: The extra is not installed.
+    """
+    from streamlib.gateway.metrics_page import METRICS, NOT_INSTALLED, serving_metrics
+
+    if arguments.metrics_port is None:
+        return None
+    if running.metrics is None:
+        raise ValueError(NOT_INSTALLED)
+    serving = serving_metrics(running.metrics, arguments.host, arguments.metrics_port)
+    port = stack.enter_context(serving)
+    return url_of(arguments.host, port) + METRICS
 
 
 def set_up_log(log_format: str, *, with_content: bool) -> None:
@@ -253,12 +286,16 @@ def keyless(table: RouteTable) -> list[str]:
     return lines
 
 
-def _greeting(table: RouteTable, token: Secret | None, address: tuple[Any, ...]) -> str:
-    host, port = address[:2]
+def url_of(host: str, port: int) -> str:
+    """The URL of a port of ours."""
     # An IPv6 address stands in brackets in a URL.
     if ":" in host:
         host = f"[{host}]"
-    url = f"http://{host}:{port}"
+    return f"http://{host}:{port}"
+
+
+def _greeting(table: RouteTable, token: Secret | None, address: tuple[Any, ...]) -> str:
+    url = url_of(*address[:2])
     key = "the token" if token else "any"
     lines = [f"gateway on {url}  (Ctrl-C stops, streams finish)"]
     for rule in table.rules:

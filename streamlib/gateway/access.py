@@ -87,7 +87,7 @@ class AccessControl:
         headers, scheme = _headers(scope), scope.get("scheme", "http")
         # A name of the attacker's that resolves to 127.0.0.1 (DNS rebinding).
         host = headers.get("host")
-        if host is not None and not _LOCAL_HOST.fullmatch(host):
+        if host is not None and not is_local_host(host):
             return _not_local("host")
         # Browsers send it with every POST. A page of another port or scheme of this machine, and
         # an extension, is another origin.
@@ -189,6 +189,11 @@ def _header_problem(headers: Iterable[tuple[bytes, bytes]]) -> ErrorInfo | None:
             text = name.decode()
             return ErrorInfo("invalid_request", f"several {text} headers", code=text)
     return None
+
+
+def is_local_host(host: str) -> bool:
+    """Whether a ``Host`` header names this machine."""
+    return _LOCAL_HOST.fullmatch(host) is not None
 
 
 def _not_local(header: str) -> ErrorInfo:

@@ -37,6 +37,7 @@ from streamlib.gateway.headers import error_headers, id_header, status_of
 from streamlib.gateway.health import HEALTH, READY, HealthPages, Readiness
 from streamlib.gateway.identity import identity_of
 from streamlib.gateway.log_text import escaped
+from streamlib.gateway.metrics_page import METRICS, MetricsPage, metrics_if_installed
 from streamlib.gateway.models import model_list, model_names
 from streamlib.gateway.observer import Observer
 from streamlib.gateway.request_body import BODY_ERRORS, BODY_SECONDS, Workers, read_body
@@ -106,7 +107,11 @@ class Gateway:
         """
         self.readiness = Readiness()
         """Whether requests should be sent here; `/ready` serves it."""
-        self._observers = (RequestLog(), *observers)
+        self.metrics = metrics_if_installed()
+        """What `/metrics` shows; None without the extra `metrics`."""
+        self._observers: list[Observer] = [RequestLog(), *observers]
+        if self.metrics is not None:
+            self._observers.append(self.metrics)
         self.table = table or RouteTable()
         """The routes; once the gateway runs, with the address of its loopback provider."""
         self._options = dict(client or {})
@@ -416,6 +421,7 @@ def gateway(
         Route("/", _hello, methods=["GET"]),
         Route(HEALTH, health.live, methods=["GET"]),
         Route(READY, health.ready, methods=["GET"]),
+        Route(METRICS, MetricsPage(served.metrics).read, methods=["GET"]),
         Route("/v1/models", served.models, methods=["GET"]),
         Route("/v1beta/models", served.models, methods=["GET"]),
         Route("/v1/messages/count_tokens", served.count, methods=["POST"]),

@@ -1,0 +1,180 @@
+"""Metrics of the gateway for Prometheus. Needs the extra `metrics`.
+
+Every label comes from the route file or is bounded: a client that asks for models that do not exist
+makes no new series.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter as Counts
+from typing import Final
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from streamlib.gateway.observer import Exchange, Observer
+from streamlib_parsers.errors import ErrorInfo
+
+MODELS: Final = 100
+"""Models with a label of their own among those that clients choose; the rest is `OTHER`."""
+
+OTHER: Final = "other"
+
+SHARED_FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
+"""Variable of prometheus-client: where several workers put their metrics together."""
+
+LABELS: Final = ("route", "model", "client")
+
+FIRST_TOKEN_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 20, 40, 80)
+"""Seconds; reasoning models take tens of them."""
+
+GAP_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+"""Seconds; a stream has 20 to 200 reads a second."""
+
+
+class Metrics(Observer):
+    """Counts what observers see, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        """Of the gateway alone; an application may register it with its own."""
+        self._models: set[str] = set()
+        """Models that clients chose by their name, and that have given output."""
+        self._open: dict[str, Gauge] = {}
+        """Request id -> the gauge that counts it while it is open."""
+        self._gaps: dict[str, Histogram] = {}
+        """Request id -> the histogram of its gaps: found once, and not for each read."""
+        self._requests = Counter(
+            "streamlib_gateway_requests",
+            "Requests that ended, by HTTP status and by the kind of what ended them.",
+            (*LABELS, "status", "error"),
+            registry=self.registry,
+        )
+        self._tokens = Counter(
+            "streamlib_gateway_tokens",
+            "Tokens as providers counted them: input (with cached ones), cached, output.",
+            (*LABELS, "kind"),
+            registry=self.registry,
+        )
+        self._first_token = Histogram(
+            "streamlib_gateway_first_token_seconds",
+            "From the request's arrival to the first output of a model.",
+            LABELS,
+            buckets=FIRST_TOKEN_BUCKETS,
+            registry=self.registry,
+        )
+        self._gap = Histogram(
+            "streamlib_gateway_gap_seconds",
+            "Between two reads with output.",
+            LABELS,
+            buckets=GAP_BUCKETS,
+            registry=self.registry,
+        )
+        self._upstream_errors = Counter(
+            "streamlib_gateway_upstream_errors",
+            "Failures of targets by kind, those that a fallback made good too.",
+            (*LABELS, "kind"),
+            registry=self.registry,
+        )
+        self._changes = Counter(
+            "streamlib_gateway_report_changes",
+            "What was changed or lost between the two wires, by what was done to it.",
+            (*LABELS, "action"),
+            registry=self.registry,
+        )
+        self._open_streams = Gauge(
+            "streamlib_gateway_open_streams",
+            "Responses under way, streams and single bodies.",
+            LABELS,
+            registry=self.registry,
+            multiprocess_mode="livesum",
+        )
+        if SHARED_FOLDER not in os.environ:
+            ProcessCollector(registry=self.registry)
+
+    # --- what observers see ---
+
+    def target_tried(self, exchange: Exchange) -> None:
+        """Counts an open stream, or moves it to its next target."""
+        self._close(exchange)
+        gauge = self._open_streams.labels(*self._labels(exchange))
+        gauge.inc()
+        self._open[exchange.request_id] = gauge
+
+    def upstream_failed(self, exchange: Exchange, error: ErrorInfo) -> None:
+        """Counts a failure of a target."""
+        self._upstream_errors.labels(*self._labels(exchange), error.kind).inc()
+
+    def first_token(self, exchange: Exchange) -> None:
+        """Notes the wait for the first output. From now on the model is known to exist."""
+        if _is_chosen_by_client(exchange) and len(self._models) < MODELS:
+            self._models.add(exchange.target)
+        labels = self._labels(exchange)
+        self._gaps[exchange.request_id] = self._gap.labels(*labels)
+        if exchange.first_token is not None:
+            self._first_token.labels(*labels).observe(exchange.first_token)
+
+    def gap(self, exchange: Exchange, seconds: float) -> None:
+        """Notes the wait for further output."""
+        self._gaps[exchange.request_id].observe(seconds)
+
+    def ended(self, exchange: Exchange) -> None:
+        """Counts the request, its tokens and what it lost."""
+        self._close(exchange)
+        self._gaps.pop(exchange.request_id, None)
+        labels = self._labels(exchange)
+        error = exchange.error.kind if exchange.error else ""
+        status = str(exchange.status or "")
+        self._requests.labels(*labels, status, error).inc()
+        usage = exchange.usage
+        if usage is not None:
+            counts = {
+                "input": usage.input_tokens,
+                "cached": usage.cache_read_input_tokens,
+                "output": usage.output_tokens,
+            }
+            for kind, count in counts.items():
+                if count:
+                    self._tokens.labels(*labels, kind).inc(count)
+        for action, count in Counts(change.action for change in exchange.report).items():
+            self._changes.labels(*labels, action).inc(count)
+
+    def _close(self, exchange: Exchange) -> None:
+        gauge = self._open.pop(exchange.request_id, None)
+        if gauge is not None:
+            gauge.dec()
+
+    def _labels(self, exchange: Exchange) -> tuple[str, str, str]:
+        model = exchange.target
+        if model and _is_chosen_by_client(exchange) and model not in self._models:
+            model = OTHER
+        return exchange.route or "", model, exchange.client or ""
+
+    # --- what Prometheus reads ---
+
+    def render(self) -> tuple[bytes, str]:
+        """The metrics as text, and its content type; of all workers where they share a folder."""
+        return generate_latest(self.shared_registry()), CONTENT_TYPE_LATEST
+
+    def shared_registry(self) -> CollectorRegistry:
+        """The registry to read: that of all workers where they share a folder."""
+        if SHARED_FOLDER not in os.environ:
+            return self.registry
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # it has no annotations
+        return registry
+
+
+def _is_chosen_by_client(exchange: Exchange) -> bool:
+    """Whether the target's name is the client's: of a route with a wildcard to `provider:*`."""
+    is_pattern = any(char in (exchange.route or "") for char in "*?[")
+    return is_pattern and exchange.requested in exchange.target

@@ -1,0 +1,122 @@
+"""Where Prometheus reads the metrics: `/metrics` behind the token, or a port of their own."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Final
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from streamlib.client.origins import LOOPBACK
+from streamlib.gateway.access import is_local_host
+
+if TYPE_CHECKING:
+    from streamlib.gateway.metrics import Metrics
+
+METRICS: Final = "/metrics"
+
+NOT_INSTALLED: Final = "no prometheus_client: pip install 'streamlib[metrics]'"
+
+REQUEST_SECONDS: Final = 10.0
+"""How long a scraper may take to send its request."""
+
+
+def metrics_if_installed() -> Metrics | None:
+    """The metrics; None without the extra."""
+    try:
+        from streamlib.gateway.metrics import Metrics
+    except ModuleNotFoundError as error:
+        # A missing module of our own is a defect, not a missing extra.
+        if error.name is None or not error.name.startswith("prometheus_client"):
+            raise
+        return None
+    return Metrics()
+
+
+class MetricsPage:
+    """`/metrics` of the gateway itself."""
+
+    def __init__(self, metrics: Metrics | None) -> None:
+        self._metrics = metrics
+
+    async def read(self, request: Request) -> Response:
+        """The metrics as text; 404 without the extra."""
+        if self._metrics is None:
+            return PlainTextResponse(f"{NOT_INSTALLED}\n", 404)
+        body, media_type = self._metrics.render()
+        return Response(body, media_type=media_type)
+
+
+@contextmanager
+def serving_metrics(metrics: Metrics, host: str, port: int) -> Generator[int]:
+    """Serves the metrics on a port of their own, without a token, while the block runs.
+
+    Args:
+        metrics: what is served.
+        host: the address; on this machine's own, other host names are refused.
+        port: 0 picks a free one.
+
+    Yields:
+        The port.
+
+    Raises:
+        OSError: the port cannot be used.
+    """
+    handler = _handler(metrics.render, is_local=host in LOOPBACK)
+    server = _Server((host, port), handler)
+    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        if ":" in address[0]:
+            self.address_family = socket.AF_INET6
+        super().__init__(address, handler)
+
+
+def _handler(
+    render: Callable[[], tuple[bytes, str]], *, is_local: bool
+) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        """One connection of a scraper."""
+
+        timeout = REQUEST_SECONDS
+        server_version = "streamlib"
+        sys_version = ""
+
+        def do_GET(self) -> None:  # the standard library's name
+            """Sends the metrics."""
+            if self.path.partition("?")[0] != METRICS:
+                self._send(404, b"not found\n", "text/plain")
+                return
+            # A page in a browser of this machine could reach the port under a name of its own.
+            if is_local and not is_local_host(self.headers.get("host", "")):
+                self._send(403, b"another host\n", "text/plain")
+                return
+            self._send(200, *render())
+
+        def _send(self, status: int, body: bytes, media_type: str) -> None:
+            self.send_response(status)
+            self.send_header("content-type", media_type)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            """Writes no line for each scrape."""
+
+    return Handler
