@@ -6,7 +6,7 @@ Without a route the loopback provider responds.
 from __future__ import annotations
 
 import argparse
-import importlib
+import importlib.util
 import logging
 import os
 import socket
@@ -23,7 +23,7 @@ from streamlib.client.origins import LOOPBACK
 from streamlib.errors import StreamError
 
 if TYPE_CHECKING:
-    from streamlib.gateway import Gateway, RouteTable
+    from streamlib.gateway import Gateway, Observer, RouteTable
 
 DESCRIPTION: Final = (
     "Serves Messages, Chat, Responses and Gemini clients from the models that the routes name. "
@@ -90,6 +90,11 @@ def add(commands: Any) -> None:
         help="serve /metrics there too, without a token; needs streamlib[metrics]",
     )
     command.add_argument(
+        "--spans",
+        action="store_true",
+        help="OpenTelemetry spans; run it under opentelemetry-instrument; needs streamlib[otel]",
+    )
+    command.add_argument(
         "--log",
         metavar="URL",
         help="keep the responses of `background: true` there: memory:, sqlite:///f, redis://host",
@@ -110,6 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
         importlib.import_module("uvicorn")
         table = _table(arguments)
         token = _token(arguments)
+        _check_extras(arguments)
         if arguments.log:
             _check_log(arguments.log)
         if arguments.state != "off":
@@ -127,6 +133,21 @@ def run(arguments: argparse.Namespace) -> int:
         print(printable(str(error)), file=sys.stderr)
         return 1
     return _serve(arguments, table, token)
+
+
+def _check_extras(arguments: argparse.Namespace) -> None:
+    """Reports options whose extra is not installed.
+
+    Raises:
+        ValueError: One is not.
+    """
+    needed = (
+        ("--spans", arguments.spans, "opentelemetry", "otel"),
+        ("--metrics-port", arguments.metrics_port is not None, "prometheus_client", "metrics"),
+    )
+    for option, is_set, module, extra in needed:
+        if is_set and importlib.util.find_spec(module) is None:
+            raise ValueError(f"{option}: no {module}: pip install 'streamlib[{extra}]'")
 
 
 def _check_log(url: str) -> None:
@@ -250,6 +271,20 @@ def _serve_metrics(arguments: argparse.Namespace, running: Gateway, stack: ExitS
     serving = serving_metrics(running.metrics, arguments.host, arguments.metrics_port)
     port = stack.enter_context(serving)
     return url_of(arguments.host, port) + METRICS
+
+
+def observers(arguments: argparse.Namespace) -> list[Observer]:
+    """What sees the requests, beside the log and the metrics."""
+    if not arguments.spans:
+        return []
+    from streamlib.gateway.spans import Spans, has_sdk
+
+    if not has_sdk():
+        print(
+            "--spans: no OpenTelemetry SDK is set up: run `opentelemetry-instrument streamlib …`",
+            file=sys.stderr,
+        )
+    return [Spans()]
 
 
 def set_up_log(log_format: str, *, with_content: bool) -> None:

@@ -44,6 +44,7 @@ class Exchange(Struct, kw_only=True, eq=False):
         requested: the model that the client requested; "" where its request could not be read.
         route: the pattern of the route; None where no route was found.
         target: `provider:model` that was tried last.
+        target_wire: the wire of that target.
         base_url: the address that the route has for it; None: its provider's own.
         is_stream: the client wants a stream, not one body.
         in_background: the response outlives its request.
@@ -68,6 +69,7 @@ class Exchange(Struct, kw_only=True, eq=False):
     requested: str = ""
     route: str | None = None
     target: str = ""
+    target_wire: WireApi | None = None
     base_url: str | None = None
     is_stream: bool = False
     in_background: bool = False
@@ -136,10 +138,11 @@ class Watch:
         self._is_started = True
         self._call(lambda observer: observer.started(self.exchange))
 
-    def tried(self, target: str, base_url: str | None) -> None:
+    def tried(self, target: str, wire_api: WireApi, base_url: str | None) -> None:
         """The request goes to a target."""
         exchange = self.exchange
         exchange.target = target
+        exchange.target_wire = wire_api
         exchange.base_url = base_url
         exchange.targets_tried += 1
         self._call(lambda observer: observer.target_tried(exchange))

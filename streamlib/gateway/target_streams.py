@@ -192,7 +192,7 @@ class TargetStreams:
             StreamError: the target cannot serve the request.
         """
         self.model = f"{hop.provider.name}:{hop.target.model}"
-        self.watch.tried(self.model, hop.base_url)
+        self.watch.tried(self.model, hop.target.wire_api, hop.base_url)
         if self._state is not None and self._stored is None:
             self._stored = await self._state.find(
                 self.request.identity, self.request.prompt.items, self._workers, self.request.size

@@ -39,6 +39,17 @@ def test_command_refuses_invalid_and_unsafe_options(
     assert "nowhere.toml: No such file" in error_of(capsys, "--config", str(missing))
 
 
+@pytest.mark.parametrize("options", [["--spans"], ["--metrics-port", "0"]])
+def test_command_names_the_extra_that_an_option_needs(
+    options: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_spec(name: str) -> None:
+        del name
+
+    monkeypatch.setattr("importlib.util.find_spec", find_spec)
+    assert f"{options[0]}: no " in error_of(capsys, *options)
+
+
 def test_command_refuses_a_log_without_showing_its_password(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

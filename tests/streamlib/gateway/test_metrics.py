@@ -87,7 +87,7 @@ def exchange(number: int, *, output: bool, metrics: Metrics) -> None:
     one = Exchange(request_id=f"r{number}", wire_api="chat", route="*", requested=f"m{number}")
     watch = Watch(one, [metrics], clock=lambda: 1.0)
     watch.started()
-    watch.tried(f"openrouter:m{number}", None)
+    watch.tried(f"openrouter:m{number}", "chat", None)
     if output:
         watch.received([OutputTextDelta(0, 0, "x")])
         watch.received([OutputTextDelta(0, 0, "x")])
