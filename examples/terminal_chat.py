@@ -37,7 +37,7 @@ from streamlib import (
     StreamError,
     user,
 )
-from streamlib.cli.terminal import printable
+from streamlib.terminal.printable import printable
 from streamlib.loopback import Behaviour, serve
 from streamlib.pipeline import coalesce, pipe
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from streamlib import __version__
-from streamlib.cli.terminal import one_line
+from streamlib.terminal.printable import one_line
 
 COMMANDS: Final = (
     "chat",

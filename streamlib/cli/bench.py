@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamlib.cli.captures import CommandError, read_captures
 from streamlib.cli.numbers import integer
-from streamlib.cli.terminal import printable
+from streamlib.terminal.printable import printable
 from streamlib_parsers import WIRE_APIS
 
 if TYPE_CHECKING:

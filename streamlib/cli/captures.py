@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from streamlib.cli.progress import Progress
-from streamlib.cli.terminal import printable
+from streamlib.terminal.printable import printable
 from streamlib.recording import Recording, from_body, is_recording, of_another_kind, read
 from streamlib_parsers import WIRE_APIS, ErrorInfo, Failed, ResponseEvent, parse_body, parser
 from streamlib_parsers.items import WireApi

@@ -26,7 +26,8 @@ from streamlib.cli.chat_files import (
     save_history,
 )
 from streamlib.cli.screen import GREEN, RESET, Screen, has_colours
-from streamlib.cli.terminal import printable, with_option_names
+from streamlib.cli.option_names import with_option_names
+from streamlib.terminal.printable import printable
 from streamlib.errors import StreamError
 from streamlib.loopback import running
 from streamlib.providers import find

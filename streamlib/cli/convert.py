@@ -14,7 +14,7 @@ from streamlib.cli.captures import (
     for_each_capture,
     wrong_wire_hint,
 )
-from streamlib.cli.terminal import printable
+from streamlib.terminal.printable import printable
 from streamlib.wires.encoders import encode_body, encoder
 from streamlib_parsers import WIRE_APIS, accumulate
 

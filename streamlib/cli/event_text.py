@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from streamlib.cli.terminal import printable
+from streamlib.terminal.printable import printable
 from streamlib.pipeline import DELTA_KEYS
 from streamlib_parsers import (
     Completed,

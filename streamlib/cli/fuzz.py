@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from streamlib.cli.numbers import positive_seconds
-from streamlib.cli.terminal import one_line
+from streamlib.terminal.printable import one_line
 from streamlib.testing.fuzz_targets import TARGETS, FuzzTarget, find_target
 from streamlib.testing.fuzzing import Campaign, Finding, reproducer, shrink
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
-from streamlib.cli.terminal import one_line, printable
+from streamlib.terminal.printable import one_line, printable
 from streamlib.client.auth import KeyStore, variables_of
 from streamlib.client.credentials import Secret
 from streamlib.client.origins import LOOPBACK

@@ -23,7 +23,7 @@ from streamlib.cli.findings import findings
 from streamlib.cli.frames import steps
 from streamlib.cli.numbers import byte_count
 from streamlib.cli.screen import BOLD, DIM, GREEN, RED, YELLOW, paint
-from streamlib.cli.terminal import printable
+from streamlib.terminal.printable import printable
 from streamlib.cli.timeline import page
 from streamlib.request.built_in_text import describe_call
 from streamlib_parsers import (

@@ -16,7 +16,7 @@ import msgspec
 from streamlib.cli.captures import CommandError
 from streamlib.cli.event_text import describe_event, shorten
 from streamlib.cli.numbers import integer
-from streamlib.cli.terminal import one_line
+from streamlib.terminal.printable import one_line
 from streamlib_parsers import Failed, ResponseEvent
 
 if TYPE_CHECKING:

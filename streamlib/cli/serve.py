@@ -10,7 +10,7 @@ import anyio
 
 from streamlib.cli.captures import CommandError, read_bytes
 from streamlib.cli.numbers import byte_count, integer, seconds
-from streamlib.cli.terminal import printable
+from streamlib.terminal.printable import printable
 from streamlib.loopback import Behaviour, Fault, running
 from streamlib.recording import is_recording, read
 

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 from streamlib.cli.captures import Capture
 from streamlib.cli.event_text import describe_event
 from streamlib.cli.frames import Step
-from streamlib.cli.terminal import printable
+from streamlib.terminal.printable import printable
 from streamlib.pipeline import DELTA_KEYS
 from streamlib_parsers import Notice, Passthrough, ResponseEvent, TokenCount
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from streamlib.cli import _parser, main
-from streamlib.cli.terminal import Printable, printable
+from streamlib.terminal.printable import Printable, printable
 from tests.support.metrics import figure
 from tests.support.shared import ROOT, each_vector
 

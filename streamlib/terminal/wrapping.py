@@ -1,0 +1,189 @@
+"""Styled text, wrapped at spaces, word by word: a line that is full never changes again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from streamlib.terminal.cells import cells, is_wide, split_cells
+
+RESET: Final = "\x1b[0m"
+
+_PARTS: Final = re.compile(" +|[^ ]+")
+_STYLES: Final = re.compile("\x1b\\[[0-9;]*m")
+
+
+class Fragment(NamedTuple):
+    """A text in one style.
+
+    Attributes:
+        text: It has neither newlines nor control characters.
+        style: Parameters of an SGR sequence ("1;36"); "" is the terminal's own style.
+    """
+
+    text: str
+    style: str = ""
+
+
+class Word(NamedTuple):
+    """Fragments without a space between them.
+
+    Attributes:
+        spaces: How many spaces stand before it, where it does not begin a line.
+        fragments: Its text.
+        width: Its columns.
+    """
+
+    spaces: int
+    fragments: tuple[Fragment, ...]
+    width: int
+
+
+def paint(fragments: Iterable[Fragment]) -> str:
+    """The characters and SGR sequences of a line. It ends in the terminal's own style."""
+    parts: list[str] = []
+    current = ""
+    for text, style in fragments:
+        if style != current:
+            if current:
+                parts.append(RESET)
+            if style:
+                parts.append(f"\x1b[{style}m")
+            current = style
+        parts.append(text)
+    if current:
+        parts.append(RESET)
+    return "".join(parts)
+
+
+class Wrapper:
+    """Wraps a text that arrives in fragments.
+
+    Args:
+        width: Columns of a line.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.lines: list[list[Fragment]] = []
+        """Full lines; whoever draws them takes them out."""
+        self._width = width
+        self._line: list[Word] = []
+        """Words of the line that is not full."""
+        self._used = 0
+        """Columns of `_line`."""
+        self._word: list[Fragment] = []
+        """The word that may go on."""
+        self._spaces = 0
+        """Spaces before that word."""
+
+    def copy(self) -> Wrapper:
+        """A wrapper that goes on by itself, without the full lines."""
+        other = Wrapper(self._width)
+        other._line = self._line.copy()
+        other._used = self._used
+        other._word = self._word.copy()
+        other._spaces = self._spaces
+        return other
+
+    def resize(self, width: int) -> None:
+        """Wraps what follows, and the line that is not full, at another width."""
+        words, word, spaces = self._line, self._word, self._spaces
+        self._width, self._line, self._used = width, [], 0
+        for earlier in words:
+            self._place(earlier)
+        self._word, self._spaces = word, spaces
+
+    def add(self, fragments: Iterable[Fragment]) -> None:
+        """Adds text."""
+        for text, style in fragments:
+            for part in _PARTS.findall(text):
+                if part[0] == " ":
+                    self._end_word()
+                    self._spaces += len(part)
+                elif part.isascii():
+                    self._extend(Fragment(part, style))
+                else:
+                    self._add_wide(part, style)
+
+    def _add_wide(self, part: str, style: str) -> None:
+        start = 0
+        for index, character in enumerate(part):
+            if is_wide(character):
+                if part[start:index]:
+                    self._extend(Fragment(part[start:index], style))
+                self._end_word()
+                start = index
+            elif index and is_wide(part[index - 1]) and cells(character):
+                self._extend(Fragment(part[start:index], style))
+                self._end_word()
+                start = index
+        self._extend(Fragment(part[start:], style))
+
+    def break_line(self) -> None:
+        """Starts a line."""
+        self._end_word()
+        self._emit()
+
+    def finish(self) -> None:
+        """Ends the text."""
+        self._end_word()
+        if self._line:
+            self._emit()
+
+    def _extend(self, fragment: Fragment) -> None:
+        """Adds to the word; what is wider than a line is broken where the line ends."""
+        width = sum(cells(part.text) for part in self._word)
+        text = fragment.text
+        while width + cells(text) > self._width:
+            if self._line:
+                self._emit()
+                self._spaces = 0
+            first, text = split_cells(text, max(1, self._width - width))
+            self._word.append(Fragment(first, fragment.style))
+            self._end_word()
+            self._emit()
+            width = 0
+        if text:
+            self._word.append(Fragment(text, fragment.style))
+
+    def _end_word(self) -> None:
+        if not self._word:
+            return
+        width = sum(cells(part.text) for part in self._word)
+        self._place(Word(self._spaces, tuple(self._word), width))
+        self._word, self._spaces = [], 0
+
+    def _place(self, word: Word) -> None:
+        if self._line and self._used + word.spaces + word.width > self._width:
+            self._emit()
+        if self._line:
+            self._used += word.spaces
+        self._line.append(word)
+        self._used += word.width
+
+    def _emit(self) -> None:
+        fragments: list[Fragment] = []
+        for word in self._line:
+            if fragments and word.spaces:
+                # An underline goes on between two words of a link.
+                style = word.fragments[0].style
+                if fragments[-1].style != style:
+                    style = ""
+                fragments.append(Fragment(" " * word.spaces, style))
+            fragments += word.fragments
+        self.lines.append(fragments)
+        self._line, self._used = [], 0
+
+
+def wrap(fragments: Iterable[Fragment], width: int) -> list[list[Fragment]]:
+    """The lines of a complete text."""
+    wrapper = Wrapper(width)
+    wrapper.add(fragments)
+    wrapper.finish()
+    return wrapper.lines
+
+
+def visible_cells(line: str) -> int:
+    """Columns of a painted line."""
+    return cells(_STYLES.sub("", line))
