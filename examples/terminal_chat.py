@@ -37,9 +37,9 @@ from streamlib import (
     StreamError,
     user,
 )
-from streamlib.terminal.printable import printable
 from streamlib.loopback import Behaviour, serve
 from streamlib.pipeline import coalesce, pipe
+from streamlib.terminal.printable import printable
 
 
 class Tail:

@@ -15,8 +15,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from streamlib.cli.progress import Progress
-from streamlib.terminal.printable import printable
 from streamlib.recording import Recording, from_body, is_recording, of_another_kind, read
+from streamlib.terminal.printable import printable
 from streamlib_parsers import WIRE_APIS, ErrorInfo, Failed, ResponseEvent, parse_body, parser
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.json_text import is_json_bytes

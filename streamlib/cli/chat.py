@@ -25,14 +25,14 @@ from streamlib.cli.chat_files import (
     read_tools,
     save_history,
 )
-from streamlib.cli.screen import GREEN, RESET, Screen, has_colours
 from streamlib.cli.option_names import with_option_names
-from streamlib.terminal.printable import printable
+from streamlib.cli.screen import GREEN, RESET, Screen, has_colours
 from streamlib.errors import StreamError
 from streamlib.loopback import running
 from streamlib.providers import find
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.prompt import EFFORTS, Prompt
+from streamlib.terminal.printable import printable
 from streamlib_parsers import (
     WIRE_APIS,
     CustomToolCall,

@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from streamlib.terminal.printable import printable
 from streamlib.pipeline import DELTA_KEYS
+from streamlib.terminal.printable import printable
 from streamlib_parsers import (
     Completed,
     Created,

@@ -12,9 +12,9 @@ from typing import Final
 from streamlib.cli.captures import Capture, wrong_wire_hint
 from streamlib.cli.event_text import item_label, quote
 from streamlib.cli.frames import Step
-from streamlib.terminal.printable import printable
 from streamlib.cli.timeline import Clock
 from streamlib.providers.wire_specs import WIRE_SPECS
+from streamlib.terminal.printable import printable
 from streamlib_parsers import (
     Completed,
     Failed,

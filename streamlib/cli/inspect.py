@@ -23,9 +23,9 @@ from streamlib.cli.findings import findings
 from streamlib.cli.frames import steps
 from streamlib.cli.numbers import byte_count
 from streamlib.cli.screen import BOLD, DIM, GREEN, RED, YELLOW, paint
-from streamlib.terminal.printable import printable
 from streamlib.cli.timeline import page
 from streamlib.request.built_in_text import describe_call
+from streamlib.terminal.printable import printable
 from streamlib_parsers import (
     Completed,
     Passthrough,

@@ -12,8 +12,8 @@ from typing import Final, TextIO
 
 from streamlib.cli.event_text import remaining_text, usage_text
 from streamlib.cli.option_names import with_option_names
-from streamlib.terminal.printable import Printable, printable
 from streamlib.errors import StreamError
+from streamlib.terminal.printable import Printable, printable
 from streamlib_parsers import (
     CustomToolCall,
     FunctionCall,

@@ -10,9 +10,9 @@ import anyio
 
 from streamlib.cli.captures import CommandError, read_bytes
 from streamlib.cli.numbers import byte_count, integer, seconds
-from streamlib.terminal.printable import printable
 from streamlib.loopback import Behaviour, Fault, running
 from streamlib.recording import is_recording, read
+from streamlib.terminal.printable import printable
 
 DEFAULT_FAULT_CHUNK: Final = 3
 """Chunks before a fault: late enough that a text has started."""

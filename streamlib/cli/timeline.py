@@ -18,8 +18,8 @@ from typing import Any, Final, TypeAlias
 from streamlib.cli.captures import Capture
 from streamlib.cli.event_text import describe_event
 from streamlib.cli.frames import Step
-from streamlib.terminal.printable import printable
 from streamlib.pipeline import DELTA_KEYS
+from streamlib.terminal.printable import printable
 from streamlib_parsers import Notice, Passthrough, ResponseEvent, TokenCount
 
 MAX_KIND_WIDTH: Final = 44

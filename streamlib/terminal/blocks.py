@@ -324,7 +324,9 @@ class BlockReader:
             self._fence_indent = indent
             self._page.open_code((fence[2] or fence[4] or "").strip())
             return True
-        return body[0] == "<" and self._begins_html(body, indent, matched, is_in_paragraph)
+        if body[0] != "<":
+            return False
+        return self._begins_html(body, indent, matched, is_in_paragraph=is_in_paragraph)
 
     def _begin(self, matched: int) -> None:
         """Makes room for a block in the container that the line belongs to."""
@@ -332,7 +334,7 @@ class BlockReader:
         if self._containers:
             self._containers[-1].is_empty = False
 
-    def _begins_html(self, body: str, indent: int, matched: int, is_in_paragraph: bool) -> bool:  # noqa: FBT001
+    def _begins_html(self, body: str, indent: int, matched: int, *, is_in_paragraph: bool) -> bool:
         for start, end, can_interrupt in HTML_SEQUENCES:
             if start.search(body):
                 if is_in_paragraph and not can_interrupt:

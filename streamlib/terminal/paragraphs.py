@@ -93,35 +93,35 @@ class Paragraph:
     def _settle(self) -> None:
         """Hands over what is in front of a space behind which nothing is open."""
         while len(self._text) > SETTLE:
-            cut = self._find_cut()
-            if cut is None:
+            boundary = self._find_boundary()
+            if boundary is None:
                 return
-            settled = self._text[:cut]
-            self._text = self._text[cut:]
+            settled = self._text[:boundary]
+            self._text = self._text[boundary:]
             self._add(settled, "")
             self.is_settled = True
             if self._text.startswith("\n") and settled.endswith(("  ", "\\")):
                 # The author broke the line here.
                 self._wrapper.break_line()
 
-    def _find_cut(self) -> int | None:
+    def _find_boundary(self) -> int | None:
         text = self._text[:LONGEST]
         end = len(text)
         for _ in range(TRIES):
-            cut = _last_gap(text, end)
-            if cut <= 0:
+            boundary = _last_gap(text, end)
+            if boundary <= 0:
                 break
-            if not has_open_end(text[:cut]):
+            if not has_open_end(text[:boundary]):
                 # The space stays in front of the rest: there it separates two words.
-                return cut
-            end = max(text.rfind(character, 0, cut) for character in OPENERS)
+                return boundary
+            end = max(text.rfind(character, 0, boundary) for character in OPENERS)
         if len(self._text) < LONGEST:
             return None
-        cut = _last_gap(text, len(text))
-        if cut <= 0:
+        boundary = _last_gap(text, len(text))
+        if boundary <= 0:
             # Not one space: a text without words.
             return LONGEST
-        return cut
+        return boundary
 
     def _add(self, source: str, style: str) -> None:
         fragments: list[Fragment] = []

@@ -26,7 +26,7 @@ class Fragment(NamedTuple):
     style: str = ""
 
 
-class Word(NamedTuple):
+class Run(NamedTuple):
     """Fragments without a space between them.
 
     Attributes:
@@ -68,38 +68,38 @@ class Wrapper:
         self.lines: list[list[Fragment]] = []
         """Full lines; whoever draws them takes them out."""
         self._width = width
-        self._line: list[Word] = []
-        """Words of the line that is not full."""
+        self._line: list[Run] = []
+        """Runs of the line that is not full."""
         self._used = 0
         """Columns of `_line`."""
-        self._word: list[Fragment] = []
-        """The word that may go on."""
+        self._run: list[Fragment] = []
+        """The run that may go on."""
         self._spaces = 0
-        """Spaces before that word."""
+        """Spaces before that run."""
 
     def copy(self) -> Wrapper:
         """A wrapper that goes on by itself, without the full lines."""
         other = Wrapper(self._width)
         other._line = self._line.copy()
         other._used = self._used
-        other._word = self._word.copy()
+        other._run = self._run.copy()
         other._spaces = self._spaces
         return other
 
     def resize(self, width: int) -> None:
         """Wraps what follows, and the line that is not full, at another width."""
-        words, word, spaces = self._line, self._word, self._spaces
+        runs, run, spaces = self._line, self._run, self._spaces
         self._width, self._line, self._used = width, [], 0
-        for earlier in words:
-            self._place(earlier)
-        self._word, self._spaces = word, spaces
+        for earlier in runs:
+            self._append(earlier)
+        self._run, self._spaces = run, spaces
 
     def add(self, fragments: Iterable[Fragment]) -> None:
         """Adds text."""
         for text, style in fragments:
             for part in _PARTS.findall(text):
                 if part[0] == " ":
-                    self._end_word()
+                    self._end_run()
                     self._spaces += len(part)
                 elif part.isascii():
                     self._extend(Fragment(part, style))
@@ -112,66 +112,66 @@ class Wrapper:
             if is_wide(character):
                 if part[start:index]:
                     self._extend(Fragment(part[start:index], style))
-                self._end_word()
+                self._end_run()
                 start = index
             elif index and is_wide(part[index - 1]) and cells(character):
                 self._extend(Fragment(part[start:index], style))
-                self._end_word()
+                self._end_run()
                 start = index
         self._extend(Fragment(part[start:], style))
 
     def break_line(self) -> None:
         """Starts a line."""
-        self._end_word()
+        self._end_run()
         self._emit()
 
     def finish(self) -> None:
         """Ends the text."""
-        self._end_word()
+        self._end_run()
         if self._line:
             self._emit()
 
     def _extend(self, fragment: Fragment) -> None:
         """Adds to the word; what is wider than a line is broken where the line ends."""
-        width = sum(cells(part.text) for part in self._word)
+        width = sum(cells(part.text) for part in self._run)
         text = fragment.text
         while width + cells(text) > self._width:
             if self._line:
                 self._emit()
                 self._spaces = 0
             first, text = split_cells(text, max(1, self._width - width))
-            self._word.append(Fragment(first, fragment.style))
-            self._end_word()
+            self._run.append(Fragment(first, fragment.style))
+            self._end_run()
             self._emit()
             width = 0
         if text:
-            self._word.append(Fragment(text, fragment.style))
+            self._run.append(Fragment(text, fragment.style))
 
-    def _end_word(self) -> None:
-        if not self._word:
+    def _end_run(self) -> None:
+        if not self._run:
             return
-        width = sum(cells(part.text) for part in self._word)
-        self._place(Word(self._spaces, tuple(self._word), width))
-        self._word, self._spaces = [], 0
+        width = sum(cells(part.text) for part in self._run)
+        self._append(Run(self._spaces, tuple(self._run), width))
+        self._run, self._spaces = [], 0
 
-    def _place(self, word: Word) -> None:
-        if self._line and self._used + word.spaces + word.width > self._width:
+    def _append(self, run: Run) -> None:
+        if self._line and self._used + run.spaces + run.width > self._width:
             self._emit()
         if self._line:
-            self._used += word.spaces
-        self._line.append(word)
-        self._used += word.width
+            self._used += run.spaces
+        self._line.append(run)
+        self._used += run.width
 
     def _emit(self) -> None:
         fragments: list[Fragment] = []
-        for word in self._line:
-            if fragments and word.spaces:
+        for run in self._line:
+            if fragments and run.spaces:
                 # An underline goes on between two words of a link.
-                style = word.fragments[0].style
+                style = run.fragments[0].style
                 if fragments[-1].style != style:
                     style = ""
-                fragments.append(Fragment(" " * word.spaces, style))
-            fragments += word.fragments
+                fragments.append(Fragment(" " * run.spaces, style))
+            fragments += run.fragments
         self.lines.append(fragments)
         self._line, self._used = [], 0
 

@@ -18,6 +18,7 @@ MODULES: Final = (
     "streamlib.pipeline",
     "streamlib.recording",
     "streamlib.sync",
+    "streamlib.terminal",
     "streamlib.testing",
     "streamlib.tools",
     "streamlib.transport",
