@@ -68,6 +68,7 @@ class Page(Protocol):
 
     def open_table(self, header: list[str], alignments: list[Alignment]) -> bool:
         """The last line of the open paragraph turns out to be a table's header; False: too late."""
+        ...
 
     def add_row(self, cells: list[str]) -> None:
         """The open table gets a row."""
@@ -364,7 +365,7 @@ class BlockReader:
             # The underline of a heading.
             return False
         header = row_cells(self._last_line)
-        alignments = [_alignment(cell) for cell in row_cells(body)]
+        alignments: list[Alignment] = [_alignment(cell) for cell in row_cells(body)]
         if len(header) != len(alignments) or not self._page.open_table(header, alignments):
             return False
         self._leaf = "table"
