@@ -70,6 +70,12 @@ def examples(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """Builds the documentation site into build/site and checks its links."""
+    run(session, "tests.site")
+
+
+@nox.session
 def imports(session: nox.Session) -> None:
     """Import directions between the rooms."""
     session.run(str(Path(sys.executable).with_name("lint-imports")), "--no-logo", external=True)
