@@ -211,11 +211,12 @@ def _headers(scope: Scope) -> dict[str, str]:
 def wire_of(scope: Scope) -> WireApi:
     """The wire of a path, for the format of an error; `chat` where the path is of no wire."""
     path: str = scope["path"]
-    # Token counts are Anthropic's: their errors are those of `/v1/messages`.
-    match = route(path.removesuffix("/count_tokens"))
-    if match is not None:
-        return match.wire_api
-    # Also for Google's paths that the gateway does not serve, such as `:countTokens`.
+    # Counts and compactions fail as the requests that they are about.
+    for suffix in ("", "/count_tokens", "/input_tokens", "/compact"):
+        match = route(path.removesuffix(suffix))
+        if match is not None:
+            return match.wire_api
+    # Also for Google's other paths, such as `:countTokens`.
     if "/interactions/" in path:
         return "interactions"
     if "/v1beta/" in path:

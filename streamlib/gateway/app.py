@@ -20,7 +20,7 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -30,32 +30,35 @@ from streamlib.durable import Log, open_log
 from streamlib.errors import StreamError
 from streamlib.gateway.access import AccessControl, refuse, wire_of
 from streamlib.gateway.background import BackgroundResponses, refuse_own_history
+from streamlib.gateway.client_request import (
+    beta_headers,
+    closing_headers,
+    prompt_of,
+    sent_path,
+    user_agent,
+)
 from streamlib.gateway.client_state import ClientState
 from streamlib.gateway.exchanges import end_unread, note_request, watch_of
 from streamlib.gateway.handler import RequestHandler
-from streamlib.gateway.headers import error_headers, id_header, status_of
+from streamlib.gateway.headers import id_header, status_of
 from streamlib.gateway.health import HEALTH, READY, HealthPages, Readiness
 from streamlib.gateway.identity import identity_of
 from streamlib.gateway.log_text import escaped
 from streamlib.gateway.metrics_page import METRICS, MetricsPage, metrics_if_installed
-from streamlib.gateway.models import model_list, model_names
 from streamlib.gateway.observer import Observer
-from streamlib.gateway.request_body import BODY_ERRORS, BODY_SECONDS, Workers, read_body
+from streamlib.gateway.request_body import BODY_SECONDS, Workers, read_body
 from streamlib.gateway.request_log import RequestLog
 from streamlib.gateway.routes import RouteTable
+from streamlib.gateway.side_requests import SideRequests
 from streamlib.gateway.state_store import StateStore, open_state
 from streamlib.gateway.target_streams import GatewayRequest, TargetStreams
-from streamlib.gateway.token_count import count_tokens
 from streamlib.loopback import running
 from streamlib.providers import Provider
 from streamlib.providers.loopback import PROVIDER as LOOPBACK
-from streamlib.providers.wire_specs import ANTHROPIC_BETA, WIRE_SPECS
-from streamlib.request.prompt import Prompt
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.wires.client_sdks import encoder_options
-from streamlib.wires.decoders import parse_request
-from streamlib.wires.encoders import error_body, request_settings
+from streamlib.wires.encoders import request_settings
 from streamlib.wires.responses.background import StoredResponse, without_background
-from streamlib.wires.routes import Route as RouteMatch
 from streamlib.wires.routes import route
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
@@ -119,6 +122,8 @@ class Gateway:
         self._log_content = log_content
         self._body_seconds = body_seconds
         self._workers = Workers()
+        self.side_requests = SideRequests(self, self._workers, body_seconds)
+        """Lists of models, counts of tokens, compaction."""
         self._durable = log
         if isinstance(state, str):
             state = open_state(state)
@@ -197,6 +202,16 @@ class Gateway:
             )
         return self._client
 
+    @property
+    def client_state(self) -> ClientState | None:
+        """What the running gateway stores for its clients; None: nothing."""
+        return self._state
+
+    @property
+    def observers(self) -> Sequence[Observer]:
+        """What sees each request."""
+        return self._observers
+
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request of a client (ASGI)."""
         request_id = f"req_{secrets.token_hex(12)}"
@@ -239,12 +254,14 @@ class Gateway:
             _log.debug("%s response items: %s", request_id, escaped(items))
 
     async def _read(self, scope: Scope, receive: Receive, request_id: str) -> GatewayRequest:
-        path = _path(scope)
+        path = sent_path(scope)
         match = route(path)
         if match is None or match.wire_api not in CLIENT_WIRES:
             raise _unknown_path(path)
         body = await read_body(scope, receive, seconds=self._body_seconds)
-        prompt = await self._workers.run(len(body), _parse, match, body, path, beta_headers(scope))
+        prompt = await self._workers.run(
+            len(body), prompt_of, match, body, path, beta_headers(scope)
+        )
         settings = await self._workers.run(len(body), request_settings, match.wire_api, body)
         model = prompt.model or ""
         is_stream = match.stream
@@ -270,7 +287,7 @@ class Gateway:
             is_json_array=is_json_array,
             settings=settings,
             in_background=in_background,
-            encoder_options=encoder_options(match.wire_api, _user_agent(scope)),
+            encoder_options=encoder_options(match.wire_api, user_agent(scope)),
             identity=identity_of(scope),
         )
 
@@ -282,34 +299,6 @@ class Gateway:
         message = "this gateway keeps no responses: `streamlib gateway --log` names where it may"
         await refuse("responses", ErrorInfo("not_found", message, code="log"), send)
 
-    async def count(self, request: Request) -> Response:
-        """Counts the tokens of a Messages request: Anthropic's number, or a marked estimate."""
-        try:
-            body = await read_body(request.scope, request.receive, seconds=self._body_seconds)
-            headers = beta_headers(request.scope)
-            match = RouteMatch("messages")
-            prompt = await self._workers.run(
-                len(body), _parse, match, body, "/v1/messages", headers
-            )
-            model = prompt.model or ""
-            # A fallback may count otherwise: the first target is the one that most likely responds.
-            hop = self.table.hops(self.table.rule(model), model)[0]
-            count, is_estimate = await count_tokens(
-                self.client, prompt, hop, self._workers, len(body)
-            )
-        except StreamError as error:
-            response = error_response("messages", error.info)
-            response.headers.update(closing_headers(request.scope, error.info))
-            return response
-        response = JSONResponse({"input_tokens": count})
-        if is_estimate:
-            response.headers["x-streamlib-estimate"] = "true"
-        return response
-
-    async def models(self, request: Request) -> Response:
-        """Lists the models that the routes serve."""
-        return JSONResponse(model_list(await model_names(self.client, self.table)))
-
 
 def loopback_at(url: str) -> Provider:
     """The loopback provider, at another address."""
@@ -320,60 +309,12 @@ def loopback_at(url: str) -> Provider:
     return msgspec.structs.replace(LOOPBACK, base_url=url, wire_urls=urls)
 
 
-def _parse(match: RouteMatch, body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:
-    """The prompt of a request, with its model."""
-    prompt = parse_request(match.wire_api, body, path=path, headers=headers)
-    # Gemini's clients put model and streaming into the path, all others into the body.
-    return msgspec.structs.replace(prompt, model=prompt.model or match.model or "")
-
-
-def _user_agent(scope: Scope) -> str:
-    for name, value in scope["headers"]:
-        if name == b"user-agent":
-            return str(value.decode("latin-1"))
-    return ""
-
-
-def _path(scope: Scope) -> str:
-    """The path as it was sent: in a decoded one, a slash in a model's name looks like any other."""
-    raw: bytes | None = scope.get("raw_path")
-    if raw:
-        return raw.decode("ascii", "replace").partition("?")[0]
-    path: str = scope["path"]
-    return path
-
-
-def beta_headers(scope: Scope) -> dict[str, str]:
-    """The only header of a client that may go upstream: the betas of Claude, as one list."""
-    values: list[str] = []
-    for name, value in scope["headers"]:
-        if name.lower() == ANTHROPIC_BETA.encode():
-            values.append(value.decode("latin-1"))
-    if not values:
-        return {}
-    return {ANTHROPIC_BETA: ",".join(values)}
-
-
-def closing_headers(scope: Scope, error: ErrorInfo) -> dict[str, str]:
-    """Headers that close the connection of a client whose body was refused before its end."""
-    # What is left of it would be read as the next request, or be received for ever.
-    if error.code in BODY_ERRORS and scope["http_version"].startswith("1"):
-        return {"connection": "close"}
-    return {}
-
-
 def _unknown_path(path: str) -> StreamError:
     message = f"no API has the path {path[:200]}"
     # A client whose base URL ends in /v1, and which adds /v1 itself.
     if path.startswith("/v1/v1/"):
         message += ": the base URL that this client takes has no /v1"
     return StreamError(ErrorInfo("not_found", message, code="path"))
-
-
-def error_response(wire_api: WireApi, error: ErrorInfo) -> Response:
-    """The same as `access.refuse`, for an endpoint that returns a response."""
-    status = status_of(wire_api, error)
-    return JSONResponse(error_body(wire_api, error), status, headers=error_headers(error))
 
 
 class _Endpoint:
@@ -422,9 +363,7 @@ def gateway(
         Route(HEALTH, health.live, methods=["GET"]),
         Route(READY, health.ready, methods=["GET"]),
         Route(METRICS, MetricsPage(served.metrics).read, methods=["GET"]),
-        Route("/v1/models", served.models, methods=["GET"]),
-        Route("/v1beta/models", served.models, methods=["GET"]),
-        Route("/v1/messages/count_tokens", served.count, methods=["POST"]),
+        *served.side_requests.routes(),
         Route("/v1/responses/{response_id}", stored, methods=["GET", "DELETE"]),
         Route("/v1/responses/{response_id}/cancel", stored, methods=["POST"]),
         Route("/{path:path}", _Endpoint(served.answer), methods=["POST"]),

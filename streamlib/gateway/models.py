@@ -1,85 +1,183 @@
-"""The list of models that clients may request, in the formats in which clients read it."""
+"""The models that clients may request: which the routes serve, and when each was made.
+
+A route without a wildcard serves one name. One with a wildcard, whose target takes the client's own
+name, serves the matching names of its provider's list.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Final
+
+import anyio
+from msgspec import Struct
 
 from streamlib.client import Client
+from streamlib.client.model_list import ModelInfo
 from streamlib.errors import StreamError
-from streamlib.gateway.routes import RouteTable
-from streamlib_parsers.items import JsonObject
+from streamlib.gateway.routes import RouteRule, RouteTable, RouteTarget
+from streamlib_parsers.errors import ErrorInfo
+
+LIST_SECONDS: Final = 10.0
+"""How long a provider may take for its list; without it, its models are only not listed."""
+
+LISTED_SECONDS: Final = 60.0
+"""How long a provider's list is used again: clients ask for it at each start."""
+
+CREATED_KEYS: Final = ("created", "created_at", "modified_at")
+"""Keys of the time in providers' lists: OpenAI's, Anthropic's, Ollama's."""
 
 
-async def model_names(client: Client, table: RouteTable) -> list[str]:
-    """The names that the routes serve, each once.
+class ServedModel(Struct, frozen=True):
+    """A model that clients may request.
 
-    A route without a wildcard has one name. One with a wildcard, whose target takes the client's
-    own name, has the matching names of its provider's list.
+    Attributes:
+        name: in requests.
+        created: when it was made, in seconds since 1970; since when the gateway serves it, where
+            its provider does not say.
+        input_tokens: at most in a request; None: unknown.
+        output_tokens: at most in a response; None: unknown.
     """
-    names: dict[str, None] = {}
-    for rule in table.rules:
-        if not rule.is_pattern:
-            names[rule.model] = None
-            continue
-        # Any other target has a name that the client's pattern says nothing of.
-        if not rule.targets[0].model.endswith(":*"):
-            continue
-        hop = table.hops(rule, "model")[0]
-        try:
-            models = await client.models(
-                hop.provider,
-                wire_api=hop.target.wire_api,
-                base_url=hop.base_url,
-                api_key=hop.key,
-            )
-        except StreamError:
-            # The provider has no list, or there is no key for it: its models are still served,
-            # only not listed.
-            continue
-        for model in models:
-            if fnmatchcase(model.id, rule.model):
-                names[model.id] = None
-    return list(names)
+
+    name: str
+    created: int
+    input_tokens: int | None = None
+    output_tokens: int | None = None
 
 
-def model_list(names: list[str]) -> JsonObject:
-    """The response body.
+class ModelCatalog:
+    """The served models, with the providers' lists."""
 
-    The SDKs of OpenAI, Anthropic and Google request the same path and each reads its own keys, so
-    this is all three formats in one.
-    """
-    openai_and_anthropic: list[JsonObject] = []
-    google: list[JsonObject] = []
-    for name in names:
-        openai_and_anthropic.append(
-            {
-                "id": name,
-                "object": "model",
-                # Required by the SDKs; the gateway does not know when.
-                "created": 0,
-                "owned_by": "streamlib",
-                "type": "model",
-                "display_name": name,
-                "created_at": "1970-01-01T00:00:00Z",
-            }
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        """Knows of no list yet.
+
+        Args:
+            clock: seconds since 1970.
+        """
+        self._clock = clock
+        self._started = int(clock())
+        """Since when the gateway serves its models."""
+        self._lists: dict[object, tuple[float, list[ModelInfo]]] = {}
+        """Server and key -> when its list was read, and the list."""
+
+    async def models(self, client: Client, table: RouteTable) -> list[ServedModel]:
+        """The models that the routes serve, each once."""
+        models: dict[str, ServedModel] = {}
+        lists = await self._lists_of(client, table)
+        for rule, listed in zip(table.rules, lists, strict=True):
+            if not rule.is_pattern:
+                model = self._alias(rule.model, table.hops(rule, rule.model)[0], listed)
+                models.setdefault(rule.model, model)
+                continue
+            # Any other target has a name that the client's pattern says nothing of.
+            if not _takes_own_name(rule):
+                continue
+            for info in listed or ():
+                # A route before this one may have it: what that one serves is not this model.
+                if fnmatchcase(info.id, rule.model) and table.rule(info.id) is rule:
+                    models.setdefault(info.id, self._listed(info.id, info))
+        return list(models.values())
+
+    async def find(self, client: Client, table: RouteTable, name: str) -> ServedModel:
+        """The model that a client would get by a name.
+
+        Raises:
+            StreamError: no route serves it (`not_found`), or its provider has no such model.
+        """
+        rule = table.rule(name)
+        hop = table.hops(rule, name)[0]
+        listed = await self._list(client, hop)
+        if not _takes_own_name(rule):
+            return self._alias(name, hop, listed)
+        if listed is None:
+            return ServedModel(name, self._started)
+        for info in listed:
+            if info.id == name:
+                return self._listed(name, info)
+        message = f"the provider of this route has no model {name[:200]!r}"
+        raise StreamError(ErrorInfo("not_found", message, code="model_not_found"))
+
+    def _alias(
+        self, name: str, hop: RouteTarget, listed: Sequence[ModelInfo] | None
+    ) -> ServedModel:
+        """A name of the gateway's own for a model of a provider."""
+        for info in listed or ():
+            if info.id == hop.target.model:
+                return self._listed(name, info)
+        return ServedModel(name, self._started)
+
+    def _listed(self, name: str, info: ModelInfo) -> ServedModel:
+        raw = info.raw
+        return ServedModel(
+            name,
+            _created(raw) or self._started,
+            _number(raw, "max_input_tokens", "inputTokenLimit", "context_length"),
+            _number(raw, "max_tokens", "outputTokenLimit"),
         )
-        google.append(
-            {
-                "name": f"models/{name}",
-                "displayName": name,
-                "supportedGenerationMethods": ["generateContent", "streamGenerateContent"],
-            }
-        )
-    body: dict[str, Any] = {
-        "object": "list",
-        "data": openai_and_anthropic,
-        "has_more": False,
-        "first_id": None,
-        "last_id": None,
-        "models": google,
-    }
-    if names:
-        body["first_id"] = names[0]
-        body["last_id"] = names[-1]
-    return body
+
+    async def _lists_of(
+        self, client: Client, table: RouteTable
+    ) -> list[Sequence[ModelInfo] | None]:
+        """The list of each route's provider, all at once."""
+        lists: list[Sequence[ModelInfo] | None] = [None] * len(table.rules)
+
+        async def read(index: int, hop: RouteTarget) -> None:
+            lists[index] = await self._list(client, hop)
+
+        async with anyio.create_task_group() as group:
+            for index, rule in enumerate(table.rules):
+                group.start_soon(read, index, table.hops(rule, "model")[0])
+        return lists
+
+    async def _list(self, client: Client, hop: RouteTarget) -> list[ModelInfo] | None:
+        """The list of a target's provider; None where it has none, or none for us."""
+        key = (hop.provider.name, hop.target.wire_api, hop.base_url, hop.key)
+        now = self._clock()
+        if key in self._lists and now - self._lists[key][0] < LISTED_SECONDS:
+            return self._lists[key][1]
+        listed: list[ModelInfo] | None = None
+        with anyio.move_on_after(LIST_SECONDS):
+            try:
+                listed = await client.models(
+                    hop.provider,
+                    wire_api=hop.target.wire_api,
+                    base_url=hop.base_url,
+                    api_key=hop.key,
+                )
+            except StreamError:
+                # The provider has no list, or there is no key for it: its models are still
+                # served, only not listed.
+                listed = None
+        if listed is not None:
+            self._lists[key] = (now, listed)
+        return listed
+
+
+def _takes_own_name(rule: RouteRule) -> bool:
+    """Whether a route's first target is asked for the name that the client sends."""
+    return rule.is_pattern and rule.targets[0].model.endswith(":*")
+
+
+def _created(raw: dict[str, Any]) -> int | None:
+    """When a provider made a model, in seconds since 1970."""
+    for key in CREATED_KEYS:
+        value = raw.get(key)
+        if isinstance(value, (int, float)) and value > 0:
+            return int(value)
+        if isinstance(value, str):
+            try:
+                return int(datetime.fromisoformat(value).timestamp()) or None
+            except (ValueError, OverflowError):
+                continue
+    return None
+
+
+def _number(raw: dict[str, Any], *keys: str) -> int | None:
+    for key in keys:
+        value = raw.get(key)
+        if isinstance(value, int) and value > 0:
+            return value
+    return None

@@ -1,5 +1,5 @@
-"""The number of tokens of a request: counted by Anthropic where the request goes there, else
-estimated from its size.
+"""The number of tokens of a request: counted by the provider where the request goes to one that
+counts, else estimated from its size.
 
 An estimate is marked as such: agents compact their history by it, and four characters a token is
 right for English within a third.
@@ -7,7 +7,8 @@ right for English within a third.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +20,7 @@ from streamlib.gateway.routes import RouteTarget
 from streamlib.request.build import Request, build_for
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.items import JsonObject, WireApi
 
 CHARACTERS: Final = 4
 """Characters of a token."""
@@ -26,12 +28,52 @@ CHARACTERS: Final = 4
 MEDIUM: Final = 1600
 """Tokens of an image or a page: the most that Anthropic counts for an image."""
 
-COUNTED: Final = ("model", "messages", "system", "tools", "tool_choice", "thinking")
-"""Keys of a Messages request that `count_tokens` takes; others are refused there."""
+
+class TokenCounter(Struct, frozen=True):
+    """How a provider counts the tokens of a request.
+
+    Attributes:
+        path: behind the URL of the request itself.
+        keys: of that request's body that it takes; others are refused. None: all of them, in
+            `inside`.
+        inside: key of its body that holds the whole request; "" for none.
+        count: key of the number in its response.
+    """
+
+    path: str
+    keys: tuple[str, ...] | None
+    count: str
+    inside: str = ""
 
 
-class _Count(Struct):
-    input_tokens: int
+COUNTERS: Final[Mapping[tuple[str, WireApi], TokenCounter]] = {
+    ("anthropic", "messages"): TokenCounter(
+        "/count_tokens",
+        ("model", "messages", "system", "tools", "tool_choice", "thinking"),
+        "input_tokens",
+    ),
+    ("openai", "responses"): TokenCounter(
+        "/input_tokens",
+        (
+            "model",
+            "input",
+            "instructions",
+            "tools",
+            "tool_choice",
+            "parallel_tool_calls",
+            "reasoning",
+            "text",
+            "truncation",
+            "previous_response_id",
+            "conversation",
+        ),
+        "input_tokens",
+    ),
+    ("google", "gemini"): TokenCounter(
+        ":countTokens", None, "totalTokens", "generateContentRequest"
+    ),
+}
+"""Provider and wire -> how it counts. Servers that only have the wire often cannot count."""
 
 
 async def count_tokens(
@@ -45,24 +87,34 @@ async def count_tokens(
     Raises:
         StreamError: the provider refused to count.
     """
-    if hop.provider.name != "anthropic" or hop.target.wire_api != "messages":
+    counter = COUNTERS.get((hop.provider.name, hop.target.wire_api))
+    if counter is None:
         return await workers.run(size, estimate, prompt), True
-    request = await workers.run(size, _count_request, prompt, hop)
+    request = await workers.run(size, _count_request, prompt, hop, counter)
     response = await client.fetch(request, hop.provider, api_key=hop.key)
     try:
-        return msgspec.json.decode(response, type=_Count).input_tokens, False
-    except msgspec.MsgspecError as error:
+        count = msgspec.json.decode(response, type=dict[str, Any])[counter.count]
+        return msgspec.convert(count, int), False
+    except (msgspec.MsgspecError, KeyError) as error:
         message = f"the response is no token count: {error}"
         raise StreamError(ErrorInfo("malformed", message)) from None
 
 
-def _count_request(prompt: Prompt, hop: RouteTarget) -> Request:
+def _count_request(prompt: Prompt, hop: RouteTarget, counter: TokenCounter) -> Request:
     # A count does not stream.
     request = build_for(msgspec.structs.replace(prompt, stream=None), hop.target)
     body = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
-    counted = {key: body[key] for key in COUNTED if key in body}
+    counted: JsonObject = dict(body)
+    if counter.keys is not None:
+        counted = {key: body[key] for key in counter.keys if key in body}
+    url = request.url
+    if counter.inside:
+        # Wire: the request names its model there, which the path of the request has too.
+        counted = {counter.inside: {"model": f"models/{hop.target.model}", **counted}}
+        # The method of the URL, and its query, are those of a response.
+        url = url.partition("?")[0].rpartition(":")[0]
     return msgspec.structs.replace(
-        request, url=f"{request.url}/count_tokens", body=msgspec.json.encode(counted)
+        request, url=url + counter.path, body=msgspec.json.encode(counted)
     )
 
 

@@ -1,0 +1,145 @@
+"""`POST /v1/responses/compact`: a conversation as its user messages and one item that stands for
+everything else.
+
+OpenAI compacts itself. Any other model is asked for a summary, which goes into an envelope; the
+next request has it as text, for whichever model it goes to.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from streamlib.client import Client
+from streamlib.errors import StreamError
+from streamlib.gateway.envelopes import seal
+from streamlib.gateway.routes import RouteTarget
+from streamlib.gateway.target_streams import REQUEST_FAULTS, GatewayRequest, TargetStreams
+from streamlib.request.build import build_for
+from streamlib.request.prompt import Prompt
+from streamlib.wires.encoders import encode_body
+from streamlib.wires.responses.build_parts import input_part
+from streamlib_parsers.accumulate import Accumulator, Response
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.items import Compaction, JsonObject, Message, Origin, user
+
+COMPACTED: Final = (
+    "model",
+    "input",
+    "instructions",
+    "previous_response_id",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "service_tier",
+    "image",
+)
+"""Keys of a Responses request that OpenAI's endpoint takes; others are refused there."""
+
+REQUEST: Final = (
+    "Summarise this conversation so that a reader who has seen nothing of it, apart from the "
+    "user's messages, can go on with the work. Name the goal, every decision with its reason, what "
+    "is done, what is still open, and each fact that is needed again: files, commands, names, "
+    "numbers, error messages. Write the summary alone."
+)
+
+SUMMARY_ORIGIN: Final = Origin("responses", "streamlib-gateway")
+"""No target has it, so each gets the summary as text."""
+
+
+def compacts_itself(hop: RouteTarget) -> bool:
+    """Whether a target has an endpoint that compacts."""
+    return hop.provider.name == "openai" and hop.target.wire_api == "responses"
+
+
+async def forward_compaction(client: Client, prompt: Prompt, hop: RouteTarget) -> bytes:
+    """The target's own compaction.
+
+    Raises:
+        StreamError: the request failed.
+    """
+    request = build_for(msgspec.structs.replace(prompt, stream=None), hop.target)
+    body = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
+    taken = msgspec.json.encode({key: body[key] for key in COMPACTED if key in body})
+    request = msgspec.structs.replace(request, url=f"{request.url}/compact", body=taken)
+    return await client.fetch(request, hop.provider, api_key=hop.key)
+
+
+def summary_prompt(prompt: Prompt) -> Prompt:
+    """The prompt that asks a model for the summary.
+
+    The tools stay: providers refuse calls of tools that a request does not have.
+    """
+    tool_choice = "none" if prompt.tools else None
+    return msgspec.structs.replace(
+        prompt,
+        input=(*prompt.items, user(REQUEST)),
+        tool_choice=tool_choice,
+        output_schema=None,
+        stream=None,
+    )
+
+
+async def summarise(targets: TargetStreams) -> Response:
+    """The response of the first target that gives one.
+
+    Raises:
+        StreamError: none does, or its response has no text.
+    """
+    failure = ErrorInfo("server_error", "the route has no target")
+    for hop in targets.request.hops:
+        try:
+            stream = await targets.open(hop)
+        except StreamError as error:
+            failure = error.info
+            continue
+        accumulator = Accumulator()
+        async with stream:
+            async for batch in stream.batches():
+                for event in batch:
+                    accumulator.feed(event)
+        response = accumulator.response
+        if response.error is None and response.text:
+            return response
+        failure = response.error or ErrorInfo("server_error", "the model wrote no summary")
+        if failure.kind in REQUEST_FAULTS:
+            break
+    raise StreamError(failure)
+
+
+def compaction_body(request: GatewayRequest, response: Response) -> JsonObject:
+    """The response body: the user's messages, then the summary in an envelope."""
+    output: list[JsonObject] = []
+    for item in request.prompt.items:
+        if isinstance(item, Message) and item.role == "user":
+            output.append(_user_message(item))
+    summary = Compaction(response.text, origin=SUMMARY_ORIGIN)
+    output.append(
+        {
+            "id": f"cmp_{secrets.token_hex(16)}",
+            "type": "compaction",
+            "encrypted_content": seal(summary, 0),
+        }
+    )
+    whole: Mapping[str, Any] = msgspec.json.decode(encode_body("responses", response))
+    return {
+        "id": f"resp_{secrets.token_hex(16)}",
+        "object": "response.compaction",
+        "created_at": int(time.time()),
+        "output": output,
+        "usage": whole.get("usage"),
+    }
+
+
+def _user_message(message: Message) -> JsonObject:
+    return {
+        "id": f"msg_{secrets.token_hex(16)}",
+        "type": "message",
+        "role": "user",
+        "status": "completed",
+        "content": [input_part(part) for part in message.content],
+    }
