@@ -125,13 +125,13 @@ def compaction_body(request: GatewayRequest, response: Response) -> JsonObject:
             "encrypted_content": seal(summary, 0),
         }
     )
-    whole: Mapping[str, Any] = msgspec.json.decode(encode_body("responses", response))
+    encoded: Mapping[str, Any] = msgspec.json.decode(encode_body("responses", response))
     return {
         "id": f"resp_{secrets.token_hex(16)}",
         "object": "response.compaction",
         "created_at": int(time.time()),
         "output": output,
-        "usage": whole.get("usage"),
+        "usage": encoded.get("usage"),
     }
 
 

@@ -194,11 +194,11 @@ class SideRequests:
             prompt = prompt_for(read, restored, hop)
             body = await forward_compaction(self._served.client, prompt, hop)
             return Response(body, media_type="application/json", headers=headers)
-        asked = msgspec.structs.replace(read, prompt=summary_prompt(read.prompt))
+        for_summary = msgspec.structs.replace(read, prompt=summary_prompt(read.prompt))
         watch = watch_of(request.scope, read.request_id, self._served.observers)
-        note_request(watch, asked)
+        note_request(watch, for_summary)
         targets = TargetStreams(
-            asked, self._served.client, self._workers, watch, self._served.client_state
+            for_summary, self._served.client, self._workers, watch, self._served.client_state
         )
         failure: ErrorInfo | None = ErrorInfo("cancelled", "the client disconnected")
         try:
