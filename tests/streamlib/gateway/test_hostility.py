@@ -263,7 +263,11 @@ FORGED = 'no"\r\n2026-01-01 forged line \x1b]0;title\x07 \u202e' + "x" * 10_000
 
 
 @pytest.mark.parametrize(
-    "broken", ["streamlib.gateway.target_streams.prompt_for", "streamlib.gateway.client_request.parse_request"]
+    "broken",
+    [
+        "streamlib.gateway.target_streams.prompt_for",
+        "streamlib.gateway.client_request.parse_request",
+    ],
 )
 async def test_exception_is_one_bounded_line_of_the_log(
     broken: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
