@@ -102,6 +102,38 @@ def build() -> str:
     return ran.stdout
 
 
+def write_index_for_models() -> int:
+    """Writes ``llms.txt``: a line for each page with its first sentence.
+
+    Returns:
+        How many pages it names.
+    """
+    lines = ["# streamlib", "", "> One event stream from every LLM API, in Python.", ""]
+    count = 0
+    for line in (ROOT / "mkdocs.yml").read_text(encoding="utf-8").splitlines():
+        section = re.match(r"  - ([^:]+):$", line)
+        if section is not None:
+            lines += ["", f"## {section[1]}", ""]
+        entry = re.search(r"- (?:([^:]+): )?([\w/-]+)\.md$", line)
+        if entry is not None:
+            path, count = entry[2], count + 1
+            text = (ROOT / "docs" / f"{path}.md").read_text(encoding="utf-8")
+            title = entry[1] or path
+            lines.append(f"- [{title}]({path}.html): {first_sentence(text)}")
+    (SITE / "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return count
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence below a page's heading, without links."""
+    paragraphs = text.split("\n\n")
+    for paragraph in paragraphs[1:]:
+        if paragraph[0].isalpha():
+            plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", paragraph.replace("\n", " "))
+            return re.split(r"(?<=[.:?]) (?=[A-Z])", plain)[0]
+    return paragraphs[0].removeprefix("# ")
+
+
 class _Page(HTMLParser):
     """The anchors of a page, and where it links to."""
 

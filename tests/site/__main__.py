@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 import time
 
-from tests.site import SITE, broken_links, build
+from tests.site import SITE, broken_links, build, write_index_for_models
 
 if __name__ == "__main__":
     began = time.monotonic()
     build()
+    write_index_for_models()
     broken = broken_links()
     pages = len(list(SITE.rglob("*.html")))
     seconds = time.monotonic() - began

@@ -37,6 +37,14 @@ def test_files_outside_of_the_pages_become_pages(
     assert shown.startswith("# examples/web/app.py\n\n````python\n")
 
 
+def test_index_for_models_names_every_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site, "SITE", tmp_path)
+    count = site.write_index_for_models()
+    text = (tmp_path / "llms.txt").read_text(encoding="utf-8")
+    assert count == text.count(".html): ") == len(list(DOCS.rglob("*.md")))
+    assert "- [Cancellation](cancellation.html): A stream belongs to its" in text
+
+
 def test_broken_links_are_found(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(
         '<h1 id="top"><a href="b.html#here">b</a><a href="b.html#gone">b</a>'
