@@ -1,0 +1,163 @@
+"""The page at `/`: live streams and the last errors, in plain HTML and server-sent events."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import AsyncGenerator
+from functools import cache
+from importlib.resources import files
+from typing import Final
+from urllib.parse import parse_qs
+
+import anyio
+import msgspec
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from streamlib.gateway.event_stream import EventStream
+from streamlib.gateway.health import Readiness
+from streamlib.gateway.live_view import LiveView
+from streamlib.gateway.page_access import PageAccess, is_own_origin, set_cookie
+
+PERIOD: Final = 1.0
+"""Seconds between two looks at what is open."""
+
+STREAM_SECONDS: Final = 30.0
+"""After this long a browser connects anew: a server that stops waits for what is open."""
+
+VIEWERS: Final = 50
+"""Browsers that are sent events at the same time."""
+
+FORM_BYTES: Final = 8192
+
+WRONG_TOKEN: Final = '<p role="alert">That is not the token.</p>'
+
+_INLINE: Final = re.compile(r"<(script|style)>(.*?)</\1>", re.DOTALL)
+
+
+class Page:
+    """The paths of the page."""
+
+    def __init__(
+        self, view: LiveView, access: PageAccess, readiness: Readiness, served: str
+    ) -> None:
+        """Prepares the page.
+
+        Args:
+            view: what is shown.
+            access: who may see it.
+            readiness: ends the events when the gateway is about to stop.
+            served: the paths of the gateway, for programs that ask for `/`.
+        """
+        self._view = view
+        self._access = access
+        self._readiness = readiness
+        self._served = served
+        self._viewers = 0
+        """Browsers that are sent events now."""
+
+    async def show(self, request: Request) -> Response:
+        """`/`: the page, or the form for the token; one line for what is no browser."""
+        if "text/html" not in request.headers.get("accept", ""):
+            return PlainTextResponse(f"streamlib gateway: {self._served}\n")
+        if self._access.allows(request.scope):
+            return html_page("live.html")
+        if not self._access.has_token:
+            message = "this page needs the gateway's own token: start it with --token-env\n"
+            return PlainTextResponse(message, 403)
+        return html_page("login.html", status=401)
+
+    async def login(self, request: Request) -> Response:
+        """`/login`: the form's token for a cookie."""
+        if not is_own_origin(request.scope):
+            return PlainTextResponse("from another origin\n", 403)
+        token = await _form_token(request)
+        session = self._access.session(token)
+        if session is None:
+            return html_page("login.html", status=401, message=WRONG_TOKEN)
+        return _to_page(request.scope, session)
+
+    async def logout(self, request: Request) -> Response:
+        """`/logout`: removes the cookie."""
+        if not is_own_origin(request.scope):
+            return PlainTextResponse("from another origin\n", 403)
+        return _to_page(request.scope, None)
+
+    async def live(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """`/live`: what the page shows, as server-sent events (ASGI)."""
+        if not self._access.allows(scope):
+            await PlainTextResponse("sign in first\n", 401)(scope, receive, send)
+        elif self._viewers >= VIEWERS:
+            await PlainTextResponse("too many viewers\n", 503)(scope, receive, send)
+        else:
+            self._viewers += 1
+            try:
+                stream = EventStream(send, {"cache-control": "no-store"}, b":\n\n", PERIOD * 10)
+                await stream.run(self._events(scope), receive)
+            finally:
+                self._viewers -= 1
+
+    async def _events(self, scope: Scope) -> AsyncGenerator[bytes]:
+        yield b"retry: 1000\n\n"
+        until = anyio.current_time() + STREAM_SECONDS
+        sent = b""
+        while anyio.current_time() < until and not self._readiness.reasons:
+            # A session ends while its page is open, too.
+            if not self._access.allows(scope):
+                return
+            view = {**self._view.snapshot(), "has_token": self._access.has_token}
+            data = b"data: " + msgspec.json.encode(view) + b"\n\n"
+            if data != sent:
+                sent = data
+                yield data
+            await anyio.sleep(PERIOD)
+
+
+async def _form_token(request: Request) -> str:
+    """The token in a posted form; "" where there is none."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > FORM_BYTES:
+            return ""
+    fields = parse_qs(body.decode("latin-1"))
+    return fields.get("token", [""])[-1].strip()
+
+
+def _to_page(scope: Scope, session: str | None) -> Response:
+    # Not another host: the path alone, below where the gateway is mounted.
+    location = f"{scope.get('root_path', '')}/"
+    headers = {"location": location, "set-cookie": set_cookie(scope, session)}
+    return Response(status_code=303, headers=headers)
+
+
+def html_page(name: str, *, status: int = 200, message: str = "") -> Response:
+    """A page of ours, which runs nothing but its own script and loads nothing from elsewhere."""
+    text, policy = _page(name)
+    headers = {
+        "content-security-policy": policy,
+        "cache-control": "no-store",
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff",
+        "x-frame-options": "DENY",
+    }
+    return HTMLResponse(text.replace("<!--message-->", message), status, headers)
+
+
+@cache
+def _page(name: str) -> tuple[str, str]:
+    """A page, and its ``Content-Security-Policy``: the digests of what is inline."""
+    text = (files("streamlib.gateway") / "pages" / name).read_text(encoding="utf-8")
+    sources: dict[str, list[str]] = {"script": [], "style": []}
+    for kind, content in _INLINE.findall(text):
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        sources[kind].append(f"'sha256-{digest}'")
+    rules = ["default-src 'none'", "connect-src 'self'", "form-action 'self'", "base-uri 'none'"]
+    rules.append("frame-ancestors 'none'")
+    for kind, digests in sources.items():
+        if digests:
+            rules.append(f"{kind}-src {' '.join(digests)}")
+    return text, "; ".join(rules)

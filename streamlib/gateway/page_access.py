@@ -1,0 +1,127 @@
+"""Who may see the gateway's page: whoever has posted its token, from the page itself.
+
+A browser keeps a session in a cookie: its end, and a digest of it under a key made from the token.
+The token cannot be read from it, all workers accept it, and another token ends all sessions. It
+opens the page alone: no model, no metrics.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from http.cookies import CookieError, SimpleCookie
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.types import Scope
+
+from streamlib.client.credentials import Secret
+
+COOKIE: Final = "streamlib_gateway"
+
+SESSION_SECONDS: Final = 12 * 3600
+
+PAGE_PATHS: Final = frozenset({"/", "/live", "/login", "/logout"})
+"""Paths whose access is decided here."""
+
+_PURPOSE: Final = b"gateway page"
+"""Makes the key of another purpose another key (at most 16 bytes)."""
+
+
+class PageAccess:
+    """Sessions of the page.
+
+    Args:
+        token: the gateway's own; None: there is none, and the page is open to this machine.
+        is_closed: whether nobody may see the page: clients have tokens of their own, and the
+            gateway has none.
+        now: seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        token: Secret | None,
+        is_closed: Callable[[], bool] = lambda: False,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._token = token
+        self._is_closed = is_closed
+        self._now = now
+        self._key = b""
+        if token is not None:
+            digest = hashlib.blake2b(token.reveal().encode(), person=_PURPOSE, digest_size=32)
+            self._key = digest.digest()
+
+    @property
+    def has_token(self) -> bool:
+        """Whether the page asks for the token."""
+        return self._token is not None
+
+    def allows(self, scope: Scope) -> bool:
+        """Whether a request comes from somebody who may see the page (ASGI scope)."""
+        if self._token is None:
+            return not self._is_closed()
+        return self._is_session(_cookie(scope))
+
+    def session(self, token: str) -> str | None:
+        """The value of the cookie for whoever has sent this token; None: it is another."""
+        if self._token is None:
+            return None
+        sent = hashlib.sha256(token.encode("utf-8", "replace")).digest()
+        expected = hashlib.sha256(self._token.reveal().encode()).digest()
+        if not hmac.compare_digest(sent, expected):
+            return None
+        until = int(self._now()) + SESSION_SECONDS
+        text = f"{until}.{secrets.token_hex(16)}"
+        return f"{text}.{self._digest(text)}"
+
+    def _is_session(self, value: str) -> bool:
+        text, _, digest = value.rpartition(".")
+        expected = self._digest(text)
+        if not hmac.compare_digest(digest.encode(), expected.encode()):
+            return False
+        until = text.partition(".")[0]
+        return until.isdigit() and int(until) > self._now()
+
+    def _digest(self, text: str) -> str:
+        return hmac.new(self._key, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+
+def set_cookie(scope: Scope, session: str | None) -> str:
+    """A ``Set-Cookie`` header with a session; None removes it (ASGI scope)."""
+    path: str = scope.get("root_path", "") or "/"
+    seconds = SESSION_SECONDS if session else 0
+    fields = f"{COOKIE}={session or ''}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict"
+    if scope.get("scheme") == "https":
+        fields += "; Secure"
+    return fields
+
+
+def is_own_origin(scope: Scope) -> bool:
+    """Whether a form was posted by a page of this server, as far as its browser says.
+
+    The scheme is not compared: behind a proxy that ends TLS it is another here.
+    """
+    headers: dict[bytes, str] = {}
+    for name, value in scope["headers"]:
+        headers[name.lower()] = value.decode("latin-1").lower()
+    if headers.get(b"sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        return False
+    origin = headers.get(b"origin")
+    return origin is None or urlsplit(origin).netloc == headers.get(b"host")
+
+
+def _cookie(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name.lower() != b"cookie":
+            continue
+        try:
+            found = SimpleCookie(value.decode("latin-1")).get(COOKIE)
+        except CookieError:
+            continue
+        if found is not None:
+            return found.value
+    return ""
