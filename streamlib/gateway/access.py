@@ -28,6 +28,7 @@ from streamlib.gateway.identity import (
     tokens_of,
 )
 from streamlib.gateway.log_text import log_error
+from streamlib.gateway.page_access import PAGE_PATHS
 from streamlib.wires.encoders import error_body
 from streamlib.wires.routes import route
 from streamlib_parsers.errors import ErrorInfo
@@ -100,10 +101,11 @@ class AccessControl:
 
 
 def _is_open(scope: Scope) -> bool:
-    """Whether a path needs no token: probes of an orchestrator have none."""
+    """Whether a path needs no token: probes of an orchestrator have none, and the page asks for it
+    itself."""
     path: str = scope["path"]
     root: str = scope.get("root_path", "")
-    return path.removeprefix(root) in OPEN_PATHS
+    return path.removeprefix(root) in OPEN_PATHS | PAGE_PATHS
 
 
 def _token_problem(token: Secret, scope: Scope, tokens: Sequence[str]) -> ErrorInfo | None:

@@ -19,8 +19,6 @@ from typing import Any, Final
 import msgspec
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -43,9 +41,12 @@ from streamlib.gateway.handler import RequestHandler
 from streamlib.gateway.headers import id_header, status_of
 from streamlib.gateway.health import HEALTH, READY, HealthPages, Readiness
 from streamlib.gateway.identity import identity_of
+from streamlib.gateway.live_view import LiveView
 from streamlib.gateway.log_text import escaped
 from streamlib.gateway.metrics_page import METRICS, MetricsPage, metrics_if_installed
 from streamlib.gateway.observer import Observer
+from streamlib.gateway.page import Page
+from streamlib.gateway.page_access import PageAccess
 from streamlib.gateway.request_body import BODY_SECONDS, Workers, read_body
 from streamlib.gateway.request_log import RequestLog
 from streamlib.gateway.routes import RouteTable
@@ -112,7 +113,9 @@ class Gateway:
         """Whether requests should be sent here; `/ready` serves it."""
         self.metrics = metrics_if_installed()
         """What `/metrics` shows; None without the extra `metrics`."""
-        self._observers: list[Observer] = [RequestLog(), *observers]
+        self.view = LiveView()
+        """What the page shows."""
+        self._observers: list[Observer] = [RequestLog(), self.view, *observers]
         if self.metrics is not None:
             self._observers.append(self.metrics)
         self.table = table or RouteTable()
@@ -330,10 +333,6 @@ class _Endpoint:
         await self._serve(scope, receive, send)
 
 
-async def _hello(request: Request) -> Response:
-    return PlainTextResponse(f"streamlib gateway: {SERVED}\n")
-
-
 def gateway(
     running_gateway: Gateway | RouteTable | None = None, *, token: Secret | str | None = None
 ) -> Starlette:
@@ -357,9 +356,13 @@ def gateway(
 
     stored = _Endpoint(served.stored)
     health = HealthPages(served.readiness)
+    page = Page(served.view, PageAccess(secret), served.readiness, SERVED)
     # The last route has all other paths, so that an unknown one gets an error in its wire's format.
     routes = [
-        Route("/", _hello, methods=["GET"]),
+        Route("/", page.show, methods=["GET"]),
+        Route("/live", _Endpoint(page.live), methods=["GET"]),
+        Route("/login", page.login, methods=["POST"]),
+        Route("/logout", page.logout, methods=["POST"]),
         Route(HEALTH, health.live, methods=["GET"]),
         Route(READY, health.ready, methods=["GET"]),
         Route(METRICS, MetricsPage(served.metrics).read, methods=["GET"]),

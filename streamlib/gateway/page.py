@@ -33,7 +33,10 @@ VIEWERS: Final = 50
 
 FORM_BYTES: Final = 8192
 
-WRONG_TOKEN: Final = '<p role="alert">That is not the token.</p>'
+FORM_SECONDS: Final = 10.0
+"""How long a browser may take to send the form."""
+
+MISTAKEN: Final = '<p role="alert">That is not the token.</p>'
 
 _INLINE: Final = re.compile(r"<(script|style)>(.*?)</\1>", re.DOTALL)
 
@@ -77,7 +80,7 @@ class Page:
         token = await _form_token(request)
         session = self._access.session(token)
         if session is None:
-            return html_page("login.html", status=401, message=WRONG_TOKEN)
+            return html_page("login.html", status=401, message=MISTAKEN)
         return _to_page(request.scope, session)
 
     async def logout(self, request: Request) -> Response:
@@ -119,10 +122,14 @@ class Page:
 async def _form_token(request: Request) -> str:
     """The token in a posted form; "" where there is none."""
     body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > FORM_BYTES:
-            return ""
+    with anyio.move_on_after(FORM_SECONDS) as scope:
+        more = True
+        while more and len(body) <= FORM_BYTES:
+            message = await request.receive()
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+    if scope.cancelled_caught or len(body) > FORM_BYTES:
+        return ""
     fields = parse_qs(body.decode("latin-1"))
     return fields.get("token", [""])[-1].strip()
 
@@ -140,7 +147,8 @@ def html_page(name: str, *, status: int = 200, message: str = "") -> Response:
     headers = {
         "content-security-policy": policy,
         "cache-control": "no-store",
-        "referrer-policy": "no-referrer",
+        # With `no-referrer` browsers post a form without its origin.
+        "referrer-policy": "same-origin",
         "x-content-type-options": "nosniff",
         "x-frame-options": "DENY",
     }

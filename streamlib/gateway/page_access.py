@@ -119,9 +119,9 @@ def _cookie(scope: Scope) -> str:
         if name.lower() != b"cookie":
             continue
         try:
-            found = SimpleCookie(value.decode("latin-1")).get(COOKIE)
+            morsel = SimpleCookie(value.decode("latin-1")).get(COOKIE)
         except CookieError:
             continue
-        if found is not None:
-            return found.value
+        if morsel is not None:
+            return morsel.value
     return ""
