@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from streamlib.web.ui_request import UIRequest, parse_ui_request
     from streamlib.wires.decoders import parse_request
     from streamlib.wires.encoders import encode_all, encode_body, encoder
+    from streamlib_parsers.build_kind import compiled
 
 __version__ = "0.2.0"
 
@@ -109,6 +110,7 @@ _LAZY: dict[str, str] = {  # name -> module that is imported at the first use of
     "run_calls": "streamlib.tools",
     "UIRequest": "streamlib.web.ui_request",
     "parse_ui_request": "streamlib.web.ui_request",
+    "compiled": "streamlib_parsers.build_kind",
 }
 
 # `AiohttpTransport` is left out: `from streamlib import *` must work without the extra `aiohttp`.
@@ -145,6 +147,7 @@ __all__ = [
     "agent",
     "build",
     "cancel_interaction",
+    "compiled",
     "delete_interaction",
     "display",
     "dump_history",

@@ -12,7 +12,7 @@ added to it:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, Final
 
 import msgspec
 
@@ -95,7 +95,7 @@ class Candidate:
     def read_part(self, part: Object) -> None:
         """Read one part of any kind, without its nulls."""
         for kind in part:
-            read = self.PARTS.get(kind)
+            read = PARTS.get(kind)
             if read is not None:
                 read(self, part, kind)
                 return
@@ -211,14 +211,15 @@ class Candidate:
                 break
         self._assembler.close(self._open(Opaque(kind, payload)))
 
-    PARTS: ClassVar[dict[str, Callable[[Candidate, Object, str], None]]] = {
-        "text": _read_text,
-        "functionCall": _read_call,
-        "inlineData": _read_media,
-        "fileData": _read_media,
-        "executableCode": _read_code,
-        "codeExecutionResult": _read_code_result,
-        "toolCall": _read_tool_call,
-        "toolResponse": _read_tool_response,
-    }
-    """Readers of the parts, by the key of their data. A part with none of them is an `Opaque`."""
+
+PARTS: Final[dict[str, Callable[[Candidate, Object, str], None]]] = {
+    "text": Candidate._read_text,
+    "functionCall": Candidate._read_call,
+    "inlineData": Candidate._read_media,
+    "fileData": Candidate._read_media,
+    "executableCode": Candidate._read_code,
+    "codeExecutionResult": Candidate._read_code_result,
+    "toolCall": Candidate._read_tool_call,
+    "toolResponse": Candidate._read_tool_response,
+}
+"""Readers of the parts, by the key of their data. A part with none of them is an `Opaque`."""

@@ -6,10 +6,8 @@ import json
 
 import pytest
 
-from streamlib_parsers import (
-    Completed,
-    accumulate,
-)
+from streamlib_parsers import Completed, Message, accumulate
+from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.wires.chat import (
     Machine,
 )
@@ -49,7 +47,8 @@ def test_template_is_made_only_of_a_chunk_with_one_text(sent: Json, key: str) ->
 def test_template_is_verified_before_use() -> None:
     # The last of two equal keys counts, and the pattern finds the first.
     data = b'{"choices":[{"delta":{"content":"a","content":"b"}}]}'
-    assert template(data, decode_chunk(data), "content", lambda *_: None, None) is None  # type: ignore[arg-type]
+    item = OpenItem(0, Message("assistant"))
+    assert template(data, decode_chunk(data), "content", lambda *_: None, item) is None
 
 
 def test_chunk_that_breaks_out_of_the_gap_is_read_in_full() -> None:

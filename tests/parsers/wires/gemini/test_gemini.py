@@ -33,7 +33,7 @@ from streamlib_parsers.wires.gemini import (
     FINISH_NUMBERS_VERTEX,
     STOP_REASONS,
 )
-from streamlib_parsers.wires.gemini.candidate import Candidate
+from streamlib_parsers.wires.gemini.candidate import PARTS
 from tests.support.gemini_streams import (
     BOOK,
     JsonObject,
@@ -488,7 +488,7 @@ def rows(heading: str) -> list[list[str]]:
 
 
 def test_page_names_every_part_and_reason() -> None:
-    assert [part.strip("`") for part, _ in rows("| part | item |")] == list(Candidate.PARTS)
+    assert [part.strip("`") for part, _ in rows("| part | item |")] == list(PARTS)
     assert {
         reason.strip("`"): meaning.split("`")[1]
         for reason, meaning in rows("| finishReason | stop_reason |")
