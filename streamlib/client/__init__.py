@@ -29,7 +29,7 @@ from streamlib.providers import Provider
 from streamlib.providers.websocket import WebSocketSettings
 from streamlib.request.build import Request, build_for
 from streamlib.request.prompt import Prompt
-from streamlib.transport.deadlines import DeadlineTimer
+from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import ResponseItem, ToolSpec, WireApi

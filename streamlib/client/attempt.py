@@ -24,7 +24,8 @@ from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.transport import HttpResponse, ReadTimeout
 from streamlib.transport.closing import CLOSING_SECONDS, ShieldedAwait
 from streamlib.transport.content_encoding import decode_content
-from streamlib.transport.deadlines import FOREVER, DeadlineTimer, Phase, deadline_error
+from streamlib.transport.deadline_timer import DeadlineTimer
+from streamlib.transport.deadlines import FOREVER, Phase, deadline_error
 from streamlib.transport.errors import FailurePoint, classify_exception
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo, limit_exceeded

@@ -29,29 +29,41 @@ class HookedStream(ResponseStream):
         self._on_event = on_event
 
     async def __anext__(self) -> ResponseEvent:
-        if not self._pending:
-            await self._exclusive(self._fill)
-        await self._exclusive(partial(self._call_hook, self._pending[0]))
+        await show_next(self, self._on_event)
         return await super().__anext__()
 
     async def _next_batch(self) -> list[ResponseEvent]:
-        if not self._pending:
-            await self._exclusive(self._fill)
-        if type(self._pending[0]) is not Failed:  # a failure alone is delivered by `__anext__`
-            shown = 0
-            # While a hook waits, a close in another task adds the end of the stream.
-            while shown < len(self._pending):
-                event = self._pending[shown]
-                shown += 1
-                if type(event) is Failed and self._config.errors == "raise":
-                    break  # the next call raises it
-                await self._exclusive(partial(self._call_hook, event))
+        await show_batch(self, self._on_event)
         return await super()._next_batch()
 
-    async def _call_hook(self, event: ResponseEvent) -> None:
-        """Calls the hook; `aclose` in another task ends one that waits."""
-        with anyio.CancelScope() as self._pause:
-            if self._state in ENDED:
-                self._pause.cancel()  # closed: no hook is waited for any more
-            await call_hook(self._on_event, event)
-        self._pause = None
+
+async def show_next(stream: ResponseStream, on_event: OnEvent) -> None:
+    """Calls the hook with the event that is delivered next."""
+    if not stream._pending:
+        await stream._exclusive(stream._fill)
+    await stream._exclusive(partial(_call_hook, stream, on_event, stream._pending[0]))
+
+
+async def show_batch(stream: ResponseStream, on_event: OnEvent) -> None:
+    """Calls the hook with each event of the batch that is delivered next."""
+    if not stream._pending:
+        await stream._exclusive(stream._fill)
+    if type(stream._pending[0]) is Failed:
+        return  # a failure alone is delivered by `__anext__`
+    shown = 0
+    # While a hook waits, a close in another task adds the end of the stream.
+    while shown < len(stream._pending):
+        event = stream._pending[shown]
+        shown += 1
+        if type(event) is Failed and stream._config.errors == "raise":
+            break  # the next call raises it
+        await stream._exclusive(partial(_call_hook, stream, on_event, event))
+
+
+async def _call_hook(stream: ResponseStream, on_event: OnEvent, event: ResponseEvent) -> None:
+    """Calls the hook; `aclose` in another task ends one that waits."""
+    with anyio.CancelScope() as stream._pause:
+        if stream._state in ENDED:
+            stream._pause.cancel()  # closed: no hook is waited for any more
+        await call_hook(on_event, event)
+    stream._pause = None

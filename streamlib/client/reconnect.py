@@ -1,4 +1,4 @@
-"""Streams that know their position, and an attempt that goes on over another connection.
+"""An attempt that goes on over another connection, where the stream knows its position.
 
 Experimental: docs/resume.md.
 """
@@ -11,16 +11,15 @@ from datetime import datetime
 from typing import Final
 
 import anyio
-from msgspec import Struct
 
 from streamlib.client.attempt import AnyParser, Attempt, Clock, Parse
-from streamlib.client.cursor import Cursor
+from streamlib.client.resumption import Resumption
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.sources import Source
-from streamlib.transport.deadlines import DeadlineTimer
+from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import ResponseEvent
-from streamlib_parsers.items import Origin, WireApi
+from streamlib_parsers.items import WireApi
 from streamlib_parsers.limits import Limits
 from streamlib_parsers.resumable import Position, ResumableParser
 
@@ -29,45 +28,6 @@ ENDED_EARLY: Final = ErrorInfo(
 )
 
 _log: Final = logging.getLogger("streamlib")
-
-
-class Resumption(Struct, frozen=True, kw_only=True):
-    """How the stream of a background response is taken up.
-
-    Attributes:
-        origin: where the response is made.
-        connect: (response id, position) -> the source of the events behind it.
-        response_id: of a stream that was taken up by its cursor; None where the first request
-            creates the response.
-        automatic: a stream that breaks goes on over another connection by itself.
-    """
-
-    origin: Origin
-    connect: Callable[[str, Position], Source]
-    response_id: str | None = None
-    automatic: bool = False
-
-    def cursor(self, parser: ResumableParser, undelivered: int) -> Cursor | None:
-        """The cursor behind what was delivered; None before the id and the first position.
-
-        Args:
-            parser: Of the stream.
-            undelivered: How many of its events the reader did not get yet.
-        """
-        response_id = parser.response_id or self.response_id
-        is_numbered = parser.position is not None or self.response_id is not None
-        if response_id is None or not is_numbered:
-            return None
-        return Cursor(self.origin, response_id, parser.position_before(undelivered))
-
-    def may_send_again(self, status: int | None) -> bool:
-        """Whether a request that failed may be sent again: it must not create a second response.
-
-        Args:
-            status: HTTP status of the failed attempt; None where there was no response.
-        """
-        is_accepted = status is not None and 200 <= status < 300
-        return self.response_id is not None or not is_accepted
 
 
 class ReconnectingAttempt(Attempt):

@@ -21,8 +21,8 @@ from streamlib.client.credentials import ApiKey
 from streamlib.client.cursor import Cursor
 from streamlib.client.hooked_stream import HookedStream
 from streamlib.client.hooks import AttemptHooks, OnEvent, OnRequest, OnResponse
-from streamlib.client.reconnect import Resumption
 from streamlib.client.response_parser import response_parser, resumable_parsers
+from streamlib.client.resumption import Resumption
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.sources import HttpSource, LoopGuard, Source
 from streamlib.client.stream import ResponseStream

@@ -4,9 +4,8 @@
         async for event in stream: ...
     stream.response          # complete, or what was received before an error or a cancellation
 
-The connection is closed when the block ends, however it ends. `ResponseStream` is a class rather
-than an async generator, so that leaving the loop leaves no suspended frame. No task is started, and
-no timeout scope outlives a call.
+The connection is closed when the block ends, however it ends. No task is started, no timeout scope
+outlives a call, and leaving the loop leaves no suspended frame, as that of a generator would.
 """
 
 from __future__ import annotations
@@ -40,7 +39,8 @@ from streamlib.client.stream_text import TextDeltas
 from streamlib.client.stream_timing import StreamTimes
 from streamlib.errors import StreamError
 from streamlib.request.build import Request
-from streamlib.transport.deadlines import NO_DEADLINES, Deadlines, DeadlineTimer
+from streamlib.transport.deadline_timer import DeadlineTimer
+from streamlib.transport.deadlines import NO_DEADLINES, Deadlines
 from streamlib_parsers.accumulate import Accumulator, Response, Timing
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (

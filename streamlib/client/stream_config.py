@@ -10,11 +10,13 @@ import anyio
 from msgspec import Struct
 
 from streamlib.client.attempt import Attempt, Clock, Parse
-from streamlib.client.reconnect import ReconnectingAttempt, Resumption
+from streamlib.client.reconnect import ReconnectingAttempt
+from streamlib.client.resumption import Resumption
 from streamlib.client.retry import NO_RETRY, RetryPolicy
 from streamlib.client.sources import Source
 from streamlib.request.build import Request
-from streamlib.transport.deadlines import Deadlines, DeadlineTimer
+from streamlib.transport.deadline_timer import DeadlineTimer
+from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.limits import LIMITS, Limits
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamlib.transport.deadlines import DeadlineTimer
+from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib_parsers.accumulate import Response, Timing
 from streamlib_parsers.events import (
     FunctionCallArgumentsDelta,

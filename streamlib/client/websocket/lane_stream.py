@@ -7,12 +7,14 @@ from typing import cast
 
 import msgspec
 
-from streamlib.client.hooked_stream import HookedStream
+from streamlib.client.hooked_stream import show_batch, show_next
+from streamlib.client.hooks import OnEvent
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import StreamConfig
 from streamlib.client.websocket.continuation import LaneRequest
 from streamlib.client.websocket.lane_source import LaneRetry, LaneSource, SuccessorSource
 from streamlib.errors import invalid_request
+from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import ResponseItem
 
 
@@ -107,8 +109,20 @@ class LaneStream(ResponseStream):
         return LaneStream(config)
 
 
-class HookedLaneStream(HookedStream, LaneStream):
+class HookedLaneStream(LaneStream):
     """A `LaneStream` whose events are shown to the client's `on_event`."""
+
+    def __init__(self, config: StreamConfig, on_event: OnEvent) -> None:
+        super().__init__(config)
+        self._on_event = on_event
 
     def _stream_of(self, config: StreamConfig) -> LaneStream:
         return HookedLaneStream(config, self._on_event)
+
+    async def __anext__(self) -> ResponseEvent:
+        await show_next(self, self._on_event)
+        return await super().__anext__()
+
+    async def _next_batch(self) -> list[ResponseEvent]:
+        await show_batch(self, self._on_event)
+        return await super()._next_batch()

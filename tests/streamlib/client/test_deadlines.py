@@ -14,7 +14,8 @@ import pytest
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.stream import ResponseStream
 from streamlib.errors import StreamError
-from streamlib.transport.deadlines import FOREVER, Deadlines, DeadlineTimer, deadline_error
+from streamlib.transport.deadline_timer import DeadlineTimer
+from streamlib.transport.deadlines import FOREVER, Deadlines, deadline_error
 from streamlib_parsers import (
     Completed,
     Notice,
