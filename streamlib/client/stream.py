@@ -25,7 +25,9 @@ import msgspec
 from streamlib.client.attempt import Clock
 from streamlib.client.call_site import call_site
 from streamlib.client.cursor import Cursor
+from streamlib.client.native_class import mypyc_attr
 from streamlib.client.sources import BytesSource
+from streamlib.client.stream_batches import Batches
 from streamlib.client.stream_config import ErrorMode, StreamConfig
 from streamlib.client.stream_state import (
     BUSY,
@@ -74,6 +76,7 @@ _WAIT: Final = StreamAction.WAIT
 _RESUME: Final = StreamAction.RESUME
 
 
+@mypyc_attr(allow_interpreted_subclasses=True, supports_weakref=True)
 class ResponseStream:
     """One response as an async iterator of events. Used with `async with`.
 
@@ -296,11 +299,10 @@ class ResponseStream:
             return
         response_ended = self._attempt.finished
         self._end()
-        try:
-            # While a task waits in the stream, the connection is not ours to read.
-            if response_ended and self._state not in BUSY:
-                await self._attempt.drain()
-        finally:
+        # While a task waits in the stream, the connection is not ours to read.
+        if response_ended and self._state not in BUSY:
+            await self._drain_and(self._close_connection)
+        else:
             await self._close_connection()
 
     def __del__(self) -> None:
@@ -343,7 +345,7 @@ class ResponseStream:
 
     def batches(self) -> AsyncIterator[list[ResponseEvent]]:
         """The same events in lists, one list per read: one await per read instead of per event."""
-        return _Batches(self)
+        return Batches(self._next_batch)
 
     def text(self) -> AsyncIterator[str]:
         """The same events as text alone: ``async for text in stream.text(): print(text, end="")``.
@@ -510,10 +512,7 @@ class ResponseStream:
         """Ends the iteration; with an error if the stream was closed before the response's end."""
         if self._state not in ENDED:
             self._move(StreamAction.CLOSE)
-            try:
-                await self._attempt.drain()
-            finally:
-                await self._attempt.close()
+            await self._drain_and(self._attempt.close)
         if self._state is StreamState.CANCELLING and self._config.errors == "raise":
             raise StreamError(CANCELLED, self.response)
         raise StopAsyncIteration
@@ -525,6 +524,16 @@ class ResponseStream:
         else:
             self._move(StreamAction.CANCEL)
             self._pending.extend(self._attempt.abort(CANCELLED))
+
+    async def _drain_and(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Reads what follows the response, then closes, even if the reader is cancelled."""
+        # No `await` in a `finally`: mypyc raises again there what was handled (docs/compiled.md).
+        try:
+            await self._attempt.drain()
+        except BaseException:
+            await close()
+            raise
+        await close()
 
     async def _close_connection(self) -> None:
         """Closes the connection and wakes a task that waits; what was received stays."""
@@ -565,16 +574,3 @@ class ResponseStream:
         elif isinstance(event, OutputItemDone):
             # The final item may differ from what was streamed: `partial` reads it anew.
             self._views.pop(event.index, None)
-
-
-class _Batches:
-    """Async iterator over the batches of a stream."""
-
-    def __init__(self, stream: ResponseStream) -> None:
-        self._stream = stream
-
-    def __aiter__(self) -> _Batches:
-        return self
-
-    async def __anext__(self) -> list[ResponseEvent]:
-        return await self._stream._next_batch()

@@ -182,7 +182,7 @@ def _item(block: JsonObject, raw: Raw) -> ResponseItem:
         return _message(block)
     if kind in ("function_call_output", "custom_tool_call_output"):
         return _call_output(block, kind)
-    item = with_origin(item_of(block, raw), ORIGIN)
+    item = with_origin(item_of(block, bytes(raw)), ORIGIN)
     is_built_in = isinstance(item, BUILT_IN_CALLS) and not isinstance(item, ApprovalRequest)
     if is_built_in and block.get("status") != "completed":
         # None: a call without a status is sent back without one.

@@ -22,11 +22,11 @@ from streamlib_parsers import (
     OutputTextDelta,
     Passthrough,
     RateLimits,
-    ResponseEvent,
     TokenCount,
     Usage,
     parser,
 )
+from streamlib_parsers.framing import Frame
 from tests.support.client_streams import FRAMES, stream_over
 from tests.support.clients import MemoryTransport, make_client, make_request
 from tests.support.metrics import figure
@@ -440,19 +440,19 @@ async def test_read_timeout_ends_the_tail_without_an_error() -> None:
 async def test_parsing_without_an_event_counts_as_waiting() -> None:
     """C2: a flood of comments keeps the stream busy, and is no work of the caller's."""
 
-    class SlowParser:
+    class SlowFraming:
         """Takes a second for each chunk."""
 
-        def __init__(self) -> None:
+        def __init__(self, framing: Any) -> None:
             self.now = 0.0
-            self._parser = parser("messages")
+            self._framing = framing
 
-        def feed(self, chunk: bytes) -> list[ResponseEvent]:
+        def feed(self, chunk: bytes) -> list[Frame]:
             self.now += 1
-            return self._parser.feed(chunk)
+            return self._framing.feed(chunk)  # type: ignore[no-any-return]
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(self._parser, name)
+            return getattr(self._framing, name)
 
     async def flood() -> AsyncIterator[bytes]:
         yield HELLO
@@ -460,9 +460,10 @@ async def test_parsing_without_an_event_counts_as_waiting() -> None:
             yield COMMENT
         raise AssertionError("no deadline passed")
 
-    slow: Any = SlowParser()
+    stream_parser: Any = parser("messages")
+    slow = stream_parser._framing = SlowFraming(stream_parser._framing)
     stream = ResponseStream.from_chunks(
-        flood(), slow, deadlines=Deadlines(idle=30), errors="event", clock=lambda: slow.now
+        flood(), stream_parser, deadlines=Deadlines(idle=30), errors="event", clock=lambda: slow.now
     )
     async with stream:
         async for _ in stream:
