@@ -37,7 +37,7 @@ from tests.support.wires import events_of
 @pytest.mark.parametrize("text", ["data: {}\n\n", None, 5])
 def test_parser_raises_type_error_for_text(feed: Any, text: Any) -> None:
     # The second is what a compiled parser says.
-    with pytest.raises(TypeError, match="a parser reads bytes, not|bytes object expected; got"):
+    with pytest.raises(TypeError, match=r"a parser reads bytes, not|bytes object expected; got"):
         feed(parser("chat"), text)
 
 
