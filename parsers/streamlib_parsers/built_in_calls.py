@@ -12,7 +12,6 @@ OpenAI's Responses has them; other wires get them as text. Each call makes its o
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -91,6 +90,8 @@ class ShellCall(Item, frozen=True):
         """The commands, each a line for a shell."""
         command = self.action.get("command")
         if isinstance(command, (list, tuple)):
+            import shlex  # here, because few programs have a shell
+
             return [shlex.join(map(str, command))]
         commands = self.action.get("commands")
         if isinstance(commands, (list, tuple)):

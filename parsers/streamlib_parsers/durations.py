@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any, Final
 
 CENTURY: Final = 100 * 365 * 86_400.0
@@ -30,21 +31,17 @@ SECONDS: Final = {name: seconds for seconds, names in UNITS.items() for name in 
 """Name of a unit -> its seconds."""
 
 # The numbers of digits are bounded so that `float` stays fast on hostile input.
-_NUMBER: Final = re.compile(r"[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,4})?")
-_DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+) *([a-zµμ]+)[ ,]*")
-_ISO_DURATION: Final = re.compile(r"p(?:([0-9]+)d)?(?:t([0-9.hms]+))?")
+_NUMBER: Final = r"[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,4})?"
+_DURATION_PART: Final = r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+) *([a-zµμ]+)[ ,]*"
+_ISO_DURATION: Final = r"p(?:([0-9]+)d)?(?:t([0-9.hms]+))?"
 
 _HTTP_DATES: Final = (
     # Sun, 06 Nov 1994 08:49:37 GMT and Sunday, 06-Nov-94 08:49:37 GMT
-    re.compile(
-        r"(?:[a-z]+,? +)?(?P<day>[0-9]{1,2})[ -](?P<month>[a-z]{3})[ -](?P<year>[0-9]{4}|[0-9]{2}) "
-        r"(?P<time>[0-9:]{8})(?: (?P<zone>gmt|utc|z|[+-][0-9]{4}))?"
-    ),
+    r"(?:[a-z]+,? +)?(?P<day>[0-9]{1,2})[ -](?P<month>[a-z]{3})[ -](?P<year>[0-9]{4}|[0-9]{2}) "
+    r"(?P<time>[0-9:]{8})(?: (?P<zone>gmt|utc|z|[+-][0-9]{4}))?",
     # Sun Nov  6 08:49:37 1994
-    re.compile(
-        r"[a-z]{3} (?P<month>[a-z]{3}) +(?P<day>[0-9]{1,2}) "
-        r"(?P<time>[0-9:]{8}) (?P<year>[0-9]{4})(?P<zone>)"
-    ),
+    r"[a-z]{3} (?P<month>[a-z]{3}) +(?P<day>[0-9]{1,2}) "
+    r"(?P<time>[0-9:]{8}) (?P<year>[0-9]{4})(?P<zone>)",
 )
 _MONTHS: Final = {
     "jan": 1,
@@ -64,6 +61,11 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _DURATION_LENGTH: Final = 128
 _MOMENT_LENGTH: Final = 64
+
+
+@cache  # compiled at its first use: `import streamlib` would take 1 ms longer for all of them
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
 
 
 def as_text(value: Any) -> str | None:
@@ -86,7 +88,7 @@ def parse_number(text: str | None) -> float | None:
     if not text:
         return None
     text = text.strip()
-    if not _NUMBER.fullmatch(text):
+    if not _compiled(_NUMBER).fullmatch(text):
         return None
     return float(text)
 
@@ -110,7 +112,7 @@ def parse_duration(text: str | None) -> float | None:
 
 def _without_iso_letters(text: str) -> str:
     """``p1dt2h`` (ISO 8601) as `1d2h`; other texts unchanged."""
-    match = _ISO_DURATION.fullmatch(text)
+    match = _compiled(_ISO_DURATION).fullmatch(text)
     if match is None:
         return text
     time = match[2] or ""
@@ -125,7 +127,7 @@ def _sum_of_parts(text: str) -> float | None:
         return None
     total = 0.0
     end = 0
-    for part in _DURATION_PART.finditer(text):
+    for part in _compiled(_DURATION_PART).finditer(text):
         if part.start() != end or part[2] not in SECONDS:
             return None
         total += float(part[1]) * SECONDS[part[2]]
@@ -167,7 +169,7 @@ def _http_date_as_iso(text: str) -> str | None:
     """An HTTP date as RFC 3339: the three forms of RFC 9110, and a numeric zone."""
     lowered = text.lower()
     for pattern in _HTTP_DATES:
-        match = pattern.fullmatch(lowered)
+        match = _compiled(pattern).fullmatch(lowered)
         if match is not None:
             break
     else:

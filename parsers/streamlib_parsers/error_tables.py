@@ -1,4 +1,4 @@
-"""What the providers' error codes, types and messages mean, as data for `classification`.
+"""What the providers' error codes, types and messages mean, as data for `error_kinds`.
 
 Codes are compared by letters and digits alone (`plain`), so that `RateLimitReached`,
 `rate_limit_reached` and `rate-limit-reached` are one entry. Phrases are lower-case substrings of a

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
+from binascii import b2a_base64
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -147,7 +147,7 @@ class Media(Part, frozen=True):
         if content.startswith(BASE64_STARTS):
             # Encoded a second time, it would be sent without an error and be no image.
             raise TypeError("data is base64 text as bytes: pass it as text, `data.decode()`")
-        force_setattr(self, "data", b64encode(content).decode("ascii"))
+        force_setattr(self, "data", b2a_base64(content, newline=False).decode("ascii"))
 
 
 class Image(Media, frozen=True):

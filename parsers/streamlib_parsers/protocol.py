@@ -37,7 +37,6 @@ from streamlib_parsers.json_text import (
 )
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.namespaces import NamespaceFilter, Namespaces, flat_tools
-from streamlib_parsers.rate_limits import read_rate_limits
 
 if TYPE_CHECKING:
     from streamlib_parsers.dialects import Dialect
@@ -431,6 +430,9 @@ def parser(
         limits, origin or Origin(wire_api), call_id or default_call_id, names, offered
     )
     if headers is not None:
+        # Imported at first use: without a response of HTTP there are no headers.
+        from streamlib_parsers.rate_limits import read_rate_limits
+
         assembler.rate_limits(read_rate_limits(headers, received_at))
     filters: list[EventFilter] = []
     if dialects:

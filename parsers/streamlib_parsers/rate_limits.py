@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from streamlib_parsers.durations import (
@@ -39,7 +40,7 @@ from streamlib_parsers.events import RateLimits, Window
 class Family(NamedTuple):
     """One way to name headers. The groups `window` and `field` may be missing."""
 
-    pattern: re.Pattern[str]
+    pattern: str
     window: str = ""
     """Prefix of the group `window`."""
     field: str = "limit"
@@ -48,29 +49,19 @@ class Family(NamedTuple):
 
 _FIELD = "(?P<field>limit|remaining|reset|renewalperiod)"
 FAMILIES: Final = (
-    Family(
-        re.compile(
-            "anthropic-ratelimit-(?P<window>.+)-(?P<field>limit|remaining|reset|utilization)"
-        )
-    ),
-    Family(re.compile(f"anthropic-(?P<window>(?:priority|fast)-.+)-{_FIELD}")),
-    Family(re.compile(f"(?:x-)?rate-?limit-{_FIELD}(?:-(?P<window>.+))?")),
+    Family("anthropic-ratelimit-(?P<window>.+)-(?P<field>limit|remaining|reset|utilization)"),
+    Family(f"anthropic-(?P<window>(?:priority|fast)-.+)-{_FIELD}"),
+    Family(f"(?:x-)?rate-?limit-{_FIELD}(?:-(?P<window>.+))?"),
     # Anthropic's OpenAI-compatible endpoint: the limits.
-    Family(re.compile("x-ratelimit-(?P<window>requests|tokens)")),
+    Family("x-ratelimit-(?P<window>requests|tokens)"),
     # Mistral until 2025.
-    Family(re.compile(f"(?:x-)?ratelimitbysize-{_FIELD}(?:-(?P<window>.+))?"), "tokens"),
+    Family(f"(?:x-)?ratelimitbysize-{_FIELD}(?:-(?P<window>.+))?", "tokens"),
     Family(
-        re.compile(
-            "x-(?P<window>codex-(?:.+-)?(?:primary|secondary))"
-            "-(?P<field>used-percent|reset-at|reset-after-seconds)"
-        )
+        "x-(?P<window>codex-(?:.+-)?(?:primary|secondary))"
+        "-(?P<field>used-percent|reset-at|reset-after-seconds)"
     ),
     # Cohere.
-    Family(
-        re.compile(
-            "x-(?P<window>trial-endpoint-call|endpoint-monthly-call)-(?P<field>limit|remaining)"
-        )
-    ),
+    Family("x-(?P<window>trial-endpoint-call|endpoint-monthly-call)-(?P<field>limit|remaining)"),
 )
 USAGE_FRACTIONS: Final = {"utilization": 1.0, "used-percent": 100.0}
 """Fields that carry the used share of a window instead of counts -> the number that means all."""
@@ -128,13 +119,13 @@ RETRY_HEADERS: Final = (
 )
 
 _RAW_NAMES: Final = "|".join(map(re.escape, (*RETRY_HEADERS, *REQUEST_IDS)))
-_RAW: Final = re.compile(
+_RAW: Final = (
     rf"(?:{RELAYED})?(?:anthropic-(?:ratelimit|priority|fast)-.*|(?:x-)?rate-?limit.*"
     "|x-codex-.*(?:used-percent|window-minutes|reset-at|reset-after-seconds"
     "|limit-name|active-limit|has-credits|unlimited|balance)"
     f"|x-(?:trial-endpoint|endpoint-monthly)-call-.*|{_RAW_NAMES})"
 )
-"""Names of headers that are passed on in `RateLimits.raw`."""
+"""Names of headers that are passed on in `RateLimits.raw`: all that `FAMILIES` reads, and more."""
 
 _MAIN_WINDOWS: Final = ("requests", "tokens", "input-tokens", "output-tokens")
 
@@ -143,6 +134,11 @@ _MAX_WINDOWS: Final = 256
 _MAX_HEADERS: Final = 1024
 _NAME_LENGTH: Final = 128
 _VALUE_LENGTH: Final = 256
+
+
+@cache  # compiled at its first use: `import streamlib` would take 1 ms longer for all of them
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
 
 
 # ---------------------------------------------------------------- headers
@@ -159,11 +155,14 @@ def read_rate_limits(headers: Mapping[str, str], received_at: datetime | None = 
     clock = as_utc(received_at)
     names = [name.removeprefix(RELAYED) for name in readable]
     is_azure = any(name.startswith(AZURE) for name in names)
+    is_limit = _compiled(_RAW).fullmatch
+    # First, since a response has a few of these among dozens of other headers.
+    limits = {name: text for name, text in readable.items() if is_limit(name)}
     windows: dict[str, Window] = {}
-    for name, fields in _fields_by_window(readable).items():
+    for name, fields in _fields_by_window(limits).items():
         window = _window(fields, clock, bare_is_seconds=not is_azure)
         _add_known(windows, name, window)
-    raw = {name: text[:_VALUE_LENGTH] for name, text in readable.items() if _RAW.fullmatch(name)}
+    raw = {name: text[:_VALUE_LENGTH] for name, text in limits.items()}
     return _limits(windows, retry_after(readable, clock), _request_id(readable), raw)
 
 
@@ -227,7 +226,7 @@ def _window_and_field(header: str) -> tuple[str, str] | None:
     if len(header) > _NAME_LENGTH:
         return None
     for family in FAMILIES:
-        match = family.pattern.fullmatch(header)
+        match = _compiled(family.pattern).fullmatch(header)
         if match is None:
             continue
         groups = match.groupdict()

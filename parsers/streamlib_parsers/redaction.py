@@ -11,6 +11,7 @@ the key. All patterns are linear in the text.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, Final
 
 from streamlib_parsers.json_text import scrub
@@ -35,14 +36,6 @@ _LABEL: Final = (
     r"(?: provided)?[\"']?\s{0,4}[:=]\s{0,4}[\"']?)"
     r"(?:(?:bearer|basic)\s{1,4})?[^\s\"',;&)}\]]*[^\s\"',;&)}\].]"
 )
-_SECRET: Final = re.compile(
-    rf"(?i:{_LABEL})|(?P<scheme>\b(?i:bearer)\s{{1,4}})[\w.~+/=-]{{6,}}"
-    rf"|(?P<query>[?&]key=)[^&\s\"']+|(?<![A-Za-z0-9])(?:{'|'.join(_SHAPES)})"
-)
-_NAMES: Final = re.compile(
-    r"(?i)(?:x-)?(?:goog-)?(?:api[-_]?key|(?:access|refresh|id|auth|session)[-_]?token"
-    r"|authorization|cookie|set-cookie|secret|password)"
-)
 
 _TEXT_LENGTH: Final = 1 << 16
 """Characters of one text that are shown."""
@@ -52,9 +45,25 @@ _DEPTH: Final = 32
 """Levels of nesting that are shown."""
 
 
+@cache  # compiled by the first failure: `import streamlib` would take 0.7 ms longer
+def _secret() -> re.Pattern[str]:
+    return re.compile(
+        rf"(?i:{_LABEL})|(?P<scheme>\b(?i:bearer)\s{{1,4}})[\w.~+/=-]{{6,}}"
+        rf"|(?P<query>[?&]key=)[^&\s\"']+|(?<![A-Za-z0-9])(?:{'|'.join(_SHAPES)})"
+    )
+
+
+@cache
+def _names() -> re.Pattern[str]:
+    return re.compile(
+        r"(?i)(?:x-)?(?:goog-)?(?:api[-_]?key|(?:access|refresh|id|auth|session)[-_]?token"
+        r"|authorization|cookie|set-cookie|secret|password)"
+    )
+
+
 def redact(text: str) -> str:
     """The text with everything that looks like a key replaced by ``***``."""
-    return _SECRET.sub(_masked, text)
+    return _secret().sub(_masked, text)
 
 
 def redact_value(value: Any, depth: int = 0) -> Any:
@@ -76,7 +85,7 @@ def _redact_object(value: dict[Any, Any], depth: int) -> dict[Any, Any]:
     for key in list(value)[:_ENTRIES]:
         name = str(key)
         inner = value[key]
-        if isinstance(inner, str) and _NAMES.fullmatch(name):
+        if isinstance(inner, str) and _names().fullmatch(name):
             inner = MASK
         else:
             inner = redact_value(inner, depth + 1)

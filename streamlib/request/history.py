@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Final, NamedTuple, TypeAlias, get_args
 
 import msgspec
@@ -70,10 +71,21 @@ class _SavedKind(msgspec.Struct):
     type: str
 
 
-_HISTORY: Final = msgspec.json.Decoder(_SavedHistory)
+
+
 _RAW_HISTORY: Final = msgspec.json.Decoder(_SavedItems)
 _KIND: Final = msgspec.json.Decoder(_SavedKind)
-_ITEM: Final[msgspec.json.Decoder[ResponseItem]] = msgspec.json.Decoder(ResponseItem)
+
+
+# Made by the first history that is loaded: each knows all kinds of items, which takes 1 ms.
+@cache
+def _history_decoder() -> msgspec.json.Decoder[_SavedHistory]:
+    return msgspec.json.Decoder(_SavedHistory)
+
+
+@cache
+def _item_decoder() -> msgspec.json.Decoder[ResponseItem]:
+    return msgspec.json.Decoder(ResponseItem)
 
 
 class IndexedItem(NamedTuple):
@@ -111,7 +123,7 @@ def load_history(data: bytes | str) -> list[ResponseItem]:
         ValueError: the data is not a saved history.
     """
     try:
-        return _HISTORY.decode(data).items
+        return _history_decoder().decode(data).items
     except msgspec.ValidationError:
         # It may hold an item of a later version, which the decoder above does not know.
         return _load_each(data)
@@ -136,7 +148,7 @@ def _load_each(data: bytes | str) -> list[ResponseItem]:
 def _load(saved: msgspec.Raw) -> ResponseItem:
     kind = _KIND.decode(saved).type
     if kind in KINDS:
-        return _ITEM.decode(saved)
+        return _item_decoder().decode(saved)
     return Opaque(kind, msgspec.json.decode(saved))
 
 

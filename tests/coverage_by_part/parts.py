@@ -47,7 +47,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "rate_limits": Part(("rate_limits.py", "durations.py"), ("test_rate_limits.py",)),
     "redaction": Part(("redaction.py",), ("test_redaction.py",)),
     "errors": Part(
-        ("classification.py", "error_body.py", "error_tables.py"),
+        ("classification.py", "error_kinds.py", "error_body.py", "error_tables.py"),
         ("test_classification.py", "test_error_*.py"),
     ),
     "messages": Part(("wires/messages/*.py",), ("wires/messages/test_*.py", SHAPES)),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from streamlib_parsers import error_tables
-from streamlib_parsers.classification import FREE_TIER, FREE_TIER_DAY, classify
+from streamlib_parsers.classification import classify
+from streamlib_parsers.error_kinds import FREE_TIER, FREE_TIER_DAY
 from streamlib_parsers.error_tables import (
     CODES,
     OVERRIDING_RULES,

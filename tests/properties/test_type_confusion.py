@@ -27,7 +27,7 @@ from tests.support.shared import ROOT
 PURE: Final = ROOT / "parsers" / "streamlib_parsers"
 SHARED: Final = (
     "bedrock.py",
-    "classification.py",
+    "error_kinds.py",
     "error_body.py",
     "error_tables.py",
     "rate_limits.py",
