@@ -37,11 +37,15 @@ _ISO_DURATION: Final = r"p(?:([0-9]+)d)?(?:t([0-9.hms]+))?"
 
 _HTTP_DATES: Final = (
     # Sun, 06 Nov 1994 08:49:37 GMT and Sunday, 06-Nov-94 08:49:37 GMT
-    r"(?:[a-z]+,? +)?(?P<day>[0-9]{1,2})[ -](?P<month>[a-z]{3})[ -](?P<year>[0-9]{4}|[0-9]{2}) "
-    r"(?P<time>[0-9:]{8})(?: (?P<zone>gmt|utc|z|[+-][0-9]{4}))?",
+    (
+        r"(?:[a-z]+,? +)?(?P<day>[0-9]{1,2})[ -](?P<month>[a-z]{3})[ -](?P<year>[0-9]{4}|[0-9]{2}) "
+        r"(?P<time>[0-9:]{8})(?: (?P<zone>gmt|utc|z|[+-][0-9]{4}))?"
+    ),
     # Sun Nov  6 08:49:37 1994
-    r"[a-z]{3} (?P<month>[a-z]{3}) +(?P<day>[0-9]{1,2}) "
-    r"(?P<time>[0-9:]{8}) (?P<year>[0-9]{4})(?P<zone>)",
+    (
+        r"[a-z]{3} (?P<month>[a-z]{3}) +(?P<day>[0-9]{1,2}) "
+        r"(?P<time>[0-9:]{8}) (?P<year>[0-9]{4})(?P<zone>)"
+    ),
 )
 _MONTHS: Final = {
     "jan": 1,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
@@ -13,7 +13,6 @@ from streamlib.loopback.behaviour import Behaviour, ReceivedRequest, RequestHook
 from streamlib.loopback.responses import scripted_response
 from streamlib.loopback.served import JSON, ServedResponse, error_response, split_body
 from streamlib.loopback.stored import StoredResponses
-from streamlib.loopback.strict import StrictProvider
 from streamlib.loopback.turns import Turn, http_error
 from streamlib.request.prompt import Prompt
 from streamlib.wires.client_sdks import encoder_options
@@ -25,6 +24,9 @@ from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import JsonObject, WireApi
+
+if TYPE_CHECKING:
+    from streamlib.loopback.strict import StrictProvider
 
 Responder: TypeAlias = Callable[[Prompt, Any], Sequence[ResponseEvent]]
 """(prompt, wire API) -> the events of the response."""
@@ -61,6 +63,8 @@ class Loopback:
         self._strict: StrictProvider | None = None
         """Rules and signatures; None where every request is taken."""
         if behaviour.strict:
+            from streamlib.loopback.strict import StrictProvider  # the rules of every wire
+
             self._strict = StrictProvider()
 
     def next_behaviour(self) -> Behaviour:

@@ -21,9 +21,9 @@ import h11
 from anyio.abc import SocketAttribute, SocketStream, TaskStatus
 
 from streamlib.loopback.behaviour import Behaviour, ReceivedRequest, RequestHook
+from streamlib.loopback.connections import is_upgrade, reset_on_close
 from streamlib.loopback.provider import Loopback, Responder
 from streamlib.loopback.responses import echo_response
-from streamlib.loopback.websocket import is_upgrade, reset_on_close, serve_websocket
 from streamlib.wires.faults import MALFORMED, Fault, fault_index
 from streamlib.wires.routes import route, stored_route
 
@@ -117,6 +117,9 @@ class _Connection:
             if not isinstance(request, h11.Request):
                 return
             if is_upgrade(request):
+                # Few requests open one, and it loads the wire of Responses.
+                from streamlib.loopback.websocket import serve_websocket
+
                 # What was received behind the handshake is the first message.
                 early, _ = self._http.trailing_data
                 await serve_websocket(self._provider, self._stream, request, early)

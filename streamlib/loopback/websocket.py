@@ -12,8 +12,6 @@ sends a message that is no JSON, and `stall` sends nothing more on that lane.
 from __future__ import annotations
 
 import importlib
-import socket
-import struct
 from collections import deque
 from collections.abc import Iterator, Mapping
 from types import NoneType
@@ -22,10 +20,11 @@ from typing import Any, Final
 import anyio
 import h11
 import msgspec
-from anyio.abc import SocketAttribute, SocketStream, TaskGroup
+from anyio.abc import SocketStream, TaskGroup
 
 from streamlib.errors import StreamError
 from streamlib.loopback.behaviour import ReceivedRequest
+from streamlib.loopback.connections import reset_on_close
 from streamlib.loopback.provider import Loopback
 from streamlib.loopback.served import ServedResponse
 from streamlib.transport.websocket import (
@@ -53,14 +52,6 @@ CALLS_TO_OUTPUTS: Final = {
     "custom_tool_call": "custom_tool_call_output",
 }
 """Items of a response that wait for an output, and the output's type."""
-
-
-def is_upgrade(request: h11.Request) -> bool:
-    """Whether a request opens a WebSocket."""
-    for name, value in request.headers:
-        if name == b"upgrade" and value.lower() == b"websocket":
-            return True
-    return False
 
 
 async def serve_websocket(
@@ -441,12 +432,6 @@ def _stub(call: JsonObject) -> JsonObject:
     if kind == "function_call_output":
         stub["name"] = call.get("name")
     return stub
-
-
-def reset_on_close(stream: SocketStream) -> None:
-    """Makes the socket send RST instead of FIN when it is closed: SO_LINGER with 0 seconds."""
-    raw = stream.extra(SocketAttribute.raw_socket)
-    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 _CLOSED: Final = close_error(1006, "")

@@ -8,7 +8,6 @@ your own. docs/guides/add-a-provider.md leads through a new file.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from collections.abc import Iterable
@@ -156,6 +155,8 @@ def provider(name: str, more: Iterable[Provider] = ()) -> Provider:
     names = known(more)
     if name in names:
         return names[name]
+    import difflib  # for misspelt names alone
+
     similar = difflib.get_close_matches(name, names, 3, 0.5)
     if similar:
         hint = f"; did you mean {', '.join(similar)}?"

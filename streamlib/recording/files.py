@@ -20,7 +20,6 @@ from msgspec import Struct
 
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import WireApi
-from streamlib_parsers.notebook_text import table_html, table_markdown
 from streamlib_parsers.protocol import parser
 from streamlib_parsers.redaction import redact
 
@@ -133,9 +132,13 @@ class Recording(Struct, frozen=True):
         return rows
 
     def _repr_html_(self) -> str:
+        from streamlib_parsers.notebook_text import table_html
+
         return self._table(table_html)
 
     def _repr_markdown_(self) -> str:
+        from streamlib_parsers.notebook_text import table_markdown
+
         return self._table(table_markdown)
 
     def _table(self, table: Callable[[Sequence[str], Sequence[Sequence[str]]], str]) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Self
 
@@ -58,6 +56,10 @@ class History(list[ResponseItem]):
             OSError: the file cannot be written.
             TypeError: an element is not an item.
         """
+        # Here, because together they take as long to load as a third of the client.
+        import shutil
+        import tempfile
+
         data = dump_history(self) + b"\n"
         target = Path(path).resolve()
         # In the same folder, since a rename is atomic only within one file system.

@@ -71,8 +71,6 @@ class _SavedKind(msgspec.Struct):
     type: str
 
 
-
-
 _RAW_HISTORY: Final = msgspec.json.Decoder(_SavedItems)
 _KIND: Final = msgspec.json.Decoder(_SavedKind)
 

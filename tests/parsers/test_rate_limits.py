@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamlib_parsers.classification import classify
-from streamlib_parsers.error_kinds import delay_in_message
 from streamlib_parsers.durations import CENTURY, parse_duration, parse_moment, parse_number
+from streamlib_parsers.error_kinds import delay_in_message
 from streamlib_parsers.events import RateLimits, Window
 from streamlib_parsers.rate_limits import read_in_band, read_rate_limits, retry_after
 from tests.support.shared import CORPUS, each_vector, require, vectors
