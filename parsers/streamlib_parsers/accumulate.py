@@ -58,14 +58,17 @@ class Accumulator:
     def __init__(self) -> None:
         self._open: dict[int, OpenItem] = {}
         """Items between their Added and their Done, by index."""
-        self._done: dict[int, ResponseItem] = {}
-        """Final items by index, with the id of the response as far as it is known."""
         self._indexes: list[int] = []
         """Indexes of all items, sorted."""
+        self._items: list[ResponseItem] = []
+        """The items of `_indexes`: final ones, with the id of the response as far as it is known,
+        and the skeletons of open ones."""
         self._has_more_choices = False
         """Set by the first item of another choice than 0."""
         self._fields: dict[str, Any] = {"metadata": {}}
         """Fields of `Response` that an event set."""
+        self._is_metadata_shown = False
+        """A snapshot holds the dict of `metadata`: it must not change any more."""
         self._notices: list[Notice] = []
         self._terminal: Completed | Failed | None = None
         """The terminal event, once it arrived."""
@@ -95,15 +98,15 @@ class Accumulator:
         """The response accumulated so far.
 
         Cheap enough to be read after every event: its cost does not depend on the length of the
-        text.
+        text, and hardly on the number of items.
         """
-        items: list[ResponseItem] = []
-        for index in self._indexes:
-            open_item = self._open.get(index)
-            if open_item is None:
-                items.append(self._done[index])
-            else:
-                items.append(open_item.snapshot("incomplete", self._fields.get("response_id")))
+        items = self._items
+        if self._open:
+            items = items.copy()
+            for index, open_item in self._open.items():
+                snapshot = open_item.snapshot("incomplete", self._fields.get("response_id"))
+                items[bisect.bisect_left(self._indexes, index)] = snapshot
+        self._is_metadata_shown = True
         own_items = tuple(items)
         # While it streams, a response of one choice takes the short way: see above.
         if self._terminal is None and not self._has_more_choices:
@@ -127,9 +130,13 @@ class Accumulator:
         Raises:
             KeyError: no item with this index has started.
         """
-        if index in self._done:
-            return self._done[index]
-        return self._open[index].snapshot("incomplete", self._fields.get("response_id"))
+        open_item = self._open.get(index)
+        if open_item is not None:
+            return open_item.snapshot("incomplete", self._fields.get("response_id"))
+        position = bisect.bisect_left(self._indexes, index)
+        if position == len(self._indexes) or self._indexes[position] != index:
+            raise KeyError(index)
+        return self._items[position]
 
     def endings(self, error: ErrorInfo) -> list[ResponseEvent]:
         """The events that end this response here: open items become incomplete, then `Failed`.
@@ -196,18 +203,21 @@ class Accumulator:
         self._open[event.index].part(event.content_index).annotations.append(event.annotation)
 
     def _item_added(self, event: OutputItemAdded) -> None:
-        self._note_item(event.index, event.item)
+        self._put(event.index, event.item)
         self._open[event.index] = OpenItem(event.index, event.item)
 
     def _item_done(self, event: OutputItemDone) -> None:
-        self._note_item(event.index, event.item)
         self._open.pop(event.index, None)
         response_id = self._fields.get("response_id")
-        self._done[event.index] = msgspec.structs.replace(event.item, response_id=response_id)
+        self._put(event.index, msgspec.structs.replace(event.item, response_id=response_id))
 
-    def _note_item(self, index: int, item: ResponseItem) -> None:
-        if index not in self._open and index not in self._done:
-            bisect.insort(self._indexes, index)
+    def _put(self, index: int, item: ResponseItem) -> None:
+        position = bisect.bisect_left(self._indexes, index)
+        if position < len(self._indexes) and self._indexes[position] == index:
+            self._items[position] = item
+        else:
+            self._indexes.insert(position, index)
+            self._items.insert(position, item)
         if item.choice != 0:
             self._has_more_choices = True
 
@@ -219,8 +229,8 @@ class Accumulator:
         if self._fields.get("response_id") == response_id:
             return
         self._fields["response_id"] = response_id
-        for index, item in self._done.items():
-            self._done[index] = msgspec.structs.replace(item, response_id=response_id)
+        for position, item in enumerate(self._items):
+            self._items[position] = msgspec.structs.replace(item, response_id=response_id)
 
     def _usage(self, event: TokenCount) -> None:
         self._fields["usage"] = event.usage
@@ -229,8 +239,10 @@ class Accumulator:
         self._fields["rate_limits"] = event
 
     def _metadata(self, event: ResponseMetadata) -> None:
-        # A new dict: an earlier snapshot may hold the old one.
-        self._fields["metadata"] = {**self._fields["metadata"], **event.values}
+        if self._is_metadata_shown:
+            self._fields["metadata"] = dict(self._fields["metadata"])
+            self._is_metadata_shown = False
+        self._fields["metadata"].update(event.values)
 
     def _notice(self, event: Notice) -> None:
         self._notices.append(event)
