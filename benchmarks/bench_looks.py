@@ -312,8 +312,10 @@ def main(argv: list[str] | None = None) -> int:
         records += measured[name]()
     print(table(records, "contestant"), end="")
     for entry in records:
-        print(f"{entry.workload:22} {entry.chunks:9} {entry.contestant:28} "
-              f"best {entry.best:9.3f} median {entry.median:9.3f}")
+        print(
+            f"{entry.workload:22} {entry.chunks:9} {entry.contestant:28} "
+            f"best {entry.best:9.3f} median {entry.median:9.3f}"
+        )
     if arguments.json:
         Path(arguments.json).write_bytes(as_json(records))
     return 0

@@ -123,10 +123,18 @@ class Attempt:
         """The decoded body; set with the response."""
         self._read_timeout: ReadTimeout | None = None
         """Ends late reads in place of a timeout scope, if the transport can."""
-        self.parser = parse(None, None)
-        """Replaced when the headers are known, which the parser reads too."""
-        self._feeder: AnyParser | BodyCollector | MessageFeeder = self.parser
-        """What bytes are fed to: the parser, or the collector of a JSON body."""
+        self._parser: AnyParser | None = None
+        """See `parser`; None until somebody needs it."""
+        self._feeder: AnyParser | BodyCollector | MessageFeeder
+        """What bytes are fed to: the parser, or the collector of a JSON body. Set with the
+        response."""
+
+    @property
+    def parser(self) -> AnyParser:
+        """The parser of the response; before its headers, one that has read nothing."""
+        if self._parser is None:
+            self._parser = self._parse(None, None)
+        return self._parser
 
     # --- the response headers ---
 
@@ -225,9 +233,10 @@ class Attempt:
         self.headers = self._source.redact_headers(response.headers)
         self._read_timeout = getattr(response, "read_timeout", None)
         headers = self._received_headers = response.headers
-        self.parser = self._feeder = self._parse(headers, received_at)
+        parser = self._parse(headers, received_at)
+        self._parser = self._feeder = parser
         # No bytes: the parser returns what it knows from the headers.
-        for event in self.parser.feed(b""):
+        for event in parser.feed(b""):
             if isinstance(event, RateLimits):
                 self.pending.append(self._source.redact_rate_limits(event))
             else:
@@ -249,9 +258,9 @@ class Attempt:
             return classify(self.status, await self._error_body(), headers, received_at)
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type == "application/json" and WIRE_SPECS[self._wire_api].json_is_complete_body:
-            self._feeder = BodyCollector(self.parser, self._limits)
+            self._feeder = BodyCollector(parser, self._limits)
         if getattr(response, "chunks_are_messages", False):
-            self._feeder = MessageFeeder(self.parser)
+            self._feeder = MessageFeeder(parser)
         return None
 
     async def _error_body(self) -> bytes:

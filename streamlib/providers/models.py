@@ -9,6 +9,7 @@ sent, and the provider's 400 has its own error kind.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -339,7 +340,16 @@ ANYTHING: Final = Traits()
 
 def traits(model: str, overrides: Mapping[str, Traits] | None = None) -> Traits:
     """The traits of a model: by the caller's table first, then by the library's."""
-    for table in (overrides or {}, *TABLES):
+    if overrides:
+        prefix = longest_prefix(model, overrides)
+        if prefix is not None:
+            return overrides[prefix]
+    return _shipped_traits(model)
+
+
+@lru_cache(256)  # else each request would search some hundred prefixes
+def _shipped_traits(model: str) -> Traits:
+    for table in TABLES:
         prefix = longest_prefix(model, table)
         if prefix is not None:
             return table[prefix]

@@ -212,6 +212,8 @@ def _extra_for_wire(prompt: Prompt, context: BuildContext) -> Prompt:
 
 def _headers_for_wire(prompt: Prompt, wire_api: WireApi, report: Report) -> Prompt:
     """Drops betas of another wire: what names features of one service is nothing for another."""
+    if not prompt.headers:
+        return prompt
     headers = dict(prompt.headers)
     for name in {spec.beta_header for spec in WIRE_SPECS.values()}:
         if name in headers and name != WIRE_SPECS[wire_api].beta_header:

@@ -48,7 +48,7 @@ def encode_body(
     # After a pause the provider continues its calls in the next response.
     if response.stop_reason != "pause":
         messages.end_running_calls()
-    return msgspec.json.encode(messages.messages)
+    return msgspec.json.encode(messages.in_order())
 
 
 class _Messages:
@@ -57,10 +57,23 @@ class _Messages:
     def __init__(self, prefix: str) -> None:
         # Prefix of every message id.
         self._prefix = prefix
-        self.messages: list[JsonObject] = []
-        # Ids of provider-run calls that have no result yet.
-        self._running: list[str] = []
+        # Messages without those of results.
+        self._messages: list[JsonObject] = []
+        # For each of them, the results of its calls.
+        self._results: list[list[JsonObject]] = []
+        # Id of a call -> the results of its message.
+        self._results_of_call: dict[str, list[JsonObject]] = {}
+        # Ids of provider-run calls that have no result yet, as keys.
+        self._running: dict[str, None] = {}
         self._call_ids = CallIds()
+
+    def in_order(self) -> list[JsonObject]:
+        """Returns all messages, each result behind the message with its call."""
+        ordered: list[JsonObject] = []
+        for message, results in zip(self._messages, self._results, strict=True):
+            ordered.append(message)
+            ordered += results
+        return ordered
 
     def add(self, index: int, item: ResponseItem) -> None:
         """Adds an item that the front end shows."""
@@ -88,12 +101,17 @@ class _Messages:
 
     def _append(self, message_id: str, role: str, content: str, item: ResponseItem) -> None:
         message = {"id": message_id, "role": role, "content": content}
-        self.messages.append({**message, **_encrypted_value(item)})
+        self._append_message({**message, **_encrypted_value(item)})
+
+    def _append_message(self, message: JsonObject) -> None:
+        self._messages.append(message)
+        self._results.append([])
 
     def _add_call(self, message_id: str, call_id: str, item: Call) -> None:
         """Adds a call to the assistant's message before it, as providers expect it back."""
-        if not self.messages or self.messages[-1]["role"] != "assistant":
-            self.messages.append({"id": message_id, "role": "assistant"})
+        follows_text = bool(self._messages) and self._messages[-1]["role"] == "assistant"
+        if not follows_text or self._results[-1]:
+            self._append_message({"id": message_id, "role": "assistant"})
         if isinstance(item, CustomToolCall):
             arguments = item.input
         else:
@@ -104,34 +122,24 @@ class _Messages:
             "function": {"name": item.name, "arguments": arguments},
             **_encrypted_value(item),
         }
-        self.messages[-1].setdefault("toolCalls", []).append(call)
+        self._messages[-1].setdefault("toolCalls", []).append(call)
+        self._results_of_call[call_id] = self._results[-1]
         result = inline_result(item)
         if item.status == "incomplete":
             self._add_result(result_id(self._prefix, call_id), call_id, TRUNCATED_CALL)
         elif result is not None:
             self._add_result(result_id(self._prefix, call_id), call_id, as_text(result))
         elif isinstance(item, ServerToolCall):
-            self._running.append(call_id)
+            self._running[call_id] = None
 
     def _add_result(self, message_id: str, call_id: str, content: str) -> None:
-        """Inserts a result after the message with its call and the results that follow it."""
-        position = self._position_of_call(call_id)
-        if position is None:
+        """Adds a result after the message with its call and the results that follow it."""
+        results = self._results_of_call.get(call_id)
+        if results is None:
             return
-        position += 1
-        while position < len(self.messages) and self.messages[position]["role"] == "tool":
-            position += 1
         message = {"id": message_id, "role": "tool", "toolCallId": call_id, "content": content}
-        self.messages.insert(position, message)
-        if call_id in self._running:
-            self._running.remove(call_id)
-
-    def _position_of_call(self, call_id: str) -> int | None:
-        for position, message in enumerate(self.messages):
-            for call in message.get("toolCalls", ()):
-                if call["id"] == call_id:
-                    return position
-        return None
+        results.append(message)
+        self._running.pop(call_id, None)
 
 
 def _encrypted_value(item: ResponseItem) -> JsonObject:

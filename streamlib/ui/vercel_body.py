@@ -41,10 +41,11 @@ def encode_body(
         message_id: The message's id; random if not given, since the page keeps messages by it.
     """
     call_ids = CallIds()
+    calls: dict[str, JsonObject] = {}
     parts: list[JsonObject] = [{"type": "step-start"}]
     for index, item in enumerate(response.items):
         if why_hidden(item) is None:
-            _add_item(index, item, call_ids, parts)
+            parts += _item_parts(index, item, call_ids, calls)
     if response.stop_reason != "pause":
         _end_running_calls(parts)
     body: JsonObject = {"id": message_id or new_id("msg"), "role": "assistant"}
@@ -55,19 +56,34 @@ def encode_body(
     return msgspec.json.encode(body)
 
 
-def _add_item(index: int, item: ResponseItem, call_ids: CallIds, parts: list[JsonObject]) -> None:
+def _item_parts(
+    index: int, item: ResponseItem, call_ids: CallIds, calls: dict[str, JsonObject]
+) -> list[JsonObject]:
+    """Returns the parts of an item; a result has none of its own, and goes into that of its call.
+
+    Args:
+        index: The item's index.
+        item: The item.
+        call_ids: Ids of the calls so far.
+        calls: The parts of the calls so far, by their id; receives that of this item.
+    """
     match item:
         case Message():
-            parts += _message_parts(item)
+            return _message_parts(item)
         case Reasoning():
             text = visible_reasoning(item)
-            parts.append({"type": "reasoning", "id": str(index), "text": text, "state": "done"})
+            return [{"type": "reasoning", "id": str(index), "text": text, "state": "done"}]
         case FunctionCall() | CustomToolCall() | ServerToolCall() | ApprovalRequest():
-            parts.append(_call_part(call_ids.add(index, item.call_id), item))
+            call_id = call_ids.add(index, item.call_id)
+            calls[call_id] = _call_part(call_id, item)
+            return [calls[call_id]]
         case ServerToolResult():
-            _add_result(call_ids.of_result(item.call_id), item, parts)
+            call = calls.get(call_ids.of_result(item.call_id) or "")
+            if call is not None:
+                call.update(state="output-available", output=item.output)
         case _:
             pass
+    return []
 
 
 def _message_parts(item: Message) -> list[JsonObject]:
@@ -103,15 +119,6 @@ def _call_part(call_id: str, item: Call) -> JsonObject:
     else:
         part["state"] = "input-available"
     return part
-
-
-def _add_result(call_id: str | None, item: ServerToolResult, parts: list[JsonObject]) -> None:
-    """Puts a result into the part of its call."""
-    if call_id is None:
-        return
-    for part in parts:
-        if part.get("toolCallId") == call_id:
-            part.update(state="output-available", output=item.output)
 
 
 def _end_running_calls(parts: list[JsonObject]) -> None:

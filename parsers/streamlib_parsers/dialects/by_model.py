@@ -11,6 +11,7 @@ does not separate the reasoning itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 Row: TypeAlias = tuple[str, tuple[str, ...]]
@@ -124,6 +125,11 @@ def dialects_for(
         return override
     if parses_calls:
         return ()
+    return _shipped_dialects(name)
+
+
+@lru_cache(256)  # else each request would search all rows
+def _shipped_dialects(name: str) -> tuple[str, ...]:
     return _first_row(name, DIALECTS_BY_MODEL) or ()
 
 

@@ -80,6 +80,10 @@ from streamlib_parsers.wires.responses.items import outline
 
 __all__ = ["Encoder", "encode_body", "error_body", "request_settings"]
 
+REPEATED_KEYS: Final = 64
+"""Keys of metadata in each response object but the last. A provider whose every event brings a new
+one would else fill the stream with repetitions."""
+
 
 class Encoder:
     """Encodes one stream.
@@ -119,8 +123,10 @@ class Encoder:
         self._created = False
         # Whether `response.created` was sent.
         self._started = False
-        # All metadata so far: every response object repeats it.
+        # All metadata so far: the last response object has it.
         self._envelope: JsonObject = {}
+        # The first `REPEATED_KEYS` of it: every response object repeats them.
+        self._repeated: JsonObject = {}
         # Whether metadata or usage came that no response object had yet.
         self._metadata_pending = False
         self._usage_pending = False
@@ -168,9 +174,10 @@ class Encoder:
         fields["usage"] = responses_usage(
             self._usage, own=own, with_details=self._settings is not None
         )
-        return response_object(
-            self._common, status, output, self._envelope, self._settings, **fields
-        )
+        envelope = self._envelope
+        if status == "in_progress":
+            envelope = self._repeated
+        return response_object(self._common, status, output, envelope, self._settings, **fields)
 
     def _on_created(self, event: Created) -> bytes:
         self._created = True
@@ -183,8 +190,12 @@ class Encoder:
         # A response object has metadata before usage; the reverse order takes two events.
         if self._metadata_pending or self._usage_pending or self._incomplete:
             out = self._flush()
-        self._envelope.update(envelope_of(event.values, self._report))
-        self._metadata_pending = True
+        metadata = envelope_of(event.values, self._report)
+        self._envelope.update(metadata)
+        for key, value in metadata.items():
+            if key in self._repeated or len(self._repeated) < REPEATED_KEYS:
+                self._repeated[key] = value
+                self._metadata_pending = True
         return out
 
     def _on_usage(self, event: TokenCount) -> bytes:
