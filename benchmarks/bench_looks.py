@@ -82,11 +82,14 @@ async def from_chunks(chunks: list[bytes], read: Callable[[Any], Awaitable[None]
 async def through_client(chunks: list[bytes], read: Callable[[Any], Awaitable[None]]) -> float:
     """A stream of the complete client over a mock of httpx."""
     options: Any = {"wire_api": "messages", "base_url": "http://x", "dialects": ()}
-    async with mock(chunks, "httpx") as http, streamlib.Client(http=http) as client:
-        async with client.stream("x", model="custom:m", **options) as stream:
-            began = time.process_time()
-            await read(stream)
-            return time.process_time() - began
+    async with (
+        mock(chunks, "httpx") as http,
+        streamlib.Client(http=http) as client,
+        client.stream("x", model="custom:m", **options) as stream,
+    ):
+        began = time.process_time()
+        await read(stream)
+        return time.process_time() - began
 
 
 async def events(stream: Any) -> None:

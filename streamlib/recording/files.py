@@ -215,7 +215,7 @@ def dump(recording: Recording) -> bytes:
         data = b64encode(chunk.data).decode("ascii")
         lines.append({"at": round(chunk.at, 6), "data": data})
     lines.append({"end": recording.end})
-    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    return msgspec.json.Encoder().encode_lines(lines)
 
 
 # --- reading ---
@@ -323,7 +323,7 @@ def of_another_kind(data: bytes) -> str | None:
 
 def dump_events(events: Iterable[ResponseEvent]) -> bytes:
     """An event log: one JSON object a line, `type` and `seq` in each."""
-    return b"".join(msgspec.json.encode(event) + b"\n" for event in events)
+    return msgspec.json.Encoder().encode_lines(list(events))
 
 
 def load_events(data: bytes) -> list[ResponseEvent]:

@@ -16,6 +16,7 @@ from streamlib_parsers import (
     FunctionCallArgumentsDelta,
     MediaDelta,
     Message,
+    OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
     ReasoningContentDelta,
@@ -110,3 +111,38 @@ def test_function_calls_are_the_calls_with_json_arguments() -> None:
     assert accumulate([*events, Completed()]).function_calls == (call,)
     failed = Failed(ErrorInfo("generation_failed", "no"))
     assert accumulate([*events, failed]).function_calls == ()
+
+
+# --- snapshots ---
+
+
+def test_snapshot_keeps_its_metadata_when_more_arrives() -> None:
+    accumulator = Accumulator()
+    accumulator.feed(ResponseMetadata({"a": 1}))
+    first = accumulator.response
+    accumulator.feed(ResponseMetadata({"b": 2}))
+    accumulator.feed(ResponseMetadata({"a": 3}))
+    assert first.metadata == {"a": 1}
+    assert accumulator.response.metadata == {"a": 3, "b": 2}
+
+
+def test_snapshot_has_open_and_closed_items_in_their_order() -> None:
+    accumulator = Accumulator()
+    skeleton = Message("assistant", status="incomplete")
+    # Items may overlap, and a filter may number them with gaps.
+    for index in (4, 0, 2):
+        accumulator.feed(OutputItemAdded(index, skeleton))
+        accumulator.feed(OutputTextDelta(index, 0, f"text {index}"))
+    accumulator.feed(OutputItemDone(2, Message("assistant", (Text("done"),))))
+    assert [item.text for item in accumulator.response.items if isinstance(item, Message)] == [
+        "text 0",
+        "done",
+        "text 4",
+    ]
+    for index, text in ((0, "text 0"), (2, "done"), (4, "text 4")):
+        item = accumulator.item(index)
+        assert isinstance(item, Message)
+        assert item.text == text
+    for index in (1, 5):
+        with pytest.raises(KeyError):
+            accumulator.item(index)

@@ -36,6 +36,7 @@ from streamlib import (
     Response,
     ResponseEvent,
     ResponseItem,
+    ResponseMetadata,
     ServerToolCall,
     ServerToolResult,
     Text,
@@ -47,6 +48,7 @@ from streamlib import (
 )
 from streamlib.testing.invariants import join_deltas
 from streamlib.wires.encoders import encode_all, error_body
+from streamlib.wires.responses.encode import REPEATED_KEYS
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.errors import ErrorKind
 from streamlib_parsers.limits import LIMITS
@@ -747,3 +749,16 @@ def test_the_official_sdk_reads_responses_of_any_wire(recording: Recording, sdk:
             assert read_item.usage.total_tokens is None or read_item.usage.input_tokens == (
                 response.usage.input_tokens or 0
             )
+
+
+def test_response_objects_repeat_a_bounded_number_of_metadata() -> None:
+    """A provider whose every event brings a new key would fill the stream with repetitions."""
+    keys = {f"key_{number}": number for number in range(500)}
+    metadata = [ResponseMetadata({key: value}) for key, value in keys.items()]
+    events = [Created("r", "m"), *metadata, Completed("r", "m", "stop")]
+    body = encode_all("responses", events, model="m")
+    *repeated, last = [frame["response"] for frame in frames(body)]
+    counts = [len(response.keys() & keys.keys()) for response in repeated]
+    assert max(counts) == REPEATED_KEYS
+    assert last.items() >= keys.items()
+    assert accumulate(read(body)).metadata.items() >= keys.items()

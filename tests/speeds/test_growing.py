@@ -1,0 +1,64 @@
+"""Costs grow with the work and not faster; what a waiting stream holds is bounded.
+
+`tests/speeds/growing.py` takes the figures.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.speeds.growing import CASES, MEMORY, MOST
+from tests.support.cases import each_case
+from tests.support.metrics import figure
+from tests.support.shared import ROOT
+
+IDLE_STREAM = 20_000
+"""Bytes that one waiting stream may hold, its request included; docs/benchmarks.md has 13,000."""
+
+
+def measured(*arguments: str) -> dict[str, float]:
+    """What the module prints."""
+    environment = {**os.environ, **MEMORY, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.speeds.growing", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env=environment,
+    )
+    figures: dict[str, float] = json.loads(ran.stdout)
+    return figures
+
+
+@pytest.fixture(scope="module")
+def figures() -> dict[str, float]:
+    return measured()
+
+
+@each_case("name", CASES)
+def test_work_grows_with_the_number_of_things(name: str, figures: dict[str, float]) -> None:
+    sys.stdout.write(f"{name}: x{figures[name]:.2f}\n")
+    assert figures[name] <= MOST
+
+
+def test_idle_streams_hold_bounded_memory(figures: dict[str, float]) -> None:
+    """Allocated bytes are counted, so that no load of the machine changes them."""
+    assert figures["bytes of an idle stream"] <= IDLE_STREAM
+    assert figures["idle streams"] <= 1.1
+
+
+@pytest.mark.slow
+def test_work_grows_with_the_number_when_it_is_large() -> None:
+    """Up to 100,000 items, and 10,000 idle streams."""
+    grown = measured("--size", "25000", *CASES)
+    idle = measured("--size", "2500", "history saved")
+    figure("worst growth of 100,000 things", max(grown[name] for name in CASES))
+    figure("bytes of each of 10,000 idle streams", idle["bytes of an idle stream"])
+    assert {name: grown[name] for name in CASES if grown[name] > MOST} == {}
+    assert idle["idle streams"] <= 1.1
