@@ -42,7 +42,7 @@ def figures() -> dict[str, float]:
 
 
 @each_case("name", CASES)
-def test_work_grows_with_the_number_of_things(name: str, figures: dict[str, float]) -> None:
+def test_cost_grows_with_the_work(name: str, figures: dict[str, float]) -> None:
     sys.stdout.write(f"{name}: x{figures[name]:.2f}\n")
     assert figures[name] <= MOST
 
@@ -54,7 +54,7 @@ def test_idle_streams_hold_bounded_memory(figures: dict[str, float]) -> None:
 
 
 @pytest.mark.slow
-def test_work_grows_with_the_number_when_it_is_large() -> None:
+def test_cost_grows_with_the_work_when_it_is_large() -> None:
     """Up to 100,000 items, and 10,000 idle streams."""
     grown = measured("--size", "25000", *CASES)
     idle = measured("--size", "2500", "history saved")
