@@ -54,10 +54,10 @@ if TYPE_CHECKING:
     from streamlib.web.ui_request import UIRequest, parse_ui_request
     from streamlib.wires.decoders import parse_request
     from streamlib.wires.encoders import encode_all, encode_body, encoder
-    from streamlib_parsers.build_kind import compiled
 
     # All of it is public here too: its list is `streamlib_parsers.__all__`.
     from streamlib_parsers import *  # noqa: F403
+    from streamlib_parsers.build_kind import compiled
 
     # For type checkers, which read no table; `_public_names` for everybody else.
     __all__ = [
