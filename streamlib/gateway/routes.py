@@ -19,10 +19,10 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
 from streamlib.client.credentials import Secret
@@ -38,6 +38,17 @@ from streamlib_parsers.items import WireApi
 
 ReasoningLevel: TypeAlias = Effort | int
 """A level, or a budget in tokens."""
+
+COOLDOWN_FAILURES: Final = 3
+"""Failures in a row after which a target cools down. Proxies take 5 of single requests; each of
+these has been tried up to three times already."""
+
+COOLDOWN_SECONDS: Final = 30.0
+"""The first cooldown; the default of proxies."""
+
+QUEUE_SECONDS: Final = 10.0
+"""How long a request waits for a free place. Below the 15 seconds after which a keep-alive starts
+the stream: until then, the client gets an HTTP error, which it can act upon."""
 
 UNSET: Final = "unset"
 """Key of `RouteRule.reasoning` for a client that requests no level and no budget."""
@@ -64,6 +75,9 @@ class RouteTo(
         wire_api: in place of the provider's first.
         key_env: the environment variable with the key; a `base_url` that requires a key needs it.
         headers: sent to the provider, beside those of the route.
+        max_streams: at a time; None: no limit. With `*` in `model`, of all its models together.
+        cooldown_failures: in a row, after which other targets are preferred.
+        cooldown_seconds: for which they are; doubled while it still fails. 0: never.
     """
 
     model: str
@@ -71,6 +85,9 @@ class RouteTo(
     wire_api: WireApi | None = None
     key_env: str | None = None
     headers: dict[str, str] = {}
+    max_streams: Annotated[int, Meta(ge=1)] | None = None
+    cooldown_failures: Annotated[int, Meta(ge=1)] | None = None
+    cooldown_seconds: Annotated[float, Meta(ge=0)] | None = None
 
     def __post_init__(self) -> None:
         _refuse_keys(self.model, self.headers)
@@ -103,6 +120,10 @@ class RouteRule(
         drop: fields of the client's request that have no counterpart in `Prompt` and would be
             refused (`context_management`).
         headers: sent to the provider (`anthropic-beta` …).
+        max_streams: of each target, at a time; None: no limit.
+        cooldown_failures: of a target in a row, after which the others are preferred.
+        cooldown_seconds: for which they are; doubled while the target still fails. 0: never.
+        queue_seconds: for which a request waits where all targets are full.
     """
 
     model: str
@@ -115,6 +136,10 @@ class RouteRule(
     overrides: dict[str, Any] = {}
     drop: tuple[str, ...] = ()
     headers: dict[str, str] = {}
+    max_streams: Annotated[int, Meta(ge=1)] | None = None
+    cooldown_failures: Annotated[int, Meta(ge=1)] = COOLDOWN_FAILURES
+    cooldown_seconds: Annotated[float, Meta(ge=0)] = COOLDOWN_SECONDS
+    queue_seconds: Annotated[float, Meta(ge=0)] = QUEUE_SECONDS
 
     def __post_init__(self) -> None:
         # The struct is frozen; this is still its construction.
@@ -136,9 +161,18 @@ class RouteRule(
                     wire_api=target.wire_api or self.wire_api,
                     key_env=target.key_env or self.key_env,
                     headers={**self.headers, **target.headers},
+                    max_streams=target.max_streams or self.max_streams,
+                    cooldown_failures=target.cooldown_failures or self.cooldown_failures,
+                    cooldown_seconds=self._cooldown_seconds(target),
                 )
             )
         return tuple(targets)
+
+    def _cooldown_seconds(self, target: RouteTo) -> float:
+        # 0 is a setting.
+        if target.cooldown_seconds is None:
+            return self.cooldown_seconds
+        return target.cooldown_seconds
 
     @property
     def is_pattern(self) -> bool:
@@ -163,12 +197,22 @@ class RouteTarget(Struct, frozen=True):
         target: where the request goes.
         base_url: of the route; None: the provider's own.
         key: the route's own; None: the client's for this provider.
+        name: what its failures are remembered under: model, server, and whose key.
+        place: what its streams are counted under: the target as the route has it.
+        max_streams: at a time; None: no limit.
+        cooldown_failures: in a row, after which it cools down.
+        cooldown_seconds: of its first cooldown; 0: none.
     """
 
     provider: Provider
     target: Target
     base_url: str | None = None
     key: Secret | None = None
+    name: str = ""
+    place: str = ""
+    max_streams: int | None = None
+    cooldown_failures: int = COOLDOWN_FAILURES
+    cooldown_seconds: float = COOLDOWN_SECONDS
 
 
 class _File(Struct, forbid_unknown_fields=True):
@@ -252,7 +296,22 @@ class RouteTable:
             headers = {**provider.headers, **to.headers}
             provider = msgspec.structs.replace(provider, headers=headers)
         target = resolve_target(provider, model, to.wire_api, to.base_url)
-        return RouteTarget(provider, target, to.base_url, self._keys.get(to.key_env or ""))
+        server = [text for text in (to.wire_api, to.base_url, to.key_env) if text]
+        return RouteTarget(
+            provider,
+            target,
+            to.base_url,
+            self._keys.get(to.key_env or ""),
+            name=" ".join([f"{provider.name}:{model}", *server]),
+            place=" ".join([to.model, *server]),
+            max_streams=to.max_streams,
+            cooldown_failures=to.cooldown_failures or COOLDOWN_FAILURES,
+            cooldown_seconds=_or(to.cooldown_seconds, COOLDOWN_SECONDS),
+        )
+
+
+def _or(seconds: float | None, otherwise: float) -> float:
+    return otherwise if seconds is None else seconds
 
 
 def _read_key(variable: str) -> Secret:

@@ -1,0 +1,296 @@
+"""Which target of a route a request goes to next: a healthy one with a free place.
+
+A target may have a limit of streams at a time, as a model server of one's own has. One that fails
+several times in a row cools down: as long as the route has another, no request goes to it. After
+that time one request tries it, and the others follow once it responds.
+
+    healthy ── fails several times in a row, or names a delay ──> cooling
+    cooling ── its time is over ──> one request tries it ── it responds ──> healthy
+                                                            └ it fails ────> cooling, twice as long
+
+No request is refused because of a cooldown: where all targets of its route cool down, it goes to
+the one that is ready first.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import anyio
+from msgspec import Struct
+
+from streamlib.errors import StreamError
+from streamlib.gateway.log_text import log_name
+from streamlib.gateway.routes import RouteTarget
+from streamlib_parsers.errors import ErrorInfo, ErrorKind
+
+LONGEST_COOLDOWN: Final = 300.0
+"""Seconds; proxies have the same. Each cooldown is twice as long as the one before. It bounds a
+provider's own `retry_after` too."""
+
+REMEMBERED: Final = 10_000
+"""Targets whose failures are remembered: with `*` in a target, clients choose the models."""
+
+UNHEALTHY: Final[frozenset[ErrorKind]] = frozenset(
+    {
+        "authentication",
+        "connection",
+        "deadline",
+        "malformed",
+        "overloaded",
+        "permission",
+        "quota_exhausted",
+        "rate_limited",
+        "server_error",
+        "stalled",
+        "truncated",
+    }
+)
+"""Failures that the next request would probably meet too. The others depend on the request."""
+
+_log: Final = logging.getLogger("streamlib.gateway")
+
+
+class _Health(Struct):
+    """What is known of one target, for one model.
+
+    Attributes:
+        failures: in a row.
+        cooldowns: in a row.
+        until: when it may be tried again.
+        since: when the cooldown began: streams that are older say nothing about it.
+        is_tried: a request tries it after its cooldown; others do not.
+    """
+
+    failures: int = 0
+    cooldowns: int = 0
+    until: float = 0.0
+    since: float = float("-inf")
+    is_tried: bool = False
+
+
+class _Waiter:
+    """A request that waits for a free place at one of several targets."""
+
+    def __init__(self, hops: Sequence[RouteTarget]) -> None:
+        self.hops = hops
+        self.hop: RouteTarget | None = None
+        """The target whose place it was given."""
+        self.given = anyio.Event()
+
+
+class Lease:
+    """The place of one request at one target. Used with `with`."""
+
+    def __init__(self, pool: TargetPool, hop: RouteTarget, *, is_trial: bool) -> None:
+        self.hop = hop
+        self._pool = pool
+        self._is_trial = is_trial
+        """Whether it is the one request after a cooldown."""
+        self._started = pool.now()
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end_trial()
+        self._pool.give_back(self.hop)
+
+    def responded(self) -> None:
+        """The target has sent something of a response: others may try it too."""
+        self._end_trial()
+        self._pool.end_cooldown(self.hop, self._started)
+
+    def ended(self, error: ErrorInfo | None) -> None:
+        """Notes how the request ended.
+
+        Args:
+            error: What the target failed with; None: it completed its response.
+        """
+        if error is None:
+            self._pool.succeeded(self.hop, self._started)
+        elif error.kind in UNHEALTHY:
+            self._pool.failed(self.hop, self._started, error)
+
+    def _end_trial(self) -> None:
+        if self._is_trial:
+            self._is_trial = False
+            self._pool.end_trial(self.hop)
+
+
+class TargetPool:
+    """The targets of all routes, with their streams and failures."""
+
+    def __init__(self, now: Callable[[], float] = anyio.current_time) -> None:
+        """Prepares it.
+
+        Args:
+            now: Seconds that never go back.
+        """
+        self.now = now
+        self._open: dict[str, int] = {}
+        """Streams at a time, by the places of targets."""
+        self._health: dict[str, _Health] = {}
+        """Targets that have failed, by their names."""
+        self._waiters: list[_Waiter] = []
+        """Those who wait longest come first."""
+
+    # --- choosing ---
+
+    async def lease(self, hops: Sequence[RouteTarget], seconds: float) -> Lease:
+        """A place at the best of these targets; waits for one that is healthy.
+
+        Args:
+            hops: In the order in which the route has them; at least one.
+            seconds: How long it may take.
+
+        Raises:
+            StreamError: `overloaded`; all of them are full.
+        """
+        healthy = [hop for hop in hops if self._is_healthy(hop)]
+        lease = self._first_free(healthy)
+        if lease is None and healthy and seconds > 0:
+            lease = await self._wait(healthy, seconds)
+        if lease is None:
+            cooling = [hop for hop in hops if not self._is_healthy(hop)]
+            cooling.sort(key=self._ready_at)
+            lease = self._first_free([*healthy, *cooling])
+        if lease is None:
+            message = "all places at this model's targets are taken"
+            raise StreamError(ErrorInfo("overloaded", message, retryable=True, code="busy"))
+        return lease
+
+    def _is_healthy(self, hop: RouteTarget) -> bool:
+        health = self._health.get(hop.name)
+        if health is None:
+            return True
+        return health.until <= self.now() and not health.is_tried
+
+    def _ready_at(self, hop: RouteTarget) -> float:
+        return self._health[hop.name].until
+
+    def _first_free(self, hops: Sequence[RouteTarget]) -> Lease | None:
+        for hop in hops:
+            if self._is_free(hop):
+                self._take(hop)
+                return self._leased(hop)
+        return None
+
+    def _take(self, hop: RouteTarget) -> None:
+        self._open[hop.place] = self._open.get(hop.place, 0) + 1
+
+    def _is_free(self, hop: RouteTarget) -> bool:
+        return hop.max_streams is None or self._open.get(hop.place, 0) < hop.max_streams
+
+    def _leased(self, hop: RouteTarget) -> Lease:
+        """The lease of a place that was counted already."""
+        health = self._health.get(hop.name)
+        is_trial = health is not None and health.cooldowns > 0 and not health.is_tried
+        if health is not None and is_trial:
+            health.is_tried = True
+        return Lease(self, hop, is_trial=is_trial)
+
+    async def _wait(self, hops: Sequence[RouteTarget], seconds: float) -> Lease | None:
+        waiter = _Waiter(hops)
+        self._waiters.append(waiter)
+        try:
+            with anyio.move_on_after(seconds):
+                await waiter.given.wait()
+        except BaseException:
+            # It was cancelled, perhaps in the moment in which it was given a place.
+            if waiter.hop is not None:
+                self.give_back(waiter.hop)
+            raise
+        finally:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+        if waiter.hop is None:
+            return None
+        return self._leased(waiter.hop)
+
+    def give_back(self, hop: RouteTarget) -> None:
+        """Ends a stream; its place goes to who waits longest for it."""
+        self._open[hop.place] -= 1
+        if self._open[hop.place] == 0:
+            del self._open[hop.place]
+        for waiter in self._waiters:
+            wanted = self._wanted(waiter, hop.place)
+            if wanted is not None:
+                self._take(wanted)
+                self._waiters.remove(waiter)
+                waiter.hop = wanted
+                waiter.given.set()
+                return
+
+    def _wanted(self, waiter: _Waiter, place: str) -> RouteTarget | None:
+        """The target of this place that a waiting request goes to, if it is free."""
+        healthy = [hop for hop in waiter.hops if self._is_healthy(hop)]
+        # It waited for a healthy one. If none is left, it need not wait any longer.
+        for hop in healthy or waiter.hops:
+            if hop.place == place and self._is_free(hop):
+                return hop
+        return None
+
+    # --- health ---
+
+    def end_trial(self, hop: RouteTarget) -> None:
+        """The one request after a cooldown is over, or got a response."""
+        health = self._health.get(hop.name)
+        if health is not None:
+            health.is_tried = False
+
+    def end_cooldown(self, hop: RouteTarget, started: float) -> None:
+        """A request that was sent after the cooldown began got a response."""
+        health = self._health.get(hop.name)
+        if health is not None and started >= health.since:
+            health.until = min(health.until, self.now())
+
+    def succeeded(self, hop: RouteTarget, started: float) -> None:
+        """A request completed. One that is older than the cooldown says nothing about it."""
+        health = self._health.get(hop.name)
+        if health is not None and started >= health.since:
+            del self._health[hop.name]
+
+    def failed(self, hop: RouteTarget, started: float, error: ErrorInfo) -> None:
+        """A request failed. One that began before the end of a cooldown says nothing new."""
+        if hop.cooldown_seconds == 0:
+            return
+        health = self._health.setdefault(hop.name, _Health())
+        if started < health.until:
+            return
+        health.failures += 1
+        seconds = 0.0
+        if health.failures >= hop.cooldown_failures or health.cooldowns:
+            seconds = min(hop.cooldown_seconds * 2.0**health.cooldowns, LONGEST_COOLDOWN)
+        # The provider knows best when it is ready again.
+        if error.retry_after is not None:
+            seconds = max(seconds, min(error.retry_after, LONGEST_COOLDOWN))
+        if seconds > 0:
+            now = self.now()
+            health.cooldowns += 1
+            health.since, health.until = now, now + seconds
+            name = log_name(hop.name)
+            _log.warning("%s cools down for %g seconds: %s", name, seconds, error.kind)
+        self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        if len(self._health) > REMEMBERED:
+            del self._health[next(iter(self._health))]
+
+    # --- for operators ---
+
+    def cooling(self) -> dict[str, float]:
+        """Name -> seconds left, of each target that cools down."""
+        now = self.now()
+        return {
+            name: round(health.until - now, 3)
+            for name, health in self._health.items()
+            if health.until > now
+        }
+
+    @property
+    def open_streams(self) -> int:
+        """Places that are taken."""
+        return sum(self._open.values())
