@@ -17,12 +17,16 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from None
 
+from streamlib.gateway.named_clients import NamedClient
 from streamlib.gateway.observer import Exchange, Observer
 from streamlib.gateway.routes import (
+    RouteFile,
     RouteRule,
     RouteTable,
     RouteTo,
+    load_file,
     load_table,
+    read_file,
     read_route,
     read_table,
 )
@@ -38,7 +42,9 @@ __all__ = [
     "Exchange",
     "Gateway",
     "MemoryStateStore",
+    "NamedClient",
     "Observer",
+    "RouteFile",
     "RouteRule",
     "RouteTable",
     "RouteTo",
@@ -46,8 +52,10 @@ __all__ = [
     "StateStore",
     "StateUnavailableError",
     "gateway",
+    "load_file",
     "load_table",
     "open_state",
+    "read_file",
     "read_route",
     "read_table",
 ]

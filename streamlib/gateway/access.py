@@ -11,7 +11,7 @@ import hmac
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -28,6 +28,7 @@ from streamlib.gateway.identity import (
     tokens_of,
 )
 from streamlib.gateway.log_text import log_error
+from streamlib.gateway.named_clients import SCOPE_KEY, ClientTable
 from streamlib.gateway.page_access import PAGE_PATHS
 from streamlib.wires.encoders import error_body
 from streamlib.wires.routes import route
@@ -50,16 +51,23 @@ _log: Final = logging.getLogger("streamlib.gateway")
 class AccessControl:
     """ASGI middleware that refuses requests which may not use the gateway."""
 
-    def __init__(self, app: ASGIApp, token: Secret | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        token: Secret | None = None,
+        clients: Callable[[], ClientTable] = ClientTable,
+    ) -> None:
         """Wraps an application.
 
         Args:
             app: receives the requests that are allowed.
-            token: what clients must send as their API key. None: everybody on this machine may use
-                the gateway, under the machine's own names.
+            token: what clients must send as their API key.
+            clients: those with a token of their own, asked at each request. With neither, everybody
+                on this machine may use the gateway, under the machine's own names.
         """
         self._app = app
         self._token = token
+        self._clients = clients
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request (ASGI)."""
@@ -81,10 +89,11 @@ class AccessControl:
 
     def _problem(self, scope: Scope, tokens: Sequence[str]) -> ErrorInfo | None:
         """Why the client may not use the gateway; sets its identity where it may."""
-        if self._token is not None:
+        clients = self._clients()
+        if self._token is not None or clients:
             if _is_open(scope):
                 return None
-            return _token_problem(self._token, scope, tokens)
+            return _token_problem(self._token, clients, scope, tokens)
         headers, scheme = _headers(scope), scope.get("scheme", "http")
         # A name of the attacker's that resolves to 127.0.0.1 (DNS rebinding).
         host = headers.get("host")
@@ -108,17 +117,25 @@ def _is_open(scope: Scope) -> bool:
     return path.removeprefix(root) in OPEN_PATHS | PAGE_PATHS
 
 
-def _token_problem(token: Secret, scope: Scope, tokens: Sequence[str]) -> ErrorInfo | None:
-    expected = token.reveal().encode()
-    matching: str | None = None
-    # All are compared, each in constant time: how long it takes tells nothing.
-    for sent in tokens:
-        if hmac.compare_digest(sent.encode(), expected):
-            matching = sent
-    if matching is None:
+def _token_problem(
+    token: Secret | None, clients: ClientTable, scope: Scope, tokens: Sequence[str]
+) -> ErrorInfo | None:
+    if token is not None:
+        expected = token.reveal().encode()
+        matching: str | None = None
+        # All are compared, each in constant time: how long it takes tells nothing.
+        for sent in tokens:
+            if hmac.compare_digest(sent.encode(), expected):
+                matching = sent
+        if matching is not None:
+            set_identity(scope, ClientIdentity(token_digest=digest_of(matching)))
+            return None
+    client = clients.find(tokens)
+    if client is None:
         message = "this gateway requires its own token, sent as the API key"
         return ErrorInfo("authentication", message, code="token")
-    set_identity(scope, ClientIdentity(token_digest=digest_of(matching)))
+    scope[SCOPE_KEY] = client
+    set_identity(scope, ClientIdentity(client.name, client.token_sha256))
     return None
 
 

@@ -1,4 +1,4 @@
-"""Whether a request of a named client is served now: its models, and its limits for a minute."""
+"""Whether a request of a named client is served now, by its limits for a minute."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import msgspec
 
 from streamlib.errors import StreamError
 from streamlib.gateway.client_limits import Balance, ClientLimits, rate_limits
-from streamlib.gateway.named_clients import NamedClient, check_model
+from streamlib.gateway.named_clients import NamedClient
 from streamlib.gateway.request_body import Workers
-from streamlib.gateway.token_count import estimate
+from streamlib.gateway.token_count import CHARACTERS, estimate
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import RateLimits
+from streamlib_parsers.items import CustomToolCall, FunctionCall
 from streamlib_parsers.response import Response
 
 CORRECTION_SECONDS: Final = 2.0
@@ -82,9 +83,19 @@ def used_tokens(response: Response | None, estimated_input: int) -> int:
         input_tokens = estimated_input
     if output_tokens is None or response.status == "cancelled":
         # A count of a response under way is often its first one, of a single token.
-        received = estimate(Prompt(list(response.items))) if has_output else 0
-        output_tokens = max(output_tokens or 0, received)
+        output_tokens = max(output_tokens or 0, _received_tokens(response))
     return input_tokens + output_tokens
+
+
+def _received_tokens(response: Response) -> int:
+    """An estimate of the tokens that were received, by their characters."""
+    size = len(response.text) + len(response.reasoning)
+    for item in response.items:
+        if isinstance(item, FunctionCall):
+            size += len(item.name) + len(item.arguments)
+        elif isinstance(item, CustomToolCall):
+            size += len(item.name) + len(item.input)
+    return size // CHARACTERS
 
 
 async def admit(
@@ -94,7 +105,7 @@ async def admit(
     workers: Workers,
     size: int,
 ) -> Admission | None:
-    """Lets a request in, or not.
+    """Takes what a request needs from the limits of its client.
 
     Args:
         client: Who sent it; None: nobody by name.
@@ -107,9 +118,8 @@ async def admit(
         What to settle at the end; None: there is nothing to count.
 
     Raises:
-        StreamError: The client does not see the model, or has reached a limit (`LimitExceeded`).
+        LimitExceeded: The client has reached one.
     """
-    check_model(client, prompt.model or "")
     if client is None or not client.is_limited:
         return None
     tokens = 0

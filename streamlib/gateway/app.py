@@ -27,11 +27,13 @@ from streamlib.client.credentials import Secret
 from streamlib.durable import Log, open_log
 from streamlib.errors import StreamError
 from streamlib.gateway.access import AccessControl, refuse, wire_of
+from streamlib.gateway.admission import admit
 from streamlib.gateway.background import BackgroundResponses, refuse_own_history
+from streamlib.gateway.client_limits import ClientLimits, MemoryLimits
 from streamlib.gateway.client_request import (
     beta_headers,
-    closing_headers,
     prompt_of,
+    refusal_headers,
     sent_path,
     user_agent,
 )
@@ -44,7 +46,8 @@ from streamlib.gateway.identity import identity_of
 from streamlib.gateway.live_view import LiveView
 from streamlib.gateway.log_text import escaped
 from streamlib.gateway.metrics_page import METRICS, MetricsPage, metrics_if_installed
-from streamlib.gateway.observer import Observer
+from streamlib.gateway.named_clients import check_model, client_of
+from streamlib.gateway.observer import Observer, Watch
 from streamlib.gateway.page import Page
 from streamlib.gateway.page_access import PageAccess
 from streamlib.gateway.request_body import BODY_SECONDS, Workers, read_body
@@ -52,6 +55,7 @@ from streamlib.gateway.request_log import RequestLog
 from streamlib.gateway.routes import RouteTable
 from streamlib.gateway.side_requests import SideRequests
 from streamlib.gateway.state_store import StateStore, open_state
+from streamlib.gateway.target_pool import TargetPool
 from streamlib.gateway.target_streams import GatewayRequest, TargetStreams
 from streamlib.loopback import running
 from streamlib.providers import Provider
@@ -63,6 +67,7 @@ from streamlib.wires.responses.background import StoredResponse, without_backgro
 from streamlib.wires.routes import route
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
+from streamlib_parsers.response import Response as ClientResponse
 
 CLIENT_WIRES: Final[frozenset[WireApi]] = frozenset(
     wire_api for wire_api, spec in WIRE_SPECS.items() if spec.gateway is not None
@@ -93,6 +98,7 @@ class Gateway:
         log: Log | str | None = None,
         state: StateStore | str | None = "memory:",
         observers: Sequence[Observer] = (),
+        limits: ClientLimits | str | None = None,
     ) -> None:
         """Configures a gateway.
 
@@ -108,6 +114,8 @@ class Gateway:
             state: where signed reasoning is stored for clients that do not send it back: a store
                 that is not entered, or what `open_state` takes. None: it is lost for them.
             observers: see how each request fares, beside the gateway's own log.
+            limits: where the limits of named clients are counted: the URL of a Redis server where
+                several gateways share them; None: each gateway counts for itself.
         """
         self.readiness = Readiness()
         """Whether requests should be sent here; `/ready` serves it."""
@@ -133,6 +141,17 @@ class Gateway:
         self._store = state
         self._state: ClientState | None = None
         """Set while the gateway runs, if it has a store."""
+        self.limits: ClientLimits = MemoryLimits()
+        """Once the gateway runs, those of the URL if there is one."""
+        self._limits_url: str | None = None
+        if isinstance(limits, str):
+            self._limits_url = limits
+        elif limits is not None:
+            self.limits = limits
+        self.pool = TargetPool()
+        """The targets of all routes."""
+        self._loopback: Provider | None = None
+        """The loopback provider, once it runs."""
         self._background: BackgroundResponses | None = None
         """Set while the gateway runs, if it has a log."""
         self._stack = AsyncExitStack()
@@ -141,15 +160,13 @@ class Gateway:
         """Set while the gateway runs."""
 
     async def __aenter__(self) -> Gateway:
-        # The provider has its own port, which is known once it runs.
-        if self._needs_loopback():
-            url = await self._stack.enter_async_context(running())
-            self.table = self.table.using(loopback_at(url))
         client = await self._stack.enter_async_context(Client(**self._options))
         self._client = client
         self.readiness.unblock("starting")
         self.readiness.unblock("stopped")
         try:
+            await self.use(self.table)
+            await self._enter_limits()
             await self._enter_state()
             await self._enter_background(client)
         except BaseException:
@@ -157,9 +174,31 @@ class Gateway:
             raise
         return self
 
+    async def _enter_limits(self) -> None:
+        if self._limits_url is not None:
+            from streamlib.gateway.redis_limits import redis_limits  # an extra
+
+            limits = redis_limits(self._limits_url)
+            self.limits = await self._stack.enter_async_context(limits)
+
     async def _enter_state(self) -> None:
         if self._store is not None:
             self._state = ClientState(await self._stack.enter_async_context(self._store))
+
+    async def use(self, table: RouteTable) -> None:
+        """Replaces the routes and clients of a running gateway.
+
+        Requests under way end on the routes that they began with.
+
+        Args:
+            table: for all requests from now on.
+        """
+        # The provider has its own port, which is known once it runs.
+        if self._loopback is None and _needs_loopback(table):
+            self._loopback = loopback_at(await self._stack.enter_async_context(running()))
+        if self._loopback is not None:
+            table = table.using(self._loopback)
+        self.table = table
 
     async def _enter_background(self, client: Client) -> None:
         log = self._durable
@@ -168,7 +207,7 @@ class Gateway:
         if isinstance(log, str):
             log = await self._stack.enter_async_context(open_log(log))
         background = BackgroundResponses(
-            log, client, self._workers, self._keep_alive, self._end, self._state
+            log, client, self._workers, self._keep_alive, self.pool, self._end, self._state
         )
         self._background = await self._stack.enter_async_context(background)
 
@@ -181,16 +220,9 @@ class Gateway:
         self._client = None
         self._background = None
         self._state = None
+        self._loopback = None
         self.readiness.block("stopped", "the gateway has stopped")
         await self._stack.aclose()
-
-    def _needs_loopback(self) -> bool:
-        """Whether a route goes to a loopback provider that nobody else runs."""
-        for rule in self.table.rules:
-            for target in rule.targets:
-                if target.base_url is None and target.model.startswith("loopback:"):
-                    return True
-        return False
 
     @property
     def client(self) -> Client:
@@ -225,11 +257,11 @@ class Gateway:
             request = await self._read(scope, receive, request_id)
             note_request(watch, request)
             if request.in_background and self._background is not None:
-                stored = await self._background.start(request, scope, watch)
+                stored = await self._start_in_background(self._background, request, scope, watch)
         except StreamError as error:
             watch.exchange.status = status_of(wire_api, error.info)
             watch.ended(error.info, ())
-            headers = id_header(wire_api, request_id) | closing_headers(scope, error.info)
+            headers = id_header(wire_api, request_id) | refusal_headers(scope, wire_api, error)
             await refuse(wire_api, error.info, send, headers)
             return
         except BaseException as error:
@@ -239,15 +271,33 @@ class Gateway:
             await self._background.respond(request, stored, receive, send)
             return
         handler = RequestHandler(
-            request, self.client, send, self._keep_alive, self._workers, watch, self._state
+            request,
+            self.client,
+            send,
+            self._keep_alive,
+            self._workers,
+            self.pool,
+            watch,
+            self._state,
         )
         try:
             await handler.run(receive)
         finally:
             # Also when the request is cancelled: the log has a line of every request.
-            self._end(handler.targets, handler.error)
+            await self._end(handler.targets, handler.error)
 
-    def _end(self, targets: TargetStreams, error: ErrorInfo | None) -> None:
+    async def _start_in_background(
+        self, background: BackgroundResponses, request: GatewayRequest, scope: Scope, watch: Watch
+    ) -> StoredResponse:
+        try:
+            return await background.start(request, scope, watch)
+        except StreamError:
+            if request.admission is not None:
+                await request.admission.settle(None)
+            raise
+
+    async def _end(self, targets: TargetStreams, error: ErrorInfo | None) -> None:
+        """Notes the end of a request."""
         request_id = targets.request.request_id
         targets.end(error)
         if self._log_content and targets.stream is not None:
@@ -255,6 +305,13 @@ class Gateway:
             items = msgspec.json.encode(targets.stream.response.items).decode()
             _log.debug("%s request body: %s", request_id, escaped(body))
             _log.debug("%s response items: %s", request_id, escaped(items))
+
+        admission = targets.request.admission
+        if admission is not None:
+            response: ClientResponse | None = None
+            if targets.stream is not None:
+                response = targets.stream.response
+            await admission.settle(response)
 
     async def _read(self, scope: Scope, receive: Receive, request_id: str) -> GatewayRequest:
         path = sent_path(scope)
@@ -276,7 +333,11 @@ class Gateway:
             detached = without_background(prompt)
             in_background = detached is not None
             prompt = detached or prompt
-        rule = self.table.rule(model)
+        table, client = self.table, client_of(scope)
+        check_model(client, model)
+        rule = table.rule(model)
+        hops = table.hops(rule, model)
+        admission = await admit(client, self.limits, prompt, self._workers, len(body))
         # Google's REST clients get an array by default; its SDKs send `alt=sse`.
         is_json_array = match.wire_api == "gemini" and b"alt=sse" not in scope["query_string"]
         return GatewayRequest(
@@ -284,7 +345,7 @@ class Gateway:
             prompt=prompt,
             size=len(body),
             rule=rule,
-            hops=self.table.hops(rule, model),
+            hops=hops,
             is_stream=is_stream,
             request_id=request_id,
             is_json_array=is_json_array,
@@ -292,6 +353,7 @@ class Gateway:
             in_background=in_background,
             encoder_options=encoder_options(match.wire_api, user_agent(scope)),
             identity=identity_of(scope),
+            admission=admission,
         )
 
     async def stored(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -301,6 +363,15 @@ class Gateway:
             return
         message = "this gateway keeps no responses: `streamlib gateway --log` names where it may"
         await refuse("responses", ErrorInfo("not_found", message, code="log"), send)
+
+
+def _needs_loopback(table: RouteTable) -> bool:
+    """Whether a route goes to a loopback provider that nobody else runs."""
+    for rule in table.rules:
+        for target in rule.targets:
+            if target.base_url is None and target.model.startswith("loopback:"):
+                return True
+    return False
 
 
 def loopback_at(url: str) -> Provider:
@@ -340,7 +411,8 @@ def gateway(
 
     Args:
         running_gateway: the gateway, which the application's lifespan starts; or its routes.
-        token: what clients must send as their API key. None: only this machine is served.
+        token: what clients must send as their API key, unless they have a token of their own. With
+            neither, only this machine is served.
     """
     served = running_gateway
     if not isinstance(served, Gateway):
@@ -372,5 +444,7 @@ def gateway(
         Route("/{path:path}", _Endpoint(served.answer), methods=["POST"]),
     ]
     return Starlette(
-        routes=routes, middleware=[Middleware(AccessControl, token=secret)], lifespan=lifespan
+        routes=routes,
+        middleware=[Middleware(AccessControl, token=secret, clients=lambda: served.table.clients)],
+        lifespan=lifespan,
     )

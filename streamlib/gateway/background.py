@@ -18,7 +18,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from types import TracebackType
 from typing import Final
 from urllib.parse import parse_qs
@@ -40,6 +40,7 @@ from streamlib.gateway.identity import TOKEN_HEADERS
 from streamlib.gateway.log_text import log_error, log_text
 from streamlib.gateway.observer import Watch
 from streamlib.gateway.request_body import Workers
+from streamlib.gateway.target_pool import Lease, TargetPool
 from streamlib.gateway.target_streams import (
     REQUEST_FAULTS,
     GatewayRequest,
@@ -77,11 +78,12 @@ _log: Final = logging.getLogger("streamlib.gateway")
 class BackgroundWriter:
     """One response on its way from its targets to the log."""
 
-    def __init__(self, targets: TargetStreams, stored: StoredResponse) -> None:
+    def __init__(self, targets: TargetStreams, stored: StoredResponse, pool: TargetPool) -> None:
         self.targets = targets
         self.error: ErrorInfo | None = ErrorInfo("cancelled", "the response was stopped")
         """What ended the response, unless it succeeded."""
         self._stored = stored
+        self._pool = pool
 
     async def events(self, first: ResponseStream | None) -> AsyncGenerator[ResponseEvent]:
         """The events of the response, for the client's encoder.
@@ -89,35 +91,52 @@ class BackgroundWriter:
         Args:
             first: The stream of the first target; None if that cannot serve the request.
         """
-        failure = ErrorInfo("server_error", "the route has no target")
-        for number, hop in enumerate(self.targets.request.hops):
+        failure: ErrorInfo | None = None
+        remaining = list(self.targets.request.hops)
+        while remaining and (failure is None or failure.kind not in REQUEST_FAULTS):
             try:
-                stream = first if number == 0 else None
-                stream = stream or await self.targets.open(hop)
+                lease = await self._pool.lease(remaining, self.targets.request.rule.queue_seconds)
             except StreamError as error:
-                failure = error.info
-                self.targets.watch.failed(failure)
-                continue
-            async with stream:
-                batches = aiter(stream.batches())
-                batch = await until_first_output(batches)
-                failed = failure_before_output(batch)
-                if failed is None:
-                    for event in self._client_events(batch):
-                        yield event
-                    async for batch in batches:
-                        if isinstance(batch[-1], Completed):
-                            await self.targets.store_state()
+                failure = failure or error.info
+                break
+            remaining.remove(lease.hop)
+            with lease:
+                try:
+                    stream = await self._open(lease, first)
+                except StreamError as error:
+                    failure = error.info
+                    self.targets.watch.failed(failure)
+                    lease.ended(failure)
+                    continue
+                finally:
+                    first = None
+                async with stream:
+                    batches = aiter(stream.batches())
+                    batch = await until_first_output(batches)
+                    failure = failure_before_output(batch)
+                    if failure is None:
+                        lease.responded()
                         for event in self._client_events(batch):
                             yield event
-                    self.targets.report_translation()
-                    return
-            failure = failed
+                        async for batch in batches:
+                            if isinstance(batch[-1], Completed):
+                                await self.targets.store_state()
+                            for event in self._client_events(batch):
+                                yield event
+                lease.ended(failure or self.error)
+            if failure is None:
+                self.targets.report_translation()
+                return
             self.targets.watch.failed(failure)
-            if failure.kind in REQUEST_FAULTS:
-                break
+        failure = failure or ErrorInfo("server_error", "the route has no target")
         self.error = failure
         yield Failed(hide_missing_key(failure))
+
+    async def _open(self, lease: Lease, first: ResponseStream | None) -> ResponseStream:
+        """The stream of a target: the first one, if that is of this target."""
+        if first is not None and lease.hop is self.targets.request.hops[0]:
+            return first
+        return await self.targets.open(lease.hop)
 
     def _client_events(self, batch: list[ResponseEvent]) -> list[ResponseEvent]:
         """The events that are kept, with the response's own id."""
@@ -148,7 +167,8 @@ class BackgroundResponses:
         client: Client,
         workers: Workers,
         keep_alive: float,
-        log_result: Callable[[TargetStreams, ErrorInfo | None], None],
+        pool: TargetPool,
+        finish: Callable[[TargetStreams, ErrorInfo | None], Awaitable[None]],
         state: ClientState | None = None,
     ) -> None:
         """Prepares them.
@@ -158,14 +178,16 @@ class BackgroundResponses:
             client: Sends the requests.
             workers: Builds large requests.
             keep_alive: Seconds of silence before a keep-alive is sent.
-            log_result: Called at the end of each response.
+            pool: Chooses targets.
+            finish: Called at the end of each response.
             state: What the gateway stores for its clients; None: nothing.
         """
         self._durable = log
         self._client = client
         self._workers = workers
         self._keep_alive = keep_alive
-        self._log_result = log_result
+        self._pool = pool
+        self._finish = finish
         self._state = state
         self._group = anyio.create_task_group()
         """Of the writers: they outlive their requests, and end with the gateway."""
@@ -219,7 +241,7 @@ class BackgroundResponses:
     async def _write(
         self, targets: TargetStreams, stored: StoredResponse, first: ResponseStream | None
     ) -> None:
-        writer = BackgroundWriter(targets, stored)
+        writer = BackgroundWriter(targets, stored, self._pool)
         try:
             await self._durable.write(stored.response_id, writer.events(first))
         except LogError as error:
@@ -231,7 +253,7 @@ class BackgroundResponses:
             _log.error("%s failed inside the gateway: %s", stored.response_id, log_error(error))
         finally:
             self._running.discard(stored.response_id)
-            self._log_result(targets, writer.error)
+            await self._finish(targets, writer.error)
 
     async def respond(
         self, request: GatewayRequest, stored: StoredResponse, receive: Receive, send: Send

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 import msgspec
 from starlette.responses import JSONResponse, Response
 from starlette.types import Scope
 
-from streamlib.gateway.headers import error_headers, status_of
+from streamlib.errors import StreamError
+from streamlib.gateway.admission import LimitExceeded
+from streamlib.gateway.headers import error_headers, limit_headers, status_of
 from streamlib.gateway.request_body import BODY_ERRORS
 from streamlib.providers.wire_specs import ANTHROPIC_BETA
 from streamlib.request.prompt import Prompt
@@ -60,6 +63,14 @@ def closing_headers(scope: Scope, error: ErrorInfo) -> dict[str, str]:
     if error.code in BODY_ERRORS and scope["http_version"].startswith("1"):
         return {"connection": "close"}
     return {}
+
+
+def refusal_headers(scope: Scope, wire_api: WireApi, error: StreamError) -> dict[str, str]:
+    """Headers of a request that no target was asked to serve."""
+    headers = closing_headers(scope, error.info)
+    if isinstance(error, LimitExceeded):
+        headers.update(limit_headers(wire_api, error.limits, datetime.now(UTC)))
+    return headers
 
 
 def error_response(wire_api: WireApi, error: ErrorInfo) -> Response:

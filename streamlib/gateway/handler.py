@@ -25,6 +25,7 @@ from streamlib.client import Client
 from streamlib.client.stream import ResponseStream
 from streamlib.errors import StreamError
 from streamlib.gateway.access import refuse, send_json
+from streamlib.gateway.admission import own_limits
 from streamlib.gateway.client_state import ClientState
 from streamlib.gateway.event_stream import STREAM_HEADERS
 from streamlib.gateway.headers import (
@@ -40,7 +41,7 @@ from streamlib.gateway.json_array import JsonArray
 from streamlib.gateway.log_text import log_error, log_name
 from streamlib.gateway.observer import Watch
 from streamlib.gateway.request_body import Workers
-from streamlib.gateway.routes import RouteTarget
+from streamlib.gateway.target_pool import Lease, TargetPool
 from streamlib.gateway.target_streams import (
     REQUEST_FAULTS,
     GatewayRequest,
@@ -53,7 +54,7 @@ from streamlib.providers.wire_specs import gateway_spec
 from streamlib.wires.encoders import Encoder, encode_body, encoder
 from streamlib_parsers.accumulate import Accumulator
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.events import Completed, Failed, ResponseEvent
+from streamlib_parsers.events import Completed, Failed, RateLimits, ResponseEvent
 
 _log: Final = logging.getLogger("streamlib.gateway")
 
@@ -68,6 +69,7 @@ class RequestHandler:
         send: Send,
         keep_alive: float,
         workers: Workers,
+        pool: TargetPool,
         watch: Watch,
         state: ClientState | None = None,
     ) -> None:
@@ -78,6 +80,7 @@ class RequestHandler:
         self._exchange = watch.exchange
         self._send = send
         self._keep_alive = keep_alive
+        self._pool = pool
         # The encoders are pure: they read no clock.
         self._body_options: dict[str, Any] = {"created_at": int(time.time())}
         """What a response has of its time and its request, for `encode_body`."""
@@ -161,7 +164,8 @@ class RequestHandler:
 
     async def _try_hops(self) -> None:
         failure: ErrorInfo | None = None
-        for hop in self.request.hops:
+        remaining = list(self.request.hops)
+        while remaining:
             if failure is not None:
                 _log.info(
                     "%s %s failed with %s: trying the next target",
@@ -169,7 +173,16 @@ class RequestHandler:
                     log_name(self.targets.model),
                     failure.kind,
                 )
-            failure = await self._try(hop)
+            try:
+                lease = await self._pool.lease(remaining, self.request.rule.queue_seconds)
+            except StreamError as error:
+                # What the target said that was asked is worth more to the client.
+                failure = failure or error.info
+                break
+            remaining.remove(lease.hop)
+            with lease:
+                failure = await self._try(lease)
+                lease.ended(failure or self.error)
             if failure is None:
                 return
             # Two responses in one stream would be worse than a failure. A keep-alive, too, starts
@@ -179,23 +192,23 @@ class RequestHandler:
         if failure is not None:
             await self._send_error(failure)
 
-    async def _try(self, hop: RouteTarget) -> ErrorInfo | None:
+    async def _try(self, lease: Lease) -> ErrorInfo | None:
         """Sends the response of one target.
 
         Returns:
             The failure, if nothing was sent yet, so that another target may be tried; else None.
         """
         try:
-            opened = await self.targets.open(hop)
+            opened = await self.targets.open(lease.hop)
         except StreamError as error:
             self.targets.watch.failed(error.info)
             return error.info
         async with opened as stream:
             if self.request.is_stream:
-                return await self._send_stream(stream)
+                return await self._send_stream(stream, lease)
             return await self._send_body(stream)
 
-    async def _send_stream(self, stream: ResponseStream) -> ErrorInfo | None:
+    async def _send_stream(self, stream: ResponseStream, lease: Lease) -> ErrorInfo | None:
         batches = aiter(stream.batches())
         first = await until_first_output(batches)
         failure = failure_before_output(first)
@@ -203,9 +216,9 @@ class RequestHandler:
         if failure is not None and not self._started:
             self.targets.watch.failed(failure)
             return failure
-        self._limit_headers = limit_headers(
-            self.request.wire_api, stream.rate_limits, datetime.now(UTC)
-        )
+        if failure is None:
+            lease.responded()
+        self._limit_headers = self._limits_of(stream.rate_limits)
         await self._write_events(first)
         async for batch in batches:
             await self._write_events(batch)
@@ -242,7 +255,7 @@ class RequestHandler:
         body = encode_body(wire_api, response, model=model, report=report, **options)
         self.targets.report_translation()
         headers = self._response_headers()
-        headers.update(limit_headers(wire_api, response.rate_limits, datetime.now(UTC)))
+        headers.update(self._limits_of(response.rate_limits))
         self._ended = True
         self._exchange.status = 200
         await send_json(self._send, 200, body, headers)
@@ -257,6 +270,10 @@ class RequestHandler:
             # Model names may hold any character, headers only ASCII.
             headers[MODEL] = quote(self.targets.model, safe=":/@")
         return headers
+
+    def _limits_of(self, reported: RateLimits | None) -> dict[str, str]:
+        limits = own_limits(self.request.admission, reported)
+        return limit_headers(self.request.wire_api, limits, datetime.now(UTC))
 
     async def _write(self, data: bytes, *, more: bool = True) -> None:
         """Writes bytes of the stream, after its headers."""
@@ -288,8 +305,7 @@ class RequestHandler:
         wire_api = self.request.wire_api
         headers = self._response_headers()
         if self.targets.stream is not None:
-            limits = self.targets.stream.rate_limits
-            headers.update(limit_headers(wire_api, limits, datetime.now(UTC)))
+            headers.update(self._limits_of(self.targets.stream.rate_limits))
         headers.update(error_headers(error))
         self._exchange.status = status_of(wire_api, error)
         await refuse(wire_api, error, self._send, headers)

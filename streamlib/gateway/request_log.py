@@ -45,7 +45,8 @@ def summary(exchange: Exchange) -> str:
     """The line for a person."""
     if exchange.route is None and exchange.error is not None:
         message = log_text(str(exchange.error.message))
-        return f"{exchange.request_id} {exchange.wire_api} refused: {message}"
+        who = f" for {log_name(exchange.client)}" if exchange.client else ""
+        return f"{exchange.request_id} {exchange.wire_api}{who} refused: {message}"
     requested = log_name(exchange.requested)
     line = f"{exchange.request_id} {exchange.wire_api} {requested} -> {log_name(exchange.target)}"
     if exchange.base_url:

@@ -27,6 +27,7 @@ from msgspec.structs import force_setattr
 
 from streamlib.client.credentials import Secret
 from streamlib.errors import StreamError
+from streamlib.gateway.named_clients import ClientTable, NamedClient
 from streamlib.providers import Provider, find
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.headers import checked_headers
@@ -215,27 +216,40 @@ class RouteTarget(Struct, frozen=True):
     cooldown_seconds: float = COOLDOWN_SECONDS
 
 
-class _File(Struct, forbid_unknown_fields=True):
-    """A route file."""
+class RouteFile(Struct, forbid_unknown_fields=True):
+    """A route file.
+
+    Attributes:
+        route: in order of precedence.
+        client: who may use them; none: whoever has the gateway's token.
+    """
 
     route: list[RouteRule] = []
+    client: list[NamedClient] = []
 
 
 class RouteTable:
-    """Routes, in order of precedence."""
+    """Routes, in order of precedence, and the clients that may use them."""
 
-    def __init__(self, rules: Sequence[RouteRule] = (), providers: Sequence[Provider] = ()) -> None:
+    def __init__(
+        self,
+        rules: Sequence[RouteRule] = (),
+        providers: Sequence[Provider] = (),
+        clients: Sequence[NamedClient] = (),
+    ) -> None:
         """Checks the routes.
 
         Args:
             rules: the first that matches is used. None at all: everything goes to the loopback
                 provider.
             providers: in addition to the known ones, or in place of those of the same name.
+            clients: those with a token of their own.
 
         Raises:
-            ValueError: a route has no valid target.
+            ValueError: a route has no valid target, or two clients are the same.
             StreamError: the environment variable of a route's key is not set.
         """
+        self.clients = ClientTable(clients)
         self.rules = tuple(rules) or (CATCH_ALL,)
         self._providers = tuple(providers)
         self._keys: dict[str, Secret] = {}
@@ -323,30 +337,49 @@ def _read_key(variable: str) -> Secret:
     return Secret(key)
 
 
+def read_file(text: str) -> RouteFile:
+    """Reads a route file.
+
+    Raises:
+        ValueError: it is no TOML, or not that of routes and clients.
+    """
+    try:
+        return msgspec.convert(tomllib.loads(text), RouteFile)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise ValueError(f"the route file: {error}") from None
+
+
+def load_file(path: str | Path) -> RouteFile:
+    """Reads a route file.
+
+    Raises:
+        ValueError: as `read_file`, with the path.
+        OSError: the file cannot be read.
+    """
+    text = Path(path).read_text(encoding="utf-8")
+    try:
+        return read_file(text)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
 def read_table(text: str) -> list[RouteRule]:
     """Reads the routes of a TOML text.
 
     Raises:
-        ValueError: it is no TOML, or not that of routes.
+        ValueError: as `read_file`.
     """
-    try:
-        return msgspec.convert(tomllib.loads(text), _File).route
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise ValueError(f"the route file: {error}") from None
+    return read_file(text).route
 
 
 def load_table(path: str | Path) -> list[RouteRule]:
     """Reads the routes of a TOML file.
 
     Raises:
-        ValueError: as `read_table`, with the path.
+        ValueError: as `read_file`, with the path.
         OSError: the file cannot be read.
     """
-    text = Path(path).read_text(encoding="utf-8")
-    try:
-        return read_table(text)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+    return load_file(path).route
 
 
 def read_route(text: str) -> RouteRule:

@@ -20,11 +20,13 @@ from starlette.types import Scope
 
 from streamlib.client import Client
 from streamlib.errors import StreamError
+from streamlib.gateway.admission import Admission, reserve
+from streamlib.gateway.client_limits import ClientLimits
 from streamlib.gateway.client_request import (
     beta_headers,
-    closing_headers,
     error_response,
     prompt_of,
+    refusal_headers,
     sent_path,
 )
 from streamlib.gateway.client_state import ClientState
@@ -40,6 +42,7 @@ from streamlib.gateway.headers import id_header, report_header
 from streamlib.gateway.identity import identity_of
 from streamlib.gateway.model_pages import model_list, model_object, query_of, wire_of_client
 from streamlib.gateway.models import ModelCatalog
+from streamlib.gateway.named_clients import check_model, client_of
 from streamlib.gateway.observer import Observer
 from streamlib.gateway.request_body import Workers, read_body
 from streamlib.gateway.routes import RouteTable
@@ -78,6 +81,11 @@ class Serving(Protocol):
     @property
     def client_state(self) -> ClientState | None:
         """What the gateway stores for its clients."""
+        ...
+
+    @property
+    def limits(self) -> ClientLimits:
+        """Where the limits of named clients are counted."""
         ...
 
     @property
@@ -131,7 +139,7 @@ class SideRequests:
             try:
                 return await serve(request)
             except StreamError as error:
-                return _refused(request.scope, wire_api, error.info)
+                return _refused(request.scope, wire_api, error)
 
         return endpoint
 
@@ -140,15 +148,19 @@ class SideRequests:
     async def _models(self, request: Request) -> Response:
         wire_api = wire_of_client(request.scope)
         models = await self._catalog.models(self._served.client, self._served.table)
+        client = client_of(request.scope)
+        if client is not None:
+            models = [model for model in models if client.may_use(model.name)]
         return JSONResponse(model_list(wire_api, models, query_of(request.scope)))
 
     async def _model(self, request: Request) -> Response:
         wire_api = wire_of_client(request.scope)
         name: str = request.path_params["model"]
         try:
+            check_model(client_of(request.scope), name)
             model = await self._catalog.find(self._served.client, self._served.table, name)
         except StreamError as error:
-            return _refused(request.scope, wire_api, error.info)
+            return _refused(request.scope, wire_api, error)
         return JSONResponse(model_object(wire_api, model))
 
     # --- tokens ---
@@ -209,6 +221,8 @@ class SideRequests:
             raise
         finally:
             targets.end(failure)
+            if read.admission is not None and targets.stream is not None:
+                await read.admission.settle(targets.stream.response)
         headers.update(report_header(targets.report))
         return JSONResponse(compaction_body(read, response), headers=headers)
 
@@ -228,16 +242,24 @@ class SideRequests:
         headers = beta_headers(scope)
         prompt = await self._workers.run(size, prompt_of, match, body, path, headers)
         model = prompt.model or ""
+        client = client_of(scope)
+        check_model(client, model)
         rule = self._served.table.rule(model)
+        hops = self._served.table.hops(rule, model)
+        # A count may be sent to the provider, so it is a request; it uses no tokens.
+        admission: Admission | None = None
+        if client is not None and client.is_limited:
+            admission = await reserve(client, self._served.limits, 0)
         return GatewayRequest(
             wire_api=match.wire_api,
             prompt=prompt,
             size=size,
             rule=rule,
-            hops=self._served.table.hops(rule, model),
+            hops=hops,
             is_stream=False,
             request_id=f"req_{secrets.token_hex(12)}",
             identity=identity_of(scope),
+            admission=admission,
         )
 
 
@@ -257,7 +279,7 @@ def _counted(body: JsonObject, *, is_estimate: bool) -> Response:
     return JSONResponse(body, headers=headers)
 
 
-def _refused(scope: Scope, wire_api: WireApi, error: ErrorInfo) -> Response:
-    response = error_response(wire_api, hide_missing_key(error))
-    response.headers.update(closing_headers(scope, error))
+def _refused(scope: Scope, wire_api: WireApi, error: StreamError) -> Response:
+    response = error_response(wire_api, hide_missing_key(error.info))
+    response.headers.update(refusal_headers(scope, wire_api, error))
     return response

@@ -12,6 +12,7 @@ from streamlib.client import Client
 from streamlib.client.stream import RETRY_SAFE_EVENTS, ResponseStream
 from streamlib.client.stream_timing import TOKEN_EVENTS
 from streamlib.errors import StreamError
+from streamlib.gateway.admission import Admission
 from streamlib.gateway.client_state import ClientState
 from streamlib.gateway.envelopes import hashed_origins
 from streamlib.gateway.identity import ANONYMOUS, ClientIdentity
@@ -49,6 +50,7 @@ class GatewayRequest(Struct, frozen=True, kw_only=True):
         settings: those that the response repeats; None on wires whose responses repeat none.
         encoder_options: what the client's SDK needs of a stream.
         identity: of the client, for what the gateway stores for it.
+        admission: what it took from the limits of its client; None: that has none.
     """
 
     wire_api: WireApi
@@ -63,6 +65,7 @@ class GatewayRequest(Struct, frozen=True, kw_only=True):
     settings: JsonObject | None = None
     encoder_options: JsonObject = {}
     identity: ClientIdentity = ANONYMOUS
+    admission: Admission | None = None
 
     @property
     def custom_tools(self) -> frozenset[QualifiedName]:
