@@ -41,7 +41,7 @@ class Admission:
         self._tokens = tokens
         """What was taken for it: the estimate of its input."""
         self.rate_limits = rate_limits(client, balance)
-        """What its client is told of its limits."""
+        """What its client is shown of its limits."""
 
     async def settle(self, response: Response | None) -> None:
         """Corrects the estimate by what the response has used; called once, at the end.
@@ -137,29 +137,29 @@ async def reserve(client: NamedClient, limits: ClientLimits, tokens: int) -> Adm
     balance = await limits.take(client, tokens)
     if balance.wait == 0:
         return Admission(client, limits, tokens, balance)
-    told = rate_limits(client, balance)
-    raise LimitExceeded(_limit_error(client, balance, told), told)
+    shown = rate_limits(client, balance)
+    raise LimitExceeded(_limit_error(client, balance, shown), shown)
 
 
-def _limit_error(client: NamedClient, balance: Balance, told: RateLimits) -> ErrorInfo:
+def _limit_error(client: NamedClient, balance: Balance, shown: RateLimits) -> ErrorInfo:
     name, limit = "requests", client.requests_per_minute
     if balance.requests is None or balance.requests >= 1:
         name, limit = "tokens", client.tokens_per_minute
     message = (
         f"this gateway allows {client.name} {limit} {name} a minute: "
-        f"try again in {told.retry_after:g} seconds"
+        f"try again in {shown.retry_after:g} seconds"
     )
     return ErrorInfo(
         "rate_limited",
         message,
         retryable=True,
-        retry_after=told.retry_after,
+        retry_after=shown.retry_after,
         code="rate_limit_exceeded",
     )
 
 
 def own_limits(admission: Admission | None, reported: RateLimits | None) -> RateLimits | None:
-    """The limits that a client is told: its own, if it has some, else the provider's.
+    """The limits that a client is shown: its own, if it has some, else the provider's.
 
     The provider's are those of the gateway's key: of all clients together.
     """

@@ -60,8 +60,8 @@ class Bucket:
     def __init__(self, limit: int, now: float) -> None:
         self._limit = limit
         self._level = float(limit)
-        """What is left, at the time `_at`."""
-        self._at = now
+        """What is left, at the time `_time`."""
+        self._time = now
 
     def use_limit(self, limit: int) -> None:
         """Continues with another limit: the file was read again."""
@@ -71,9 +71,9 @@ class Bucket:
     def level(self, now: float) -> float:
         """What is left now."""
         # A clock that goes back would take what was never asked for.
-        elapsed = max(0.0, now - self._at)
+        elapsed = max(0.0, now - self._time)
         self._level = min(self._limit, self._level + elapsed * self._limit / MINUTE)
-        self._at = max(now, self._at)
+        self._time = max(now, self._time)
         return self._level
 
     def wait(self, amount: float, now: float) -> float:

@@ -86,7 +86,7 @@ class NamedClient(
 
 
 class ClientTable:
-    """The clients of one route file, found by their tokens."""
+    """The clients of one route file, with a look-up by their tokens."""
 
     def __init__(self, clients: Sequence[NamedClient] = ()) -> None:
         """Checks the clients.
@@ -111,14 +111,14 @@ class ClientTable:
 
     def find(self, tokens: Iterable[str]) -> NamedClient | None:
         """The client with one of these tokens."""
-        found: NamedClient | None = None
+        matching: NamedClient | None = None
         for token in tokens:
             # How long a look-up by digest takes tells nothing about a token: whoever tries some
             # cannot choose their digests.
             client = self._by_digest.get(digest_of(token))
-            if found is None:
-                found = client
-        return found
+            if matching is None:
+                matching = client
+        return matching
 
 
 def new_token() -> Secret:

@@ -48,7 +48,7 @@ COOLDOWN_SECONDS: Final = 30.0
 """The first cooldown; the default of proxies."""
 
 QUEUE_SECONDS: Final = 10.0
-"""How long a request waits for a free place. Below the 15 seconds after which a keep-alive starts
+"""How long a request waits for a free slot. Below the 15 seconds after which a keep-alive starts
 the stream: until then, the client gets an HTTP error, which it can act upon."""
 
 UNSET: Final = "unset"
@@ -199,7 +199,7 @@ class RouteTarget(Struct, frozen=True):
         base_url: of the route; None: the provider's own.
         key: the route's own; None: the client's for this provider.
         name: what its failures are remembered under: model, server, and whose key.
-        place: what its streams are counted under: the target as the route has it.
+        slot: what its streams are counted under: the target as the route has it.
         max_streams: at a time; None: no limit.
         cooldown_failures: in a row, after which it cools down.
         cooldown_seconds: of its first cooldown; 0: none.
@@ -210,7 +210,7 @@ class RouteTarget(Struct, frozen=True):
     base_url: str | None = None
     key: Secret | None = None
     name: str = ""
-    place: str = ""
+    slot: str = ""
     max_streams: int | None = None
     cooldown_failures: int = COOLDOWN_FAILURES
     cooldown_seconds: float = COOLDOWN_SECONDS
@@ -317,7 +317,7 @@ class RouteTable:
             to.base_url,
             self._keys.get(to.key_env or ""),
             name=" ".join([f"{provider.name}:{model}", *server]),
-            place=" ".join([to.model, *server]),
+            slot=" ".join([to.model, *server]),
             max_streams=to.max_streams,
             cooldown_failures=to.cooldown_failures or COOLDOWN_FAILURES,
             cooldown_seconds=_or(to.cooldown_seconds, COOLDOWN_SECONDS),

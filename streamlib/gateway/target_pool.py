@@ -1,4 +1,4 @@
-"""Which target of a route a request goes to next: a healthy one with a free place.
+"""Which target of a route a request goes to next: a healthy one with a free slot.
 
 A target may have a limit of streams at a time, as a model server of one's own has. One that fails
 several times in a row cools down: as long as the route has another, no request goes to it. After
@@ -72,17 +72,17 @@ class _Health(Struct):
 
 
 class _Waiter:
-    """A request that waits for a free place at one of several targets."""
+    """A request that waits for a free slot at one of several targets."""
 
     def __init__(self, hops: Sequence[RouteTarget]) -> None:
         self.hops = hops
         self.hop: RouteTarget | None = None
-        """The target whose place it was given."""
-        self.given = anyio.Event()
+        """The target whose slot it was granted."""
+        self.granted = anyio.Event()
 
 
 class Lease:
-    """The place of one request at one target. Used with `with`."""
+    """The slot of one request at one target. Used with `with`."""
 
     def __init__(self, pool: TargetPool, hop: RouteTarget, *, is_trial: bool) -> None:
         self.hop = hop
@@ -131,7 +131,7 @@ class TargetPool:
         """
         self.now = now
         self._open: dict[str, int] = {}
-        """Streams at a time, by the places of targets."""
+        """Streams at a time, by the slots of targets."""
         self._health: dict[str, _Health] = {}
         """Targets that have failed, by their names."""
         self._waiters: list[_Waiter] = []
@@ -140,7 +140,7 @@ class TargetPool:
     # --- choosing ---
 
     async def lease(self, hops: Sequence[RouteTarget], seconds: float) -> Lease:
-        """A place at the best of these targets; waits for one that is healthy.
+        """A slot at the best of these targets; waits for one that is healthy.
 
         Args:
             hops: In the order in which the route has them; at least one.
@@ -158,7 +158,7 @@ class TargetPool:
             cooling.sort(key=self._ready_at)
             lease = self._first_free([*healthy, *cooling])
         if lease is None:
-            message = "all places at this model's targets are taken"
+            message = "all slots at this model's targets are taken"
             raise StreamError(ErrorInfo("overloaded", message, retryable=True, code="busy"))
         return lease
 
@@ -179,13 +179,13 @@ class TargetPool:
         return None
 
     def _take(self, hop: RouteTarget) -> None:
-        self._open[hop.place] = self._open.get(hop.place, 0) + 1
+        self._open[hop.slot] = self._open.get(hop.slot, 0) + 1
 
     def _is_free(self, hop: RouteTarget) -> bool:
-        return hop.max_streams is None or self._open.get(hop.place, 0) < hop.max_streams
+        return hop.max_streams is None or self._open.get(hop.slot, 0) < hop.max_streams
 
     def _leased(self, hop: RouteTarget) -> Lease:
-        """The lease of a place that was counted already."""
+        """The lease of a slot that was counted already."""
         health = self._health.get(hop.name)
         is_trial = health is not None and health.cooldowns > 0 and not health.is_tried
         if health is not None and is_trial:
@@ -197,9 +197,9 @@ class TargetPool:
         self._waiters.append(waiter)
         try:
             with anyio.move_on_after(seconds):
-                await waiter.given.wait()
+                await waiter.granted.wait()
         except BaseException:
-            # It was cancelled, perhaps in the moment in which it was given a place.
+            # It was cancelled, perhaps in the moment in which it was granted a slot.
             if waiter.hop is not None:
                 self.give_back(waiter.hop)
             raise
@@ -211,25 +211,25 @@ class TargetPool:
         return self._leased(waiter.hop)
 
     def give_back(self, hop: RouteTarget) -> None:
-        """Ends a stream; its place goes to who waits longest for it."""
-        self._open[hop.place] -= 1
-        if self._open[hop.place] == 0:
-            del self._open[hop.place]
+        """Ends a stream; its slot goes to who waits longest for it."""
+        self._open[hop.slot] -= 1
+        if self._open[hop.slot] == 0:
+            del self._open[hop.slot]
         for waiter in self._waiters:
-            wanted = self._wanted(waiter, hop.place)
+            wanted = self._wanted(waiter, hop.slot)
             if wanted is not None:
                 self._take(wanted)
                 self._waiters.remove(waiter)
                 waiter.hop = wanted
-                waiter.given.set()
+                waiter.granted.set()
                 return
 
-    def _wanted(self, waiter: _Waiter, place: str) -> RouteTarget | None:
-        """The target of this place that a waiting request goes to, if it is free."""
+    def _wanted(self, waiter: _Waiter, slot: str) -> RouteTarget | None:
+        """The target of this slot that a waiting request goes to, if it is free."""
         healthy = [hop for hop in waiter.hops if self._is_healthy(hop)]
         # It waited for a healthy one. If none is left, it need not wait any longer.
         for hop in healthy or waiter.hops:
-            if hop.place == place and self._is_free(hop):
+            if hop.slot == slot and self._is_free(hop):
                 return hop
         return None
 
