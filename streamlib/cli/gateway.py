@@ -105,21 +105,35 @@ def add(commands: Any) -> None:
         metavar="URL",
         help="store reasoning for clients that lose it: memory: (default), off, redis://host",
     )
+    command.add_argument(
+        "--limits",
+        metavar="URL",
+        help="count the limits of named clients there, for several gateways: redis://host",
+    )
+    command.add_argument(
+        "--new-token",
+        action="store_true",
+        help="print a token for a client and its digest for the route file, and end",
+    )
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serves until interrupted, then lets open streams finish."""
+    if arguments.new_token:
+        return _print_token()
     try:
         # Before the routes are read: without it nothing else matters.
         importlib.import_module("uvicorn")
-        table = _table(arguments)
+        table = read_routes(arguments)
         token = _token(arguments)
         _check_extras(arguments)
         if arguments.log:
             _check_log(arguments.log)
         if arguments.state != "off":
             _check_state(arguments.state)
+        if arguments.limits:
+            _check_limits(arguments.limits)
     except ModuleNotFoundError as error:
         print(f"no {error.name}: pip install 'streamlib[cli,gateway]'", file=sys.stderr)
         return 1
@@ -133,6 +147,22 @@ def run(arguments: argparse.Namespace) -> int:
         print(printable(str(error)), file=sys.stderr)
         return 1
     return _serve(arguments, table, token)
+
+
+def _print_token() -> int:
+    """Makes the token of a client; nothing keeps it."""
+    try:
+        from streamlib.gateway.identity import digest_of
+        from streamlib.gateway.named_clients import new_token
+    except ModuleNotFoundError as error:
+        print(f"no {error.name}: pip install 'streamlib[cli,gateway]'", file=sys.stderr)
+        return 1
+    token = new_token().reveal()
+    print("# for the client, as its API key; it is not shown again", file=sys.stderr)
+    print(token)
+    print("# for [[client]] in the route file", file=sys.stderr)
+    print(f'token_sha256 = "{digest_of(token)}"')
+    return 0
 
 
 def _check_extras(arguments: argparse.Namespace) -> None:
@@ -187,28 +217,52 @@ def _check_state(url: str) -> None:
         raise ValueError(f"--state: {error}") from None
 
 
-def _table(arguments: argparse.Namespace) -> RouteTable:
-    from streamlib.gateway import RouteTable, load_table, read_route
+def _check_limits(url: str) -> None:
+    """As `_check_log`, for the limits of named clients.
+
+    Raises:
+        ValueError: The URL names no server, or it does not answer.
+    """
+    from streamlib.durable import LogError
+    from streamlib.gateway.redis_limits import check_limits
+
+    try:
+        anyio.run(check_limits, url)
+    except (LogError, ValueError) as error:
+        raise ValueError(f"--limits: {error}") from None
+
+
+def read_routes(arguments: argparse.Namespace) -> RouteTable:
+    """The routes and clients of the options and the file, as they are now.
+
+    Raises:
+        ValueError: They make no sense, or other machines could send requests without a token.
+        StreamError: The variable of a key is not set.
+        OSError: The file cannot be read.
+    """
+    from streamlib.gateway import RouteFile, RouteTable, load_file, read_route
 
     rules = [read_route(text) for text in arguments.route]
+    file = RouteFile()
     if arguments.config:
-        rules += load_table(arguments.config)
-    return RouteTable(rules)
+        file = load_file(arguments.config)
+    is_public = arguments.host not in LOOPBACK
+    if is_public and not file.client and arguments.token_env is None:
+        raise ValueError(
+            f"--host {arguments.host} can be reached by other machines: name the variable "
+            "with the token for their clients with --token-env, or clients in the route file"
+        )
+    return RouteTable([*rules, *file.route], clients=file.client)
 
 
 def _token(arguments: argparse.Namespace) -> Secret | None:
-    """The token that clients must send; None where only this machine reaches the gateway.
+    """The owner's token; None: there is none.
 
     Raises:
-        ValueError: Other machines could send requests without a token, or its variable is not set.
+        ValueError: Its variable is not set.
     """
     variable = arguments.token_env
     if variable is None:
-        if arguments.host not in LOOPBACK:
-            raise ValueError(
-                f"--host {arguments.host} can be reached by other machines: name the variable "
-                "with the token for their clients with --token-env"
-            )
         return None
     token = os.environ.get(variable)
     if not token:
@@ -230,6 +284,8 @@ def _serve(arguments: argparse.Namespace, table: RouteTable, token: Secret | Non
         body_seconds=arguments.body_timeout,
         log=arguments.log,
         state=state,
+        limits=arguments.limits,
+        observers=observers(arguments),
     )
     app = gateway(handler, token=token)
     family = socket.AF_INET6 if ":" in arguments.host else socket.AF_INET
@@ -331,8 +387,11 @@ def url_of(host: str, port: int) -> str:
 
 def _greeting(table: RouteTable, token: Secret | None, address: tuple[Any, ...]) -> str:
     url = url_of(*address[:2])
-    key = "the token" if token else "any"
+    key = "the token" if token or table.clients else "any"
     lines = [f"gateway on {url}  (Ctrl-C stops, streams finish)"]
+    if table.clients:
+        names = [client.name for client in table.clients.clients]
+        lines.append(f"  clients                      {', '.join(names)}")
     for rule in table.rules:
         targets: list[str] = []
         for target in rule.targets:

@@ -41,6 +41,9 @@ HEADERS: Final = 128
 HEADER_BYTES: Final = 64 << 10
 """Maximum size of the names and values of all request headers."""
 
+OWNER_PATHS: Final = frozenset({"/metrics"})
+"""Paths that no token of a named client opens."""
+
 _LOCAL_HOST: Final = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
 """A ``Host`` header that names this machine, and nothing beside host and port: `urlsplit` would
 accept a user (`user@127.0.0.1`), a scheme and a path."""
@@ -112,9 +115,13 @@ class AccessControl:
 def _is_open(scope: Scope) -> bool:
     """Whether a path needs no token: probes of an orchestrator have none, and the page asks for it
     itself."""
+    return _own_path(scope) in OPEN_PATHS | PAGE_PATHS
+
+
+def _own_path(scope: Scope) -> str:
+    """The path, without where an application has mounted the gateway."""
     path: str = scope["path"]
-    root: str = scope.get("root_path", "")
-    return path.removeprefix(root) in OPEN_PATHS | PAGE_PATHS
+    return path.removeprefix(scope.get("root_path", ""))
 
 
 def _token_problem(
@@ -134,6 +141,10 @@ def _token_problem(
     if client is None:
         message = "this gateway requires its own token, sent as the API key"
         return ErrorInfo("authentication", message, code="token")
+    if _own_path(scope) in OWNER_PATHS:
+        # They are about all clients.
+        message = "this path needs the gateway's own token, that of --token-env"
+        return ErrorInfo("permission", message, code="token")
     scope[SCOPE_KEY] = client
     set_identity(scope, ClientIdentity(client.name, client.token_sha256))
     return None

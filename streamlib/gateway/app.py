@@ -141,13 +141,9 @@ class Gateway:
         self._store = state
         self._state: ClientState | None = None
         """Set while the gateway runs, if it has a store."""
+        self._limits = limits
         self.limits: ClientLimits = MemoryLimits()
-        """Once the gateway runs, those of the URL if there is one."""
-        self._limits_url: str | None = None
-        if isinstance(limits, str):
-            self._limits_url = limits
-        elif limits is not None:
-            self.limits = limits
+        """Where the limits of named clients are counted, once the gateway runs."""
         self.pool = TargetPool()
         """The targets of all routes."""
         self._loopback: Provider | None = None
@@ -175,11 +171,13 @@ class Gateway:
         return self
 
     async def _enter_limits(self) -> None:
-        if self._limits_url is not None:
+        if isinstance(self._limits, str):
             from streamlib.gateway.redis_limits import redis_limits  # an extra
 
-            limits = redis_limits(self._limits_url)
+            limits = redis_limits(self._limits)
             self.limits = await self._stack.enter_async_context(limits)
+        elif self._limits is not None:
+            self.limits = self._limits
 
     async def _enter_state(self) -> None:
         if self._store is not None:
@@ -428,7 +426,8 @@ def gateway(
 
     stored = _Endpoint(served.stored)
     health = HealthPages(served.readiness)
-    page = Page(served.view, PageAccess(secret), served.readiness, SERVED)
+    access = PageAccess(secret, is_closed=lambda: bool(served.table.clients))
+    page = Page(served.view, access, served.readiness, SERVED)
     # The last route has all other paths, so that an unknown one gets an error in its wire's format.
     routes = [
         Route("/", page.show, methods=["GET"]),

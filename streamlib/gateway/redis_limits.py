@@ -16,12 +16,16 @@ from typing import Any, Final
 import anyio
 import coredis.exceptions
 
+from streamlib.durable import LogError
 from streamlib.durable.redis_urls import parse_redis_url, redis_client
 from streamlib.gateway.client_limits import Balance, ClientLimits, MemoryLimits
 from streamlib.gateway.named_clients import NamedClient
 
 COMMAND_SECONDS: Final = 1.0
 """How long the server may take: a client waits meanwhile."""
+
+CHECK_SECONDS: Final = 5.0
+"""How long the first connection may take."""
 
 PAUSE_SECONDS: Final = 5.0
 """How long a server that did not answer is left alone, so that not every request waits for it."""
@@ -107,6 +111,24 @@ def _number(text: bytes | str) -> float | None:
     if not text:
         return None
     return float(text)
+
+
+async def check_limits(url: str) -> None:
+    """Connects once.
+
+    Raises:
+        ValueError: The URL names no server.
+        LogError: It does not answer. The message has no URL, which may have a password.
+    """
+    try:
+        with anyio.fail_after(CHECK_SECONDS):
+            async with redis_client(parse_redis_url(url), COMMAND_SECONDS) as client:
+                await client.ping()
+    except (coredis.exceptions.RedisError, OSError, ExceptionGroup) as error:
+        first: BaseException = error
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        raise LogError("unavailable", f"Redis: {type(first).__name__}") from None
 
 
 @asynccontextmanager

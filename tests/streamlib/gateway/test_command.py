@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import signal
 import subprocess
@@ -12,10 +13,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from streamlib.cli import main
-from streamlib.cli.gateway import keyless
+from streamlib.cli import _parser, main
+from streamlib.cli.gateway import keyless, read_routes
 from streamlib.client.auth import variables_of
-from streamlib.gateway import RouteRule, RouteTable
+from streamlib.gateway import RouteRule, RouteTable, read_file
+from streamlib.gateway.named_clients import ClientTable
 from streamlib.providers import find
 
 
@@ -59,6 +61,34 @@ def test_command_refuses_a_log_without_showing_its_password(
     assert unknown.startswith("an engine is ")
     assert "secret-pass" not in unknown
     assert (away.count("\n"), unknown.count("\n")) == (1, 1)
+
+
+# coredis leaves its in-memory streams open where it cannot connect.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_command_refuses_limits_that_nobody_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("coredis", reason="no client for Redis: the extra `redis` is missing")
+    away = error_of(capsys, "--limits", "redis://user:secret-pass@127.0.0.1:9")
+    assert away.startswith("--limits: Redis: ")
+    assert "secret-pass" not in away
+    gc.collect()  # what is left open warns here, not in the next test
+
+
+def test_command_makes_a_token_and_its_digest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gateway", "--new-token"]) == 0
+    token, line = capsys.readouterr().out.splitlines()
+    client = read_file(f'[[client]]\nname = "alice"\n{line}').client[0]
+    assert ClientTable([client]).find([token]) is client
+
+
+def test_command_takes_clients_in_place_of_one_token(tmp_path: Path) -> None:
+    file = tmp_path / "routes.toml"
+    options = ["gateway", "--host", "0.0.0.0", "--config", str(file)]
+    arguments = _parser().parse_args(options)
+    file.write_text(f'[[client]]\nname = "alice"\ntoken_sha256 = "{"0" * 64}"\n')
+    assert read_routes(arguments).clients.clients[0].name == "alice"
+    file.write_text('[[route]]\nmodel = "*"\nto = "loopback:*"\n')
+    with pytest.raises(ValueError, match="--token-env"):
+        read_routes(arguments)
 
 
 NO_KEY = "no key for anthropic (route claude-*): set ANTHROPIC_API_KEY"

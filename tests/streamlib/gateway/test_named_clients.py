@@ -141,6 +141,26 @@ async def test_names_are_logged_and_tokens_never(caplog: pytest.LogCaptureFixtur
         assert secret not in text
 
 
+@pytest.mark.parametrize(("token", "status"), [(ALICE, 403), (BOB, 401), ("of-the-owner", 200)])
+async def test_metrics_are_the_owners(token: str, status: int) -> None:
+    async with serving_clients(
+        Upstream(weather_response("messages")), named("alice", ALICE), token="of-the-owner"
+    ) as client:
+        response = await client.get("/metrics", headers={"x-api-key": token})
+        probe = await client.get("/health")
+    assert (response.status_code, probe.status_code) == (status, 200)
+
+
+async def test_page_is_closed_to_clients_without_the_owners_token() -> None:
+    async with serving_clients(
+        Upstream(weather_response("messages")), named("alice", ALICE)
+    ) as client:
+        for headers in ({}, {"x-api-key": ALICE}):
+            assert (await client.get("/live", headers=headers)).status_code in {401, 403}
+        page = await client.get("/")
+    assert "client-model" not in page.text
+
+
 # --- models ---
 
 
