@@ -94,6 +94,12 @@ def add(commands: Any) -> None:
         action="store_true",
         help="OpenTelemetry spans; run it under opentelemetry-instrument; needs streamlib[otel]",
     )
+    _add_stores(command)
+    command.set_defaults(run=run)
+
+
+def _add_stores(command: argparse.ArgumentParser) -> None:
+    """Adds what several gateways may share, and what belongs to it."""
     command.add_argument(
         "--log",
         metavar="URL",
@@ -115,7 +121,6 @@ def add(commands: Any) -> None:
         action="store_true",
         help="print a token for a client and its digest for the route file, and end",
     )
-    command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
