@@ -47,9 +47,10 @@ class Client(ClientSetup):
     One client serves any number of concurrent streams, all on the event loop of the first one.
 
     Args:
-        http: None (the library creates an HTTP client), an `httpx.AsyncClient`, an
-            `httpx2.AsyncClient`, any object with their methods, an `aiohttp.ClientSession`, or a
-            `Transport`. One that is passed in stays its owner's to close.
+        http: None (the library creates an HTTP client), "httpx", "httpx2" or "aiohttp" (one of
+            that library), an `httpx.AsyncClient`, an `httpx2.AsyncClient`, any object with their
+            methods, an `aiohttp.ClientSession`, or a `Transport`. One that is passed in stays its
+            owner's to close. docs/transports.md says which to choose.
         api_key: One key (for `base_url`, else for the first provider that is used), a function
             that returns one, or `{provider: key}`. Without it, the provider's own environment
             variables are read.
@@ -75,6 +76,8 @@ class Client(ClientSetup):
 
     Raises:
         StreamError: `authentication`; `api_key` is invalid.
+        ValueError: `http` is a text that names none of the libraries.
+        ModuleNotFoundError: The library that `http` names is not installed.
     """
 
     def __repr__(self) -> str:

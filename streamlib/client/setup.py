@@ -37,7 +37,7 @@ from streamlib.request.endpoints import resolve_target
 from streamlib.request.headers import checked_headers, joined_headers
 from streamlib.request.prompt import Prompt
 from streamlib.request.target import Target
-from streamlib.transport import Transport, transport_for
+from streamlib.transport import Transport, check_library, transport_for
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.dialects.by_model import dialects_for
 from streamlib_parsers.items import ToolSpec, WireApi
@@ -83,6 +83,7 @@ class ClientSetup:
         self._keys = KeyStore(api_key, base_url)
         del api_key  # a traceback shows the locals of this frame
         self._keys.check()
+        check_library(http)
         self._http = http
         self._base_url = base_url
         self._wire_api: WireApi | None = wire_api

@@ -1,7 +1,8 @@
 """Adapters to HTTP libraries. No other package of streamlib imports one.
 
-`transport_for` accepts whatever a user brings: an `httpx.AsyncClient`, an `httpx2.AsyncClient`, any
-object with their methods, an `aiohttp.ClientSession`, or a `Transport` of the user's own.
+`transport_for` accepts whatever a user brings: the name of a library, an `httpx.AsyncClient`, an
+`httpx2.AsyncClient`, any object with their methods, an `aiohttp.ClientSession`, or a `Transport` of
+the user's own.
 
 Every transport keeps these rules: redirects are never followed, the body is never decoded by the
 library, and no request waits in the library's own connection pool. A waiter that is cancelled
@@ -11,7 +12,8 @@ there occupies its place for ever (encode/httpcore #830), so callers wait at `sl
 
 from __future__ import annotations
 
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, Final
 
 from streamlib.transport.base import (
     CONNECTIONS,
@@ -23,11 +25,12 @@ from streamlib.transport.base import (
     Transport,
 )
 from streamlib.transport.httpcore_pool import pool_size
-from streamlib.transport.httpx import HttpxResponse, HttpxTransport, default_client
+from streamlib.transport.httpx import HttpxResponse, HttpxTransport, default_client, new_client
 
 __all__ = [
     "CONNECTIONS",
     "KEEPALIVE_SECONDS",
+    "LIBRARIES",
     "UNKNOWN_POOL",
     "HttpResponse",
     "HttpxResponse",
@@ -35,35 +38,70 @@ __all__ = [
     "IteratorResponse",
     "ReadTimeout",
     "Transport",
+    "check_library",
     "transport_for",
 ]
+
+LIBRARIES: Final = ("httpx", "httpx2", "aiohttp")
+"""HTTP libraries that can be named: `transport_for` makes a client or a session of them."""
+
+
+def check_library(http: Any) -> None:
+    """Checks the name of a library, without importing the library. Anything else passes.
+
+    Args:
+        http: As in `transport_for`.
+
+    Raises:
+        ValueError: It is a text, and not the name of a library.
+        ModuleNotFoundError: The named library is not installed.
+    """
+    if not isinstance(http, str):
+        return
+    if http not in LIBRARIES:
+        names = ", ".join([f'"{name}"' for name in LIBRARIES])
+        raise ValueError(f'http="{http}" names no HTTP library; those that can be named: {names}')
+    if find_spec(http) is None:
+        raise ModuleNotFoundError(
+            f'http="{http}" needs {http}: pip install "streamlib[{http}]"', name=http
+        )
 
 
 def transport_for(http: Any = None, connections: int | None = None) -> Transport:
     """Returns the transport for an HTTP client.
 
     Args:
-        http: None (the library creates a client), an httpx or httpx2 client, any object with their
-            methods, an aiohttp session, or a `Transport`, which is returned unchanged.
+        http: None (the library creates a client), the name of one of `LIBRARIES` (a client of
+            that one), an httpx or httpx2 client, any object with their methods, an aiohttp
+            session, or a `Transport`, which is returned unchanged.
         connections: Concurrent streams; the default is the size of the client's own pool.
 
     Raises:
         TypeError: `http` is none of these.
-        ModuleNotFoundError: `http` is None and neither httpx nor httpx2 is installed.
+        ValueError: `http` is a text, and not the name of a library.
+        ModuleNotFoundError: `http` is None and neither httpx nor httpx2 is installed, or it names
+            a library that is not installed.
     """
+    check_library(http)
+    if http == "aiohttp":
+        # aiohttp is an optional dependency, and importing it takes longer than httpx.
+        from streamlib.transport.aiohttp import AiohttpTransport
+
+        return AiohttpTransport(connections=connections)
+    if isinstance(http, str):
+        return HttpxTransport(new_client(http), connections or CONNECTIONS, owned=True)
     if http is None:
         return HttpxTransport(default_client(), connections or CONNECTIONS, owned=True)
     if hasattr(http, "build_request"):
         return HttpxTransport(http, connections or pool_size(http), owned=False)
     if hasattr(http, "ws_connect"):  # an aiohttp.ClientSession
-        # aiohttp is an optional dependency, and importing it takes longer than httpx.
         from streamlib.transport.aiohttp import AiohttpTransport
 
         return AiohttpTransport(http, connections)
     if not (hasattr(http, "send") and hasattr(http, "aclose")):
         raise TypeError(
-            "http= takes an httpx.AsyncClient, an httpx2.AsyncClient, an aiohttp.ClientSession "
-            f"or a Transport, not {type(http).__name__}"
+            "http= takes the name of a library, an httpx.AsyncClient, an httpx2.AsyncClient, an "
+            f"aiohttp.ClientSession or a Transport, not {type(http).__name__}"
         )
     transport: Transport = http
     return transport

@@ -107,7 +107,7 @@ def _require_asyncio() -> None:
         asyncio.get_running_loop()
     except RuntimeError:
         raise RuntimeError(
-            "aiohttp runs on asyncio alone: on trio give http= an httpx client, or nothing"
+            'aiohttp runs on asyncio alone: on trio give http= an httpx client, "httpx" or nothing'
         ) from None
 
 

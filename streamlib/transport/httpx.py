@@ -1,6 +1,6 @@
 """Transport over httpx or httpx2, or over any object with the same methods.
 
-The library is imported by name in `default_client` only: a user's client is used as it is, and
+The library is imported by name in `new_client` only: a user's client is used as it is, and
 this module works with whichever of the two is installed.
 """
 
@@ -41,9 +41,7 @@ _CONNECTED: Final = (
 
 
 def default_client() -> Any:
-    """An `AsyncClient` of httpx, or of httpx2 if only that is loaded or installed.
-
-    Its pool is unlimited, so that no request waits there; the limit is `HttpxTransport.slots`.
+    """A client of httpx, or of httpx2 if only that is loaded or installed.
 
     Raises:
         ModuleNotFoundError: Neither library is installed.
@@ -54,19 +52,30 @@ def default_client() -> Any:
         libraries.reverse()
     for name in libraries:
         with contextlib.suppress(ModuleNotFoundError):
-            library = importlib.import_module(name)
-            limits = library.Limits(
-                max_connections=None,
-                max_keepalive_connections=IDLE_CONNECTIONS,
-                keepalive_expiry=KEEPALIVE_SECONDS,
-            )
-            # No timeout here: each request has its own.
-            return library.AsyncClient(
-                limits=limits, timeout=None, follow_redirects=False, verify=tls_context(name)
-            )
+            return new_client(name)
     raise ModuleNotFoundError(
         "streamlib sends requests with httpx or httpx2: install one of them, "
         "or pass a transport as http="
+    )
+
+
+def new_client(name: str) -> Any:
+    """An `AsyncClient` of httpx or httpx2.
+
+    Its pool is unlimited, so that no request waits there; the limit is `HttpxTransport.slots`.
+
+    Raises:
+        ModuleNotFoundError: The library is not installed.
+    """
+    library = importlib.import_module(name)
+    limits = library.Limits(
+        max_connections=None,
+        max_keepalive_connections=IDLE_CONNECTIONS,
+        keepalive_expiry=KEEPALIVE_SECONDS,
+    )
+    # No timeout here: each request has its own.
+    return library.AsyncClient(
+        limits=limits, timeout=None, follow_redirects=False, verify=tls_context(name)
     )
 
 

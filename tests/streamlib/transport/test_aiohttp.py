@@ -112,6 +112,18 @@ async def test_own_session_is_created_late_unlimited_and_closed() -> None:
     assert ours._session.closed
 
 
+async def test_named_aiohttp_session_is_closed_with_its_client() -> None:
+    async with (
+        scripted(complete_response(MESSAGE)) as server,
+        make_client(server.url, "aiohttp") as client,
+    ):
+        assert (await client.respond(make_request(server.url))).text == HELLO_TEXT
+        transport = client._opened_transport
+    assert isinstance(transport, AiohttpTransport)
+    assert transport._session is not None
+    assert transport._session.closed
+
+
 async def test_session_of_the_user_stays_open_and_limited() -> None:
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=3)) as users:
         transport = transport_for(users)
@@ -205,10 +217,10 @@ async def test_repeated_header_becomes_one_list() -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["trio"])
-async def test_error_on_trio_names_the_alternative() -> None:
-    client = make_client(
-        "http://127.0.0.1:9", AiohttpTransport(), retry=RetryPolicy(retries=0), errors="event"
-    )
+@pytest.mark.parametrize("named", [False, True])
+async def test_error_on_trio_names_the_alternative(named: bool) -> None:
+    http = "aiohttp" if named else AiohttpTransport()
+    client = make_client("http://127.0.0.1:9", http, retry=RetryPolicy(retries=0), errors="event")
     response = await client.respond(make_request("http://127.0.0.1:9"))
     assert response.error is not None
     assert "on trio give http= an httpx client" in response.error.message

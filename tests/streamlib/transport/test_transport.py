@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+import streamlib.transport as package
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
 from streamlib.errors import StreamError
@@ -53,6 +54,32 @@ async def test_stream_limit_is_at_most_the_users_pool(http: str) -> None:
         assert transport_for(three).slots.total_tokens == 3  # type: ignore[attr-defined]
         assert transport_for(three, 2).slots.total_tokens == 2  # type: ignore[attr-defined]
     assert pool_size(object()) == UNKNOWN_POOL
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+async def test_named_library_sends_and_is_closed(name: str) -> None:
+    async with (
+        scripted(complete_response(MESSAGE)) as server,
+        make_client(server.url, name) as client,
+    ):
+        assert (await client.respond(make_request(server.url))).text == HELLO_TEXT
+        transport = client._opened_transport
+    assert isinstance(transport, HttpxTransport)
+    assert type(transport._client).__module__.partition(".")[0] == name
+    assert transport.slots.total_tokens == CONNECTIONS
+    assert transport._client.is_closed
+
+
+def test_unknown_library_is_refused_with_those_that_exist() -> None:
+    with pytest.raises(ValueError, match=r'"requests".*"httpx", "httpx2", "aiohttp"'):
+        Client(http="requests")
+
+
+def test_missing_library_is_named_with_its_installation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(package, "find_spec", lambda name: None)
+    for name in package.LIBRARIES:
+        with pytest.raises(ModuleNotFoundError, match=rf"streamlib\[{name}\]"):
+            Client(http=name)
 
 
 async def test_own_client_has_an_unlimited_pool() -> None:
