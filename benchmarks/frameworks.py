@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 from typing import Any, Final
 
-from benchmarks.contestants import (
+from benchmarks.contestants import Contestant, OpenStream, Outcome
+from benchmarks.sdks import (
     CHAT_REQUEST,
-    Contestant,
-    OpenStream,
-    Outcome,
     anthropic_http,
     chat_outcome,
     openai_client,
     openai_http,
-    peer,
+    sdk,
 )
 
 
@@ -24,7 +22,7 @@ async def _pydantic(model: Any) -> OpenStream:
 
     messages = [ModelRequest(parts=[UserPromptPart(content="x")])]
     stream = await model.request_stream(messages, None, ModelRequestParameters()).__aenter__()
-    return aiter(stream), stream.get
+    return OpenStream(aiter(stream), stream.get, lambda _: stream.get())
 
 
 async def _pydantic_anthropic(http: Any) -> OpenStream:
@@ -69,44 +67,39 @@ async def _litellm(http: Any) -> OpenStream:
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = 10**9
     request = {**CHAT_REQUEST, "model": "openai/m"}
     stream: Any = await litellm.acompletion(**request, stream=True, client=openai_client(http))
-    return aiter(stream), None
+    return OpenStream(aiter(stream))
 
 
 async def _any_llm(http: Any) -> OpenStream:
     import any_llm
 
     model: Any = any_llm.AnyLLM.create("openai", api_key="none", http_client=http)
-    return aiter(await model.acompletion(**CHAT_REQUEST, stream=True)), None
+    return OpenStream(aiter(await model.acompletion(**CHAT_REQUEST, stream=True)))
 
+
+_PYDANTIC: Final[dict[str, Any]] = {
+    "distribution": "pydantic-ai-slim",
+    "depths": ("snapshots", "response"),
+}
 
 FRAMEWORKS: Final[tuple[Contestant, ...]] = (
-    peer(
+    *sdk(
         "pydantic-ai",
-        "pydantic-ai-slim",
         "messages",
-        "accumulated",
         _pydantic_anthropic,
         _pydantic_outcome,
         anthropic_http,
+        **_PYDANTIC,
     ),
-    peer(
+    *sdk("pydantic-ai", "chat", _pydantic_chat, _pydantic_outcome, openai_http, **_PYDANTIC),
+    *sdk(
         "pydantic-ai",
-        "pydantic-ai-slim",
-        "chat",
-        "accumulated",
-        _pydantic_chat,
-        _pydantic_outcome,
-        openai_http,
-    ),
-    peer(
-        "pydantic-ai",
-        "pydantic-ai-slim",
         "responses",
-        "accumulated",
         _pydantic_responses,
         _pydantic_outcome,
         openai_http,
+        **_PYDANTIC,
     ),
-    peer("litellm", "litellm", "chat", "raw", _litellm, chat_outcome, openai_http),
-    peer("any-llm", "any-llm-sdk", "chat", "raw", _any_llm, chat_outcome, openai_http),
+    *sdk("litellm", "chat", _litellm, chat_outcome, openai_http),
+    *sdk("any-llm", "chat", _any_llm, chat_outcome, openai_http, distribution="any-llm-sdk"),
 )

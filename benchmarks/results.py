@@ -1,0 +1,177 @@
+"""What the benchmarks measured: every round of it, as JSON in `benchmarks/measured/`.
+
+The tables of docs/benchmarks.md, docs/transports.md, docs/gateway.md and README.md are written from
+these files (`benchmarks/page.py`), so that a part can be measured again.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+import streamlib
+from streamlib.bench.records import Record, aligned, machine, shown
+
+MEASURED: Final = Path(__file__).with_name("measured")
+
+
+class Figure(Struct, frozen=True):
+    """One figure, measured some times. A smaller one is better.
+
+    Attributes:
+        bench: which benchmark.
+        workload: what was read.
+        chunks: in which chunks.
+        contestant: by whom: this library or a peer.
+        measure: what was measured.
+        unit: of the rounds.
+        rounds: what each round gave, in their order.
+    """
+
+    bench: str
+    workload: str
+    chunks: str
+    contestant: str
+    measure: str
+    unit: str
+    rounds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The median of the rounds."""
+        return statistics.median(self.rounds)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The smallest and the largest round."""
+        return min(self.rounds), max(self.rounds)
+
+    def record(self) -> Record:
+        """Best and median, for charts."""
+        key = (self.bench, self.workload, self.chunks, self.contestant, self.measure, self.unit)
+        return Record(*key, min(self.rounds), self.median)
+
+
+def figure(
+    bench: str,
+    workload: str,
+    chunks: str,
+    contestant: str,
+    measure: str,
+    unit: str,
+    rounds: Sequence[float],
+) -> Figure:
+    """A figure whose rounds have four digits, which is more than a machine repeats."""
+    digits = tuple(float(f"{value:.4g}") for value in rounds)
+    return Figure(bench, workload, chunks, contestant, measure, unit, digits)
+
+
+def ratio(peer: Figure, ours: Figure, name: str = "ratio") -> Figure:
+    """How many times longer a peer takes, round by round: what slowed one round slowed both."""
+    rounds = [theirs / own for theirs, own in zip(peer.rounds, ours.rounds, strict=True)]
+    return figure(peer.bench, peer.workload, peer.chunks, peer.contestant, name, "x", rounds)
+
+
+class Result(Struct, frozen=True):
+    """One run of one benchmark.
+
+    Attributes:
+        command: what was run.
+        date: when it ended, in UTC.
+        machine: versions, system and processor; the load when it began and ended.
+        versions: of the distributions and packages that took part.
+        figures: what was measured.
+        absent: who could not take part, with the reason.
+    """
+
+    command: str
+    date: str
+    machine: dict[str, str]
+    versions: dict[str, str]
+    figures: tuple[Figure, ...]
+    absent: tuple[str, ...] = ()
+
+    def find(self, **wanted: str) -> list[Figure]:
+        """The figures whose attributes have these values."""
+        found: list[Figure] = []
+        for entry in self.figures:
+            if all(getattr(entry, name) == value for name, value in wanted.items()):
+                found.append(entry)
+        return found
+
+
+def load_of_machine() -> str:
+    """Mean number of busy processes over the last minute and the last five."""
+    if not hasattr(os, "getloadavg"):  # Windows
+        return "unknown"
+    minute, five, _ = os.getloadavg()
+    return f"{minute:.1f}, {five:.1f}"
+
+
+LOAD_AT_START: Final = load_of_machine()
+
+
+def make_result(
+    command: str,
+    figures: Iterable[Figure],
+    versions: Mapping[str, str],
+    absent: Iterable[str] = (),
+) -> Result:
+    """A result of this process: it adds the machine and the time."""
+    about = machine()
+    about["cores"] = str(os.cpu_count())
+    about["load"] = f"{LOAD_AT_START} before, {load_of_machine()} after"
+    about["build"] = "compiled" if is_compiled() else "pure Python"
+    date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return Result(command, date, about, dict(versions), tuple(figures), tuple(absent))
+
+
+def is_compiled() -> bool:
+    """Whether the parsers that run were compiled."""
+    return bool(getattr(streamlib, "compiled", False))
+
+
+def save(name: str, result: Result, folder: Path = MEASURED) -> Path:
+    """Writes the result of a benchmark; a compiled build has a file of its own."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}{'-compiled' if is_compiled() else ''}.json"
+    # Formatted by hand, a line for each figure: the file is read in diffs.
+    document = msgspec.to_builtins(result)
+    lines = [msgspec.json.encode(entry).decode() for entry in document.pop("figures")]
+    head = msgspec.json.format(msgspec.json.encode(document), indent=1).decode().rstrip("}\n")
+    body = ",\n  ".join(lines)
+    path.write_text(f'{head},\n "figures": [\n  {body}\n ]\n}}\n', encoding="utf-8")
+    return path
+
+
+def load(name: str, folder: Path = MEASURED) -> Result | None:
+    """The last result of a benchmark; None if there is none."""
+    path = folder / f"{name}.json"
+    if not path.exists():
+        return None
+    return msgspec.json.decode(path.read_bytes(), type=Result)
+
+
+def text_table(figures: Sequence[Figure]) -> str:
+    """The figures for a terminal: a row for each, median and spread."""
+    lines = [["workload", "chunks", "contestant", "measure", "median", "lowest", "highest", "unit"]]
+    for entry in figures:
+        low, high = entry.spread
+        names = [entry.workload, entry.chunks, entry.contestant, entry.measure]
+        lines.append([*names, shown(entry.median), shown(low), shown(high), entry.unit])
+    return aligned(lines)
+
+
+def report(result: Result) -> None:
+    """Prints a result, and loudly who was absent."""
+    sys.stdout.write(text_table(result.figures))
+    for why in result.absent:
+        sys.stdout.write(f"!! not measured: {why}\n")
