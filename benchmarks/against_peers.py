@@ -1,88 +1,117 @@
-"""`feed` against the official SDKs, httpx-sse and the frameworks that are installed.
+"""The parsers against everybody else, on the same bytes, with equal work: events alone, a snapshot
+at every event, a complete response.
 
-python -m benchmarks.against_peers [--wire W] [--rounds 7] [--json F] [--chart F.svg]
+    python -m benchmarks.against_peers [--only WIRE] [--rounds 7] [--quick] [--save] [--chart F.svg]
 
-All read the same bytes, in alternating rounds; first their results are compared.
+All read in one process and in turn (Node in another); first their outcomes are compared.
 """
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
+from typing import Final
 
-from benchmarks.contestants import PEERS, Contestant, Kind, ours
-from benchmarks.frameworks import FRAMEWORKS
+from benchmarks import node_readers
+from benchmarks.commands import Measured, Options, run
+from benchmarks.contestants import DEPTHS, Contestant, Depth, ours
+from benchmarks.framings import FRAMINGS
+from benchmarks.node_readers import NODE
 from benchmarks.other_sdks import COHERE, MISTRAL
 from benchmarks.races import race, versions
-from streamlib.bench.chart import bars
-from streamlib.bench.records import Record, as_json, table
+from benchmarks.results import Figure
+from benchmarks.sdks import PEERS
 from streamlib.bench.workloads import EVENT, FAST, WORKLOADS
 from streamlib.cli.bench import Bar
+from streamlib_parsers import WIRE_APIS
 
-BENCHES: tuple[tuple[str, Kind, tuple[Kind, ...]], ...] = (
-    ("raw", "raw", ("raw", "framing")),
-    ("accumulated", "accumulated", ("accumulated",)),
-)
-"""Name of a benchmark, what this library returns in it, and what its peers return."""
+LONG: Final = 10
+"""The long response has so many times 2,000 deltas."""
+LONG_WIRE: Final = "messages"
+LONG_PEERS: Final = ("anthropic.stream", "Node: Vercel AI SDK")
+LONG_ROUNDS: Final = 3
+"""A snapshot at each of 20,000 events takes some of them seconds."""
 
-
-def contestants(wire: str, kinds: tuple[Kind, ...]) -> list[Contestant]:
-    """The installed peers of a wire that return one of these kinds."""
-    return [peer for peer in _installed([wire]) if peer.kind in kinds]
-
-
-def _installed(wires: list[str]) -> list[Contestant]:
-    peers = (*PEERS, COHERE, *FRAMEWORKS)
-    return [peer for peer in peers if peer.wire in wires and peer.installed]
+CHUNKS: Final[dict[Depth, tuple[int, ...]]] = {
+    "events": (EVENT, FAST),
+    "snapshots": (EVENT,),  # who draws every event gets them one by one
+    "response": (EVENT, FAST),
+}
 
 
-def measured(wires: list[str], rounds: int, bar: Bar) -> list[Record]:
-    """The records of both benchmarks in both chunkings."""
-    records: list[Record] = []
-    for wire in wires:
-        for bench, kind, peer_kinds in BENCHES:
-            peers = contestants(wire, peer_kinds)
-            if not peers:
-                continue
-            for size in (EVENT, FAST):
-                racers = [ours(wire, kind), *peers]
-                records += race(bench, WORKLOADS[wire], size, racers, rounds, bar.advance)
-    if "chat" in wires and MISTRAL.installed:
+def everybody() -> tuple[Contestant, ...]:
+    """All peers, installed or not; those in Node only where it can be run."""
+    node = NODE if node_readers.absence() is None else ()
+    return (*FRAMINGS, *PEERS, *COHERE, *node)
+
+
+def contestants(wire: str, depth: Depth) -> list[Contestant]:
+    """The installed peers of a wire with this depth."""
+    found: list[Contestant] = []
+    for peer in everybody():
+        if peer.wire == wire and peer.depth == depth and peer.installed:
+            found.append(peer)
+    return found
+
+
+def measure(options: Options, bar: Bar) -> Measured:
+    """Every wire with every depth that somebody else has."""
+    figures: list[Figure] = []
+    for wire in WIRE_APIS:
+        if options.takes(wire):
+            figures += of_wire(wire, options, bar)
+    if options.takes("chat") and MISTRAL[0].installed:
         # Texts alone: its reader takes calls in one delta, as Mistral sends them.
-        for size in (EVENT, FAST):
-            racers = [ours("chat"), MISTRAL]
-            records += race("raw", WORKLOADS["chat-text"], size, racers, rounds, bar.advance)
-    return records
+        events = WORKLOADS["chat-text"].events()
+        racers = [ours("chat"), *MISTRAL]
+        for size in CHUNKS["events"]:
+            figures += race(
+                "events", "chat-text", events, size, racers, options.rounds, bar.advance
+            )
+    if options.takes(LONG_WIRE):
+        figures += long_response(options, bar)
+    taking_part = [peer for peer in everybody() if peer.installed]
+    found = versions(taking_part)
+    absent = [f"{peer.name} is not installed" for peer in everybody() if not peer.installed]
+    why = node_readers.absence()
+    if why is None:
+        found |= node_readers.versions()
+    else:
+        absent.append(f"{why}: python -m benchmarks.node_readers")
+    return Measured(figures, found, sorted(set(absent)))
+
+
+def of_wire(wire: str, options: Options, bar: Bar) -> list[Figure]:
+    """The figures of one wire."""
+    figures: list[Figure] = []
+    events = WORKLOADS[wire].events()
+    for depth in DEPTHS:
+        peers = contestants(wire, depth)
+        if not peers:
+            continue
+        for size in CHUNKS[depth]:
+            racers = [ours(wire, depth), *peers]
+            figures += race(depth, wire, events, size, racers, options.rounds, bar.advance)
+    return figures
+
+
+def long_response(options: Options, bar: Bar) -> list[Figure]:
+    """Snapshots of a response ten times as long: who builds each anew takes a hundred times."""
+    scale = 1 if options.quick else LONG
+    events = WORKLOADS[LONG_WIRE].events(scale)
+    peers: list[Contestant] = []
+    for peer in contestants(LONG_WIRE, "snapshots"):
+        if peer.name in LONG_PEERS:
+            peers.append(peer)
+    if not peers:
+        return []
+    racers = [ours(LONG_WIRE, "snapshots"), *peers]
+    rounds = min(options.rounds, LONG_ROUNDS)
+    name = f"{LONG_WIRE}, 20,000 deltas"
+    return race("snapshots", name, events, EVENT, racers, rounds, bar.advance)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Measures every wire that an official library reads."""
-    wires = list(dict.fromkeys(peer.wire for peer in (*PEERS, COHERE)))
-    command = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    command.add_argument("--wire", action="append", choices=sorted(wires))
-    command.add_argument("--rounds", type=int, default=7)
-    command.add_argument("--json")
-    command.add_argument("--chart")
-    arguments = command.parse_args(argv)
-    wires = arguments.wire or wires
-    peers = _installed(wires)
-    # Each peer and, for each wire and benchmark, this library: in two chunkings.
-    bar = Bar(2 * arguments.rounds * (len(peers) + 2 * len(wires)))
-    records = measured(wires, arguments.rounds, bar)
-    bar.done()
-    print(*(f"{name} {number}" for name, number in sorted(versions(peers).items())), sep=", ")
-    for bench, _, _ in BENCHES:
-        rows = table([record for record in records if record.bench == bench], "contestant")
-        print(f"\n{bench}\n{rows}", end="")
-    if arguments.json:
-        Path(arguments.json).write_bytes(as_json(records))
-    if arguments.chart:
-        ratios = [record for record in records if record.unit == "x"]
-        picture = bars("CPU time of others for the same bytes, streamlib = 1", ratios)
-        Path(arguments.chart).write_text(picture, encoding="utf-8")
-    return 0
+    """Measures every wire."""
+    return run("against_peers", __doc__, measure, argv, steps=lambda options: 200 * options.rounds)
 
 
 if __name__ == "__main__":

@@ -1,57 +1,57 @@
-"""Growing arguments: accumulators of anthropic and pydantic-ai against ours, on one long call.
+"""Growing arguments: what accumulates one long call, at 100, 200 and 400 KB of it.
 
-python -m benchmarks.bench_accumulators [--kilobytes 100 200 400] [--json F]
+    python -m benchmarks.bench_accumulators [--rounds 3] [--quick] [--save]
 
-The arguments arrive in deltas of ten characters. Bodies above 100 KB are read once by each
-contestant: a quadratic one takes a minute for a megabyte.
+The arguments arrive in deltas of ten characters. A quadratic reader takes a minute for a megabyte.
 """
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
+from typing import Final
 
 from benchmarks.against_peers import contestants
+from benchmarks.commands import Measured, Options, run
 from benchmarks.contestants import ours
-from benchmarks.races import agree
+from benchmarks.races import race, versions
+from benchmarks.results import Figure
 from streamlib.bench.bodies import messages
-from streamlib.bench.records import Record, as_json, record, table
 from streamlib.bench.responses import ELEMENT, SampleCall, elements
+from streamlib.bench.workloads import EVENT
 from streamlib.cli.bench import Bar
+
+KILOBYTES: Final = (100, 200, 400)
+PEERS: Final = ("anthropic.stream", "pydantic-ai", "Node: Vercel AI SDK")
 
 
 def body(kilobytes: int) -> list[bytes]:
     """The events of a stream whose only call has so much argument text."""
-    call = SampleCall("call_0", "write_file", elements(kilobytes * 1000 // len(ELEMENT)))
+    call = SampleCall("call_0", "f", elements(kilobytes * 1000 // len(ELEMENT)))
     return list(messages((call,)))
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Measures every size with every contestant that accumulates."""
-    command = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    command.add_argument("--kilobytes", type=int, nargs="+", default=[100, 200, 400])
-    command.add_argument("--json")
-    arguments = command.parse_args(argv)
-    readers = [ours("messages", "accumulated"), *contestants("messages", ("accumulated",))]
-    bar = Bar(len(readers) * len(arguments.kilobytes))
-    records: list[Record] = []
-    agree(readers, body(10))
-    for kilobytes in arguments.kilobytes:
+def measure(options: Options, bar: Bar) -> Measured:
+    """Every size with every peer that accumulates."""
+    peers = [peer for peer in contestants("messages", "response") if peer.name in PEERS]
+    racers = [ours("messages", "response"), *peers]
+    figures: list[Figure] = []
+    for kilobytes in (10,) if options.quick else KILOBYTES:
         events = body(kilobytes)
-        workload = f"{kilobytes} KB of arguments"
-        rounds = 3 if kilobytes <= 100 else 1
-        for reader in readers:
-            bar.advance(f"{kilobytes} KB: {reader.name}")
-            best = min(reader.seconds(events) for _ in range(rounds))
-            key = ("accumulators", workload, "an event", reader.name)
-            records.append(record(*key, "CPU", "s", [best]))
-    bar.done()
-    print(table(records, "contestant"), end="")
-    if arguments.json:
-        Path(arguments.json).write_bytes(as_json(records))
-    return 0
+        name = f"{kilobytes} KB of arguments"
+        figures += race("arguments", name, events, EVENT, racers, options.rounds, bar.advance)
+    return Measured(figures, versions(racers))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measures every size."""
+    steps = len(KILOBYTES) * (1 + len(PEERS))
+    return run(
+        "bench_accumulators",
+        __doc__,
+        measure,
+        argv,
+        rounds=3,
+        steps=lambda options: steps * options.rounds,
+    )
 
 
 if __name__ == "__main__":

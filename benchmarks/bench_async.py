@@ -1,25 +1,26 @@
 """The client over a mock transport, on asyncio and trio, against the SDKs over the same transport.
 
-python -m benchmarks.bench_async [--rounds 7] [--json F]
+    python -m benchmarks.bench_async [--only WIRE] [--rounds 7] [--quick] [--save]
 
 Each event of the wire is one chunk. The rows of `feed` are the parser alone: the difference is what
-the client adds.
+the client adds. Our client always has the complete response at the end.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 import anyio
 
 import streamlib
-from benchmarks.contestants import PEERS, Contestant, Outcome, mock, ours, outcome_of
-from benchmarks.races import race
-from streamlib.bench.records import OURS, Record, as_json, table
+from benchmarks.commands import Measured, Options, run
+from benchmarks.contestants import Contestant, Outcome, mock, ours, outcome_of
+from benchmarks.races import race, versions
+from benchmarks.results import Figure
+from benchmarks.sdks import PEERS
+from streamlib.bench.records import OURS
 from streamlib.bench.workloads import EVENT, WORKLOADS
 from streamlib.cli.bench import Bar
 
@@ -30,6 +31,12 @@ async def read_events(stream: Any) -> None:
     """Reads a stream event by event."""
     async for _ in stream:
         pass
+
+
+async def read_snapshots(stream: Any) -> None:
+    """Reads a stream event by event, and looks at the response so far at each."""
+    async for _ in stream:
+        _ = stream.snapshot
 
 
 async def read_batches(stream: Any) -> None:
@@ -59,44 +66,53 @@ def through_client(wire: Any, name: str, backend: str, read: Callable[[Any], Any
 
     return Contestant(
         name,
-        "streamlib",
+        "",
         wire,
-        "accumulated",
+        "response",
         lambda chunks: on_loop(chunks)[0],
         lambda chunks: on_loop(chunks)[1],
     )
 
 
+def sdks(wire: str) -> list[Contestant]:
+    """The SDKs of a wire: their events, and what has their complete response."""
+    found: list[Contestant] = []
+    for peer in PEERS:
+        is_own = peer.depth == "events" or peer.name.endswith(".stream")
+        if peer.wire == wire and is_own and peer.depth != "snapshots" and peer.installed:
+            found.append(peer)
+    return found
+
+
 def contestants(wire: str) -> list[Contestant]:
     """Ours first: the others are compared with it."""
-    peers = [peer for peer in PEERS if peer.wire == wire and peer.kind != "framing"]
     return [
         through_client(wire, OURS, "asyncio", read_events),
         through_client(wire, "ours, trio", "trio", read_events),
         through_client(wire, "ours, batches", "asyncio", read_batches),
+        through_client(wire, "ours, snapshots", "asyncio", read_snapshots),
         ours(wire)._replace(name="ours, feed"),
-        *(peer for peer in peers if peer.installed),
+        *sdks(wire),
     ]
+
+
+def measure(options: Options, bar: Bar) -> Measured:
+    """Every wire that an official SDK reads over HTTP."""
+    figures: list[Figure] = []
+    taking_part: list[Contestant] = []
+    for wire in WIRES:
+        if not options.takes(wire):
+            continue
+        racers = contestants(wire)
+        taking_part += racers
+        events = WORKLOADS[wire].events()
+        figures += race("client", wire, events, EVENT, racers, options.rounds, bar.advance)
+    return Measured(figures, versions(taking_part))
 
 
 def main(argv: list[str] | None = None) -> int:
     """Measures every wire that an official SDK reads over HTTP."""
-    command = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    command.add_argument("--rounds", type=int, default=7)
-    command.add_argument("--json")
-    arguments = command.parse_args(argv)
-    rounds = arguments.rounds
-    bar = Bar(rounds * sum(len(contestants(wire)) for wire in WIRES))
-    records: list[Record] = []
-    for wire in WIRES:
-        records += race("async", WORKLOADS[wire], EVENT, contestants(wire), rounds, bar.advance)
-    bar.done()
-    print(table(records, "contestant"), end="")
-    if arguments.json:
-        Path(arguments.json).write_bytes(as_json(records))
-    return 0
+    return run("bench_async", __doc__, measure, argv, steps=lambda options: 28 * options.rounds)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,13 @@
 """The cost of having it: time and modules of `import streamlib`, size of an installation.
 
-python -m benchmarks.bench_import [--rounds 7] [--json F] [--install]
+    python -m benchmarks.bench_import [--rounds 7] [--quick] [--save]
 
---install also creates a fresh virtual environment from this checkout and measures its
+The long form also creates a fresh virtual environment from this checkout and measures its
 distributions and megabytes; that needs a package index.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -16,11 +15,15 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from streamlib.bench.records import OURS, Record, as_json, record, table
+from benchmarks.commands import Measured, Options, run
+from benchmarks.results import Figure, figure
+from streamlib.bench.records import OURS
+from streamlib.cli.bench import Bar
 
 ROOT: Final = Path(__file__).parent.parent
 NAMES: Final = (
     "streamlib",
+    "msgspec",
     "streamlib_parsers",
     "anthropic",
     "openai",
@@ -60,9 +63,9 @@ def run_code(python: str, code: str) -> Any:
     return json.loads(done.stdout)
 
 
-def imports(rounds: int) -> list[Record]:
+def imports(rounds: int) -> list[Figure]:
     """CPU time and modules for each name that is installed."""
-    records: list[Record] = []
+    figures: list[Figure] = []
     for name in NAMES:
         times: list[float] = []
         modules: list[int] = []
@@ -75,12 +78,12 @@ def imports(rounds: int) -> list[Record]:
         if times:
             contestant = OURS if name == "streamlib" else name
             key = ("import", "import", "whole", contestant)
-            records.append(record(*key, "CPU", "ms", times))
-            records.append(record(*key, "modules", "count", modules))
-    return records
+            figures.append(figure(*key, "CPU", "ms", times))
+            figures.append(figure(*key, "modules", "count", modules))
+    return figures
 
 
-def installed() -> list[Record]:
+def installed() -> list[Figure]:
     """Distributions beside ours, and megabytes, of a fresh environment with the core alone."""
     with tempfile.TemporaryDirectory() as folder:
         python = f"{folder}/venv/bin/python"
@@ -90,27 +93,28 @@ def installed() -> list[Record]:
     print(f"beside streamlib: {', '.join(names)}")
     key = ("import", "pip install streamlib", "whole", OURS)
     return [
-        record(*key, "distributions", "count", [len(names)]),
-        record(*key, "size", "MB", [size / 1e6]),
+        figure(*key, "distributions", "count", [len(names)]),
+        figure(*key, "size", "MB", [size / 1e6]),
     ]
+
+
+def measure(options: Options, bar: Bar) -> Measured:
+    """Everything that is installed here."""
+    bar.advance("imports")
+    figures = imports(options.rounds)
+    absent: list[str] = []
+    if not options.quick:
+        bar.advance("installation")
+        try:
+            figures += installed()
+        except subprocess.CalledProcessError as error:
+            absent.append(f"what an installation adds ({error})")
+    return Measured(figures, {}, absent)
 
 
 def main(argv: list[str] | None = None) -> int:
     """Measures everything that is installed here."""
-    command = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    command.add_argument("--rounds", type=int, default=7)
-    command.add_argument("--install", action="store_true")
-    command.add_argument("--json")
-    arguments = command.parse_args(argv)
-    records = imports(arguments.rounds)
-    if arguments.install:
-        records += installed()
-    print(table(records), end="")
-    if arguments.json:
-        Path(arguments.json).write_bytes(as_json(records))
-    return 0
+    return run("bench_import", __doc__, measure, argv, steps=lambda _: 2)
 
 
 if __name__ == "__main__":

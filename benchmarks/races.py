@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 
 from benchmarks.contestants import Contestant
-from streamlib.bench.records import OURS, Record, record
-from streamlib.bench.workloads import Workload, chunked, chunking
+from benchmarks.results import Figure, figure, ratio
+from streamlib.bench.records import OURS
+from streamlib.bench.workloads import chunked, chunking
 
 Progress = Callable[[str], None]
+
+WINDOW = 0.02
+"""CPU seconds of a measurement: who is quicker reads the body again until they have passed."""
 
 
 class Disagreement(AssertionError):
@@ -30,25 +34,39 @@ def agree(contestants: Sequence[Contestant], events: list[bytes]) -> None:
             raise Disagreement(f"{other.name} reads {first.wire} differently from {first.name}")
 
 
+def seconds(contestant: Contestant, chunks: list[bytes], window: float) -> float:
+    """CPU seconds of one reading: the mean of as many as fill the window."""
+    spent = contestant.seconds(chunks)
+    runs = 1
+    while spent < window:
+        spent += contestant.seconds(chunks)
+        runs += 1
+    return spent / runs
+
+
 def race(
     bench: str,
-    workload: Workload,
+    workload: str,
+    events: list[bytes],
     size: int,
     contestants: Sequence[Contestant],
     rounds: int,
     report: Progress = lambda _: None,
-) -> list[Record]:
+    *,
+    window: float = WINDOW,
+) -> list[Figure]:
     """Microseconds of CPU for an event of the wire, and each peer's time relative to ours.
 
     Args:
-        bench: name of the benchmark in the records.
-        workload: what is read.
-        size: of the chunks, in bytes, or `EVENT`.
+        bench: name of the benchmark in the figures.
+        workload: name of what is read.
+        events: what is read, one chunk for each event of the wire.
+        size: of the chunks that are read, in bytes, or `EVENT`.
         contestants: the first is this library's.
         rounds: how often each is timed.
         report: called before each measurement.
+        window: CPU seconds of each measurement.
     """
-    events = workload.events()
     agree(contestants, events)
     chunks = chunked(events, size)
     times: list[list[float]] = [[] for _ in contestants]
@@ -58,23 +76,18 @@ def race(
     gc.freeze()
     for _ in range(rounds):
         for number, contestant in enumerate(contestants):
-            report(f"{workload.name}, {chunking(size)}: {contestant.name}")
-            times[number].append(contestant.seconds(chunks) / len(events) * 1e6)
-    key = (bench, workload.name, chunking(size))
-    records: list[Record] = []
+            report(f"{workload}, {chunking(size)}: {contestant.name}")
+            times[number].append(seconds(contestant, chunks, window) / len(events) * 1e6)
+    key = (bench, workload, chunking(size))
+    figures: list[Figure] = []
     for contestant, spent in zip(contestants, times, strict=True):
-        records.append(record(*key, contestant.name, "time", "µs/event", spent))
-    ours, *peers = records
-    return [*records, *(_ratio(ours, peer) for peer in peers)]
-
-
-def _ratio(ours: Record, peer: Record) -> Record:
+        figures.append(figure(*key, contestant.name, "time", "µs/event", spent))
+    ours, *peers = figures
     assert ours.contestant == OURS
-    key = (peer.bench, peer.workload, peer.chunks, peer.contestant)
-    return Record(*key, "ratio", "x", peer.best / ours.best, peer.median / ours.median)
+    return [*figures, *(ratio(peer, ours) for peer in peers)]
 
 
-def versions(contestants: Sequence[Contestant]) -> dict[str, str]:
-    """The versions of the distributions that take part, ours excepted."""
-    distributions = {contestant.distribution for contestant in contestants} - {"streamlib"}
-    return {name: version(name) for name in distributions}
+def versions(contestants: Iterable[Contestant]) -> dict[str, str]:
+    """The versions of the distributions that take part."""
+    distributions = {contestant.distribution for contestant in contestants} - {""}
+    return {name: version(name) for name in sorted(distributions)}

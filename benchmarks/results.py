@@ -116,19 +116,25 @@ def load_of_machine() -> str:
     return f"{minute:.1f}, {five:.1f}"
 
 
-LOAD_AT_START: Final = load_of_machine()
-
-
 def make_result(
     command: str,
     figures: Iterable[Figure],
     versions: Mapping[str, str],
-    absent: Iterable[str] = (),
+    absent: Iterable[str],
+    load: str,
 ) -> Result:
-    """A result of this process: it adds the machine and the time."""
+    """A result of this process: it adds the machine and the time.
+
+    Args:
+        command: what was run.
+        figures: what was measured.
+        versions: of who took part.
+        absent: who could not, with the reason.
+        load: of the machine before.
+    """
     about = machine()
     about["cores"] = str(os.cpu_count())
-    about["load"] = f"{LOAD_AT_START} before, {load_of_machine()} after"
+    about["load"] = f"{load} before, {load_of_machine()} after"
     about["build"] = "compiled" if is_compiled() else "pure Python"
     date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return Result(command, date, about, dict(versions), tuple(figures), tuple(absent))
@@ -162,10 +168,11 @@ def load(name: str, folder: Path = MEASURED) -> Result | None:
 
 def text_table(figures: Sequence[Figure]) -> str:
     """The figures for a terminal: a row for each, median and spread."""
-    lines = [["workload", "chunks", "contestant", "measure", "median", "lowest", "highest", "unit"]]
+    lines = [["of", "read", "by", "median", "lowest", "highest", "unit"]]
     for entry in figures:
         low, high = entry.spread
-        names = [entry.workload, entry.chunks, entry.contestant, entry.measure]
+        measure = f"{entry.bench}: {entry.measure}"
+        names = [measure, f"{entry.workload}, {entry.chunks}", entry.contestant]
         lines.append([*names, shown(entry.median), shown(low), shown(high), entry.unit])
     return aligned(lines)
 

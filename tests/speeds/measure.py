@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from benchmarks.bench_async import read_events, through_client
-from benchmarks.contestants import PEERS, Contestant, ours
+from benchmarks.contestants import Contestant, ours
 from benchmarks.races import agree
+from benchmarks.sdks import PEERS
 from streamlib.bench import growth
 from streamlib.bench.feed import seconds
 from streamlib.bench.workloads import EVENT, FAST, WORKLOADS, chunked

@@ -1,0 +1,96 @@
+"""The command line that all benchmarks share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.results import Figure, load_of_machine, make_result, report, save
+from streamlib.bench.chart import bars
+from streamlib.cli.bench import Bar
+
+
+class Options(NamedTuple):
+    """What a benchmark is asked for.
+
+    Attributes:
+        rounds: how often everything is measured.
+        quick: whether a short form is enough, which says that it works and nothing else.
+        only: wires or names that are measured; empty: all of them.
+    """
+
+    rounds: int = 7
+    quick: bool = False
+    only: tuple[str, ...] = ()
+
+    def takes(self, name: str) -> bool:
+        """Whether a wire or a name is measured."""
+        return not self.only or name in self.only
+
+
+class Measured(NamedTuple):
+    """What a benchmark measured.
+
+    Attributes:
+        figures: all of them.
+        versions: of who took part.
+        absent: who could not, with the reason.
+    """
+
+    figures: list[Figure]
+    versions: Mapping[str, str]
+    absent: Iterable[str] = ()
+
+
+def run(
+    name: str,
+    about: str | None,
+    measure: Callable[[Options, Bar], Measured],
+    argv: list[str] | None,
+    *,
+    rounds: int = 7,
+    steps: Callable[[Options], int] = lambda _: 1,
+) -> int:
+    """Runs a benchmark from the command line.
+
+    Args:
+        name: of its file in `benchmarks/measured`.
+        about: the module's docstring.
+        measure: the benchmark.
+        argv: arguments; None: those of the process.
+        rounds: how often everything is measured by default.
+        steps: how many measurements there are, for the progress bar.
+    """
+    command = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    command.add_argument("--rounds", type=int, default=rounds)
+    command.add_argument("--quick", action="store_true", help="one round, less of everything")
+    command.add_argument("--only", action="append", default=[], metavar="NAME")
+    command.add_argument("--save", action="store_true", help="keep it for the tables of the pages")
+    command.add_argument("--chart", metavar="F.svg", help="draw the figures")
+    arguments = command.parse_args(argv)
+    chosen = Options(arguments.rounds, arguments.quick, tuple(arguments.only))
+    if chosen.quick:
+        chosen = chosen._replace(rounds=1)
+    load = load_of_machine()
+    bar = Bar(steps(chosen))
+    measured = measure(chosen, bar)
+    bar.done()
+    asked = " ".join(argument for only in chosen.only for argument in ("--only", only))
+    result = make_result(
+        f"python -m benchmarks.{name} {asked}".strip(),
+        measured.figures,
+        measured.versions,
+        measured.absent,
+        load,
+    )
+    report(result)
+    if arguments.save:
+        print(f"kept in {save(name, result)}")
+    if arguments.chart:
+        records = [entry.record() for entry in measured.figures if entry.unit != "x"]
+        Path(arguments.chart).write_text(bars(about or name, records), encoding="utf-8")
+    return 0
