@@ -1,10 +1,12 @@
 """A server on 127.0.0.1 in its own process, so that the client's CPU time is the client's alone.
 
-    python -m benchmarks.loopback PORT_FILE          responds to POST /WIRE/EVENTS/PACE[/close]
+    python -m benchmarks.loopback PORT_FILE
 
-Each event of the wire is one HTTP chunk. PACE is seconds between two events; 0 sends all at once.
-With `close` the body has no chunks and the connection is closed at its end: for readers without
-HTTP.
+`POST /WIRE/EVENTS/PACE/GROUP[/close][/…]` responds with so many events of a wire, each one HTTP
+chunk. After the first event it waits for `POST /go/GROUP`; then the rest follows, PACE seconds
+between two events, or at once where that is 0. With `close` the body has no chunks and the
+connection is closed at its end: for readers without HTTP. What an SDK appends to the path is
+ignored.
 """
 
 from __future__ import annotations
@@ -14,21 +16,27 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 from streamlib.bench import bodies
 from streamlib.bench.responses import SampleText, seeded_deltas
 
-HEADERS = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+HEADERS: Final = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+GONE: Final = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+SEED: Final = "end to end"
+GOLDEN: Final = 0.618
+"""Its multiples are spread evenly."""
 
 
 @cache
 def events_of(wire: str, count: int) -> list[bytes]:
     """The events of a text of so many deltas."""
-    text = SampleText(seeded_deltas("end to end", count))
+    text = SampleText(seeded_deltas(SEED, count))
     return list(getattr(bodies, wire)((text,)))
 
 
@@ -39,35 +47,64 @@ def chunks_of(wire: str, count: int) -> list[bytes]:
     return [*chunks, b"0\r\n\r\n"]
 
 
-async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Serves the requests of one connection, in order."""
-    try:
-        closing = False
-        while not closing:
-            headers = (await reader.readuntil(b"\r\n\r\n")).lower()
-            length = headers.partition(b"content-length: ")[2].partition(b"\r\n")[0]
-            await reader.readexactly(int(length or b"0"))
-            _, wire, count, pace, *rest = headers.split(b" ")[1].decode().split("/")
-            closing = rest[-1:] == ["close"]
-            if closing:
-                framing = b"connection: close\r\n\r\n"
-                chunks = events_of(wire, int(count))
-            else:
-                framing = b"transfer-encoding: chunked\r\n\r\n"
-                chunks = chunks_of(wire, int(count))
-            writer.write(HEADERS + framing)
-            await _write(writer, chunks, float(pace))
-    except (asyncio.IncompleteReadError, ConnectionError):
-        pass
-    finally:
-        writer.close()
+class Server:
+    """Serves connections until it is terminated."""
+
+    def __init__(self) -> None:
+        self._gates: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        """Group of streams -> set when they may go on."""
+        self._streams = 0
+        """Streams so far."""
+
+    async def respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serves the requests of one connection, in order."""
+        try:
+            closing = False
+            while not closing:
+                headers = (await reader.readuntil(b"\r\n\r\n")).lower()
+                length = headers.partition(b"content-length: ")[2].partition(b"\r\n")[0]
+                await reader.readexactly(int(length or b"0"))
+                parts = headers.split(b" ")[1].decode().split("/")[1:]
+                if parts[0] == "go":
+                    self._gates[parts[1]].set()
+                    writer.write(GONE)
+                    continue
+                closing = "close" in parts
+                await self._stream(writer, parts, closing=closing)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def _stream(
+        self, writer: asyncio.StreamWriter, parts: list[str], *, closing: bool
+    ) -> None:
+        wire, count, pace, group = parts[:4]
+        if closing:
+            framing = b"connection: close\r\n\r\n"
+            chunks = events_of(wire, int(count))
+        else:
+            framing = b"transfer-encoding: chunked\r\n\r\n"
+            chunks = chunks_of(wire, int(count))
+        first, *rest = chunks
+        writer.write(HEADERS + framing + first)
+        self._streams += 1
+        # Spread over the pace: events of many streams do not come at one and the same moment.
+        delay = self._streams * GOLDEN % 1 * float(pace)
+        await self._gates[group].wait()
+        await _write(writer, rest, float(pace), delay)
 
 
-async def _write(writer: asyncio.StreamWriter, chunks: list[bytes], pace: float) -> None:
+async def _write(
+    writer: asyncio.StreamWriter, chunks: list[bytes], pace: float, delay: float
+) -> None:
     if pace:
-        for chunk in chunks:
+        start = asyncio.get_running_loop().time() + delay
+        for number, chunk in enumerate(chunks):
+            # By the clock, so that a busy server sends no fewer.
+            due = start + number * pace
+            await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
             writer.write(chunk)
-            await asyncio.sleep(pace)
     else:
         writer.write(b"".join(chunks))
     await writer.drain()
@@ -75,7 +112,7 @@ async def _write(writer: asyncio.StreamWriter, chunks: list[bytes], pace: float)
 
 async def serve(started: Callable[[int], object]) -> None:
     """Serves until it is terminated; calls `started` with its port."""
-    server = await asyncio.start_server(respond, "127.0.0.1", 0, backlog=2048)
+    server = await asyncio.start_server(Server().respond, "127.0.0.1", 0, backlog=8192)
     started(server.sockets[0].getsockname()[1])
     await server.serve_forever()
 

@@ -1,0 +1,70 @@
+"""Which HTTP library on which event loop: CPU of an event and of a stream, memory of an idle one.
+
+    python -m benchmarks.transports [--only READER] [--rounds 3] [--quick] [--save]
+
+A loopback server in a process of its own; each measurement in another one, whose CPU alone counts.
+In a burst the server sends all events at once; paced, one after the other, as a model writes them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from benchmarks.commands import Measured, Options, run
+from benchmarks.socket_readers import READERS
+from benchmarks.socket_run import Streams, installed, measure, versions
+from streamlib.cli.bench import Bar
+
+OURS: Final = ("streamlib, httpx", "streamlib, httpx2", "streamlib, aiohttp")
+COMPARED: Final = ("httpx, drained", "httpx2, drained", "aiohttp, drained", "httptools + parser")
+"""What HTTP alone takes, and the least that a client of our own would."""
+
+BURSTS: Final = (
+    Streams(1, 20_000, 0),
+    Streams(100, 500, 0),
+    Streams(500, 100, 0),
+    Streams(5000, 20, 0),
+)
+PACED: Final = (
+    Streams(1, 400, 0.005),
+    Streams(100, 40, 0.05),
+    Streams(500, 20, 0.2),
+    Streams(5000, 6, 2.5),
+)
+QUICK: Final = (Streams(2, 20, 0), Streams(2, 10, 0.01))
+
+
+def combinations(names: list[str], options: Options) -> list[tuple[str, str, Streams]]:
+    """Every reader on each of its loops, with every kind of streams.
+
+    What is only compared with is measured with one stream and with a hundred.
+    """
+    made: list[tuple[str, str, Streams]] = []
+    for streams in QUICK if options.quick else (*BURSTS, *PACED):
+        for name in names:
+            if name in COMPARED and streams.count > 100:
+                continue
+            for loop in READERS[name].loops:
+                made.append((name, loop, streams))
+    return made
+
+
+def measured(options: Options, bar: Bar) -> Measured:
+    """All that are installed."""
+    wanted = [name for name in (*OURS, *COMPARED) if options.takes(name)]
+    names, absent = installed(wanted)
+    figures = measure("transports", combinations(names, options), options.rounds, bar)
+    return Measured(figures, versions(names), absent)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measures every combination."""
+
+    def steps(options: Options) -> int:
+        return len(combinations([*OURS, *COMPARED], options)) * options.rounds
+
+    return run("transports", __doc__, measured, argv, rounds=3, steps=steps)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
