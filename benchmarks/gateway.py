@@ -1,18 +1,17 @@
 """The cost of the gateway: CPU for an event, and the latency it adds.
 
-    python -m benchmarks.gateway                                   # about two minutes
-    python -m benchmarks.gateway --litellm VENV/bin/litellm        # and a LiteLLM proxy
+    python -m benchmarks.gateway [--rounds 3] [--quick] [--save]
+    LITELLM=VENV/bin/litellm python -m benchmarks.gateway          # and a LiteLLM proxy
 
 A model server, the gateway and the clients are three processes on this machine. Each event carries
 the time at which the server sent it; the client subtracts. Each row is measured right after the
 same streams without a gateway, so that a busy machine changes both. CPU is the gateway process's
-own (user and system), divided by the events that went through it. LiteLLM needs a virtual
-environment of its own.
+own (user and system, by the clock of the process in nanoseconds), divided by the events that went
+through it: 6,000 or more for each figure. LiteLLM needs a virtual environment of its own.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -22,17 +21,45 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-STREAMS: Final = (1, 100, 500)
-EVENTS: Final = 60
-PACE: Final = 0.1
-"""Seconds between two events of a stream: 5,000 events a second with 500 streams."""
+from benchmarks.commands import Measured, Options, run
+from benchmarks.results import Figure, figure
+from streamlib.cli.bench import Bar
+
+UPSTREAM: Final = "upstream"
+"""The argument with which this module is the model's server."""
+
+
+class Plan(NamedTuple):
+    """Streams that are read at once.
+
+    Attributes:
+        streams: how many.
+        events: of each.
+        pace: seconds between two events of a stream.
+    """
+
+    streams: int
+    events: int
+    pace: float
+
+    @property
+    def model(self) -> str:
+        """The model whose streams are so: its name tells the server."""
+        return f"m-{self.events}-{self.pace:g}"
+
+
+PLANS: Final = (Plan(1, 6000, 0.002), Plan(100, 60, 0.1), Plan(500, 60, 0.25))
+"""The last has 2,000 events a second, which one core can carry."""
+QUICK: Final = (Plan(2, 20, 0.01),)
+WARM: Final = Plan(2, 50, 0)
+"""The first requests of a process, which nobody measures."""
 STAMP: Final = re.compile(rb"T(\d{10,})T")
-TICKS: Final = os.sysconf("SC_CLK_TCK")
 REQUESTS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "chat": ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}]}),
     "messages": (
@@ -47,16 +74,10 @@ class Row(NamedTuple):
     """One measurement.
 
     Attributes:
-        name: of what is measured.
-        streams: concurrent ones.
-        events: of all streams.
         latencies: seconds from sending to reading each event.
         cpu: seconds of the measured process; None without one.
     """
 
-    name: str
-    streams: int
-    events: int
     latencies: list[float]
     cpu: float | None
 
@@ -78,8 +99,9 @@ async def upstream() -> None:
             while not closing:
                 headers = (await reader.readuntil(b"\r\n\r\n")).lower()
                 length = headers.partition(b"content-length: ")[2].partition(b"\r\n")[0]
-                await reader.readexactly(int(length or b"0"))
-                await respond(writer)
+                body = json.loads(await reader.readexactly(int(length or b"0")))
+                _, events, pace = body["model"].split("-")
+                await respond(writer, int(events), float(pace))
                 closing = b"connection: close" in headers
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
@@ -92,14 +114,14 @@ async def upstream() -> None:
     await server.serve_forever()
 
 
-async def respond(writer: asyncio.StreamWriter) -> None:
-    """Sends a stream of `EVENTS` events at the pace."""
+async def respond(writer: asyncio.StreamWriter, events: int, pace: float) -> None:
+    """Sends a stream of so many events at the pace."""
     writer.write(
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
     )
     start = time.monotonic()
-    for number in range(EVENTS):
-        await asyncio.sleep(max(0.0, start + number * PACE - time.monotonic()))
+    for number in range(events):
+        await asyncio.sleep(max(0.0, start + number * pace - time.monotonic()))
         event(writer, {"content": f"T{time.monotonic_ns()}T "})
     event(writer, {}, "stop")
     chunk(writer, b"data: [DONE]\n\n")
@@ -127,13 +149,13 @@ def chunk(writer: asyncio.StreamWriter, data: bytes) -> None:
 # --- the clients ---
 
 
-async def stream(url: str, wire: str, model: str, delay: float) -> list[float]:
+async def stream(url: str, wire: str, plan: Plan, delay: float) -> list[float]:
     """Reads one response; returns the age of each event in seconds when it arrived."""
     await asyncio.sleep(delay)
     path, fields = REQUESTS[wire]
     host, _, port = url.removeprefix("http://").partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
-    body = json.dumps({**fields, "model": model, "stream": True}).encode()
+    body = json.dumps({**fields, "model": plan.model, "stream": True}).encode()
     lines = (
         f"POST {path} HTTP/1.1",
         f"host: {host}",
@@ -157,38 +179,41 @@ async def stream(url: str, wire: str, model: str, delay: float) -> list[float]:
                 ages.append((now - int(stamp)) / 1e9)
         received = await reader.read(1 << 16)
     writer.close()
-    if len(ages) < EVENTS:
-        raise RuntimeError(f"{wire} at {url}: {len(ages)} of {EVENTS} events; {data[:500]!r}")
+    if len(ages) < plan.events:
+        raise RuntimeError(f"{wire} at {url}: {len(ages)} of {plan.events} events; {data[:500]!r}")
     return ages
 
 
-async def measure(name: str, url: str, wire: str, model: str, count: int, pid: int | None) -> Row:
-    """Reads so many streams at once, their starts spread over one pace.
+async def read_all(url: str, wire: str, plan: Plan, pid: int | None) -> Row:
+    """Reads the streams of a plan at once, their starts spread over one pace.
 
     Args:
-        name: of the row.
         url: of the server.
         wire: of the clients.
-        model: in the request.
-        count: concurrent streams.
+        plan: how many streams, and how long.
         pid: of the process whose CPU is measured.
     """
-    cpu_before = cpu(pid)
-    delays = (PACE * number / count for number in range(count))
-    streams = await asyncio.gather(*(stream(url, wire, model, delay) for delay in delays))
+    before = 0.0 if pid is None else cpu_of(pid)
+    delays = (plan.pace * number / plan.streams for number in range(plan.streams))
+    streams = await asyncio.gather(*(stream(url, wire, plan, delay) for delay in delays))
     ages = [age for ages in streams for age in ages]
-    cpu_spent = None
-    if pid is not None:
-        cpu_spent = cpu(pid) - cpu_before
-    return Row(name, count, len(ages), ages, cpu_spent)
+    spent = None if pid is None else cpu_of(pid) - before
+    return Row(ages, spent)
 
 
-def cpu(pid: int | None) -> float:
-    """CPU seconds that a process and its threads have used; 0 without a process."""
-    if pid is None:
-        return 0.0
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+def cpu_of(pid: int) -> float:
+    """CPU seconds that a process and its threads have used, in nanoseconds on Linux.
+
+    ``/proc`` counts in ticks of 10 ms, far too coarse for one stream.
+    """
+    if sys.platform == "linux":
+        # clock_getcpuclockid(3): the complement of the id, shifted, and the kind of the clock.
+        return time.clock_gettime((~pid << 3) | 2)
+    spent = subprocess.run(
+        ["ps", "-o", "time=", "-p", str(pid)], capture_output=True, text=True, check=True
+    )
+    minutes, _, seconds = spent.stdout.strip().rpartition(":")
+    return float(minutes.rpartition(":")[2] or 0) * 60 + float(seconds)
 
 
 # --- the processes ---
@@ -222,13 +247,19 @@ UNLOCKED: Final = {"LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true"
 """LiteLLM requires a master key, unless this is set; on 127.0.0.1 none is needed."""
 
 
-def litellm(command: str, model_url: str, stack: ExitStack) -> tuple[str, int]:
-    """The URL and process id of a LiteLLM proxy before the same server."""
+def litellm(command: str, model_url: str, plans: Sequence[Plan], stack: ExitStack) -> Target:
+    """A LiteLLM proxy before the same server."""
     folder = stack.enter_context(tempfile.TemporaryDirectory())
     file = Path(folder) / "config.yaml"
-    parameters = {"model": "openai/m", "api_base": f"{model_url}/v1", "api_key": "sk-1"}
-    config = {"model_list": [{"model_name": "m", "litellm_params": parameters}]}
-    file.write_text(json.dumps(config), encoding="utf-8")  # JSON is YAML
+    models: list[dict[str, Any]] = []
+    for plan in plans:
+        parameters = {
+            "model": f"openai/{plan.model}",
+            "api_base": f"{model_url}/v1",
+            "api_key": "sk-1",
+        }
+        models.append({"model_name": plan.model, "litellm_params": parameters})
+    file.write_text(json.dumps({"model_list": models}), encoding="utf-8")  # JSON is YAML
     port = 4017
     options = ("--config", str(file), "--port", str(port), "--host", "127.0.0.1")
     proxy = stack.enter_context(process(command, *options, **UNLOCKED))
@@ -239,76 +270,109 @@ def litellm(command: str, model_url: str, stack: ExitStack) -> tuple[str, int]:
             urllib.request.urlopen(f"{url}/health/liveliness", timeout=1).close()
         except OSError:
             continue
-        return url, proxy.pid
+        return Target("LiteLLM proxy, chat", url, "chat", proxy.pid)
     raise RuntimeError("the LiteLLM proxy did not start")
 
 
-def show(row: Row, direct: Row) -> str:
-    """A row of the table: its figures, and the difference to the same streams without a gateway."""
-    median, slowest = row.percentile(0.5), row.percentile(0.99)
-    added_median = median - direct.percentile(0.5)
-    added_slowest = slowest - direct.percentile(0.99)
-    cpu_each = ""
-    if row.cpu is not None:
-        cpu_each = f"{row.cpu / row.events * 1e6:.0f}"
-    return (
-        f"{row.name:<34} {row.streams:>5} {row.events:>7} {cpu_each:>8} "
-        f"{median:8.2f} {slowest:8.2f} {added_median:>+9.2f} {added_slowest:>+9.2f}"
-    )
+class Target(NamedTuple):
+    """What stands before the model's server.
+
+    Attributes:
+        name: shown in tables.
+        url: where its clients connect.
+        wire: of its clients.
+        pid: of its process.
+    """
+
+    name: str
+    url: str
+    wire: str
+    pid: int
 
 
-def main() -> None:
-    """Measures the gateway for clients of three wires, with every number of streams."""
-    command = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    command.add_argument("--upstream", action="store_true", help=argparse.SUPPRESS)
-    command.add_argument(
-        "--litellm", metavar="COMMAND", help="the `litellm` command of a venv with litellm[proxy]"
-    )
-    command.add_argument("--streams", type=int, nargs="+", default=list(STREAMS))
-    arguments = command.parse_args()
-    if arguments.upstream:
-        asyncio.run(upstream())
-        return
-    python = (sys.executable, "-m")
-    with ExitStack() as stack:
-        server = stack.enter_context(process(*python, "benchmarks.gateway", "--upstream"))
-        model_url = url_of(server)
-        config = routes(stack, model_url)
-        gateway = stack.enter_context(
-            process(*python, "streamlib", "gateway", "--port", "0", "--config", config)
-        )
-        gateway_url = url_of(gateway)
-        rows: list[tuple[str, str, str, int]] = []
-        for wire in REQUESTS:
-            rows.append((f"streamlib, {wire} client on chat", gateway_url, wire, gateway.pid))
-        if arguments.litellm:
-            url, pid = litellm(arguments.litellm, model_url, stack)
-            rows.append(("LiteLLM proxy, chat client on chat", url, "chat", pid))
-        print(f"{'':<34} streams  events  CPU us/event  p50 ms   p99 ms  added p50  added p99")
-        for name, url, wire, _ in rows:  # processes warm up with their first requests
-            asyncio.run(measure(name, url, wire, "m", 2, None))
-        for count in arguments.streams:
-            for name, url, wire, pid in rows:
-                direct = asyncio.run(measure("direct", model_url, "chat", "m", count, None))
-                row = asyncio.run(measure(name, url, wire, "m", count, pid))
-                print(show(row, direct), flush=True)
+def targets(model_url: str, plans: Sequence[Plan], stack: ExitStack) -> list[Target]:
+    """The gateway for clients of three wires, and a LiteLLM proxy where there is one."""
+    command = (sys.executable, "-m", "streamlib", "gateway", "--port", "0")
+    gateway = stack.enter_context(process(*command, "--config", routes(stack, model_url, plans)))
+    url = url_of(gateway)
+    found: list[Target] = []
+    for wire in REQUESTS:
+        found.append(Target(f"streamlib, {wire}", url, wire, gateway.pid))
+    proxy = os.environ.get("LITELLM")
+    if proxy:
+        found.append(litellm(proxy, model_url, plans, stack))
+    return found
 
 
-def routes(stack: ExitStack, model_url: str) -> str:
-    """The path of a gateway configuration with the model server as its only route."""
+def routes(stack: ExitStack, model_url: str, plans: Sequence[Plan]) -> str:
+    """The path of a gateway configuration with a route for the model of each plan."""
     file = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "routes.toml"
-    lines = (
-        "[[route]]",
-        'model = "m"',
-        'to = "custom:m"',
-        'wire_api = "chat"',
-        f'base_url = "{model_url}/v1"',
-    )
+    lines: list[str] = []
+    for plan in plans:
+        lines += (
+            "[[route]]",
+            f'model = "{plan.model}"',
+            f'to = "custom:{plan.model}"',
+            'wire_api = "chat"',
+            f'base_url = "{model_url}/v1"',
+        )
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return str(file)
 
 
+def measured(options: Options, bar: Bar) -> Measured:
+    """Every target with every plan."""
+    plans = QUICK if options.quick else PLANS
+    values: dict[tuple[Plan, str, str, str], list[float]] = {}
+    with ExitStack() as stack:
+        server = stack.enter_context(process(sys.executable, "-m", "benchmarks.gateway", UPSTREAM))
+        model_url = url_of(server)
+        found = targets(model_url, (*plans, WARM), stack)
+        for target in found:  # processes warm up with their first requests
+            asyncio.run(read_all(target.url, target.wire, WARM, None))
+        for _ in range(options.rounds):
+            for plan in plans:
+                for target in found:
+                    bar.advance(f"{plan.streams} streams: {target.name}")
+                    for measure, unit, value in compared(model_url, plan, target):
+                        key = (plan, target.name, measure, unit)
+                        values.setdefault(key, []).append(value)
+    figures: list[Figure] = []
+    for (plan, name, measure, unit), rounds in values.items():
+        workload, chunks = f"{plan.streams} streams", f"every {plan.pace:g} s"
+        figures.append(figure("gateway", workload, chunks, name, measure, unit, rounds))
+    absent: list[str] = []
+    if not os.environ.get("LITELLM"):
+        absent.append("a LiteLLM proxy (LITELLM names no command)")
+    return Measured(figures, {"uvicorn": version("uvicorn"), "httpx": version("httpx")}, absent)
+
+
+def compared(model_url: str, plan: Plan, target: Target) -> Iterator[tuple[str, str, float]]:
+    """The figures of a target: what is measured, its unit, its value."""
+    direct = asyncio.run(read_all(model_url, "chat", plan, None))
+    row = asyncio.run(read_all(target.url, target.wire, plan, target.pid))
+    assert row.cpu is not None
+    yield "CPU", "µs/event", row.cpu / len(row.latencies) * 1e6
+    for name, share in (("p50", 0.5), ("p99", 0.99)):
+        yield name, "ms", row.percentile(share)
+        yield f"added {name}", "ms", row.percentile(share) - direct.percentile(share)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measures the gateway for clients of three wires, with every plan."""
+    if (argv or sys.argv[1:]) == [UPSTREAM]:
+        asyncio.run(upstream())
+        return 0
+    steps = len(PLANS) * (len(REQUESTS) + 1)
+    return run(
+        "gateway",
+        __doc__,
+        measured,
+        argv,
+        rounds=3,
+        steps=lambda options: steps * options.rounds,
+    )
+
+
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())
