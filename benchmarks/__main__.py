@@ -1,0 +1,67 @@
+"""Measures everything again and writes the tables of the pages.
+
+    python -m benchmarks                     # everything: about half an hour on two cores
+    python -m benchmarks --part transports   # one part, or several
+    python -m benchmarks --quick             # whether all of it works; keeps nothing
+    python -m benchmarks --page              # the tables alone, from what was measured last
+
+Each part runs in a process of its own. What could not be measured is said loudly at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+
+from benchmarks import frameworks_environment, node_readers, page
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measures the parts; 1 if one of them failed."""
+    command = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    command.add_argument("--part", action="append", choices=page.PARTS, metavar="PART")
+    command.add_argument("--quick", action="store_true")
+    command.add_argument("--page", action="store_true")
+    arguments = command.parse_args(argv)
+    failed: list[str] = []
+    if not arguments.page:
+        failed += node_readers.install()
+        for part in arguments.part or page.PARTS:
+            failed += measure(part, quick=arguments.quick)
+    if not arguments.quick:
+        for path in page.write():
+            print(f"tables written: {path.relative_to(page.ROOT)}")
+    for line in failed:
+        print(f"!! {line}")
+    return 1 if failed else 0
+
+
+def measure(part: str, *, quick: bool) -> list[str]:
+    """Runs one part; what went wrong."""
+    interpreter = sys.executable
+    if part == "bench_frameworks":
+        found = frameworks_environment.python()
+        if found is None:
+            return ["bench_frameworks: their environment could not be made"]
+        interpreter = str(found)
+    option = "--quick" if quick else "--save"
+    began = time.monotonic()
+    print(f"== {part}", flush=True)
+    # This checkout, not what is installed in the environment.
+    paths = os.pathsep.join([str(page.ROOT), str(page.ROOT / "parsers")])
+    environment = {**os.environ, "PYTHONPATH": paths}
+    command = [interpreter, "-m", f"benchmarks.{part}", option]
+    done = subprocess.run(command, check=False, cwd=page.ROOT, env=environment)
+    print(f"-- {part}: {time.monotonic() - began:.0f} s", flush=True)
+    if done.returncode != 0:
+        return [f"{part} failed"]
+    return []
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

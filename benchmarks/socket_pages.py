@@ -1,0 +1,78 @@
+"""The tables of what was measured over sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from benchmarks.cells import NOTHING, cell, markdown
+from benchmarks.results import Result
+
+Results = Mapping[str, Result | None]
+AT_ONCE: Final = "at once"
+COUNTS: Final = ("1 streams", "100 streams", "500 streams", "5000 streams")
+
+
+def _contestants(result: Result) -> list[str]:
+    seen: dict[str, None] = {}
+    for entry in result.figures:
+        seen[entry.contestant] = None
+    return list(seen)
+
+
+def _columns(result: Result, measure: str, *, paced: bool) -> list[tuple[str, str]]:
+    """The streams that were measured: (workload, chunks), in the order of their number."""
+    seen: dict[tuple[str, str], None] = {}
+    for entry in result.find(measure=measure):
+        if (entry.chunks != AT_ONCE) == paced:
+            seen[entry.workload, entry.chunks] = None
+    return sorted(seen, key=lambda column: COUNTS.index(column[0]))
+
+
+def _heading(column: tuple[str, str]) -> str:
+    workload, chunks = column
+    count = workload.partition(" ")[0]
+    name = "1 stream" if count == "1" else f"{int(count):,} streams"
+    return name if chunks == AT_ONCE else f"{name}, {chunks}"
+
+
+def _by_reader(part: str, measure: str, *, paced: bool) -> Callable[[Results], str]:
+    """A row for each reader, a column for each number of streams."""
+
+    def table(results: Results) -> str:
+        result = results[part]
+        if result is None:
+            return NOTHING
+        columns = _columns(result, measure, paced=paced)
+        rows: list[list[str]] = []
+        for name in _contestants(result):
+            cells: list[str] = []
+            for workload, chunks in columns:
+                key = {"workload": workload, "chunks": chunks, "contestant": name}
+                cells.append(cell(result.find(**key, measure=measure)))
+            row = [_named(name), *cells]
+            rows.append([f"**{text}**" if text and _is_ours(name) else text for text in row])
+        return markdown(["reader, loop", *map(_heading, columns)], rows)
+
+    return table
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith("streamlib")
+
+
+def _named(name: str) -> str:
+    """`httptools + parser` is what a client of our own would take at the least."""
+    return name.replace("socket, drained", "socket alone").replace(", drained", " alone")
+
+
+SOCKET_TABLES: Final[dict[str, Callable[[Results], str]]] = {
+    "sockets at once": _by_reader("bench_end_to_end", "event", paced=False),
+    "sockets paced": _by_reader("bench_end_to_end", "event", paced=True),
+    "sockets setup": _by_reader("bench_end_to_end", "setup", paced=False),
+    "transports at once": _by_reader("transports", "event", paced=False),
+    "transports paced": _by_reader("transports", "event", paced=True),
+    "transports setup": _by_reader("transports", "setup", paced=False),
+    "transports memory": _by_reader("transports", "memory", paced=False),
+}
+"""Name in a page -> what writes it."""
