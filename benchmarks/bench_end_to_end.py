@@ -1,4 +1,4 @@
-"""Through sockets: the SDKs, the HTTP libraries alone, and this library over them, on asyncio.
+"""Through sockets, on asyncio and in Node: the SDKs, the HTTP libraries alone, ours over them.
 
     python -m benchmarks.bench_end_to_end [--only READER] [--rounds 3] [--quick] [--save]
 
@@ -12,7 +12,7 @@ from typing import Final
 
 from benchmarks.commands import Measured, Options, run
 from benchmarks.socket_readers import READERS
-from benchmarks.socket_run import Streams, installed, measure, versions
+from benchmarks.socket_run import NODE_READERS, Streams, installed, measure, versions
 from streamlib.cli.bench import Bar
 
 STREAMS: Final = (
@@ -21,6 +21,7 @@ STREAMS: Final = (
     Streams(500, 100, 0),
     Streams(100, 40, 0.05),
 )
+EVERYBODY: Final = (*READERS, *NODE_READERS)
 QUICK: Final = (Streams(2, 20, 0), Streams(2, 10, 0.01))
 
 
@@ -29,13 +30,14 @@ def combinations(names: list[str], options: Options) -> list[tuple[str, str, Str
     made: list[tuple[str, str, Streams]] = []
     for streams in QUICK if options.quick else STREAMS:
         for name in names:
-            made.append((name, "asyncio", streams))
+            loop = "node" if name in NODE_READERS else "asyncio"
+            made.append((name, loop, streams))
     return made
 
 
 def measured(options: Options, bar: Bar) -> Measured:
     """All that are installed."""
-    names, absent = installed([name for name in READERS if options.takes(name)])
+    names, absent = installed([name for name in EVERYBODY if options.takes(name)])
     figures = measure("sockets", combinations(names, options), options.rounds, bar)
     return Measured(figures, versions(names), absent)
 
@@ -44,7 +46,7 @@ def main(argv: list[str] | None = None) -> int:
     """Measures every reader."""
 
     def steps(options: Options) -> int:
-        return len(combinations(list(READERS), options)) * options.rounds
+        return len(combinations(list(EVERYBODY), options)) * options.rounds
 
     return run("bench_end_to_end", __doc__, measured, argv, rounds=3, steps=steps)
 

@@ -54,11 +54,22 @@ def absence() -> str | None:
     return None if why is None else f"readers in Node ({why})"
 
 
+def missing() -> list[str]:
+    """What cannot be measured here, with the reason."""
+    why = absence()
+    return [why] if why else []
+
+
 def install() -> list[str]:
     """Gets what is missing; what could not be had, a line each."""
     if absence() is None:
         return []
     return install_packages("readers in Node", HERE, HOME)
+
+
+def socket_command(*arguments: str) -> tuple[str, ...]:
+    """The command of one measurement over sockets; see `node/sockets.mjs`."""
+    return ("node", str(HERE / "sockets.mjs"), str(HOME), *arguments)
 
 
 class NodeProcess:
@@ -146,6 +157,5 @@ NODE: Final = tuple(_contestants())
 
 
 if __name__ == "__main__":
-    for line in (*install(), absence()):
-        if line:
-            sys.stdout.write(f"!! {line}\n")
+    for line in (*install(), *missing()):
+        sys.stdout.write(f"!! {line}\n")

@@ -66,6 +66,34 @@ def _named(name: str) -> str:
     return name.replace("socket, drained", "socket alone").replace(", drained", " alone")
 
 
+TRIO: Final = ("streamlib, httpx, trio", "streamlib, httpx2, trio", "httptools + parser, trio")
+
+
+TRIO_ROWS: Final = (("event", "event, µs"), ("setup", "stream, µs"), ("memory", "stream, KB"))
+
+
+def _on_trio(results: Results) -> str:
+    """What there is on trio, and the least that a client of our own would take."""
+    result = results["transports"]
+    if result is None:
+        return NOTHING
+    rows: list[list[str]] = []
+    for measure, what in (
+        ("event", "event, µs"),
+        ("setup", "stream, µs"),
+        ("memory", "stream, KB"),
+    ):
+        for paced in (False, True):
+            for workload, chunks in _columns(result, measure, paced=paced):
+                key = {"workload": workload, "chunks": chunks, "measure": measure}
+                cells = [cell(result.find(**key, contestant=name)) for name in TRIO]
+                is_shown = measure == "event" or not paced
+                if is_shown and all(cells):
+                    rows.append([f"{what}: {_heading((workload, chunks))}", *cells])
+    heading = ["trio", "over httpx", "over httpx2", "lower bound"]
+    return markdown(heading, rows)
+
+
 SOCKET_TABLES: Final[dict[str, Callable[[Results], str]]] = {
     "sockets at once": _by_reader("bench_end_to_end", "event", paced=False),
     "sockets paced": _by_reader("bench_end_to_end", "event", paced=True),
@@ -73,6 +101,7 @@ SOCKET_TABLES: Final[dict[str, Callable[[Results], str]]] = {
     "transports at once": _by_reader("transports", "event", paced=False),
     "transports paced": _by_reader("transports", "event", paced=True),
     "transports setup": _by_reader("transports", "setup", paced=False),
+    "transports on trio": _on_trio,
     "transports memory": _by_reader("transports", "memory", paced=False),
 }
 """Name in a page -> what writes it."""

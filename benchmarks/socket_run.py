@@ -10,6 +10,7 @@ on when it is told to, and the rest is the cost of an event.
 from __future__ import annotations
 
 import gc
+import hashlib
 import json
 import os
 import resource
@@ -25,6 +26,7 @@ from typing import Any, Final, NamedTuple
 import anyio
 import anyio.to_thread
 
+from benchmarks import node_readers
 from benchmarks.loopback import SEED, events_of, running
 from benchmarks.results import Figure, figure
 from benchmarks.socket_readers import READERS, Reader
@@ -33,6 +35,11 @@ from streamlib.cli.bench import Bar
 
 MANY: Final = 5000
 """So many streams take half a minute, and are measured once."""
+NODE_READERS: Final = {
+    node_readers.SSE: "eventsource-parser",
+    node_readers.VERCEL: "vercel",
+}
+"""Name -> what `node/sockets.mjs` calls it."""
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -75,16 +82,33 @@ def run(url: str, reader: str, loop: str, streams: Streams, group: str) -> Spent
     Raises:
         RuntimeError: It failed; the message has what it wrote.
     """
+    if reader in NODE_READERS:
+        command = node_readers.socket_command(url, NODE_READERS[reader], *map(str, streams), group)
+        return _of_node(_printed(command, reader), streams)
     arguments = (url, reader, loop, *map(str, streams), group)
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.socket_run", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = (sys.executable, "-m", "benchmarks.socket_run", *arguments)
+    return Spent(**_printed(command, f"{reader} on {loop}"))
+
+
+def _printed(command: Sequence[str], name: str) -> dict[str, Any]:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"{reader} on {loop}: {done.stderr[-2000:]}")
-    return Spent(**json.loads(done.stdout))
+        raise RuntimeError(f"{name}: {done.stderr[-2000:]}")
+    printed: dict[str, Any] = json.loads(done.stdout)
+    return printed
+
+
+def _of_node(printed: dict[str, Any], streams: Streams) -> Spent:
+    """What a process of Node took, once it read what everybody reads."""
+    expected = "".join(seeded_deltas(SEED, streams.deltas))
+    if printed["texts"] != [hashlib.sha1(expected.encode()).hexdigest()]:
+        raise AssertionError("it read something else")
+    events = len(events_of("messages", streams.deltas)) - 1
+    return Spent(
+        printed["setup"] / streams.count,
+        printed["rest"] / (streams.count * events),
+        printed["memory"] / streams.count / 1e3,
+    )
 
 
 def measure(
@@ -124,6 +148,13 @@ def installed(names: Iterable[str]) -> tuple[list[str], list[str]]:
     able: list[str] = []
     absent: list[str] = []
     for name in names:
+        if name in NODE_READERS:
+            why = node_readers.absence()
+            if why is None:
+                able.append(name)
+            else:
+                absent.append(why)
+            continue
         missing = [each for each in READERS[name].distributions if find_spec(each) is None]
         if missing:
             absent.append(f"{name} ({missing[0]} is not installed)")
@@ -135,9 +166,13 @@ def installed(names: Iterable[str]) -> tuple[list[str], list[str]]:
 def versions(names: Iterable[str]) -> dict[str, str]:
     """Versions of what takes part."""
     distributions = {"anyio", "trio", "uvloop"}
+    of_node: dict[str, str] = {}
     for name in names:
-        distributions |= set(READERS[name].distributions)
-    return {name: version(name) for name in sorted(distributions) if find_spec(name)}
+        if name in NODE_READERS:
+            of_node = node_readers.versions()
+        else:
+            distributions |= set(READERS[name].distributions)
+    return {name: version(name) for name in sorted(distributions) if find_spec(name)} | of_node
 
 
 def _groups() -> Iterator[str]:

@@ -9,7 +9,7 @@ llama    a real model, SmolLM2-135M, in llama.cpp's own server: Messages, Chat a
 aimock   a scripted provider on Node: six wires, Bedrock's binary frames among them
 
 What front ends read with, and a browser, are in `ui_readers.py`; what reads logs over HTTP, in
-`stream_readers.py`.
+`stream_readers.py`. What is only timed is in `benchmarks/node_readers.py`.
 
 Both listen on 127.0.0.1, at a port the system chooses, and end when their standard input ends: they
 cannot outlive whoever started them, however that came to its end.
@@ -28,6 +28,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from benchmarks import node_readers
 from tests.real import stream_readers, ui_readers
 from tests.support.shared import ROOT
 
@@ -103,6 +104,7 @@ def missing() -> list[str]:
         *(f"{name} ({why})" for name, why in named if why is not None),
         *ui_readers.missing(),
         *stream_readers.missing(),
+        *node_readers.missing(),
     ]
 
 

@@ -19,6 +19,7 @@ import zipfile
 from collections.abc import Callable
 from typing import Final
 
+from benchmarks import node_readers
 from tests.real import stream_readers, ui_readers
 from tests.real.counterparts import AIMOCK, HOME, MODEL, missing
 from tests.support.shared import ROOT
@@ -100,6 +101,7 @@ def main() -> None:
         *(line for step in (server, model, aimock) for line in _tried(step)),
         *ui_readers.install(),
         *stream_readers.install(),
+        *node_readers.install(),
     ]
     importlib.invalidate_caches()
     lost = missing()

@@ -1,0 +1,186 @@
+"""The comparisons: who takes part reads the same as we do, and a round is compared with itself."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from typing import Final
+
+import pytest
+
+from benchmarks import goals, node_readers, races
+from benchmarks.contestants import Contestant, Outcome, ours
+from benchmarks.framings import FRAMINGS
+from benchmarks.node_readers import NODE
+from benchmarks.other_sdks import COHERE
+from benchmarks.races import Disagreement, agree, race
+from benchmarks.results import Figure, Result, figure, load, ratio, save
+from benchmarks.sdks import PEERS
+from streamlib.bench import bodies
+from streamlib.bench.responses import short
+from streamlib.bench.workloads import EVENT, FAST, WORKLOADS, chunked
+from tests.support.cases import each_case
+
+CHUNKINGS: Final = (EVENT, 7, FAST)
+SDKS: Final = (*PEERS, *COHERE)
+
+
+def named(contestant: Contestant) -> str:
+    return f"{contestant.wire}, {contestant.name}, {contestant.depth}"
+
+
+def short_body(wire: str) -> list[bytes]:
+    """A short response with reasoning, a text and a call."""
+    body: list[bytes] = list(getattr(bodies, wire)(short(1)))
+    return body
+
+
+@each_case("peer", FRAMINGS, ids=named)
+def test_framings_read_what_we_read_in_any_chunks(peer: Contestant) -> None:
+    events = short_body(peer.wire)
+    expected = ours(peer.wire).read(events)
+    assert expected.text
+    assert len(expected.arguments) == 1
+    for size in CHUNKINGS:
+        assert peer.read(chunked(events, size)) == expected
+        assert peer.seconds(chunked(events, size)) > 0
+
+
+def test_snapshots_at_every_event_cost_more_than_events() -> None:
+    chunks = WORKLOADS["messages"].events()
+
+    def best(depth: str) -> float:
+        return min(ours("messages", depth).seconds(chunks) for _ in range(3))  # type: ignore[arg-type]
+
+    assert best("events") < best("snapshots")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("peer", SDKS, ids=named)
+def test_sdks_read_what_we_read(peer: Contestant) -> None:
+    if not peer.installed:
+        pytest.skip(f"{peer.distribution} is not installed")
+    events = short_body(peer.wire)
+    assert peer.read(events) == ours(peer.wire).read(events)
+    assert peer.seconds(events) > 0
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("peer", NODE, ids=named)
+def test_readers_in_node_read_what_we_read(
+    peer: Contestant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    why = node_readers.absence()
+    if why is not None:
+        pytest.skip(why)
+    monkeypatch.setattr(node_readers, "WARM_SECONDS", 0)
+    events = short_body(peer.wire)
+    assert peer.read(events) == ours(peer.wire).read(events)
+    assert peer.seconds(events) > 0
+
+
+# --- a race ---
+
+
+def reader(name: str, seconds: list[float], text: str = "") -> Contestant:
+    """A contestant that takes these times, one after the other."""
+    times = iter(seconds)
+    outcome = Outcome(text, [])
+    return Contestant(name, "", "messages", "events", lambda _: next(times), lambda _: outcome)
+
+
+def test_race_compares_each_round_with_itself() -> None:
+    racers = [reader("streamlib", [1.0, 2.0, 4.0]), reader("slow", [3.0, 4.0, 8.0])]
+    own, peer, compared = race("events", "w", [b"a", b"b"], EVENT, racers, 3)
+    assert own.rounds == (5e5, 1e6, 2e6)
+    assert (own.median, own.spread) == (1e6, (5e5, 2e6))
+    assert peer.rounds == (1.5e6, 2e6, 4e6)
+    assert (compared.unit, compared.rounds) == ("x", (3.0, 2.0, 2.0))
+
+
+def test_race_reads_again_until_its_window_is_over() -> None:
+    spent = races.seconds(reader("quick", [0.004, 0.008, 0.018]), [], 0.02)
+    assert spent == pytest.approx(0.01)
+
+
+def test_race_refuses_who_reads_something_else() -> None:
+    with pytest.raises(Disagreement, match="other reads messages differently from streamlib"):
+        agree([reader("streamlib", [], "a"), reader("other", [], "b")], [])
+
+
+# --- what was measured ---
+
+
+def result_of(*figures: Figure) -> Result:
+    return Result("python -m x", "2026-01-01", {}, {}, figures)
+
+
+def test_result_is_read_as_it_was_saved(tmp_path: object) -> None:
+    made = result_of(figure("events", "w", "16 KiB", "streamlib", "time", "µs/event", [1.23456]))
+    save("part", made, tmp_path)  # type: ignore[arg-type]
+    assert load("part", tmp_path) == made  # type: ignore[arg-type]
+    assert load("other", tmp_path) is None  # type: ignore[arg-type]
+    assert made.figures[0].rounds == (1.235,)
+
+
+def test_goal_is_met_by_the_median_of_its_ratio() -> None:
+    goal = goals.Goal("events", "messages", "16 KiB", "anthropic", "pure", 15)
+    key = ("events", "messages", "16 KiB")
+    peer = figure(*key, "anthropic", "time", "µs/event", [10.0, 20.0, 40.0])
+    own = figure(*key, "streamlib", "time", "µs/event", [1.0, 1.0, 1.0])
+    found = goals.reached(goal, result_of(own, peer))
+    assert found == ratio(peer, own)
+    assert goals.is_met(goal, ratio(peer, own))
+    assert not goals.is_met(goal._replace(least=21), ratio(peer, own))
+    assert goals.reached(goal._replace(workload="chat"), result_of(own, peer)) is None
+    assert "| yes |" in goals.table(result_of(own, peer), None)
+
+
+def test_goal_over_a_floor_is_at_most_so_much() -> None:
+    goal = next(goal for goal in goals.GOALS if goal.peer == "floor")
+    key = (goal.bench, goal.workload, goal.chunks)
+    own = figure(*key, "streamlib", "time", "µs/event", [3.0])
+    for floor, is_met in ((2.0, True), (1.0, False)):
+        peer = figure(*key, "floor", "time", "µs/event", [floor])
+        found = goals.reached(goal, result_of(own, peer))
+        assert found is not None
+        assert goals.is_met(goal, found) == is_met
+
+
+# --- the commands, in their quick form ---
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop", "trio"])
+def test_transports_measure_a_loop(loop: str) -> None:
+    from benchmarks.socket_run import Streams, measure
+    from streamlib.cli.bench import Bar
+
+    if find_spec(loop) is None:
+        pytest.skip(f"{loop} is not installed")
+    figures = measure("transports", [("streamlib, httpx", loop, Streams(3, 5, 0.001))], 1, Bar(1))
+    assert [entry.measure for entry in figures] == ["event", "setup", "memory"]
+    assert figures[0].rounds[0] > 0
+    assert figures[0].contestant == f"streamlib, httpx, {loop}"
+
+
+def test_transports_say_why_a_reader_failed() -> None:
+    from benchmarks.socket_run import Streams, run
+
+    with pytest.raises(RuntimeError, match="streamlib, aiohttp on trio"):
+        run("http://127.0.0.1:9", "streamlib, aiohttp", "trio", Streams(1, 1, 0), "1")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "part", ["bench_async", "bench_accumulators", "bench_import", "gateway", "transports"]
+)
+def test_part_works_in_its_quick_form(part: str) -> None:
+    import subprocess
+
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{part}", "--quick"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.count("\n") > 3
