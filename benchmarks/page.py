@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from benchmarks import goals
+from benchmarks import goals, summary
 from benchmarks.cells import NOTHING, cell, markdown, origin, short
 from benchmarks.contestants import Depth
 from benchmarks.results import Figure, Result, load
@@ -275,6 +275,7 @@ TABLES: Final[dict[str, Callable[[Results], str]]] = {
         results["against_peers"], results["against_peers-compiled"]
     ),
     "readme": readme,
+    "summary": summary.sentences,
     **SOCKET_TABLES,
     **{f"run of {name}": _origin(name) for name in PARTS},
 }
