@@ -40,13 +40,16 @@ CHUNKS: Final[dict[Depth, tuple[int, ...]]] = {
 def everybody() -> tuple[Contestant, ...]:
     """All peers, installed or not; those in Node only where it can be run."""
     node = NODE if node_readers.absence() is None else ()
-    return (*FRAMINGS, *PEERS, *COHERE, *node)
+    return (*FRAMINGS, *PEERS, *COHERE, *MISTRAL, *node)
 
 
 def contestants(wire: str, depth: Depth) -> list[Contestant]:
     """The installed peers of a wire with this depth."""
     found: list[Contestant] = []
     for peer in everybody():
+        # Mistral's reads another body: see `measure`.
+        if peer in MISTRAL:
+            continue
         if peer.wire == wire and peer.depth == depth and peer.installed:
             found.append(peer)
     return found

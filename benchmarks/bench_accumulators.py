@@ -1,4 +1,4 @@
-"""Growing arguments: what accumulates one long call, at 100, 200 and 400 KB of it.
+"""Growing arguments: what accumulates one long call, at 50, 100 and 200 KB of it.
 
     python -m benchmarks.bench_accumulators [--rounds 3] [--quick] [--save]
 
@@ -19,7 +19,7 @@ from streamlib.bench.responses import ELEMENT, SampleCall, elements
 from streamlib.bench.workloads import EVENT
 from streamlib.cli.bench import Bar
 
-KILOBYTES: Final = (100, 200, 400)
+KILOBYTES: Final = (50, 100, 200)
 PEERS: Final = ("anthropic.stream", "pydantic-ai", "Node: Vercel AI SDK")
 
 

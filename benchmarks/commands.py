@@ -79,9 +79,9 @@ def run(
     bar = Bar(steps(chosen))
     measured = measure(chosen, bar)
     bar.done()
-    asked = " ".join(argument for only in chosen.only for argument in ("--only", only))
+    asked = [f"--rounds {chosen.rounds}", *(f'--only "{name}"' for name in chosen.only)]
     result = make_result(
-        f"python -m benchmarks.{name} {asked}".strip(),
+        f"python -m benchmarks.{name} {' '.join(asked)}",
         measured.figures,
         measured.versions,
         measured.absent,

@@ -48,6 +48,7 @@ WIRES: Final = {
     "responses": "Responses",
     "chat": "Chat",
     "chat-text": "Chat, texts alone",
+    goals.SNAPSHOTS: "Messages, 20,000 deltas",
     "gemini": "Gemini",
     "interactions": "Interactions",
     "converse": "Converse",
@@ -102,7 +103,7 @@ def _workloads(result: Result, depth: Depth) -> Iterator[str]:
 
 def _row(result: Result, depth: Depth, workload: str, chunks: str) -> list[str]:
     key = {"bench": depth, "workload": workload, "chunks": chunks}
-    cells = [WIRES.get(workload, workload), cell(result.find(**key, contestant=OURS))]
+    cells = [WIRES[workload], cell(result.find(**key, contestant=OURS))]
     for name in FRAMINGS:
         cells.append(cell(result.find(**key, contestant=name, measure="ratio"), losses=True))
     sdks: list[str] = []
@@ -120,7 +121,7 @@ def losses(results: Results) -> str:
     rows: dict[tuple[str, str], list[str]] = {}
     for entry in result.find(measure="ratio"):
         if entry.median < 1 and entry.contestant != "floor":
-            text = f"{WIRES.get(entry.workload, entry.workload)} {cell([entry])}"
+            text = f"{WIRES[entry.workload]} {short(entry.median)}"
             rows.setdefault((f"{entry.bench}, {entry.chunks}", entry.contestant), []).append(text)
     lines: list[list[str]] = []
     for (what, name), texts in rows.items():

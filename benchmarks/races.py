@@ -90,4 +90,5 @@ def race(
 def versions(contestants: Iterable[Contestant]) -> dict[str, str]:
     """The versions of the distributions that take part."""
     distributions = {contestant.distribution for contestant in contestants} - {""}
+    distributions.add("msgspec")
     return {name: version(name) for name in sorted(distributions)}
