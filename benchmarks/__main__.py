@@ -3,6 +3,7 @@
     python -m benchmarks                     # everything: about half an hour on two cores
     python -m benchmarks --part transports   # one part, or several
     python -m benchmarks --quick             # whether all of it works; keeps nothing
+    python -m benchmarks --compiled          # the compiled build, which is made first
     python -m benchmarks --page              # the tables alone, from what was measured last
 
 Each part runs in a process of its own. What could not be measured is said loudly at the end.
@@ -15,8 +16,9 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 
-from benchmarks import frameworks_environment, node_readers, page
+from benchmarks import compiled_build, frameworks_environment, node_readers, page
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -26,13 +28,16 @@ def main(argv: list[str] | None = None) -> int:
     )
     command.add_argument("--part", action="append", choices=page.PARTS, metavar="PART")
     command.add_argument("--quick", action="store_true")
+    command.add_argument("--compiled", action="store_true")
     command.add_argument("--page", action="store_true")
     arguments = command.parse_args(argv)
     failed: list[str] = []
-    if not arguments.page:
+    if arguments.compiled:
+        failed += measure_compiled(arguments.part or ["against_peers"], quick=arguments.quick)
+    elif not arguments.page:
         failed += node_readers.install()
         for part in arguments.part or page.PARTS:
-            failed += measure(part, quick=arguments.quick)
+            failed += measure(part, pure(), quick=arguments.quick)
     if not arguments.quick:
         for path in page.write():
             print(f"tables written: {path.relative_to(page.ROOT)}")
@@ -41,7 +46,25 @@ def main(argv: list[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def measure(part: str, *, quick: bool) -> list[str]:
+def pure() -> Mapping[str, str]:
+    """The variables with which this checkout is imported, not what is installed."""
+    paths = os.pathsep.join([str(page.ROOT), str(page.ROOT / "parsers")])
+    return {**os.environ, "PYTHONPATH": paths}
+
+
+def measure_compiled(parts: Sequence[str], *, quick: bool) -> list[str]:
+    """Runs parts with the compiled build; what went wrong."""
+    try:
+        environment = compiled_build.environment()
+    except RuntimeError as error:
+        return [str(error)]
+    failed: list[str] = []
+    for part in parts:
+        failed += measure(part, environment, quick=quick)
+    return failed
+
+
+def measure(part: str, environment: Mapping[str, str], *, quick: bool) -> list[str]:
     """Runs one part; what went wrong."""
     interpreter = sys.executable
     if part == "bench_frameworks":
@@ -52,9 +75,6 @@ def measure(part: str, *, quick: bool) -> list[str]:
     option = "--quick" if quick else "--save"
     began = time.monotonic()
     print(f"== {part}", flush=True)
-    # This checkout, not what is installed in the environment.
-    paths = os.pathsep.join([str(page.ROOT), str(page.ROOT / "parsers")])
-    environment = {**os.environ, "PYTHONPATH": paths}
     command = [interpreter, "-m", f"benchmarks.{part}", option]
     done = subprocess.run(command, check=False, cwd=page.ROOT, env=environment)
     print(f"-- {part}: {time.monotonic() - began:.0f} s", flush=True)

@@ -37,8 +37,11 @@ PARTS: Final = (
 )
 """The benchmarks whose results the pages show."""
 
+COMPILED: Final = "against_peers-compiled"
+"""What the compiled build took."""
+
 BLOCK: Final = re.compile(
-    r"(?P<begin><!-- table: (?P<name>[\w ]+) -->\n).*?(?P<end><!-- end of table -->)", re.DOTALL
+    r"(?P<begin><!-- table: (?P<name>[\w -]+) -->\n).*?(?P<end><!-- end of table -->)", re.DOTALL
 )
 
 Results = Mapping[str, Result | None]
@@ -80,9 +83,9 @@ def known() -> dict[str, Result | None]:
 # --- against others, without a socket ---
 
 
-def _depth(depth: Depth, chunks: str) -> Callable[[Results], str]:
+def _depth(depth: Depth, chunks: str, part: str = "against_peers") -> Callable[[Results], str]:
     def table(results: Results) -> str:
-        result = results["against_peers"]
+        result = results[part]
         if result is None:
             return NOTHING
         rows: list[list[str]] = []
@@ -263,6 +266,8 @@ def _origin(name: str) -> Callable[[Results], str]:
 TABLES: Final[dict[str, Callable[[Results], str]]] = {
     "events one by one": _depth("events", "an event"),
     "events in 16 KiB": _depth("events", "16 KiB"),
+    "compiled one by one": _depth("events", "an event", COMPILED),
+    "compiled in 16 KiB": _depth("events", "16 KiB", COMPILED),
     "snapshots": _depth("snapshots", "an event"),
     "responses one by one": _depth("response", "an event"),
     "responses in 16 KiB": _depth("response", "16 KiB"),
@@ -272,13 +277,11 @@ TABLES: Final[dict[str, Callable[[Results], str]]] = {
     "client": client,
     "gateway": gateway,
     "imports": imports,
-    "goals": lambda results: goals.table(
-        results["against_peers"], results["against_peers-compiled"]
-    ),
+    "goals": lambda results: goals.table(results["against_peers"], results[COMPILED]),
     "readme": readme,
     "summary": summary.sentences,
     **SOCKET_TABLES,
-    **{f"run of {name}": _origin(name) for name in PARTS},
+    **{f"run of {name}": _origin(name) for name in (*PARTS, COMPILED)},
 }
 """Name in a page -> what writes it."""
 

@@ -1,0 +1,47 @@
+"""The compiled build of this checkout, for measuring: installed into `.real/compiled`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+HOME: Final = ROOT / ".real" / "compiled"
+
+
+def environment() -> Mapping[str, str]:
+    """The variables with which the compiled build is imported, and the benchmarks of this checkout.
+
+    Raises:
+        RuntimeError: It could not be built, or is not compiled.
+    """
+    shutil.rmtree(HOME, ignore_errors=True)
+    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(HOME)]
+    built = subprocess.run(
+        [*install, str(ROOT)],
+        env={**os.environ, "STREAMLIB_COMPILE": "1"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if built.returncode != 0:
+        raise RuntimeError(f"the compiled build failed: {built.stderr[-1000:]}")
+    # Without the current folder, whose `streamlib` is not compiled.
+    paths = os.pathsep.join([str(HOME), str(ROOT)])
+    variables = {**os.environ, "PYTHONPATH": paths, "PYTHONSAFEPATH": "1"}
+    asked = subprocess.run(
+        [sys.executable, "-c", "import streamlib; print(getattr(streamlib, 'compiled', False))"],
+        env=variables,
+        cwd=HOME,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    if asked.stdout.strip() != "True":
+        raise RuntimeError("the build is not compiled")
+    return variables
