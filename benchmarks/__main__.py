@@ -27,17 +27,21 @@ def main(argv: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     command.add_argument("--part", action="append", choices=page.PARTS, metavar="PART")
+    command.add_argument("--rounds", type=int, help="of each part; by default as many as it says")
     command.add_argument("--quick", action="store_true")
     command.add_argument("--compiled", action="store_true")
     command.add_argument("--page", action="store_true")
     arguments = command.parse_args(argv)
     failed: list[str] = []
+    options = ["--quick"] if arguments.quick else ["--save"]
+    if arguments.rounds:
+        options += ["--rounds", str(arguments.rounds)]
     if arguments.compiled:
-        failed += measure_compiled(arguments.part or ["against_peers"], quick=arguments.quick)
+        failed += measure_compiled(arguments.part or ["against_peers"], options)
     elif not arguments.page:
         failed += node_readers.install()
         for part in arguments.part or page.PARTS:
-            failed += measure(part, pure(), quick=arguments.quick)
+            failed += measure(part, pure(), options)
     if not arguments.quick:
         for path in page.write():
             print(f"tables written: {path.relative_to(page.ROOT)}")
@@ -52,7 +56,7 @@ def pure() -> Mapping[str, str]:
     return {**os.environ, "PYTHONPATH": paths}
 
 
-def measure_compiled(parts: Sequence[str], *, quick: bool) -> list[str]:
+def measure_compiled(parts: Sequence[str], options: Sequence[str]) -> list[str]:
     """Runs parts with the compiled build; what went wrong."""
     try:
         environment = compiled_build.environment()
@@ -60,11 +64,11 @@ def measure_compiled(parts: Sequence[str], *, quick: bool) -> list[str]:
         return [str(error)]
     failed: list[str] = []
     for part in parts:
-        failed += measure(part, environment, quick=quick)
+        failed += measure(part, environment, options)
     return failed
 
 
-def measure(part: str, environment: Mapping[str, str], *, quick: bool) -> list[str]:
+def measure(part: str, environment: Mapping[str, str], options: Sequence[str]) -> list[str]:
     """Runs one part; what went wrong."""
     interpreter = sys.executable
     if part == "bench_frameworks":
@@ -72,10 +76,9 @@ def measure(part: str, environment: Mapping[str, str], *, quick: bool) -> list[s
         if found is None:
             return ["bench_frameworks: their environment could not be made"]
         interpreter = str(found)
-    option = "--quick" if quick else "--save"
     began = time.monotonic()
     print(f"== {part}", flush=True)
-    command = [interpreter, "-m", f"benchmarks.{part}", option]
+    command = [interpreter, "-m", f"benchmarks.{part}", *options]
     done = subprocess.run(command, check=False, cwd=page.ROOT, env=environment)
     print(f"-- {part}: {time.monotonic() - began:.0f} s", flush=True)
     if done.returncode != 0:

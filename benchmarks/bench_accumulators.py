@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from benchmarks import node_readers
 from benchmarks.against_peers import contestants
 from benchmarks.commands import Measured, Options, run
 from benchmarks.contestants import ours
@@ -38,7 +39,10 @@ def measure(options: Options, bar: Bar) -> Measured:
         events = body(kilobytes)
         name = f"{kilobytes} KB of arguments"
         figures += race("arguments", name, events, EVENT, racers, options.rounds, bar.advance)
-    return Measured(figures, versions(racers))
+    found = versions(racers)
+    if any(peer.name.startswith("Node") for peer in peers):
+        found |= node_readers.versions()
+    return Measured(figures, found)
 
 
 def main(argv: list[str] | None = None) -> int:

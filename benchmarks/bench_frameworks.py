@@ -13,8 +13,13 @@ from benchmarks.contestants import DEPTHS, Contestant, ours
 from benchmarks.frameworks import FRAMEWORKS
 from benchmarks.races import race, versions
 from benchmarks.results import Figure
+from benchmarks.sdks import PEERS
 from streamlib.bench.workloads import EVENT, WORKLOADS
 from streamlib.cli.bench import Bar
+
+
+SDKS = ("anthropic", "openai")
+"""What the frameworks are built on."""
 
 
 def measure(options: Options, bar: Bar) -> Measured:
@@ -34,7 +39,8 @@ def measure(options: Options, bar: Bar) -> Measured:
                 racers = [ours(wire, depth), *peers]
                 figures += race(depth, wire, events, EVENT, racers, options.rounds, bar.advance)
     absent = sorted({f"{peer.name} is not installed" for peer in FRAMEWORKS if peer not in able})
-    return Measured(figures, versions(able), absent)
+    built_on = [peer for peer in PEERS if peer.name in SDKS]
+    return Measured(figures, versions([*able, *built_on]), absent)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -15,7 +15,7 @@ from benchmarks import goals, summary
 from benchmarks.cells import NOTHING, cell, markdown, origin, short
 from benchmarks.contestants import Depth
 from benchmarks.results import Figure, Result, load
-from benchmarks.socket_pages import SOCKET_TABLES
+from benchmarks.socket_pages import SOCKET_TABLES, number_of_streams
 from streamlib.bench.records import OURS
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -201,7 +201,8 @@ def gateway(results: Results) -> str:
     for entry in result.find(measure="CPU"):
         key = {"workload": entry.workload, "contestant": entry.contestant}
         cells = [cell(result.find(**key, measure=measure)) for measure in measures]
-        rows.append([f"{entry.workload}, {entry.chunks}", entry.contestant, *cells])
+        streams = number_of_streams(entry.workload)
+        rows.append([f"{streams}, {entry.chunks}", entry.contestant, *cells])
     heading = ["streams, an event", "server, client", "CPU, µs an event", "median, ms", "added"]
     return markdown([*heading, "99 of 100 within, ms", "added"], rows)
 

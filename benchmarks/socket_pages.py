@@ -10,7 +10,6 @@ from benchmarks.results import Result
 
 Results = Mapping[str, Result | None]
 AT_ONCE: Final = "at once"
-COUNTS: Final = ("1 streams", "100 streams", "500 streams", "5000 streams")
 
 
 def _contestants(result: Result) -> list[str]:
@@ -26,14 +25,19 @@ def _columns(result: Result, measure: str, *, paced: bool) -> list[tuple[str, st
     for entry in result.find(measure=measure):
         if (entry.chunks != AT_ONCE) == paced:
             seen[entry.workload, entry.chunks] = None
-    return sorted(seen, key=lambda column: COUNTS.index(column[0]))
+    return sorted(seen, key=lambda column: int(column[0].partition(" ")[0]))
 
 
 def _heading(column: tuple[str, str]) -> str:
     workload, chunks = column
-    count = workload.partition(" ")[0]
-    name = "1 stream" if count == "1" else f"{int(count):,} streams"
+    name = number_of_streams(workload)
     return name if chunks == AT_ONCE else f"{name}, {chunks}"
+
+
+def number_of_streams(workload: str) -> str:
+    """The number of streams for people: `1 stream`, `5,000 streams`."""
+    count = int(workload.partition(" ")[0])
+    return "1 stream" if count == 1 else f"{count:,} streams"
 
 
 def _by_reader(part: str, measure: str, *, paced: bool) -> Callable[[Results], str]:
@@ -50,15 +54,10 @@ def _by_reader(part: str, measure: str, *, paced: bool) -> Callable[[Results], s
             for workload, chunks in columns:
                 key = {"workload": workload, "chunks": chunks, "contestant": name}
                 cells.append(cell(result.find(**key, measure=measure)))
-            row = [_named(name), *cells]
-            rows.append([f"**{text}**" if text and _is_ours(name) else text for text in row])
+            rows.append([_named(name), *cells])
         return markdown(["reader, loop", *map(_heading, columns)], rows)
 
     return table
-
-
-def _is_ours(name: str) -> bool:
-    return name.startswith("streamlib")
 
 
 def _named(name: str) -> str:
