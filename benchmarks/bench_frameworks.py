@@ -17,7 +17,6 @@ from benchmarks.sdks import PEERS
 from streamlib.bench.workloads import EVENT, WORKLOADS
 from streamlib.cli.bench import Bar
 
-
 SDKS = ("anthropic", "openai")
 """What the frameworks are built on."""
 
