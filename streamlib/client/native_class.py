@@ -1,6 +1,6 @@
 """How a class stays open when mypyc compiles it.
 
-A compiled class has no subclasses in Python and no weak references, unless its decorator says so.
+A compiled class has no subclasses in Python, unless its decorator says so.
 Only the compiler reads the decorator: the package ``mypy_extensions`` is needed for no run.
 """
 

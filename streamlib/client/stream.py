@@ -76,7 +76,7 @@ _WAIT: Final = StreamAction.WAIT
 _RESUME: Final = StreamAction.RESUME
 
 
-@mypyc_attr(allow_interpreted_subclasses=True, supports_weakref=True)
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ResponseStream:
     """One response as an async iterator of events. Used with `async with`.
 
