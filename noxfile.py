@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path, PurePosixPath
 
 import nox
@@ -33,6 +34,19 @@ VERSION_TESTS = ("tests/parsers", "tests/streamlib/client", "tests/streamlib/tra
 
 PYTHONS = ["3.11", "3.12", "3.13"]
 """Those of the classifiers in pyproject.toml."""
+
+COMPILED_TESTS = (
+    "tests/compiled",
+    "tests/parsers",
+    "tests/properties",
+    "tests/streamlib/client",
+    "tests/streamlib/sync",
+    "tests/streamlib/testing/test_fuzzing.py",
+)
+"""What is run on the compiled build: parsers, client, properties, corpora of the fuzzers."""
+
+NO_TIMES = "not triples_the_cost and not the_time and not linear"
+"""Ratios of times are those of the environment that `tests` runs in."""
 
 EXTRAS = "cli,httpx2,http2,aiohttp,gateway,bedrock,otel,websocket"
 
@@ -116,9 +130,8 @@ def versions(session: nox.Session, python_version: str, resolution: str) -> None
     install = ["uv", "pip", "install", "--quiet", "--python", chosen, "--resolution", resolution]
     run(session, *install, *packages)
     options = ["-q", "-n", "auto", "--dist", "loadfile", "-p", "no:cacheprovider"]
-    # Ratios of times are those of the environment that `tests` runs in: they say nothing of a
-    # version, and a busy machine moves each of them once in a while.
-    options += ["-k", "not triples_the_cost and not the_time and not linear"]
+    # They say nothing of a version, and a busy machine moves each of them once in a while.
+    options += ["-k", NO_TIMES]
     session.run(chosen, "-m", "pytest", *options, *VERSION_TESTS, *session.posargs, external=True)
 
 
@@ -163,6 +176,30 @@ def api(session: nox.Session) -> None:
         session.run(
             griffe, "check", package_name, *search, "--against", session.posargs[0], external=True
         )
+
+
+@nox.session
+def compiled(session: nox.Session) -> None:
+    """Builds with mypyc into build/compiled, and tests that build beside the pure one."""
+    compiler = str(sysconfig.get_config_var("CC") or "cl").split()[0]
+    if shutil.which(compiler) is None:
+        session.skip(f"!! no C compiler ({compiler}): nothing was compiled")
+    wheels, folder = ROOT / "build" / "wheels", ROOT / "build" / "compiled"
+    for old in (wheels, folder):
+        shutil.rmtree(old, ignore_errors=True)
+    build = ["uv", "build", "--quiet", "--wheel", "--python", sys.executable]
+    session.env["STREAMLIB_COMPILE"] = "1"
+    run(session, *build, "--out-dir", str(wheels))
+    [wheel] = wheels.glob("*.whl")
+    session.log("%s: %d KB", wheel.name, wheel.stat().st_size // 1024)
+    run(
+        session, "uv", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), str(wheel)
+    )
+    # First on the path, also of the processes that tests start.
+    session.env["PYTHONPATH"] = str(folder)
+    options = ["-q", "-n", "auto", "--dist", "loadfile", "-o", f"pythonpath={folder} ."]
+    marked = "compiled or not (slow or real or checkers)"
+    run(session, "pytest", *options, "-m", marked, "-k", NO_TIMES, *COMPILED_TESTS)
 
 
 @nox.session

@@ -24,10 +24,9 @@ import zlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from struct import Struct as Layout
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import Struct
 
 from streamlib_parsers.errors import ParseFailure, limit_exceeded, malformed, truncated
 from streamlib_parsers.framing import Frame
@@ -62,7 +61,7 @@ _EXCERPT_BYTES: Final = 200
 _T = TypeVar("_T")
 
 
-class Message(Struct, frozen=True, gc=False):
+class Message(NamedTuple):
     """One message with all its headers."""
 
     headers: Mapping[str, HeaderValue]
