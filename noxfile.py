@@ -198,8 +198,8 @@ def compiled(session: nox.Session) -> None:
     # First on the path, also of the processes that tests start.
     session.env["PYTHONPATH"] = str(folder)
     options = ["-q", "-n", "auto", "--dist", "loadfile", "-o", f"pythonpath={folder} ."]
-    marked = "compiled or not (slow or real or checkers)"
-    run(session, "pytest", *options, "-m", marked, "-k", NO_TIMES, *COMPILED_TESTS)
+    options += ["-m", "compiled or not (slow or real or checkers)", "-k", NO_TIMES]
+    run(session, "pytest", *options, *COMPILED_TESTS, *session.posargs)
 
 
 @nox.session
