@@ -33,6 +33,7 @@ from streamlib_parsers.items import (
     Message,
     Reasoning,
     ResponseItem,
+    Text,
 )
 
 UNIQUE_CHARACTERS: Final = 200
@@ -144,7 +145,7 @@ def turn_keys(items: Sequence[ResponseItem]) -> list[TurnKey]:
     keys: list[list[TurnKey]] = []
     for number, turn in enumerate(turns_of(items)):
         if turn and _is_question(turn[0]):
-            question = without_blanks(turn[0])
+            question = _question_text(turn[0]) or question
         else:
             keys.append(_keys_of(turn, question, number))
     newest: list[TurnKey] = []
@@ -157,11 +158,24 @@ def _is_question(item: ResponseItem) -> bool:
     return isinstance(item, Message) and item.role == "user"
 
 
+def _question_text(item: ResponseItem) -> str:
+    """The last text of a message of the user.
+
+    What clients add they put before it, and it changes: Gemini CLI lists the files of the folder.
+    """
+    if isinstance(item, Message):
+        for part in reversed(item.content):
+            if isinstance(part, Text) and part.text.strip():
+                return "".join(part.text.split())
+    return ""
+
+
 def _question(items: Sequence[ResponseItem]) -> str:
-    """The text of the newest message of the user."""
+    """The text of the user's newest message that has one."""
     for item in reversed(items):
-        if _is_question(item):
-            return without_blanks(item)
+        text = _question_text(item) if _is_question(item) else ""
+        if text:
+            return text
     return ""
 
 

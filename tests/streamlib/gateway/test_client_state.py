@@ -133,6 +133,17 @@ async def test_question_tells_equal_calls_apart() -> None:
     assert SIGNED.encode() not in upstream.requests[-1].body
 
 
+async def test_text_before_a_question_may_change() -> None:
+    """Gemini CLI puts a list of files there, which it makes anew when a session is resumed."""
+    upstream = Upstream(signed_response("messages"))
+    async with serving(upstream, rule("messages")) as client:
+        before = weather_prompt(input=[user("Files: a", Text("Weather?"))])
+        first = read("gemini", await send(client, "gemini", before, **KEY))
+        after = weather_prompt(input=[user("Files: a, b", Text("Weather?"))])
+        await send(client, "gemini", forgetful(next_prompt(after, first)), **KEY)
+    assert SIGNED.encode() in upstream.requests[-1].body
+
+
 # --- two clients with equal conversations ---
 
 IDENTITIES = (
