@@ -95,6 +95,8 @@ class ClientState:
         identity: ClientIdentity,
         items: Sequence[ResponseItem],
         response: Sequence[ResponseItem],
+        *,
+        only_signed: bool = False,
     ) -> None:
         """Stores the state of a complete response.
 
@@ -102,10 +104,11 @@ class ClientState:
             identity: the client that gets it.
             items: the history of its request.
             response: the response's items, as the model made them.
+            only_signed: leave out reasoning without state, which the client has as it is.
         """
         if identity.key is None or self._is_off():
             return
-        envelopes = _with_state(response)
+        envelopes = _with_state(response, only_signed=only_signed)
         if not envelopes:
             return
         keys = _keys_of(response, _question(items), 0)
@@ -213,14 +216,17 @@ def _digest(*texts: str) -> str:
     return hashlib.blake2b(content, digest_size=20).hexdigest()
 
 
-def _with_state(response: Sequence[ResponseItem]) -> list[Envelope]:
+def _with_state(response: Sequence[ResponseItem], *, only_signed: bool) -> list[Envelope]:
     """The items that a client may not send back as they are."""
+    always: tuple[type[ResponseItem], ...] = HIDDEN
+    if not only_signed:
+        always = (Reasoning, *HIDDEN)
     envelopes: list[Envelope] = []
     for index, item in enumerate(response):
         # Alternatives have an order of their own; only one goes into a history.
         if item.choice or item.status == "incomplete":
             return []
-        if isinstance(item, (Reasoning, *HIDDEN)) or has_state(item):
+        if isinstance(item, always) or has_state(item):
             envelopes.append(envelope_of(item, index))
     return envelopes
 

@@ -34,6 +34,11 @@ REQUEST_FAULTS: Final[frozenset[ErrorKind]] = frozenset(
 """Failures that another target would not prevent."""
 
 
+FORGETFUL: Final[frozenset[WireApi]] = frozenset({"chat", "gemini"})
+"""Wires whose clients lose state of their own wire: ``reasoning_details`` is an extension that most
+of Chat's do not know, and Gemini CLI takes up a session without signatures."""
+
+
 class GatewayRequest(Struct, frozen=True, kw_only=True):
     """A decoded request of a client.
 
@@ -231,12 +236,17 @@ class TargetStreams:
 
         To be called before the client learns of its end: it may ask at once.
         """
-        # Between equal wires a client has the provider's own fields; those of Chat often lose them.
-        is_translated = self._translator is not None or self.request.wire_api == "chat"
-        if self._state is None or self.stream is None or not is_translated:
+        if self._state is None or self.stream is None:
+            return
+        is_translated = self._translator is not None
+        # Between equal wires a client has the provider's own fields, which those of two lose.
+        if not is_translated and self.request.wire_api not in FORGETFUL:
             return
         await self._state.store(
-            self.request.identity, self.request.prompt.items, self.stream.response.items
+            self.request.identity,
+            self.request.prompt.items,
+            self.stream.response.items,
+            only_signed=not is_translated,
         )
 
     def client_events(self, batch: list[ResponseEvent]) -> list[ResponseEvent]:

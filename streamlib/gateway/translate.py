@@ -52,9 +52,12 @@ from streamlib_parsers.events import (
 from streamlib_parsers.filter_assembler import FilterAssembler
 from streamlib_parsers.items import (
     BUILT_IN_CALLS,
+    Audio,
     Compaction,
     CustomToolCall,
+    Document,
     FunctionCall,
+    Image,
     JsonObject,
     Message,
     Opaque,
@@ -125,6 +128,8 @@ class EventTranslator:
         self._custom = custom
         self._spec = WIRE_SPECS[wire_api].gateway
         """How envelopes travel on the client's wire; None: they cannot."""
+        self._has_media = self._spec is None or self._spec.has_media
+        """The client's wire has a place for images."""
         self._report = Report()
         self._assembler = FilterAssembler(_PARSER_LIMITS)
         """Numbers what the client gets, and opens and closes its items."""
@@ -167,6 +172,10 @@ class EventTranslator:
     def _translate(self, event: ResponseEvent) -> None:
         # Runs once a delta, so the most frequent kinds are first and handled without a call.
         if isinstance(event, DELTAS):
+            # An item for a medium alone would be an empty text, which Messages refuses later.
+            if isinstance(event, MediaDelta) and not self._has_media:
+                self._drop_media()
+                return
             if self._unopened is not None:
                 self._open_message()
             item = self._items.get(event.index)
@@ -251,18 +260,15 @@ class EventTranslator:
     def _close(self, event: OutputItemDone) -> None:
         item = event.item
         if self._unopened is not None:
-            # Gemini puts the last signature on an empty text. Clients would show it as a blank
-            # final message, so its envelope goes alone.
-            if self._unopened.index == event.index and has_state(item) and not _has_content(item):
+            if self._unopened.index == event.index and self._is_blank(item):
                 self._unopened = None
-                self._add_text_envelope(item, event.index)
+                if has_state(item):
+                    self._add_text_envelope(item, event.index)
                 return
             self._open_message()
         open_item = self._items.get(event.index)
         if open_item is None:
-            kind = type(item).__name__
-            self._report.dropped(f"/{kind}", "the client's wire cannot represent it")
-            self._add_envelope(item, event.index)
+            self._close_hidden(item, event.index)
             return
         if isinstance(item, Reasoning):
             self._assembler.close_as(open_item, self._with_envelope(item, event.index))
@@ -277,6 +283,49 @@ class EventTranslator:
             self._assembler.close_as(open_item, item)
         if has_state(item) and event.index not in self._in_envelope:
             self._add_text_envelope(item, event.index)
+
+    def _close_hidden(self, item: ResponseItem, index: int) -> None:
+        """Ends an item that the client's wire cannot represent, and gives it what it can."""
+        image = generated_image(item)
+        if image is None:
+            kind = type(item).__name__
+            self._report.dropped(f"/{kind}", "the client's wire cannot represent it")
+        elif self._has_media:
+            self._add_image(image, item.choice)
+        else:
+            self._drop_media()
+        self._add_envelope(item, index)
+
+    def _add_image(self, image: Image, choice: int) -> None:
+        """Adds a message with an image."""
+        message = Message("assistant", choice=choice, origin=self._origin)
+        open_item = self._assembler.open(message)
+        delta = MediaDelta(0, 0, image.media_type, image.data)
+        self._assembler.forward_for(open_item, delta)
+        message = msgspec.structs.replace(message, content=(image,))
+        self._assembler.close_as(open_item, message)
+
+    def _drop_media(self) -> None:
+        self._report.dropped("/media", "a response on the client's wire has no place for it")
+
+    def _is_blank(self, item: ResponseItem) -> bool:
+        """Whether clients would show a message as a blank one, although the model made more of it.
+
+        Gemini puts the last signature on an empty text: its envelope goes alone.
+        """
+        if not isinstance(item, Message):
+            return False
+        has_more = has_state(item)
+        for part in item.content:
+            match part:
+                case Text():
+                    if part.text or part.annotations:
+                        return False
+                case Image() | Audio() | Document() if not self._has_media:
+                    has_more = True
+                case _:
+                    return False
+        return has_more
 
     # --- envelopes ---
 
@@ -378,6 +427,20 @@ class EventTranslator:
         self._assembler.end_with(event)
 
 
+def generated_image(item: ResponseItem) -> Image | None:
+    """The image of a tool that the model's provider runs; None of any other item.
+
+    Wire: Responses, ``image_generation_call``.
+    """
+    if not isinstance(item, ServerToolCall) or item.name != "image_generation":
+        return None
+    native = item.native or {}
+    data = native.get("result")
+    if not isinstance(data, str) or not data:
+        return None
+    return Image(data, media_type=f"image/{native.get('output_format') or 'png'}")
+
+
 def _numbers(usage: Usage) -> Usage:
     """The usage without the object it was read from, which is the model's wire's."""
     return msgspec.structs.replace(usage, raw={})
@@ -397,16 +460,6 @@ def has_state(item: ResponseItem) -> bool:
         for part in item.content:
             if isinstance(part, Text) and (part.annotations or part.native):
                 return True
-    return False
-
-
-def _has_content(item: ResponseItem) -> bool:
-    """Whether a message has anything that a client could show."""
-    if not isinstance(item, Message):
-        return True
-    for part in item.content:
-        if not isinstance(part, Text) or part.text or part.annotations:
-            return True
     return False
 
 

@@ -44,6 +44,7 @@ class GatewaySpec(Struct, frozen=True, kw_only=True):
         reasoning_slot: field of a reasoning item that holds an envelope.
         hidden_reasoning_slot: the same for an item that holds nothing else.
         hides_as_redacted: an item that holds nothing else is marked as redacted.
+        has_media: responses have a place for images.
     """
 
     keep_alive: bytes
@@ -53,6 +54,7 @@ class GatewaySpec(Struct, frozen=True, kw_only=True):
     reasoning_slot: EnvelopeSlot
     hidden_reasoning_slot: EnvelopeSlot
     hides_as_redacted: bool = False
+    has_media: bool = True
 
 
 class ResumeSpec(Struct, frozen=True, kw_only=True):
@@ -180,6 +182,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
             reasoning_slot="signature",
             hidden_reasoning_slot="encrypted_content",
             hides_as_redacted=True,
+            has_media=False,
         ),
     ),
     "responses": WireSpec(
@@ -345,6 +348,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
             keep_alive=b": keep-alive\n\n",
             reasoning_slot="signature",
             hidden_reasoning_slot="signature",
+            has_media=False,
         ),
     ),
 }

@@ -282,7 +282,12 @@ class Encoder:
 
     def _on_media(self, event: MediaDelta) -> bytes:
         """Audio is streamed; an image is sent once it is complete, by `_end_message`."""
-        if (event.media_type or "").startswith("image/"):
+        # Chat's own audio has no type.
+        media_type = event.media_type or "audio/"
+        if media_type.startswith("image/"):
+            return b""
+        if not media_type.startswith("audio/"):
+            self._report.dropped("/media", f"a Chat response has no place for {media_type}")
             return b""
         if event.media_type:
             reason = "Chat does not name the format of audio: the request does"
