@@ -6,7 +6,6 @@ caller can try one form after the other. Nothing here reads a clock.
 
 from __future__ import annotations
 
-import math
 import re
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -78,10 +77,11 @@ def as_text(value: Any) -> str | None:
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    # Python refuses to print integers of thousands of digits.
-    if not math.isfinite(value) or abs(value) >= 1e21:
-        return None
-    return str(value)
+    # Python refuses to print integers of thousands of digits, and to turn those of 309 into a
+    # float. The comparison takes any, and is false for NaN and the infinities.
+    if abs(value) < 1e21:
+        return str(value)
+    return None
 
 
 def parse_number(text: str | None) -> float | None:

@@ -275,7 +275,7 @@ def read(data: bytes) -> tuple[list[Recording], str | None]:
             if "end" in lines[-1]:
                 recordings.append(_from_lines(lines))
                 lines = []
-    except (LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         return recordings, f"line {number} cannot be read: {error}"
     if lines or not recordings:
         return recordings, f"it stops before the end of a recording, at line {number}"

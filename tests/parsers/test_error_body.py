@@ -9,6 +9,8 @@ import pytest
 
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorKind
+from streamlib_parsers.events import Failed
+from streamlib_parsers.protocol import WIRE_APIS, parse_body
 from tests.support.error_bodies import (
     google,
     openai,
@@ -454,3 +456,13 @@ def test_classify_treats_text_bytes_and_value_alike(
     of_bytearray = classify(None, bytearray(text.encode()), headers)
     assert of_text == of_bytes == of_bytearray
     assert (of_text.kind, of_text.code, of_text.message) == (kind, code, message)
+
+
+@pytest.mark.parametrize("number", [f"9{'0' * 308}", f"-1{'0' * 400}", f"1{'0' * 5000}", "1e999"])
+def test_number_that_is_no_float_is_no_code(number: str) -> None:
+    """Found by fuzzing: an error code of 309 digits raised OverflowError on every wire."""
+    for wire_api in WIRE_APIS:
+        body = f'{{"error":{{"code":{number},"message":"busy","retry_after":{number}}}}}'.encode()
+        events = parse_body(wire_api, body, status=503)
+        assert isinstance(events[-1], Failed)
+        assert events[-1].error.code is None
