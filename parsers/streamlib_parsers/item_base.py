@@ -106,7 +106,8 @@ class Text(Part, frozen=True):
     annotations: Sequence[JsonObject] = ()
 
     def __post_init__(self) -> None:
-        store_tuple(self, "annotations")
+        if type(self.annotations) is not tuple:  # most are: no call for each text
+            store_tuple(self, "annotations")
 
 
 BASE64_STARTS: Final = (b"iVBORw0K", b"/9j/", b"R0lGOD", b"UklGR", b"JVBERi", b"SUQz", b"T2dnUw")
@@ -281,5 +282,9 @@ def parse_arguments(arguments: str, name: str = "") -> JsonObject:
 def store_tuple(struct: Struct, field: str) -> None:
     """Stores a sequence as a tuple, so that a frozen struct cannot be changed through it."""
     value: Any = getattr(struct, field)
-    if type(value) is not tuple and not isinstance(value, (str, Mapping)):
+    kind = type(value)
+    if kind is tuple:
+        return
+    # A list first: decoded histories have one each, and the other question takes longest.
+    if kind is list or not isinstance(value, (str, Mapping)):
         force_setattr(struct, field, tuple(value))

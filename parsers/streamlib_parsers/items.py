@@ -125,7 +125,8 @@ class Message(Item, frozen=True):
     phase: str | None = None
 
     def __post_init__(self) -> None:
-        store_tuple(self, "content")
+        if type(self.content) is not tuple:  # most are: no call for each message
+            store_tuple(self, "content")
 
     @property
     def text(self) -> str:
@@ -152,7 +153,8 @@ class Reasoning(Item, frozen=True):
     redacted: bool = False
 
     def __post_init__(self) -> None:
-        store_tuple(self, "summary")
+        if type(self.summary) is not tuple:
+            store_tuple(self, "summary")
 
     @property
     def text(self) -> str:

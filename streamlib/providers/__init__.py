@@ -152,11 +152,16 @@ def provider(name: str, more: Iterable[Provider] = ()) -> Provider:
     Raises:
         StreamError: `invalid_request`, with similar names, if the name is unknown.
     """
-    names = known(more)
-    if name in names:
-        return names[name]
+    more = tuple(more)
+    for service in reversed(more):
+        if name in (service.name, *service.aliases):
+            return service
+    found = _registered.get(name) or shipped().get(name)
+    if found is not None:
+        return found
     import difflib  # for misspelt names alone
 
+    names = known(more)
     similar = difflib.get_close_matches(name, names, 3, 0.5)
     if similar:
         hint = f"; did you mean {', '.join(similar)}?"
@@ -195,7 +200,9 @@ def find(
             f"a model is written provider:model, not {model!r}", "unknown_provider"
         )
     name = model.partition(":")[0]
-    for candidate in known(more):
-        if len(candidate) > len(name) and model.startswith(f"{candidate}:"):
-            name = candidate
+    more = tuple(more)
+    if model.count(":") > 1:
+        for candidate in known(more):
+            if len(candidate) > len(name) and model.startswith(f"{candidate}:"):
+                name = candidate
     return provider(name, more), model[len(name) + 1 :]
