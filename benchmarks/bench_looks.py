@@ -1,28 +1,28 @@
 """What it costs to look: a snapshot at every event, a stream's hop, histories, a client.
 
-python -m benchmarks.bench_looks [--rounds 5] [--deltas 20000] [--only NAME …] [--json F]
+python -m benchmarks.bench_looks [--rounds 7] [--only snapshots|hops|histories|clients] [--save]
 
-The contestants of a part run in turn; the table has the best and the median of the rounds.
+The ways of a part run in turn. `against_peers` has a snapshot at every event of others.
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
-import importlib.util
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 from typing import Any, Final
 
 import anyio
 
 import streamlib
-from benchmarks.contestants import MESSAGES_REQUEST, mock
+from benchmarks.commands import Measured, Options, run
+from benchmarks.contestants import mock
+from benchmarks.results import Figure, figure
 from streamlib.bench.bodies import messages
-from streamlib.bench.records import OURS, Record, as_json, record, table
+from streamlib.bench.records import OURS
 from streamlib.bench.responses import SampleText
 from streamlib.bench.workloads import EVENT, FAST, chunked
+from streamlib.cli.bench import Bar
 from streamlib.request.history import dump_history, load_history
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import FunctionCall, FunctionCallOutput, Message, Text, parser, user
@@ -104,7 +104,7 @@ async def batches(stream: Any) -> None:
         pass
 
 
-async def snapshots(stream: Any) -> None:
+async def look_at_each(stream: Any) -> None:
     """The snapshot at every event; the latest is kept."""
     snapshot = None
     async for _ in stream:
@@ -112,45 +112,16 @@ async def snapshots(stream: Any) -> None:
     assert snapshot is not None
 
 
-async def anthropic(chunks: list[bytes], *, accumulate: bool) -> float:
-    """Its raw stream, or its accumulating one with a snapshot at every event."""
-    import anthropic as sdk
-
-    async with mock(chunks, "httpx2") as http:
-        api = sdk.AsyncAnthropic(api_key="none", http_client=http).messages
-        if not accumulate:
-            raw = await api.create(**MESSAGES_REQUEST, stream=True)
-            began = time.process_time()
-            async for _ in raw:
-                pass
-            return time.process_time() - began
-        async with api.stream(**MESSAGES_REQUEST) as stream:
-            began = time.process_time()
-            snapshot = None
-            async for _ in stream:
-                snapshot = stream.current_message_snapshot
-            assert snapshot is not None
-            return time.process_time() - began
-
-
 def snapshot_runs(deltas: int) -> dict[str, Run]:
-    """Who looks at every event of so many deltas, one event a chunk."""
+    """Looks at every event of so many deltas, one event a chunk."""
     chunks = body(deltas)
-    runs: dict[str, Run] = {
+    return {
         OURS: lambda: looked(chunks, lambda accumulator: accumulator.response),
         "ours, feed alone": lambda: fed(chunks),
         "ours, its text": lambda: looked(chunks, lambda accumulator: accumulator.response.text),
-        "ours, from_chunks": lambda: anyio.run(from_chunks, chunks, snapshots),
-        "ours, client": lambda: anyio.run(through_client, chunks, snapshots),
+        "ours, from_chunks": lambda: anyio.run(from_chunks, chunks, look_at_each),
+        "ours, client": lambda: anyio.run(through_client, chunks, look_at_each),
     }
-    if importlib.util.find_spec("anthropic") and deltas <= 20_000:
-        runs["anthropic, no snapshot"] = lambda: anyio.run(_anthropic, chunks, False)  # noqa: FBT003
-        runs["anthropic, snapshots"] = lambda: anyio.run(_anthropic, chunks, True)  # noqa: FBT003
-    return runs
-
-
-async def _anthropic(chunks: list[bytes], accumulate: bool) -> float:  # noqa: FBT001
-    return await anthropic(chunks, accumulate=accumulate)
 
 
 # --- a stream's hop ---
@@ -202,6 +173,7 @@ def history_runs(items: int) -> tuple[dict[str, Run], int]:
     """Saving and loading so many items; with the size in bytes."""
     saved = history(items)
     data = dump_history(saved)
+    load_history(data)  # the first one makes the decoder
     later = data.replace(b'"items":[', b'"items":[{"type":"of_a_later_version"},', 1)
 
     def timed(run: Callable[[], Any]) -> float:
@@ -261,67 +233,71 @@ def client_runs(requests: int) -> dict[str, Run]:
 # --- all of it ---
 
 
-def raced(workload: str, chunking: str, runs: dict[str, Run], count: float, rounds: int) -> Any:
+def raced(workload: str, chunks: str, runs: dict[str, Run], count: float, rounds: int) -> Any:
     """Microseconds of CPU for one of `count`, everybody in turn."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     gc.collect()
     gc.freeze()
     for _ in range(rounds):
-        for name, run in runs.items():
-            times[name].append(run() / count * 1e6)
+        for name, once in runs.items():
+            times[name].append(once() / count * 1e6)
     return [
-        record("looks", workload, chunking, name, "time", "µs", spent)
+        figure("looks", workload, chunks, name, "time", "µs", spent)
         for name, spent in times.items()
     ]
 
 
-def parts(deltas: int, rounds: int) -> dict[str, Callable[[], list[Record]]]:
-    """Name of a part to its measurement."""
+def snapshots(rounds: int, scale: int) -> list[Figure]:
+    """A snapshot at every event of 20,000 and of 100,000 deltas."""
+    figures: list[Figure] = []
+    for deltas in (20_000 // scale, 100_000 // scale):
+        runs = snapshot_runs(deltas)
+        figures += raced(f"{deltas:,} deltas", "an event", runs, deltas, rounds)
+    return figures
 
-    def histories() -> list[Record]:
-        runs, size = history_runs(4_000)
-        # Of a byte, a microsecond is a MB/s upside down.
-        return [*raced("history, µs per MB", "whole", runs, size / 1e6, rounds)]
 
-    return {
-        "snapshots": lambda: raced(
-            f"{deltas:,} deltas", "an event", snapshot_runs(deltas), deltas, rounds
-        ),
-        "long": lambda: raced(
-            "100,000 deltas", "an event", snapshot_runs(100_000), 100_000, min(rounds, 3)
-        ),
-        "hops": lambda: [
-            *raced("hop", "an event", hop_runs(20_000, EVENT), 20_000, rounds),
-            *raced("hop", "16 KiB", hop_runs(20_000, FAST), 20_000, rounds),
-        ],
-        "histories": histories,
-        "clients": lambda: raced("client", "whole", client_runs(200), 200, rounds),
-    }
+def hops(rounds: int, scale: int) -> list[Figure]:
+    """The ways to read a stream, one event a chunk and in 16 KiB."""
+    deltas = 20_000 // scale
+    return [
+        *raced("hop", "an event", hop_runs(deltas, EVENT), deltas, rounds),
+        *raced("hop", "16 KiB", hop_runs(deltas, FAST), deltas, rounds),
+    ]
+
+
+def histories(rounds: int, scale: int) -> list[Figure]:
+    """Saving and loading: microseconds for a KB."""
+    runs, size = history_runs(4_000 // scale)
+    return [*raced("a KB of history", "whole", runs, size / 1e3, rounds)]
+
+
+def clients(rounds: int, scale: int) -> list[Figure]:
+    """Making clients and streams."""
+    requests = 200 // scale
+    return [*raced("client", "whole", client_runs(requests), requests, rounds)]
+
+
+PARTS: Final[dict[str, Callable[[int, int], list[Figure]]]] = {
+    "snapshots": snapshots,
+    "hops": hops,
+    "histories": histories,
+    "clients": clients,
+}
+
+
+def measure(options: Options, bar: Bar) -> Measured:
+    """Every part, or those that are named."""
+    figures: list[Figure] = []
+    for name, part in PARTS.items():
+        if options.takes(name):
+            bar.advance(name)
+            figures += part(options.rounds, 20 if options.quick else 1)
+    return Measured(figures, {})
 
 
 def main(argv: list[str] | None = None) -> int:
     """Measures every part, or those that are named."""
-    command = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    command.add_argument("--rounds", type=int, default=5)
-    command.add_argument("--deltas", type=int, default=20_000)
-    command.add_argument("--only", nargs="+", default=list(parts(0, 0)), choices=list(parts(0, 0)))
-    command.add_argument("--json")
-    arguments = command.parse_args(argv)
-    measured = parts(arguments.deltas, arguments.rounds)
-    records: list[Record] = []
-    for name in arguments.only:
-        records += measured[name]()
-    print(table(records, "contestant"), end="")
-    for entry in records:
-        print(
-            f"{entry.workload:22} {entry.chunks:9} {entry.contestant:28} "
-            f"best {entry.best:9.3f} median {entry.median:9.3f}"
-        )
-    if arguments.json:
-        Path(arguments.json).write_bytes(as_json(records))
-    return 0
+    return run("bench_looks", __doc__, measure, argv, steps=lambda _: len(PARTS))
 
 
 if __name__ == "__main__":

@@ -156,9 +156,9 @@ def provider(name: str, more: Iterable[Provider] = ()) -> Provider:
     for service in reversed(more):
         if name in (service.name, *service.aliases):
             return service
-    found = _registered.get(name) or shipped().get(name)
-    if found is not None:
-        return found
+    shared = _registered.get(name) or shipped().get(name)
+    if shared is not None:
+        return shared
     import difflib  # for misspelt names alone
 
     names = known(more)
