@@ -211,6 +211,8 @@ def _header(capture: Capture, response: Response) -> Iterator[str]:
         facts.append(f"HTTP {recording.status}")
     if recording.url:
         facts.append(printable(recording.url))
+    if recording.request is not None:
+        facts.append(f"request {len(recording.request.body):,} bytes")
     yield "  " + " · ".join(facts)
 
 

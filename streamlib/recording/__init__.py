@@ -13,6 +13,7 @@ from __future__ import annotations
 from streamlib.recording.files import (
     KEPT_HEADERS,
     Chunk,
+    RecordedRequest,
     Recording,
     append,
     dump,
@@ -34,6 +35,7 @@ from streamlib.recording.replay import Replay, Split, pieces, random_pieces
 __all__ = [
     "KEPT_HEADERS",
     "Chunk",
+    "RecordedRequest",
     "Recorder",
     "Recording",
     "Replay",

@@ -55,6 +55,18 @@ class Chunk(Struct, frozen=True, array_like=True):
     data: bytes
 
 
+class RecordedRequest(Struct, frozen=True):
+    """The request of a recording, where it was kept (by `streamlib gateway --record`).
+
+    Attributes:
+        headers: those on the allow-list, names lower-case.
+        body: with keys masked.
+    """
+
+    headers: dict[str, str]
+    body: bytes
+
+
 class Recording(Struct, frozen=True):
     """One response.
 
@@ -67,6 +79,7 @@ class Recording(Struct, frozen=True):
         method: of the request.
         url: of the request, without its query.
         wire_api: None where the URL does not tell it.
+        request: None: it was not kept.
     """
 
     status: int
@@ -76,6 +89,7 @@ class Recording(Struct, frozen=True):
     method: str = "POST"
     url: str = ""
     wire_api: WireApi | None = None
+    request: RecordedRequest | None = None
 
     @property
     def body(self) -> bytes:
@@ -210,6 +224,9 @@ def dump(recording: Recording) -> bytes:
         "headers": recording.headers,
         "wire_api": recording.wire_api,
     }
+    if recording.request is not None:
+        body = b64encode(recording.request.body).decode("ascii")
+        first_line["request"] = {"headers": recording.request.headers, "body": body}
     lines = [first_line]
     for chunk in recording.chunks:
         data = b64encode(chunk.data).decode("ascii")
@@ -289,6 +306,9 @@ def _from_lines(lines: list[dict[str, Any]]) -> Recording:
     chunks: list[tuple[float, bytes]] = []
     for line in lines[1:-1]:
         chunks.append((float(line["at"]), b64decode(line["data"], validate=True)))
+    request: dict[str, Any] | None = first.get("request")
+    if request is not None:
+        request = {**request, "body": b64decode(request["body"], validate=True)}
     fields = {
         "method": first["method"],
         "url": first["url"],
@@ -297,6 +317,7 @@ def _from_lines(lines: list[dict[str, Any]]) -> Recording:
         "wire_api": first.get("wire_api"),  # the earliest files have none
         "chunks": chunks,
         "end": lines[-1]["end"],
+        "request": request,
     }
     return msgspec.convert(fields, Recording)
 

@@ -1,0 +1,175 @@
+"""A transport that records the exchanges with targets, for the request that the task serves."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, Protocol
+
+from msgspec import Struct, field
+
+from streamlib.gateway.recorded_bodies import masked_chunks, masked_request, secrets_of
+from streamlib.recording import Chunk, RecordedRequest, Recording, kept_headers
+from streamlib.recording.recorder import wire_of_url
+from streamlib.transport import HttpResponse, Transport, transport_for
+from streamlib.transport.base import CONNECTIONS
+from streamlib.transport.deadlines import Deadlines
+from streamlib_parsers.redaction import redact
+
+
+class UpstreamRecord(Struct, kw_only=True, eq=False):
+    """One exchange with a target, while it is recorded.
+
+    Attributes:
+        method: of the request.
+        url: without its query, which may hold a key.
+        request_headers: those that may be kept.
+        body: of the request.
+        secrets: keys that were sent with it.
+        status: of the response; 0 before there was one.
+        headers: of the response, those that may be kept.
+        chunks: of the response.
+        end: as `Recording.end`.
+    """
+
+    method: str
+    url: str
+    request_headers: dict[str, str]
+    body: bytes
+    secrets: set[bytes]
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    chunks: list[Chunk] = field(default_factory=list[Chunk])
+    end: str | None = "unread"
+
+    def recording(self, secrets: set[bytes], *, is_stream: bool) -> Recording:
+        """What is written of it, with these keys masked."""
+        return Recording(
+            status=self.status,
+            headers=self.headers,
+            chunks=masked_chunks(self.chunks, secrets, is_stream=is_stream),
+            end=self.end,
+            method=self.method,
+            url=self.url,
+            wire_api=wire_of_url(self.url),
+            request=RecordedRequest(self.request_headers, masked_request(self.body, secrets)),
+        )
+
+
+class Keeper(Protocol):
+    """What the exchange of the running task takes."""
+
+    upstream: list[UpstreamRecord]
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """Seconds."""
+        ...
+
+    def keep(self, data: bytes) -> bool:
+        """Whether there is room for further bytes; it is taken."""
+        ...
+
+
+class RecordingTransport:
+    """Sends through another transport, and records what is sent for a request.
+
+    Args:
+        http: as in ``Client(http=…)``.
+        connections: as in ``Client(connections=…)``.
+        current: the exchange that the running task serves; None: nothing is recorded.
+    """
+
+    def __init__(
+        self, http: Any, connections: int | None, current: Callable[[], Keeper | None]
+    ) -> None:
+        self._http = http
+        self._connections = connections or CONNECTIONS
+        self._current = current
+        self._opened: Transport | None = None
+        """Created with the first request, as in a client."""
+
+    @property
+    def _inner(self) -> Transport:
+        if self._opened is None:
+            self._opened = transport_for(self._http, self._connections)
+        return self._opened
+
+    @property
+    def slots(self) -> Any:
+        """Where the client waits for its turn to send; None: it does not wait."""
+        return getattr(self._inner, "slots", None)
+
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines
+    ) -> HttpResponse:
+        """Sends through the transport inside; the response is recorded while it is read."""
+        keeper = self._current()
+        if keeper is None:
+            return await self._inner.send(method, url, headers, body, deadlines)
+        record = UpstreamRecord(
+            method=method,
+            url=redact(url.partition("?")[0]),
+            request_headers=kept_headers(headers),
+            body=body if keeper.keep(body) else b"",
+            secrets=secrets_of(headers),
+        )
+        keeper.upstream.append(record)
+        sent_at = keeper.clock()
+        try:
+            response = await self._inner.send(method, url, headers, body, deadlines)
+        except BaseException as error:
+            record.end = type(error).__name__
+            raise
+        record.status = response.status
+        record.headers = kept_headers(response.headers)
+        return _Response(response, record, keeper, sent_at)
+
+    async def aclose(self) -> None:
+        """Closes the transport inside, unless it is the caller's own."""
+        if self._opened is not None and self._opened is not self._http:
+            await self._opened.aclose()
+
+
+class _Response:
+    """A response that is recorded while it is read."""
+
+    def __init__(
+        self, response: HttpResponse, record: UpstreamRecord, keeper: Keeper, sent_at: float
+    ) -> None:
+        self._response = response
+        self._record = record
+        self._keeper = keeper
+        self._sent_at = sent_at
+
+    @property
+    def status(self) -> int:
+        return self._response.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._response.headers
+
+    @property
+    def chunks(self) -> AsyncIterator[bytes]:
+        self._iterator = self._response.chunks
+        return self
+
+    def __aiter__(self) -> _Response:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            data = await anext(self._iterator)
+        except StopAsyncIteration:
+            self._record.end = None
+            raise
+        except BaseException as error:  # a cancellation too ends the recording
+            self._record.end = type(error).__name__
+            raise
+        if self._keeper.keep(data):
+            self._record.chunks.append(Chunk(self._keeper.clock() - self._sent_at, data))
+        return data
+
+    async def aclose(self) -> None:
+        """Closes the response."""
+        await self._response.aclose()
