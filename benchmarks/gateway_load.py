@@ -1,6 +1,6 @@
 """The gateway under load: what it adds to first tokens and gaps, its CPU and its memory.
 
-    python -m benchmarks.gateway_load                                  # about ten minutes
+    python -m benchmarks.gateway_load                                  # a quarter of an hour
     python -m benchmarks.gateway_load --litellm VENV/bin/litellm       # and a LiteLLM proxy
     python -m benchmarks.gateway_load --soak 300                       # memory and descriptors
 
@@ -9,7 +9,7 @@ A model server, the gateway and the clients are three processes on this machine.
 many there are, all together send about 500 events a second. Each row is measured right after
 the same streams without a gateway: what is shown is the difference, so that a busy machine changes
 both. CPU is the gateway process's own; memory is what it holds while all streams are open, beyond
-what it held before.
+what it held after its first requests.
 
 A soak reads short streams without a pause. A third of its clients leave in the middle, and the
 server breaks off every fifth response.
@@ -43,7 +43,7 @@ EVENTS_A_SECOND: Final = 500.0
 SECONDS: Final = 10.0
 """How long the streams of a row send, beyond the time in which they start."""
 
-STARTS_A_SECOND: Final = 100.0
+STARTS_A_SECOND: Final = 25.0
 """A crowd that starts at once would show how fast requests are read, and nothing of streams."""
 
 BURST: Final = 5
@@ -87,7 +87,7 @@ class Row(NamedTuple):
         first: seconds from a request to its first event, of each stream.
         gaps: seconds between two events.
         cpu: seconds of the gateway's process.
-        memory: bytes that it held while all streams were open, beyond those before.
+        memory: bytes that it held while all streams were open.
     """
 
     first: list[float]
@@ -232,12 +232,12 @@ async def measure(url: str, wire: str, plan: Load, pid: int | None) -> Row:
         await asyncio.sleep(delay)
         return await read_stream(url, wire, plan.model)
 
-    memory_before, cpu_before = memory(pid), cpu(pid)
+    cpu_before = cpu(pid)
     delays = [number / STARTS_A_SECOND for number in range(plan.streams)]
     tasks = [asyncio.create_task(one(delay)) for delay in delays]
     # All have started, and none has ended.
     await asyncio.sleep(delays[-1] + plan.pace)
-    held = memory(pid) - memory_before
+    held = memory(pid)
     results = await asyncio.gather(*tasks)
     first: list[float] = []
     gaps: list[float] = []
@@ -368,15 +368,23 @@ HEADER: Final = (
 )
 
 
-def show(name: str, plan: Load, row: Row, direct: Row) -> str:
-    """A row of the table: what the gateway adds, in milliseconds, and what it takes."""
+def show(name: str, plan: Load, row: Row, direct: Row, idle: int) -> str:
+    """A row of the table: what the gateway adds, in milliseconds, and what it takes.
+
+    Args:
+        name: of the gateway.
+        plan: the streams.
+        row: what was measured.
+        direct: the same without a gateway.
+        idle: bytes that the gateway holds without a stream.
+    """
     added: list[str] = []
     for width, mine, base in ((10, row.first, direct.first), (8, row.gaps, direct.gaps)):
         for share, columns in ((0.5, width), (0.99, 8)):
             difference = percentile(mine, share) - percentile(base, share)
             added.append(f"{difference:>+{columns}.1f}")
     each = row.cpu / (plan.streams * plan.events) * 1e6
-    kib = row.memory / plan.streams / 1024
+    kib = max(0, row.memory - idle) / plan.streams / 1024
     return (
         f"{name:<30} {plan.streams:>7} {plan.name:>7} {' '.join(added)} {each:>13.0f} {kib:>11.0f}"
     )
@@ -400,15 +408,17 @@ def run(arguments: argparse.Namespace) -> None:
             proxy, pid = litellm(arguments.litellm, model_url, stack)
             gateways.append(("LiteLLM proxy, chat on chat", proxy, "chat", pid))
         print(HEADER)
-        for _, address, wire, _ in gateways:  # processes warm up with their first requests
-            asyncio.run(measure(address, wire, Load(20, 5, 0.05, 1), None))
+        idle: list[int] = []
+        for _, address, wire, pid in gateways:  # processes warm up with their first requests
+            asyncio.run(measure(address, wire, Load(5, 5, 0.05, 1), None))
+            idle.append(memory(pid))
         for streams in arguments.streams:
             for burst in (1, BURST):
                 plan = load(streams, burst, arguments.seconds)
                 direct = asyncio.run(measure(model_url, "chat", plan, None))
-                for name, address, wire, pid in gateways:
+                for (name, address, wire, pid), held in zip(gateways, idle, strict=True):
                     row = asyncio.run(measure(address, wire, plan, pid))
-                    print(show(name, plan, row, direct), flush=True)
+                    print(show(name, plan, row, direct, held), flush=True)
 
 
 def print_soak(samples: Sequence[Sample]) -> None:

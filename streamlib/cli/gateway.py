@@ -77,23 +77,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--log-content", action="store_true", help="write requests and responses to the log too"
     )
-    command.add_argument(
-        "--log-format",
-        choices=("text", "json"),
-        default="text",
-        help="one line a request for people, or one JSON object a line for programs",
-    )
-    command.add_argument(
-        "--metrics-port",
-        type=int,
-        metavar="PORT",
-        help="serve /metrics there too, without a token; needs streamlib[metrics]",
-    )
-    command.add_argument(
-        "--spans",
-        action="store_true",
-        help="OpenTelemetry spans; run it under opentelemetry-instrument; needs streamlib[otel]",
-    )
+    _add_operation(command)
     _add_stores(command)
     command.set_defaults(run=run)
 
@@ -120,6 +104,39 @@ def _add_stores(command: argparse.ArgumentParser) -> None:
         "--new-token",
         action="store_true",
         help="print a token for a client and its digest for the route file, and end",
+    )
+
+
+def _add_operation(command: argparse.ArgumentParser) -> None:
+    """Adds what tells its operator how the gateway fares."""
+    command.add_argument(
+        "--log-format",
+        choices=("text", "json"),
+        default="text",
+        help="one line a request for people, or one JSON object a line for programs",
+    )
+    command.add_argument(
+        "--metrics-port",
+        type=int,
+        metavar="PORT",
+        help="serve /metrics there too, without a token; needs streamlib[metrics]",
+    )
+    command.add_argument(
+        "--spans",
+        action="store_true",
+        help="OpenTelemetry spans; run it under opentelemetry-instrument; needs streamlib[otel]",
+    )
+    command.add_argument(
+        "--record",
+        metavar="DIR",
+        help="keep whole exchanges there, without keys; `streamlib inspect` opens them",
+    )
+    command.add_argument(
+        "--record-files",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="with --record: the oldest files go when there are more (default 1000)",
     )
 
 
@@ -278,9 +295,16 @@ def _token(arguments: argparse.Namespace) -> Secret | None:
 def _serve(arguments: argparse.Namespace, table: RouteTable, token: Secret | None) -> int:
     import uvicorn
 
-    from streamlib.gateway import Gateway, gateway
+    from streamlib.gateway import ExchangeFiles, Gateway, gateway
 
     set_up_log(arguments.log_format, with_content=arguments.log_content)
+    record: ExchangeFiles | None = None
+    if arguments.record:
+        try:
+            record = ExchangeFiles(arguments.record, files=max(1, arguments.record_files))
+        except OSError as error:
+            print(one_line(f"--record: {error.filename}: {error.strerror}"), file=sys.stderr)
+            return 1
     state = None if arguments.state == "off" else arguments.state
     handler = Gateway(
         table,
@@ -291,6 +315,7 @@ def _serve(arguments: argparse.Namespace, table: RouteTable, token: Secret | Non
         state=state,
         limits=arguments.limits,
         observers=observers(arguments),
+        record=record,
     )
     app = gateway(handler, token=token)
     family = socket.AF_INET6 if ":" in arguments.host else socket.AF_INET

@@ -19,6 +19,7 @@ except ModuleNotFoundError as error:
 
 from streamlib.gateway.named_clients import NamedClient
 from streamlib.gateway.observer import Exchange, Observer
+from streamlib.gateway.record import ExchangeFiles
 from streamlib.gateway.routes import (
     RouteFile,
     RouteRule,
@@ -40,6 +41,7 @@ from streamlib.gateway.state_store import (
 
 __all__ = [
     "Exchange",
+    "ExchangeFiles",
     "Gateway",
     "MemoryStateStore",
     "NamedClient",

@@ -50,6 +50,7 @@ from streamlib.gateway.named_clients import check_model, client_of
 from streamlib.gateway.observer import Observer, Watch
 from streamlib.gateway.page import Page
 from streamlib.gateway.page_access import PageAccess
+from streamlib.gateway.record import ExchangeFiles
 from streamlib.gateway.request_body import BODY_SECONDS, Workers, read_body
 from streamlib.gateway.request_log import RequestLog
 from streamlib.gateway.routes import RouteTable
@@ -99,6 +100,7 @@ class Gateway:
         state: StateStore | str | None = "memory:",
         observers: Sequence[Observer] = (),
         limits: ClientLimits | str | None = None,
+        record: ExchangeFiles | None = None,
     ) -> None:
         """Configures a gateway.
 
@@ -116,6 +118,7 @@ class Gateway:
             observers: see how each request fares, beside the gateway's own log.
             limits: where the limits of named clients are counted: the URL of a Redis server where
                 several gateways share them; None: each gateway counts for itself.
+            record: keeps whole exchanges in files. None: nothing is kept.
         """
         self.readiness = Readiness()
         """Whether requests should be sent here; `/ready` serves it."""
@@ -126,6 +129,9 @@ class Gateway:
         self._observers: list[Observer] = [RequestLog(), self.view, *observers]
         if self.metrics is not None:
             self._observers.append(self.metrics)
+        self._record = record
+        if record is not None:
+            self._observers.append(record)
         self.table = table or RouteTable()
         """The routes; once the gateway runs, with the address of its loopback provider."""
         self._options = dict(client or {})
@@ -156,10 +162,14 @@ class Gateway:
         """Set while the gateway runs."""
 
     async def __aenter__(self) -> Gateway:
-        client = await self._stack.enter_async_context(Client(**self._options))
+        options = dict(self._options)
+        if self._record is not None:
+            self._stack.enter_context(self._record)
+            transport = self._record.transport(options.get("http"), options.get("connections"))
+            self._stack.push_async_callback(transport.aclose)
+            options["http"] = transport
+        client = await self._stack.enter_async_context(Client(**options))
         self._client = client
-        self.readiness.unblock("starting")
-        self.readiness.unblock("stopped")
         try:
             await self.use(self.table)
             await self._enter_limits()
@@ -168,6 +178,8 @@ class Gateway:
         except BaseException:
             await self.__aexit__(None, None, None)
             raise
+        self.readiness.unblock("starting")
+        self.readiness.unblock("stopped")
         return self
 
     async def _enter_limits(self) -> None:
@@ -250,6 +262,8 @@ class Gateway:
         request_id = f"req_{secrets.token_hex(12)}"
         wire_api = wire_of(scope)
         watch = watch_of(scope, request_id, self._observers)
+        if self._record is not None:
+            receive, send = self._record.watch(request_id, scope, receive, send)
         stored: StoredResponse | None = None
         try:
             request = await self._read(scope, receive, request_id)

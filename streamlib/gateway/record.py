@@ -71,6 +71,7 @@ class ExchangeRecord(Struct, kw_only=True, eq=False):
         is_complete: the client's response was sent to its end.
         upstream: the exchanges with targets.
         room: bytes that may still be kept.
+        is_full: something was left out.
     """
 
     path: str
@@ -80,6 +81,7 @@ class ExchangeRecord(Struct, kw_only=True, eq=False):
     started_at: float
     secrets: set[bytes]
     room: int
+    is_full: bool = False
     body: bytearray = field(default_factory=bytearray)
     status: int = 0
     response_headers: dict[str, str] = field(default_factory=dict[str, str])
@@ -89,8 +91,8 @@ class ExchangeRecord(Struct, kw_only=True, eq=False):
 
     def keep(self, data: bytes) -> bool:
         """Whether there is room for further bytes; it is taken."""
-        if len(data) > self.room:
-            self.room = 0
+        if self.is_full or len(data) > self.room:
+            self.is_full = True
             return False
         self.room -= len(data)
         return True
@@ -131,13 +133,13 @@ class ExchangeFiles(Observer):
         self._queue: queue.Queue[tuple[Exchange, ExchangeRecord] | None] = queue.Queue(WAITING)
         """What the thread writes; None ends it."""
         self._thread: threading.Thread | None = None
-        self._kept: deque[tuple[Path, int]] = deque()
+        self._written: deque[tuple[Path, int]] = deque()
         """Files of the folder with their sizes, the oldest first."""
 
     def __enter__(self) -> ExchangeFiles:
         for path in sorted(self._folder.iterdir()):
             if _NAME.fullmatch(path.name):
-                self._kept.append((path, path.stat().st_size))
+                self._written.append((path, path.stat().st_size))
         self._thread = threading.Thread(target=self._write_all, name="record", daemon=True)
         self._thread.start()
         return self
@@ -179,9 +181,7 @@ class ExchangeFiles(Observer):
             What to use in place of `receive` and `send`.
         """
         clock = time.monotonic
-        headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
-        }
+        headers = _text_headers(scope["headers"])
         record = ExchangeRecord(
             path=redact(scope["path"]),
             method=scope["method"],
@@ -211,6 +211,7 @@ class ExchangeFiles(Observer):
         record = self._open.pop(exchange.request_id, None)
         if record is None:
             return
+        _current.set(None)
         try:
             self._queue.put_nowait((exchange, record))
         except queue.Full:
@@ -236,21 +237,23 @@ class ExchangeFiles(Observer):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
-        self._kept.append((path, len(data)))
-        size = sum(kept for _, kept in self._kept)
-        while len(self._kept) > self._files or (size > self._folder_bytes and len(self._kept) > 1):
-            oldest, length = self._kept.popleft()
+        self._written.append((path, len(data)))
+        size = sum(length for _, length in self._written)
+        while self._is_too_much(size):
+            oldest, length = self._written.popleft()
             size -= length
             oldest.unlink(missing_ok=True)
+
+    def _is_too_much(self, size: int) -> bool:
+        """Whether the oldest file must go; the newest stays, however large."""
+        count = len(self._written)
+        return count > self._files or (size > self._folder_bytes and count > 1)
 
 
 def _note_sent(record: ExchangeRecord, message: Message) -> None:
     if message["type"] == "http.response.start":
         record.status = message["status"]
-        headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in message["headers"]
-        }
-        record.response_headers = kept_headers(headers)
+        record.response_headers = kept_headers(_text_headers(message["headers"]))
         return
     data = message.get("body", b"")
     if data and record.keep(data):
@@ -264,7 +267,7 @@ def dump_exchange(exchange: Exchange, record: ExchangeRecord) -> bytes:
     for upstream in record.upstream:
         secrets |= upstream.secrets
     end = None if record.is_complete else "unread"
-    if record.room == 0:
+    if record.is_full:
         end = LIMIT_REACHED
     client = Recording(
         status=record.status,

@@ -20,13 +20,13 @@ DEPTH: Final = 200
 
 def secrets_of(headers: Mapping[str, str]) -> set[bytes]:
     """The keys among the headers of a request."""
-    found: set[bytes] = set()
+    keys: set[bytes] = set()
     for name, value in headers.items():
         if is_key_header(name, value) or name.lower() == "cookie":
             key = value.rpartition(" ")[2]
             if len(key) >= SHORTEST:
-                found.add(key.encode())
-    return found
+                keys.add(key.encode())
+    return keys
 
 
 def masked_request(body: bytes, secrets: Iterable[bytes]) -> bytes:

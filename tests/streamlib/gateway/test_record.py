@@ -1,0 +1,181 @@
+"""`--record`: whole exchanges in files, without keys, bounded; `streamlib inspect` opens them."""
+
+from __future__ import annotations
+
+import stat
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from streamlib.cli import main
+from streamlib.client.retry import NO_RETRY
+from streamlib.gateway import ExchangeFiles, RouteRule
+from streamlib.gateway.record import LIMIT_REACHED
+from streamlib.gateway.routes import RouteTo
+from streamlib.recording import Recording, load_all
+from streamlib_parsers import accumulate
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.items import WireApi
+from tests.support.gateways import (
+    CLIENTS,
+    Upstream,
+    error_response,
+    rule,
+    send,
+    serving,
+    stream_or_body,
+    stream_response,
+    weather_chunks,
+    weather_prompt,
+    weather_response,
+)
+
+TOKEN = "the-gateways-own-token"
+KEY = "sk-upstream-4f9a8b7c6d5e4f3a"
+
+
+def recorded(folder: Path) -> list[list[Recording]]:
+    """The recordings of each file, the oldest first."""
+    return [load_all(path) for path in files_of(folder)]
+
+
+def files_of(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir())
+
+
+def recording_gateway(
+    upstream: Any, folder: Path, *rules: RouteRule, **options: Any
+) -> AbstractAsyncContextManager[httpx.AsyncClient]:
+    files = ExchangeFiles(folder, **options)
+    client = {"api_key": KEY, "base_url": "http://upstream", "retry": NO_RETRY}
+    return serving(upstream, *rules, token=TOKEN, record=files, client=client)
+
+
+@pytest.mark.parametrize("wire", CLIENTS)
+@stream_or_body
+async def test_exchange_is_recorded_on_both_sides(
+    wire: WireApi, stream: bool, tmp_path: Path
+) -> None:
+    upstream = Upstream(weather_response("messages"))
+    folder = tmp_path / str(stream)
+    async with recording_gateway(upstream, folder, rule("messages")) as client:
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        response = await send(client, wire, weather_prompt(), stream=stream, **headers)
+    [[ours, theirs]] = recorded(folder)
+    assert (ours.wire_api, theirs.wire_api) == (wire, "messages")
+    assert (ours.status, theirs.status, ours.end, theirs.end) == (200, 200, None, None)
+    assert ours.body == response.content
+    assert theirs.body == b"".join(weather_chunks("messages"))
+    assert accumulate(theirs.events()).calls
+    assert ours.request is not None
+    assert theirs.request is not None
+    assert b"Weather in both?" in ours.request.body
+    assert theirs.request.body == upstream.requests[0].body
+
+
+async def test_no_file_has_a_key(tmp_path: Path) -> None:
+    """The provider repeats the key that it refuses, and the client has another in its prompt."""
+    refusal = error_response("chat", 401, ErrorInfo("authentication", f"Incorrect key: {KEY}"))
+    upstream = Upstream(refusal, stream_response("chat", *weather_chunks("chat"), KEY.encode()))
+    async with recording_gateway(upstream, tmp_path, rule("chat")) as client:
+        prompt = weather_prompt(instructions="my key is sk-proj-0123456789abcdef, use it")
+        for _ in range(2):
+            await send(client, "messages", prompt, x_api_key=TOKEN, cookie="session=abcdefghij")
+            await client.post(f"/v1/chat/completions?key={TOKEN}", json={"model": "m"})
+    files = files_of(tmp_path)
+    assert len(files) == 4
+    for path in files:
+        text = path.read_bytes()
+        for recording in load_all(path):
+            assert recording.request is not None
+            text += recording.request.body + recording.body
+        for secret in (TOKEN, KEY, "sk-proj", "abcdefghij"):
+            assert secret.encode() not in text
+    assert upstream.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+async def test_files_are_the_owners_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    upstream = Upstream(weather_response("chat"))
+    async with recording_gateway(upstream, folder, rule("chat")) as client:
+        await send(client, "chat", weather_prompt(), x_api_key=TOKEN)
+    [path] = files_of(folder)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+async def test_each_target_that_was_tried_is_recorded(tmp_path: Path) -> None:
+    busy = error_response("chat", 529, ErrorInfo("overloaded", "busy"))
+    targets = (
+        RouteTo("custom:a", base_url="http://a/v1", wire_api="chat"),
+        RouteTo("custom:b", base_url="http://b/v1", wire_api="chat"),
+    )
+    upstream = Upstream(busy, weather_response("chat"))
+    async with serving(
+        upstream,
+        RouteRule("*", targets),
+        record=ExchangeFiles(tmp_path),
+        client={"retry": NO_RETRY},
+    ) as client:
+        await send(client, "chat", weather_prompt())
+    [[ours, first, second]] = recorded(tmp_path)
+    assert [one.status for one in (ours, first, second)] == [200, 529, 200]
+    assert [one.url.partition("/v1")[0] for one in (first, second)] == ["http://a", "http://b"]
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"), [({"files": 3}, 3), ({"folder_bytes": 1}, 1), ({"files": 100}, 6)]
+)
+async def test_oldest_files_go_first(options: dict[str, int], kept: int, tmp_path: Path) -> None:
+    other = tmp_path / "notes.txt"
+    other.write_text("not ours", encoding="utf-8")
+    upstream = Upstream(weather_response("chat"))
+    for _ in range(2):  # what an earlier run has left counts too
+        async with recording_gateway(upstream, tmp_path, rule("chat"), **options) as client:
+            for _ in range(3):
+                await send(client, "chat", weather_prompt(), x_api_key=TOKEN)
+    assert len(files_of(tmp_path)) == kept + 1
+    assert other.exists()
+
+
+async def test_large_exchange_is_recorded_up_to_its_limit(tmp_path: Path) -> None:
+    upstream = Upstream(weather_response("chat"))
+    options = {"exchange_bytes": 6000}
+    async with recording_gateway(upstream, tmp_path, rule("chat"), **options) as client:
+        response = await send(client, "chat", weather_prompt(), x_api_key=TOKEN)
+    [[ours, theirs]] = recorded(tmp_path)
+    assert "[DONE]" in response.text
+    assert ours.end == LIMIT_REACHED
+    bodies = [one.body + (one.request.body if one.request else b"") for one in (ours, theirs)]
+    assert 0 < sum(len(body) for body in bodies) <= 6000
+
+
+async def test_recorded_exchange_is_inspected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    upstream = Upstream(weather_response("messages"))
+    async with recording_gateway(upstream, tmp_path, rule("messages")) as client:
+        await send(client, "responses", weather_prompt(), x_api_key=TOKEN)
+    [path] = files_of(tmp_path)
+    assert main(["inspect", "--json", str(path)]) == 0
+    lines = [msgspec.json.decode(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["terminal"] for line in lines] == ["completed", "completed"]
+    assert [len(line["tool_calls"]) for line in lines] == [2, 2]
+    assert main(["inspect", str(path)]) == 0
+    assert "request " in capsys.readouterr().out
+
+
+async def test_gateway_serves_when_nothing_can_be_recorded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "gone"
+    upstream = Upstream(weather_response("chat"))
+    async with recording_gateway(upstream, folder, rule("chat")) as client:
+        folder.rmdir()
+        response = await send(client, "chat", weather_prompt(), x_api_key=TOKEN)
+    assert "[DONE]" in response.text
+    assert "is not recorded: FileNotFoundError" in caplog.text
