@@ -126,12 +126,9 @@ class Gateway:
         """What `/metrics` shows; None without the extra `metrics`."""
         self.view = LiveView()
         """What the page shows."""
-        self._observers: list[Observer] = [RequestLog(), self.view, *observers]
-        if self.metrics is not None:
-            self._observers.append(self.metrics)
+        own = (RequestLog(), self.view, self.metrics, record)
+        self._observers = [*filter(None, own), *observers]
         self._record = record
-        if record is not None:
-            self._observers.append(record)
         self.table = table or RouteTable()
         """The routes; once the gateway runs, with the address of its loopback provider."""
         self._options = dict(client or {})
