@@ -1,7 +1,8 @@
-"""The command line: `streamlib chat`, `streamlib inspect` and so on.
+"""The command line: `streamlib "question"`, `streamlib chat`, `streamlib inspect` and so on.
 
 Each command is a module of this package with two functions: `add(commands)` adds its
-subparser, `run(arguments)` runs it and returns the exit code.
+subparser, `run(arguments)` runs it and returns the exit code. Only the module of the command that
+runs is imported.
 """
 
 from __future__ import annotations
@@ -14,37 +15,34 @@ from collections.abc import Sequence
 from typing import Final
 
 from streamlib import __version__
+from streamlib.cli.arguments import Parser, did_you_mean
+from streamlib.cli.commands import COMMANDS, is_misspelt
 from streamlib.terminal.printable import one_line
 
-COMMANDS: Final = (
-    "chat",
-    "inspect",
-    "replay",
-    "convert",
-    "serve",
-    "gateway",
-    "log",
-    "bench",
-    "fuzz",
-)
-"""Modules of this package, in the order in which `--help` lists them."""
+USAGE: Final = """streamlib [OPTIONS] "QUESTION"
+       streamlib COMMAND …"""
 
 DESCRIPTION: Final = """\
-Stream from any LLM API, or inspect a stream that was captured from one.
-Without a key, everything runs against a loopback provider."""
+Asks any LLM API, and shows what a captured stream holds. What is piped in
+becomes a part of the question. Without a model, everything runs against a
+loopback provider, which needs no key."""
 
 EXAMPLES: Final = """examples:
-  # offline; with a key and --model anthropic:claude-opus-5, a real model
-  streamlib chat Hello
+  streamlib "Name three rivers"
+  # a real model; its key is read from the environment
+  streamlib -m anthropic:claude-opus-5 "Name three rivers"
+  git diff | streamlib "Write a commit message"
+  # a conversation
+  streamlib
   # record the response, then inspect it: a timeline, and what is missing
   streamlib chat Hello --record response.jsonl
   streamlib inspect response.jsonl
-  # the same for bytes captured by another program
-  streamlib inspect capture.sse --wire-api messages
 
-More examples: streamlib COMMAND --help
+`streamlib chat --help` lists the options of a question, and
+`streamlib COMMAND --help` those of a command.
 
-exit code: 0 success, 1 failure, 2 usage error, 130 interrupted
+exit code: 0 success, 1 failure, 2 usage error, 3 the response is not whole,
+           4 refused, 5 failed, but may succeed later, 130 stopped
 """
 
 ENCODING_ERRORS: Final = (
@@ -63,17 +61,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit code: 0 success, 1 failure (the reason is on standard error), 2 usage error,
-        130 interrupted.
+        3 the response is not whole, 4 it was refused, 5 it may succeed later, 130 interrupted.
     """
     for name, errors in ENCODING_ERRORS:
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=errors)
+    if argv is None:
+        argv = sys.argv[1:]
     try:
-        arguments, unknown = _parser().parse_known_args(argv)
-        if unknown:
-            # Reported by the subparser, so that its usage is shown and not that of all commands.
-            arguments.command.error(f"unrecognized arguments: {' '.join(unknown)}")
+        arguments = parse(argv)
         return int(arguments.run(arguments))
     except KeyboardInterrupt:
         return 130
@@ -90,16 +87,69 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Reads the arguments: of a command, where the first word is one; else they are a question.
+
+    Raises:
+        SystemExit: They cannot be read (2), or the help or the version was shown (0).
+    """
+    if argv and argv[0] in ("-h", "--help", "--version"):
+        top_parser().parse_args(argv[:1])
+    name, rest = "chat", list(argv)
+    if argv and argv[0] in COMMANDS:
+        name, rest = argv[0], rest[1:]
+    elif len(argv) == 1:
+        _check_command(argv[0])
+    parser = _command(name)
+    if name == "chat":
+        # Options may stand between the words of a question.
+        arguments, unknown = parser.parse_known_intermixed_args(rest)
+    else:
+        arguments, unknown = parser.parse_known_args(rest)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return arguments
+
+
+def top_parser() -> argparse.ArgumentParser:
+    """The parser of what stands in front of a command: help and version."""
+    summaries = [f"  {name:<12}{summary}" for name, summary in COMMANDS.items()]
+    parser = Parser(
         prog="streamlib",
+        usage=USAGE,
         description=DESCRIPTION,
-        epilog=EXAMPLES,
+        epilog="\n".join(["commands:", *summaries, "", EXAMPLES]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"streamlib {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    return parser
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """The parser of every command with its options. It imports all of them."""
+    parser = top_parser()
+    commands = parser.add_subparsers(metavar="COMMAND", prog="streamlib")
     for name in COMMANDS:
         importlib.import_module(f"streamlib.cli.{name}").add(commands)
-        commands.choices[name].set_defaults(command=commands.choices[name])
     return parser
+
+
+def _command(name: str) -> argparse.ArgumentParser:
+    """The parser of one command."""
+    commands = Parser(prog="streamlib").add_subparsers(prog="streamlib")
+    importlib.import_module(f"streamlib.cli.{name}").add(commands)
+    return commands.choices[name]
+
+
+def _check_command(typed: str) -> None:
+    """Ends the program where one lone word is nearly a command.
+
+    A question of one word would be a request that nobody meant.
+    """
+    for command in COMMANDS:
+        if is_misspelt(typed, command):
+            sys.stderr.write(
+                one_line(f"{typed} is no command{did_you_mean(command, [command])}")
+                + f" (to ask it: streamlib chat {one_line(typed)})\n"
+            )
+            raise SystemExit(2)

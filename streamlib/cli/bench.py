@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from streamlib.cli.captures import CommandError, read_captures
+from streamlib.cli.captures import read_captures
+from streamlib.cli.command_error import CommandError
+from streamlib.cli.commands import COMMANDS
 from streamlib.cli.numbers import integer
 from streamlib.terminal.printable import printable
 from streamlib_parsers import WIRE_APIS
@@ -31,7 +33,7 @@ def add(commands: Any) -> None:
     """Adds the command and its options."""
     command: argparse.ArgumentParser = commands.add_parser(
         "bench",
-        help="time the parsers, on named workloads or on a capture",
+        help=COMMANDS["bench"],
         description=DESCRIPTION,
     )
     command.add_argument(

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from streamlib.cli.command_error import CommandError
 from streamlib.cli.progress import Progress
 from streamlib.recording import Recording, from_body, is_recording, of_another_kind, read
 from streamlib.terminal.printable import printable
@@ -39,19 +40,6 @@ WIRE_MARKERS: Final[tuple[tuple[bytes, WireApi], ...]] = (
     (b'"type":"message-start"', "cohere"),
 )
 """Bytes that only one wire writes. They are used for hints alone: a wire is never guessed."""
-
-
-class CommandError(Exception):
-    """A command cannot go on; the message tells a person why.
-
-    Args:
-        message: The reason, naming the file or the option.
-        code: The exit code of the program.
-    """
-
-    def __init__(self, message: str, code: int = 1) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class Capture(Struct, frozen=True):

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from base64 import b64encode
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from streamlib.cli.captures import CommandError
-from streamlib.recording import Recording, append, load_all
+from streamlib.cli.command_error import CommandError
 from streamlib.request.conversation import History
 from streamlib.request.history import load_history
 from streamlib.request.media import SIGNATURES
 from streamlib_parsers import Image, ResponseItem, ToolSpec
 from streamlib_parsers.items import WireApi
+
+if TYPE_CHECKING:
+    from streamlib.recording import Recording
 
 IMAGE_BYTES: Final = 20 << 20
 """Limit of an image file: no provider accepts a larger image."""
@@ -94,6 +96,8 @@ def check_record_file(name: str) -> None:
     Raises:
         CommandError: It is a folder, or a file that holds something other than recordings.
     """
+    from streamlib.recording import load_all
+
     path = Path(name)
     _check_folder(name)
     if path.is_dir():
@@ -118,6 +122,8 @@ def append_recordings(name: str, recordings: list[Recording], wire_api: WireApi 
         recordings: The responses of one request and its retries.
         wire_api: The wire of the request; None keeps what the recordings know.
     """
+    from streamlib.recording import append
+
     for recording in recordings:
         known = wire_api or recording.wire_api
         append(msgspec.structs.replace(recording, wire_api=known), name)

@@ -14,6 +14,8 @@ from streamlib.cli.captures import (
     for_each_capture,
     wrong_wire_hint,
 )
+from streamlib.cli.commands import COMMANDS
+from streamlib.cli.exit_codes import EXIT_CODES, code_of_error, code_of_response
 from streamlib.terminal.printable import printable
 from streamlib.wires.encoders import encode_body, encoder
 from streamlib_parsers import WIRE_APIS, accumulate
@@ -24,7 +26,7 @@ DESCRIPTION: Final = """\
 Writes the response to standard output. What the target cannot express is
 listed on standard error."""
 
-EXAMPLES: Final = """examples:
+EXAMPLES: Final = f"""examples:
   # as a Chat Completions stream
   streamlib convert capture.sse --wire-api messages --to chat
   # a recording, as one complete Responses body
@@ -34,17 +36,16 @@ EXAMPLES: Final = """examples:
   # streamlib's own events, one JSON object a line
   streamlib convert capture.sse --wire-api chat --to jsonl
 
-exit code: 0 the response is complete; 1 it is an error or was truncated: the
-           partial response is still written, and stderr gives the reason;
-           2 usage error
-"""
+Of a response that is not complete the received part is written.
+
+{EXIT_CODES}"""
 
 
 def add(commands: Any) -> None:
     """Adds the command and its options."""
     command: argparse.ArgumentParser = commands.add_parser(
         "convert",
-        help="convert a captured response to another wire or UI protocol",
+        help=COMMANDS["convert"],
         description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -93,12 +94,12 @@ def _convert(capture: Capture, arguments: argparse.Namespace) -> int:
         _print_error(f"not converted: {change.path} ({change.reason})")
     error = find_error(events)
     if error is None:
-        return 0
+        return code_of_response(accumulate(events))
     _print_error(f"{capture.name}: failed ({error.kind}): {error.message}")
     hint = wrong_wire_hint(capture)
     if hint is not None:
         _print_error(f"{capture.name}: {hint}")
-    return 1
+    return code_of_error(error)
 
 
 def _print_error(line: str) -> None:

@@ -13,6 +13,7 @@ import textwrap
 from pathlib import Path
 from typing import Any, Final
 
+from streamlib.cli.commands import COMMANDS
 from streamlib.cli.numbers import positive_seconds
 from streamlib.terminal.printable import one_line
 from streamlib.testing.fuzz_targets import TARGETS, FuzzTarget, find_target
@@ -45,7 +46,7 @@ def add(commands: Any) -> None:
     """Adds the command and its options."""
     command: argparse.ArgumentParser = commands.add_parser(
         "fuzz",
-        help="search for input that breaks a parser",
+        help=COMMANDS["fuzz"],
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
+from streamlib.cli.commands import COMMANDS
 from streamlib.client.auth import KeyStore, variables_of
 from streamlib.client.credentials import Secret
 from streamlib.client.origins import LOOPBACK
@@ -35,7 +36,7 @@ def add(commands: Any) -> None:
     """Adds the command and its options."""
     command: argparse.ArgumentParser = commands.add_parser(
         "gateway",
-        help="serve any client from any model",
+        help=COMMANDS["gateway"],
         description=DESCRIPTION,
         epilog="Without a route everything goes to the loopback provider, which needs no key.",
     )

@@ -15,10 +15,11 @@ from streamlib.cli.captures import (
     Capture,
     add_wire_option,
     events_of,
-    find_error,
     for_each_capture,
 )
+from streamlib.cli.commands import COMMANDS
 from streamlib.cli.event_text import quote, shorten, tool_name, usage_text
+from streamlib.cli.exit_codes import EXIT_CODES, code_of_response
 from streamlib.cli.findings import findings
 from streamlib.cli.frames import steps
 from streamlib.cli.numbers import byte_count
@@ -40,7 +41,7 @@ DESCRIPTION: Final = """\
 Reads captured responses: raw streams, complete JSON bodies (recognised by
 their content) and recordings made by streamlib."""
 
-EXAMPLES: Final = """examples:
+EXAMPLES: Final = f"""examples:
   # the timeline: offset, frame, events, and what is missing
   streamlib inspect capture.sse --wire-api messages
   # a recording (chat --record) knows its wire, and when each byte was received
@@ -50,16 +51,17 @@ EXAMPLES: Final = """examples:
   # one JSON object a line for each file, for programs
   streamlib inspect *.sse --wire-api chat --json
 
-exit code: 0 every response is complete, 1 one is not or could not be read
-           (with --json 1 only for what could not be read), 2 usage error
-"""
+The highest code of all files counts; with --json it is 1 for a file that
+cannot be read, else 0.
+
+{EXIT_CODES}"""
 
 
 def add(commands: Any) -> None:
     """Adds the command and its options."""
     command: argparse.ArgumentParser = commands.add_parser(
         "inspect",
-        help="show what a captured stream or body holds, and what is missing",
+        help=COMMANDS["inspect"],
         description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -77,7 +79,7 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Inspects every file; 1 where one could not be read, or is not complete."""
+    """Inspects every file; the highest exit code of all."""
 
     def handle(capture: Capture) -> int:
         if arguments.json:
@@ -185,7 +187,7 @@ def _print_page(capture: Capture) -> int:
         else:
             _print(f"  ! {line}", YELLOW)
     _print()
-    return 0 if find_error(events) is None else 1
+    return code_of_response(response)
 
 
 def _print(line: str = "", style: str = "") -> None:

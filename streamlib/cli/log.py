@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 import anyio
 import msgspec
 
-from streamlib.cli.captures import CommandError
+from streamlib.cli.command_error import CommandError
+from streamlib.cli.commands import COMMANDS
 from streamlib.cli.event_text import describe_event, shorten
 from streamlib.cli.numbers import integer
 from streamlib.terminal.printable import one_line
@@ -53,7 +54,7 @@ def add(commands: Any) -> None:
     """Adds the command and its options."""
     command: argparse.ArgumentParser = commands.add_parser(
         "log",
-        help="show the logs of an engine: who writes, who reads, the last events",
+        help=COMMANDS["log"],
         description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 
 from streamlib.cli.captures import Capture, add_wire_option, for_each_capture, wrong_wire_hint
+from streamlib.cli.commands import COMMANDS
+from streamlib.cli.exit_codes import EXIT_CODES, code_of_error, code_of_response
 from streamlib.cli.numbers import byte_count, speed
 from streamlib.cli.progress import Progress
 from streamlib.cli.screen import Screen
@@ -24,7 +26,7 @@ DESCRIPTION: Final = """\
 Plays a recording (with its times) or any captured body through the client,
 without a network."""
 
-EXAMPLES: Final = """examples:
+EXAMPLES: Final = f"""examples:
   # a recording (chat --record), at the recorded pace
   streamlib replay response.jsonl
   # four times as fast; 0 is without pauses
@@ -32,16 +34,14 @@ EXAMPLES: Final = """examples:
   # a captured body, byte by byte
   streamlib replay capture.sse --wire-api messages --split 1
 
-exit code: 0 the response is complete, 1 it is an error or was truncated,
-           2 usage error
-"""
+{EXIT_CODES}"""
 
 
 def add(commands: Any) -> None:
     """Adds the command and its options."""
     command: argparse.ArgumentParser = commands.add_parser(
         "replay",
-        help="stream a recording again",
+        help=COMMANDS["replay"],
         description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -85,10 +85,10 @@ async def _play(capture: Capture, arguments: argparse.Namespace) -> int:
             hint = wrong_wire_hint(capture)
             if hint is not None:
                 screen.note(hint)
-            return 1
+            return code_of_error(error.info)
     screen.end()
     screen.status(stream.response)
-    return 0
+    return code_of_response(stream.response)
 
 
 async def _show(stream: ResponseStream, screen: Screen, capture: Capture) -> None:

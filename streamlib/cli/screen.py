@@ -1,14 +1,14 @@
-"""Shows a response on a plain terminal while it streams: text on stdout, facts about it on stderr.
+"""Shows a response while it streams: text on stdout, facts about it on stderr.
 
-Reasoning is dim and shown on terminals alone; each call has a line of its own. Everything that a
-model wrote is made safe for the terminal first.
+On a terminal text is drawn as Markdown. Reasoning is dim and shown on terminals alone; each call
+has a line of its own. Everything that a model wrote is made safe for the terminal first.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from streamlib.cli.event_text import remaining_text, usage_text
 from streamlib.cli.option_names import with_option_names
@@ -30,6 +30,10 @@ from streamlib_parsers import (
     ServerToolCall,
 )
 
+if TYPE_CHECKING:
+    from streamlib.terminal import MarkdownWriter
+    from streamlib.terminal.themes import ThemeName
+
 RESET: Final = "\x1b[0m"
 BOLD: Final = "\x1b[1m"
 DIM: Final = "\x1b[2m"
@@ -41,12 +45,30 @@ CYAN: Final = "\x1b[36m"
 CALLS: Final = (FunctionCall, CustomToolCall, ServerToolCall)
 
 
-class Screen:
-    """Writes events to `out`, and lines of status or errors to `err`."""
+MEASURED_SECONDS: Final = 0.1
+"""Text that came faster has no speed worth a number."""
 
-    def __init__(self, out: TextIO, err: TextIO) -> None:
+
+class Screen:
+    """Writes events to `out`, and lines of status or errors to `err`.
+
+    Args:
+        out: Where the response goes.
+        err: Where everything else goes.
+        is_raw: The text is written as it is, also on a terminal.
+    """
+
+    def __init__(self, out: TextIO, err: TextIO, *, is_raw: bool = False) -> None:
         self.colour = has_colours(out)
         """Whether a person sees the response on a terminal with colours."""
+        self._markdown: MarkdownWriter | None = None
+        """Draws text on a terminal; None where it is written as it is."""
+        self._size = (0, 0)
+        """Columns and lines of the terminal."""
+        self._has_markdown = False
+        """Whether the open lines of the terminal are those of `_markdown`."""
+        if out.isatty() and not is_raw and os.environ.get("TERM") != "dumb":
+            self._start_markdown()
         self._out = out
         self._err = err
         self._printable = Printable()
@@ -65,7 +87,7 @@ class Screen:
         """Shows one event."""
         match event:
             case OutputTextDelta() | RefusalDelta():
-                self._write(event.delta, RESET)
+                self._write_text(event.delta)
             case ReasoningContentDelta() | ReasoningSummaryDelta():
                 # In a file it could not be told from the text.
                 if self.colour:
@@ -81,9 +103,15 @@ class Screen:
             case _:
                 pass
 
+    @property
+    def draws_markdown(self) -> bool:
+        """Whether text is drawn again while it grows, so that fewer frames are better."""
+        return self._markdown is not None
+
     def end(self) -> None:
         """Ends a response, complete or not: the cursor gets a line and a colour of its own."""
         self._set_style(RESET)
+        self._end_markdown()
         self._end_line()
         self._has_output = False
         self._open_call = None
@@ -94,9 +122,9 @@ class Screen:
         self._err.write(paint(printable(text), style, self._err) + "\n")
         self._err.flush()
 
-    def fail(self, error: StreamError) -> None:
+    def fail(self, error: StreamError, start: str = "") -> None:
         """Writes what went wrong, on one line."""
-        self.note(with_option_names(str(error)), RED)
+        self.note(start + with_option_names(str(error)), RED)
 
     def status(self, response: Response) -> None:
         """Writes one line: model, stop reason, timing, usage and what is left of the limits."""
@@ -150,10 +178,45 @@ class Screen:
                 media_type = getattr(part, "media_type", None) or ""
                 self._write(f"\n[{type(part).__name__.lower()} {media_type}]\n", DIM)
 
+    # --- Markdown ---
+
+    def _start_markdown(self) -> None:
+        try:
+            from streamlib.terminal import MarkdownWriter
+        except ModuleNotFoundError:
+            # Without the extra `cli` the text is written as it is.
+            return
+        self._size = _terminal_size()
+        theme: ThemeName = "colour" if self.colour else "mono"
+        self._markdown = MarkdownWriter(*self._size, theme)
+
+    def _write_text(self, text: str) -> None:
+        if self._markdown is None:
+            self._write(text, RESET)
+            return
+        self._set_style(RESET)
+        size = _terminal_size()
+        if size != self._size:
+            self._size = size
+            self._out.write(self._markdown.resize(*size))
+        if not self._has_markdown:
+            self._end_line()
+        self._has_markdown = True
+        self._has_output = True
+        self._out.write(self._markdown.feed(text))
+        self._out.flush()
+
+    def _end_markdown(self) -> None:
+        if self._markdown is not None and self._has_markdown:
+            self._out.write(self._markdown.close())
+            self._has_markdown = False
+            self._at_line_start = True
+
     # --- characters ---
 
     def _start_part(self) -> None:
         """Starts a line; on a terminal also an empty one before it."""
+        self._end_markdown()
         if self._has_output:
             self._set_style(RESET)
             self._end_line()
@@ -168,6 +231,7 @@ class Screen:
     def _write(self, text: str, style: str) -> None:
         if not text:
             return
+        self._end_markdown()
         self._set_style(style)
         shown = self._printable.feed(text)
         self._out.write(shown)
@@ -200,6 +264,11 @@ def has_colours(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def _terminal_size() -> tuple[int, int]:
+    size = shutil.get_terminal_size()
+    return size.columns, size.lines
+
+
 def _status_line(facts: list[str]) -> str:
     return f"[{' · '.join(facts)}]"
 
@@ -209,6 +278,7 @@ def _timing(response: Response) -> list[str]:
     if timing is None or timing.first_token is None:
         return []
     facts = [f"first token {timing.first_token * 1000:,.0f} ms"]
-    if timing.tokens_per_second:
+    duration = (timing.last or 0.0) - timing.first_token
+    if timing.tokens_per_second and duration >= MEASURED_SECONDS:
         facts.append(f"{timing.tokens_per_second:,.0f} tokens/s")
     return facts

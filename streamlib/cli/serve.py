@@ -8,7 +8,9 @@ from typing import Any, Final, get_args
 
 import anyio
 
-from streamlib.cli.captures import CommandError, read_bytes
+from streamlib.cli.captures import read_bytes
+from streamlib.cli.command_error import CommandError
+from streamlib.cli.commands import COMMANDS
 from streamlib.cli.numbers import byte_count, integer, seconds
 from streamlib.loopback import Behaviour, Fault, running
 from streamlib.recording import is_recording, read
@@ -40,7 +42,7 @@ def add(commands: Any) -> None:
     """Adds the command and its options."""
     command: argparse.ArgumentParser = commands.add_parser(
         "serve",
-        help="run the loopback provider: any SDK can be pointed at it",
+        help=COMMANDS["serve"],
         description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

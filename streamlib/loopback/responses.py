@@ -112,6 +112,9 @@ def _items(prompt: Prompt, assembler: EventAssembler) -> Iterator[ResponseItem]:
         arguments = msgspec.json.encode(example(tool.schema or {})).decode()
         for _ in range(_requested_calls(last)):
             yield FunctionCall(assembler.new_call_id(), tool.name, arguments)
+    elif isinstance(prompt.output_schema, dict) and prompt.output_schema:
+        value = example(prompt.output_schema)
+        yield Message("assistant", (Text(msgspec.json.encode(value).decode()),))
     else:
         yield Message("assistant", (Text(_echo(last)),))
 

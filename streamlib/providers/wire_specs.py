@@ -234,8 +234,8 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         path="/models/{model}:streamGenerateContent?alt=sse",
         models_path="/models?pageSize=1000",
         served_paths=(
-            ServedPath(r"/v1(?:beta)?/models/([^/:]+):streamGenerateContent", stream=True),
-            ServedPath(r"/v1(?:beta)?/models/([^/:]+):generateContent", stream=False),
+            ServedPath(r"(?:/v1(?:beta)?)?/models/([^/:]+):streamGenerateContent", stream=True),
+            ServedPath(r"(?:/v1(?:beta)?)?/models/([^/:]+):generateContent", stream=False),
         ),
         root_path="/v1beta",
         has_tail=True,

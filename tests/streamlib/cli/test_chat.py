@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from streamlib import OutputItemAdded, OutputItemDone, ReasoningContentDelta, load_history, user
-from streamlib.cli import main
+from streamlib.cli import main, parse
 from streamlib.cli.chat_files import save_history
+from streamlib.cli.conversation import Conversation
 from streamlib.cli.screen import Screen
 from streamlib.loopback import Behaviour, running
 from streamlib.recording import load_all
@@ -59,11 +60,11 @@ def chat(*arguments: str) -> int:
 
 
 def test_chat_saves_each_turn_and_continues_a_history(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     name = tmp_path / "talk.json"
-    type_lines(monkeypatch, "one", "", "two")
-    assert chat("--history", str(name)) == 0
+    conversation = Conversation(parse(["chat", "--history", str(name)]))
+    assert [conversation.ask("one"), conversation.ask("two")] == [0, 0]
     items = load_history(name.read_bytes())
     assert [item.text for item in items if isinstance(item, Message) and item.role == "user"] == [
         "one",
@@ -124,9 +125,9 @@ def test_chat_drops_a_message_without_a_response(
             "--model",
             "loopback:x",
         )
-        == 1
+        == 5
     )
-    assert "connection" in capsys.readouterr().err
+    assert "cannot reach http://127.0.0.1:9: connection" in capsys.readouterr().err
     assert load_history((tmp_path / "h.json").read_bytes()) == []
 
 
@@ -180,11 +181,12 @@ def test_chat_rejects_an_invalid_file_of_tools(
 
 
 def test_chat_sends_an_image_with_the_first_message_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     (tmp_path / "a.png").write_bytes(PNG)
-    type_lines(monkeypatch, "what is this?", "and this?")
-    assert chat("--image", str(tmp_path / "a.png"), "--history", str(tmp_path / "h.json")) == 0
+    arguments = ["--image", str(tmp_path / "a.png"), "--history", str(tmp_path / "h.json")]
+    conversation = Conversation(parse(["chat", *arguments]))
+    assert [conversation.ask("what is this?"), conversation.ask("and this?")] == [0, 0]
     messages = [
         item
         for item in load_history((tmp_path / "h.json").read_bytes())
@@ -251,7 +253,7 @@ def test_chat_output_is_safe_at_any_split_of_the_deltas(
     body = (
         "".join(f"data: {json.dumps(frame)}\n\n" for frame in frames).encode() + b"data: [DONE]\n\n"
     )
-    monkeypatch.setattr("streamlib.cli.chat.running", partial(running, Behaviour((body,))))
+    monkeypatch.setattr("streamlib.loopback.running", partial(running, Behaviour((body,))))
     assert chat("hi", "--wire-api", "chat") == 0
     assert capsys.readouterr().out == (vector["o"] + "|") * (len(text) + 1) + "\n"
 
@@ -360,5 +362,5 @@ def test_chat_goes_on_after_ctrl_c_stops_a_response(
     assert partial_message.text.startswith("You said")
     (recording,) = load_all(tmp_path / "r.jsonl")
     assert recording.events()[-1].error.kind == "truncated"  # type: ignore[union-attr]
-    assert main(["inspect", str(tmp_path / "r.jsonl")]) == 1
+    assert main(["inspect", str(tmp_path / "r.jsonl")]) == 3
     assert "the recording program stopped reading here" in capsys.readouterr().out

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamlib.cli import _parser, main
+from streamlib.cli import main, parse
 from streamlib.terminal.printable import Printable, printable
 from tests.support.metrics import figure
 from tests.support.shared import ROOT, each_vector
@@ -148,7 +148,7 @@ def test_chat_names_the_missing_key(
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["chat", "--wire-api", "telegraph"], ["inspect"], ["serve", "--fault", "flood"]],
+    [["chatt"], ["chat", "--wire-api", "telegraph"], ["inspect"], ["serve", "--fault", "flood"]],
 )
 def test_main_exits_with_2_on_a_usage_error(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -170,7 +170,7 @@ def test_help_shows_examples_that_are_valid(
     assert max(map(len, shown.splitlines())) <= 80
     assert len(examples) >= 2
     for line in examples:
-        assert _parser().parse_args(shlex.split(line.partition(" >")[0])).run
+        assert parse(shlex.split(line.partition(" >")[0])).run
     assert command in ("", "serve") or "exit code" in shown
 
 
@@ -179,6 +179,5 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--help"])
     shown = capsys.readouterr().out
     assert all(
-        f"\n    {command} " in shown
-        for command in ("chat", "inspect", "replay", "convert", "serve")
+        f"\n  {command} " in shown for command in ("chat", "inspect", "replay", "convert", "serve")
     )

@@ -61,7 +61,7 @@ def test_inspect_shows_where_a_response_was_truncated(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "truncated.sse").write_bytes(TOOL_CALL.read_bytes()[:760])
-    assert main(["inspect", str(tmp_path / "truncated.sse"), "--wire-api", "messages"]) == 1
+    assert main(["inspect", str(tmp_path / "truncated.sse"), "--wire-api", "messages"]) == 3
     # The column of events starts at character 43.
     events = 43 * " "
     assert capsys.readouterr().out.splitlines()[1:] == [
@@ -174,7 +174,7 @@ def test_inspect_shows_the_times_and_the_end_of_a_recording(
     name = tmp_path / "response.jsonl"
     save(Recording(200, {}, chunks, wire_api="messages"), name)
     append(Recording(200, {}, chunks[:2], "ReadError", wire_api="messages"), name)
-    assert main(["inspect", str(name)]) == 1
+    assert main(["inspect", str(name)]) == 3
     first, second = capsys.readouterr().out.split("response.jsonl#2")
     assert "     0    +0.250  message_start" in first
     assert "longest gap: 4.2 s, before byte 300" in first
@@ -292,7 +292,7 @@ def test_inspect_escapes_control_characters(
         frame(unsafe.replace("\x07", "\x1b"), "{}")
         + body.replace(b"claude-opus-4-8", escaped.encode())[:-60]
     )
-    assert main(["inspect", str(name), "--wire-api", "messages"]) == 1
+    assert main(["inspect", str(name), "--wire-api", "messages"]) == 3
     shown = capsys.readouterr().out
     assert "owned" in shown
     assert not CONTROLS.search(shown)
@@ -316,14 +316,15 @@ def test_replay_rejects_an_invalid_speed(speed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("aimock-overloaded.json", "overloaded"), ("truncated.sse", "truncated")]
+    ("name", "kind", "code"),
+    [("aimock-overloaded.json", "overloaded", 5), ("truncated.sse", "truncated", 3)],
 )
 def test_convert_writes_a_partial_response_with_its_error(
-    name: str, kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    name: str, kind: str, code: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "truncated.sse").write_bytes(TOOL_CALL.read_bytes()[:760])
     path = (tmp_path if name == "truncated.sse" else RECORDINGS / "messages") / name
-    assert main(["convert", str(path), "--wire-api", "messages", "--to", "jsonl"]) == 1
+    assert main(["convert", str(path), "--wire-api", "messages", "--to", "jsonl"]) == code
     captured = capfd.readouterr()
     assert json.loads(captured.out.splitlines()[-1])["error"]["kind"] == kind
     assert f"failed ({kind}): " in captured.err

@@ -32,7 +32,7 @@ COMMANDS = [["inspect"], ["replay"], ["convert", "--to", "chat"], ["bench"]]
 def test_commands_name_the_likely_wire_once(
     arguments: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*arguments, str(RESPONSES), "--wire-api", "chat"]) == 1
+    assert main([*arguments, str(RESPONSES), "--wire-api", "chat"]) == 3
     output = "".join(capfd.readouterr())
     assert output.count("read as chat, but it looks like --wire-api responses") == 1
 
@@ -67,7 +67,7 @@ def test_convert_reports_unknown_events_of_another_wire(
 ) -> None:
     if name.startswith(target):
         return
-    assert main(["convert", str(RECORDINGS / name), "--wire-api", "chat", "--to", target]) == 1
+    assert main(["convert", str(RECORDINGS / name), "--wire-api", "chat", "--to", target]) == 3
     captured = capfdbinary.readouterr()
     assert b"response.output" not in captured.out
     assert b"content_block_" not in captured.out
@@ -108,7 +108,7 @@ def test_commands_name_the_kind_of_a_file_without_a_capture(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "f").write_bytes(body)
-    assert main([*arguments, str(tmp_path / "f"), "--wire-api", "chat"]) == 1
+    assert main([*arguments, str(tmp_path / "f"), "--wire-api", "chat"]) == 3
     captured = capsys.readouterr()
     assert message in captured.err
     assert captured.err.count("\n") == 1

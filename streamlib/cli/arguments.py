@@ -1,0 +1,41 @@
+"""The parser of a command's arguments; an error names what was probably meant."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from typing import NoReturn
+
+_UNKNOWN = re.compile(r"unrecognized arguments: (.*)", re.DOTALL)
+_CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)", re.DOTALL)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors suggest an option or a value."""
+
+    def error(self, message: str) -> NoReturn:
+        """Shows the usage and the error, and ends the program with exit code 2."""
+        super().error(message + self._suggestion(message))
+
+    def _suggestion(self, message: str) -> str:
+        choice = _CHOICE.search(message)
+        if choice is not None:
+            return did_you_mean(choice[1], re.split(r"[', ]+", choice[2]))
+        unknown = _UNKNOWN.search(message)
+        if unknown is None:
+            return ""
+        options = [name for action in self._actions for name in action.option_strings]
+        for typed in unknown[1].split():
+            suggestion = did_you_mean(typed.partition("=")[0], options)
+            if typed.startswith("-") and suggestion:
+                return suggestion
+        return ""
+
+
+def did_you_mean(typed: str, names: list[str]) -> str:
+    """A question that names what is spelt alike; "" where nothing is."""
+    similar = difflib.get_close_matches(typed, [name for name in names if name], 1, 0.6)
+    if not similar:
+        return ""
+    return f"; did you mean {similar[0]}?"

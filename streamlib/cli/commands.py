@@ -1,0 +1,38 @@
+"""The commands by name, so that only the module of the one that runs is imported."""
+
+from __future__ import annotations
+
+from typing import Final
+
+COMMANDS: Final = {
+    "chat": "ask a question, or hold a conversation",
+    "models": "list the models that providers offer",
+    "providers": "list the providers, and which have a key",
+    "doctor": "check this installation, and say what to do",
+    "inspect": "show what a captured stream or body holds, and what is missing",
+    "replay": "stream a recording again",
+    "convert": "convert a captured response to another wire or UI protocol",
+    "serve": "run the loopback provider: any SDK can be pointed at it",
+    "gateway": "serve any client from any model",
+    "log": "show the logs of an engine: who writes, who reads, the last events",
+    "bench": "time the parsers",
+    "fuzz": "search for bodies that break a parser",
+    "completion": "print a script that completes commands in a shell",
+}
+"""Name -> what it does, in the order of `--help`. Each is a module of this package."""
+
+
+def is_misspelt(typed: str, command: str) -> bool:
+    """Whether one letter more, less or other, or two exchanged, make a command of it."""
+    if abs(len(typed) - len(command)) > 1 or typed == command:
+        return False
+    start = 0
+    while start < min(len(typed), len(command)) and typed[start] == command[start]:
+        start += 1
+    rest, wanted = typed[start:], command[start:]
+    if len(rest) == len(wanted):
+        is_exchanged = rest[1::-1] == wanted[:2] and rest[2:] == wanted[2:]
+        return rest[1:] == wanted[1:] or is_exchanged
+    if len(rest) > len(wanted):
+        return rest[1:] == wanted
+    return rest == wanted[1:]

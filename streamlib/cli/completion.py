@@ -1,0 +1,50 @@
+"""`streamlib completion SHELL`: a script that completes commands and options.
+
+shtab writes it from our own parsers: it knows the quoting of three shells, and has no dependency.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any, Final
+
+from streamlib.cli.commands import COMMANDS
+
+SHELLS: Final = ("bash", "zsh", "fish")
+
+DESCRIPTION: Final = """\
+Prints a script for a shell. It holds all commands, options and values, and
+starts no program while you type."""
+
+EXAMPLES: Final = """examples:
+  streamlib completion bash > ~/.local/share/bash-completion/completions/streamlib
+  streamlib completion zsh > "${fpath[1]}/_streamlib"
+  streamlib completion fish > ~/.config/fish/completions/streamlib.fish
+"""
+
+
+def add(commands: Any) -> None:
+    """Adds the command and its options."""
+    command: argparse.ArgumentParser = commands.add_parser(
+        "completion",
+        help=COMMANDS["completion"],
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the script."""
+    try:
+        import shtab
+    except ModuleNotFoundError:
+        print("no shtab: pip install 'streamlib[cli]'", file=sys.stderr)
+        return 1
+    from streamlib.cli import whole_parser
+
+    print(shtab.complete(whole_parser(), arguments.shell))
+    return 0

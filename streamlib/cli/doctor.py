@@ -1,0 +1,83 @@
+"""`streamlib doctor`: what this installation has, whether it works, and what to do where not."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any, Final
+
+import msgspec
+
+from streamlib.cli.checks import Check, all_checks
+from streamlib.cli.commands import COMMANDS
+from streamlib.cli.screen import DIM, GREEN, RED, YELLOW, paint
+from streamlib.cli.tables import GAP, terminal_width, wrapped
+from streamlib.cli.waiting import WaitingLine
+from streamlib.terminal.printable import one_line
+
+DESCRIPTION: Final = """\
+Checks this installation: versions, extras, HTTP libraries, proxies, the store
+of certificates, event loops, the terminal, which keys are set (their names,
+never a key), and the loopback provider on each wire. Nothing leaves this
+machine."""
+
+EXAMPLES: Final = """examples:
+  streamlib doctor
+  # for a bug report
+  streamlib doctor --json
+
+exit code: 0 nothing is wrong, 1 a line that begins with ! says what is, and
+           the line below it what to do
+"""
+
+MARKS: Final = {
+    "ok": ("=", GREEN),
+    "note": ("-", DIM),
+    "missing": ("?", YELLOW),
+    "wrong": ("!", RED),
+}
+"""Mark and colour of each state."""
+
+
+def add(commands: Any) -> None:
+    """Adds the command and its options."""
+    command: argparse.ArgumentParser = commands.add_parser(
+        "doctor",
+        help=COMMANDS["doctor"],
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("--json", action="store_true", help="one JSON object")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the result of every check."""
+    with WaitingLine("checking"):
+        checks = list(all_checks(os.environ))
+    problems = [check for check in checks if check.state == "wrong"]
+    if arguments.json:
+        fields = {"healthy": not problems, "checks": checks}
+        print(msgspec.json.encode(fields).decode())
+    else:
+        _print(checks)
+    return 1 if problems else 0
+
+
+def _print(checks: list[Check]) -> None:
+    width = terminal_width()
+    group = ""
+    for check in checks:
+        if check.group != group:
+            group = check.group
+            print(group)
+        mark, style = MARKS[check.state]
+        text = one_line(f"{check.name}: {check.finding}")
+        first, *more = wrapped(text, width - 4)
+        print(f"{GAP}{paint(mark, style, sys.stdout)} {first}")
+        if check.cure and check.state != "ok":
+            more += wrapped(f"→ {check.cure}", width - 4)
+        for line in more:
+            print(GAP * 2 + line)

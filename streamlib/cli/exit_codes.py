@@ -1,0 +1,50 @@
+"""How a response ended, as an exit code. The same for every command that shows one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from streamlib_parsers import ErrorInfo, Response
+
+FAILED: Final = 1
+"""It failed, and will again."""
+USAGE: Final = 2
+"""The words of the command cannot be meant."""
+NOT_WHOLE: Final = 3
+"""It was truncated, reached the limit of its length, or does not follow the schema."""
+REFUSED: Final = 4
+"""The model refused, or a filter stopped it."""
+RETRYABLE: Final = 5
+"""It failed, and the same request may succeed later."""
+INTERRUPTED: Final = 130
+"""Ctrl-C."""
+
+EXIT_CODES: Final = """\
+exit code: 0 the response is complete, 1 it failed, 2 usage error,
+           3 it is not whole (truncated, too long, not as the schema says),
+           4 refused or filtered, 5 failed, but may succeed later,
+           130 stopped with Ctrl-C
+"""
+"""For the help of a command."""
+
+
+def code_of_error(error: ErrorInfo) -> int:
+    """The exit code for a failure."""
+    if error.kind == "truncated":
+        return NOT_WHOLE
+    if error.kind == "content_filter":
+        return REFUSED
+    if error.retryable:
+        return RETRYABLE
+    return FAILED
+
+
+def code_of_response(response: Response) -> int:
+    """The exit code for a response."""
+    if response.error is not None:
+        return code_of_error(response.error)
+    if response.stop_reason == "length":
+        return NOT_WHOLE
+    if response.stop_reason in ("content_filter", "refusal"):
+        return REFUSED
+    return 0

@@ -1,0 +1,116 @@
+"""What a person types, and what is piped in."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import stat
+import sys
+from typing import TYPE_CHECKING, Final
+
+from streamlib.cli.screen import GREEN, RESET, has_colours
+from streamlib.cli.waiting import WaitingLine
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+
+PIPES: Final = (stat.S_ISFIFO, stat.S_ISREG, stat.S_ISSOCK)
+"""Kinds of standard input that somebody meant. A service has a device there."""
+
+
+def is_conversation() -> bool:
+    """Whether somebody sits at standard input."""
+    return _isatty()
+
+
+def read_piped() -> str:
+    """Everything that is piped in; "" where nothing is.
+
+    Bytes that are not UTF-8 are replaced.
+    """
+    if _isatty():
+        return ""
+    try:
+        with WaitingLine("reading standard input"):
+            return sys.stdin.buffer.read().decode("utf-8", "replace")
+    except (AttributeError, OSError, ValueError):
+        # It is closed, or there is none.
+        return ""
+
+
+def has_pipe() -> bool:
+    """Whether a file or another program is at standard input."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (AttributeError, OSError, ValueError):
+        return False
+    return any(is_kind(mode) for is_kind in PIPES)
+
+
+def _isatty() -> bool:
+    try:
+        return sys.stdin.isatty()
+    except (AttributeError, ValueError):
+        return False
+
+
+class Keyboard:
+    """Reads lines; on a terminal a paste of several lines is one."""
+
+    def __init__(self) -> None:
+        self._session: PromptSession[str] | None = None
+        """The editor, from the first line on: it keeps the lines before for the arrow keys."""
+
+    def read(self, prompt: str) -> str | None:
+        """Reads a line; None at the end of the input. The prompt is shown on terminals alone."""
+        if _isatty() and sys.stdout.isatty():
+            return self._read_of_terminal(prompt)
+        if _isatty():
+            # Standard output goes to a file, which must hold the responses alone.
+            sys.stderr.write(prompt)
+        sys.stderr.flush()
+        # Bytes, because a pipe need not be UTF-8.
+        line = sys.stdin.buffer.readline().decode("utf-8", "replace")
+        if not line:
+            return None
+        return line.removesuffix("\n").removesuffix("\r")
+
+    def _read_of_terminal(self, prompt: str) -> str | None:
+        try:
+            if os.environ.get("TERM") == "dumb":
+                return input(prompt)
+            return self._edit(prompt)
+        except ModuleNotFoundError:
+            return _edit_simply(prompt)
+        except (EOFError, KeyboardInterrupt):
+            # At the prompt Ctrl-C ends the conversation as Ctrl-D does, and leaves its own line.
+            return None
+
+    def _edit(self, prompt: str) -> str:
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.formatted_text import ANSI
+
+        if self._session is None:
+            # It would ask the terminal where the cursor is, and complain where none answers.
+            os.environ.setdefault("PROMPT_TOOLKIT_NO_CPR", "1")
+            self._session = PromptSession()
+        if has_colours(sys.stdout):
+            return self._session.prompt(ANSI(f"{GREEN}{prompt}{RESET}"))
+        return self._session.prompt(prompt)
+
+
+def _edit_simply(prompt: str) -> str | None:
+    """Reads a line where prompt_toolkit is not installed (the extra `cli` has it)."""
+    try:
+        # Importing it gives `input` arrow keys and a history of lines, where the system has it.
+        readline = importlib.import_module("readline")
+    except ImportError:
+        pass
+    else:
+        # GNU readline takes a paste as one line then; Python turns that off.
+        readline.parse_and_bind("set enable-bracketed-paste on")
+    try:
+        return input(prompt)
+    except (EOFError, KeyboardInterrupt):
+        sys.stdout.write("\n")
+        return None

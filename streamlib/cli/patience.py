@@ -1,0 +1,64 @@
+"""When a command tries again, and what it says meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from streamlib.client.retry import RetryPolicy
+from streamlib.errors import StreamError
+from streamlib_parsers.errors import ErrorInfo
+
+
+def ignore(_: str) -> None:
+    """Says nothing."""
+
+
+class NotedRetry(RetryPolicy, frozen=True):
+    """The client's own policy, with a line for each retry.
+
+    A server that cannot be reached is not tried again: its address is more likely wrong than its
+    host is down, and whoever waits at the terminal can tell.
+
+    Attributes:
+        note: Shows a line.
+    """
+
+    note: Callable[[str], None] = ignore
+
+    def wait(
+        self,
+        failure: ErrorInfo,
+        attempt: int,
+        elapsed: float,
+        random: float,
+        total: float | None = None,
+    ) -> float | None:
+        """Seconds to wait before the next attempt; None if there is none."""
+        if failure.kind == "connection":
+            return None
+        delay = super().wait(failure, attempt, elapsed, random, total)
+        if delay is not None:
+            self.note(f"{StreamError(failure)}; trying again in {delay:.1f} s")
+        return delay
+
+
+def is_unreachable(error: StreamError) -> bool:
+    """Whether there was no connection at all."""
+    detail = error.info.detail
+    phase = detail.get("phase") if isinstance(detail, dict) else None
+    if error.kind == "stalled":
+        return phase == "connect"
+    return error.kind == "connection" and (error.code or "").startswith(("Connect", "ClientConn"))
+
+
+def address(url: str) -> str:
+    """Scheme, host and port of a URL: nothing in it can be a secret."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if ":" in host:
+        # An IPv6 address stands in brackets in a URL.
+        host = f"[{host}]"
+    if parts.port is not None:
+        host += f":{parts.port}"
+    return f"{parts.scheme}://{host}"

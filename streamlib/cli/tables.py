@@ -1,0 +1,61 @@
+"""Tables of text that can be read in a narrow terminal too."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+GAP: Final = "  "
+"""Between two columns."""
+
+NARROWEST: Final = 16
+"""Columns that the last column of a table needs at least."""
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> list[str]:
+    """The lines of a table; the last column is wrapped.
+
+    Where that would be too narrow, each row is a block: its first cell, and the others indented
+    below it.
+
+    Args:
+        titles: A title for each column.
+        rows: Their cells, made safe for a terminal.
+        width: Columns of the terminal.
+    """
+    rows = list(rows)
+    columns = list(zip(titles, *rows, strict=True))
+    widths = [max(len(cell) for cell in column) for column in columns[:-1]]
+    used = sum(widths) + len(GAP) * len(widths)
+    if width - used < NARROWEST:
+        return _blocks(titles, rows, width)
+    lines: list[str] = []
+    for row in (titles, *rows):
+        cells = [cell.ljust(column) for cell, column in zip(row[:-1], widths, strict=True)]
+        start = "".join(cell + GAP for cell in cells)
+        for line in wrapped(row[-1], width - used):
+            lines.append((start + line).rstrip())
+            start = " " * used
+    return lines
+
+
+def _blocks(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    lines: list[str] = []
+    for first, *others in rows:
+        lines.append(first)
+        for title, cell in zip(titles[1:], others, strict=True):
+            if cell:
+                lines += [GAP + line for line in wrapped(f"{title}: {cell}", width - len(GAP))]
+    return lines
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of a text, one at least."""
+    return textwrap.wrap(text, max(1, width), break_on_hyphens=False) or [""]
+
+
+def terminal_width() -> int:
+    """Columns of the terminal; a usual width where there is none."""
+    return shutil.get_terminal_size((100, 24)).columns

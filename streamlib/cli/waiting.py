@@ -1,0 +1,82 @@
+"""A line on standard error while nothing comes: what is waited for, and for how long."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import Final, TextIO
+
+from streamlib.terminal.printable import one_line
+from streamlib_parsers import Created, RateLimits, ResponseEvent, ResponseMetadata, TokenCount
+
+DELAY: Final = 0.4
+"""Seconds before the line is shown: most responses have begun by then."""
+
+INTERVAL: Final = 1.0
+"""Seconds until it changes."""
+
+UNSEEN: Final = (Created, RateLimits, ResponseMetadata, TokenCount)
+"""Events that show nothing: the model is still waited for."""
+
+CLEAR_LINE: Final = "\r\x1b[K"
+
+
+class WaitingLine:
+    """A line that shows on a terminal what is waited for, until `stop`.
+
+    It is drawn by a thread, since a name server or a proxy may keep the event loop waiting.
+
+        with WaitingLine("waiting for anthropic:claude-opus-5"):
+            ...
+
+    Args:
+        text: What is waited for.
+        err: Where it is drawn; standard error by default.
+    """
+
+    def __init__(self, text: str, err: TextIO | None = None) -> None:
+        self._text = one_line(text)
+        self._err = err or sys.stderr
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> WaitingLine:
+        if self._err.isatty():
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Erases the line. Nothing is drawn after it returns."""
+        if self._thread is not None:
+            self._stopped.set()
+            self._thread.join()
+            self._thread = None
+
+    def stop_before(self, event: ResponseEvent) -> None:
+        """Erases the line where an event is going to be shown."""
+        if self._thread is not None and not isinstance(event, UNSEEN):
+            self.stop()
+
+    def _run(self) -> None:
+        began = time.monotonic()
+        if self._stopped.wait(DELAY):
+            return
+        while True:
+            seconds = time.monotonic() - began
+            self._err.write(f"{CLEAR_LINE}{self._text} … {seconds:.0f} s")
+            self._err.flush()
+            if self._stopped.wait(INTERVAL):
+                break
+        self._err.write(CLEAR_LINE)
+        self._err.flush()
