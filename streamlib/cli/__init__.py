@@ -107,6 +107,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     else:
         arguments, unknown = parser.parse_known_args(rest)
     if unknown:
+        # By the parser of the command, so that its usage is shown and not that of all.
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     return arguments
 

@@ -150,6 +150,7 @@ def proxies(environ: Mapping[str, str]) -> Iterator[Check]:
     group = "proxies"
     is_any = False
     for name in PROXY_VARIABLES:
+        # HTTP libraries read both spellings.
         for variable in (name, name.lower()):
             value = environ.get(variable)
             if not value:
@@ -164,6 +165,7 @@ def _proxy(variable: str, value: str) -> Check:
     if variable.upper() == "NO_PROXY":
         return Check("proxies", variable, "note", value)
     parts = urlsplit(value)
+    # A port that is no number raises when it is read.
     try:
         host, port = parts.hostname, parts.port
     except ValueError:
@@ -234,6 +236,7 @@ def keys(environ: Mapping[str, str]) -> Iterator[Check]:
                 names.setdefault(variable, provider.name)
     for variable in sorted(names):
         value = environ[variable]
+        # `export KEY="$(cat file)"` keeps no newline, an .env file read by hand may.
         if value == value.strip() and value.isprintable():
             yield Check(group, variable, "ok", f"set, for {names[variable]}")
         else:
@@ -290,6 +293,7 @@ async def _ask_each_wire() -> dict[WireApi, str | None]:
     async with running() as url, Client(base_url=url, retry=NO_RETRY) as client:
         for wire_api in WIRE_APIS:
             results[wire_api] = "no response in time"
+            # A proxy may swallow the request.
             with anyio.move_on_after(LOOPBACK_SECONDS):
                 try:
                     response = await client.respond("ping", "loopback:echo", wire_api=wire_api)

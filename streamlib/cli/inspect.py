@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from streamlib.cli.findings import findings
 from streamlib.cli.frames import steps
 from streamlib.cli.numbers import byte_count
 from streamlib.cli.screen import BOLD, DIM, GREEN, RED, YELLOW, paint
+from streamlib.cli.tables import hanging, terminal_width
 from streamlib.cli.timeline import page
 from streamlib.request.built_in_text import describe_call
 from streamlib.terminal.printable import printable
@@ -164,12 +164,13 @@ def _print_page(capture: Capture) -> int:
     for step in walked:
         events += step.events
     response = accumulate(events)
-    width = shutil.get_terminal_size((140, 24)).columns
+    width = terminal_width(140)
 
     title, *facts = _header(capture, response)
     _print(title, BOLD)
-    for line in facts:
-        _print(line, DIM)
+    for fact in facts:
+        for line in hanging(fact, width):
+            _print(line, DIM)
     _print()
     columns, *timeline = page(capture, walked, width)
     _print(columns, DIM)
@@ -178,14 +179,15 @@ def _print_page(capture: Capture) -> int:
     _print()
     for line in _contents(response, width):
         _print(line)
-    for index, line in enumerate(findings(capture, walked)):
+    for index, finding in enumerate(findings(capture, walked)):
+        mark, style = "!", YELLOW
         if response.error is not None:
-            _print(f"  ! {line}", RED)
+            style = RED
         elif index == 0:
             # The verdict of a complete response; what follows is unusual, but no failure.
-            _print(f"  = {line}", GREEN)
-        else:
-            _print(f"  ! {line}", YELLOW)
+            mark, style = "=", GREEN
+        for line in hanging(f"  {mark} {finding}", width):
+            _print(line, style)
     _print()
     return code_of_response(response)
 

@@ -44,6 +44,7 @@ def has_pipe() -> bool:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (AttributeError, OSError, ValueError):
         return False
+    # Reading a device or a terminal of somebody else would wait for ever.
     return any(is_kind(mode) for is_kind in PIPES)
 
 

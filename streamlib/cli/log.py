@@ -17,6 +17,7 @@ from streamlib.cli.command_error import CommandError
 from streamlib.cli.commands import COMMANDS
 from streamlib.cli.event_text import describe_event, shorten
 from streamlib.cli.numbers import integer
+from streamlib.cli.tables import terminal_width
 from streamlib.terminal.printable import one_line
 from streamlib_parsers import Failed, ResponseEvent
 
@@ -45,7 +46,7 @@ MOST_LOGS: Final = 1000
 """Logs that are listed."""
 
 WIDTH: Final = 120
-"""Columns of a line."""
+"""Columns of a line, where there is no terminal."""
 
 _DELTA_TEXT: Final = "delta"
 
@@ -289,10 +290,10 @@ def _print_head(head: dict[str, Any]) -> None:
     print(f"  writer {head['writer']} · {readers}")
     if head["meta"]:
         meta = one_line(f"meta {msgspec.json.encode(head['meta']).decode()}")
-        print(f"  {shorten(meta, WIDTH)}")
+        print(f"  {shorten(meta, terminal_width(WIDTH) - 2)}")
     print()
 
 
 def _print_event(cursor: str, event: ResponseEvent) -> None:
     text = getattr(event, _DELTA_TEXT, "")
-    print(f"  {cursor:>9}  {describe_event(event, text, WIDTH)}", flush=True)
+    print(f"  {cursor:>9}  {describe_event(event, text, terminal_width(WIDTH) - 13)}", flush=True)

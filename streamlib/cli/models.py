@@ -91,6 +91,7 @@ def asked_providers(arguments: argparse.Namespace) -> list[str]:
     for provider in known().values():
         has_variable = bool(variables_of(provider))
         if has_variable and provider.base_url and lists_models(provider):
+            # Local servers need no key, and mostly do not run.
             if keys.can_authenticate(provider, provider.base_url) and not provider.key_optional:
                 names.add(provider.name)
     if not names:
@@ -111,7 +112,7 @@ async def _list(names: list[str], arguments: argparse.Namespace) -> int:
     from streamlib.client import Client
     from streamlib.client.model_list import ModelInfo
 
-    found: dict[str, list[ModelInfo]] = {}
+    lists: dict[str, list[ModelInfo]] = {}
     failures: list[StreamError] = []
 
     client = Client(
@@ -121,7 +122,7 @@ async def _list(names: list[str], arguments: argparse.Namespace) -> int:
 
         async def ask(name: str) -> None:
             try:
-                found[name] = await client.models(name)
+                lists[name] = await client.models(name)
             except StreamError as error:
                 failures.append(error)
                 _note(f"{name}: {_reason(error, name, arguments.base_url)}")
@@ -130,14 +131,14 @@ async def _list(names: list[str], arguments: argparse.Namespace) -> int:
             for name in names:
                 group.start_soon(ask, name)
     count = 0
-    for name in sorted(found):
-        for model in found[name]:
+    for name in sorted(lists):
+        for model in lists[name]:
             if arguments.query.lower() in model.id.lower():
                 count += 1
                 _print(name, model.id, model.raw, is_json=arguments.json)
     if count:
         return 0
-    if failures and not found:
+    if failures and not lists:
         return max(code_of_error(error.info) for error in failures)
     return FAILED
 

@@ -46,26 +46,26 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Lists the providers that match; of a single one all that is known."""
-    found = matching(arguments.query)
+    providers = matching(arguments.query)
     if arguments.json:
-        for provider in found:
+        for provider in providers:
             print(msgspec.json.encode(facts(provider)).decode())
-    elif len(found) == 1:
-        for line in table(("provider", "facts"), details(found[0]), terminal_width())[1:]:
+    elif len(providers) == 1:
+        for line in table(("provider", "facts"), details(providers[0]), terminal_width())[1:]:
             print(line)
-    elif found:
-        for line in table(("provider", "key", "wires"), map(row, found), terminal_width()):
+    elif providers:
+        for line in table(("provider", "key", "wires"), map(row, providers), terminal_width()):
             print(line)
-    return 0 if found else 1
+    return 0 if providers else 1
 
 
 def matching(query: str) -> list[Provider]:
     """Providers whose name, alias or address contains a text, each once, by name."""
-    found: dict[str, Provider] = {}
+    providers: dict[str, Provider] = {}
     for name, provider in known().items():
         if query.lower() in f"{name} {provider.base_url}".lower():
-            found[provider.name] = provider
-    return sorted(found.values(), key=lambda provider: provider.name)
+            providers[provider.name] = provider
+    return sorted(providers.values(), key=lambda provider: provider.name)
 
 
 def facts(provider: Provider) -> dict[str, Any]:

@@ -56,6 +56,21 @@ def wrapped(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, max(1, width), break_on_hyphens=False) or [""]
 
 
-def terminal_width() -> int:
-    """Columns of the terminal; a usual width where there is none."""
-    return shutil.get_terminal_size((100, 24)).columns
+def hanging(line: str, width: int) -> list[str]:
+    """A line, wrapped where it is too long; what follows is indented below its text."""
+    if len(line) <= max(width, NARROWEST):
+        return [line]
+    # A mark ("! ") hangs in front of the text.
+    text = line.lstrip(" !=")
+    indent = len(line) - len(text)
+    first, *rest = wrapped(text, width - indent)
+    return [line[:indent] + first, *(" " * indent + following for following in rest)]
+
+
+def terminal_width(usual: int = 100) -> int:
+    """Columns of the terminal.
+
+    Args:
+        usual: columns where there is none.
+    """
+    return shutil.get_terminal_size((usual, 24)).columns

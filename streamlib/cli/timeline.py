@@ -25,8 +25,11 @@ from streamlib_parsers import Notice, Passthrough, ResponseEvent, TokenCount
 MAX_KIND_WIDTH: Final = 44
 """Columns for the wire's name of a frame; a longer name shifts the rest of its line."""
 
-MIN_EVENT_WIDTH: Final = 24
-"""Columns for an event, however narrow the terminal is."""
+MIN_EVENT_WIDTH: Final = 40
+"""Columns for an event; in a narrower terminal events stand below their frame."""
+
+EVENT_INDENT: Final = "      "
+"""In front of an event below its frame."""
 
 _MERGE_FIELDS: Final[dict[type, tuple[str, ...]]] = {
     **DELTA_KEYS,
@@ -159,6 +162,13 @@ class Clock:
         return longest
 
 
+def fitted(line: str, width: int) -> str:
+    """A line that is no longer than the terminal is wide."""
+    if len(line) <= width:
+        return line
+    return line[: max(1, width - 1)] + "…"
+
+
 def page(capture: Capture, steps: Iterable[Step], width: int) -> Iterator[str]:
     """Yields the lines of the timeline, the column titles first.
 
@@ -177,13 +187,23 @@ def page(capture: Capture, steps: Iterable[Step], width: int) -> Iterator[str]:
     titles = f"{'byte':>{byte_width}}"
     if clock.is_known:
         titles += f"{'seconds':>10}"
-    yield f"{titles}  {'wire':{kind_width}}  events"
+    is_stacked = width - len(titles) - kind_width - 4 < MIN_EVENT_WIDTH
+    if is_stacked:
+        kind_width = 0
+        yield fitted(f"{titles}  wire, and the events below it", width)
+    else:
+        yield f"{titles}  {'wire':{kind_width}}  events"
     for row, label in zip(merged, labels, strict=True):
         start = f"{row.start:>{byte_width},}"
         seconds = clock.seconds(row.start) if clock.is_known else None
         if seconds is not None:
             start += f"{seconds:>+10.3f}"
         start += f"  {label:{kind_width}}  "
+        if is_stacked:
+            yield fitted(start.rstrip(), width)
+            for line in row.lines(width - len(EVENT_INDENT)):
+                yield fitted(EVENT_INDENT + line, width)
+            continue
         for line in row.lines(max(MIN_EVENT_WIDTH, width - len(start))):
             yield start + line
             # Only the first event of a row stands behind its frame.

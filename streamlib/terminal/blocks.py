@@ -146,6 +146,7 @@ class BlockReader:
 
     def read(self, line: str) -> None:
         """Reads a line, or the beginning of one that is too long to wait for its end."""
+        # Tabs count as columns: what a container takes away may end inside of one.
         line = line.expandtabs(TAB)
         rest, matched = self._match_containers(line)
         is_inside = matched == len(self._containers)
@@ -156,9 +157,11 @@ class BlockReader:
             return
         is_lazy = self._leaf == "paragraph"
         """Whether a line that begins nothing continues the paragraph."""
+        # A line may begin several containers: "> - > text".
         while True:
             indent = len(rest) - len(rest.lstrip(" "))
             if indent >= CODE_INDENT:
+                # So far to the right nothing begins but code.
                 break
             body = rest[indent:]
             is_in_paragraph = is_inside and self._leaf == "paragraph"
@@ -167,6 +170,7 @@ class BlockReader:
             content = self._begin_container(body, indent, matched, in_paragraph=is_in_paragraph)
             if content is None:
                 break
+            # What follows a marker belongs to the new container, whatever was open.
             rest, is_lazy = content, False
             matched = len(self._containers)
             is_inside = True
@@ -176,6 +180,7 @@ class BlockReader:
 
     def read_more(self, text: str) -> None:
         """Reads more of the line that was read last."""
+        # A header that is so long is not looked for.
         self._last_line = ""
         if self._leaf is not None:
             self._page.add_more(text.expandtabs(TAB))
@@ -199,6 +204,7 @@ class BlockReader:
                     return rest, number
                 rest = rest[indent + 1 :].removeprefix(" ")
             elif not rest.strip():
+                # An item may begin with one empty line, not with two.
                 if container.is_empty:
                     return rest, number
             elif indent >= container.indent:
@@ -226,6 +232,7 @@ class BlockReader:
         self._begin_item(marker, number, matched)
         width = len(spaces)
         if not content.strip() or width > CODE_INDENT:
+            # One space belongs to the marker, the others to code that the item begins with.
             content = " " * max(0, width - 1) + content
             width = 1
         container = self._containers[-1]
@@ -265,6 +272,7 @@ class BlockReader:
 
     def _read_blank(self, matched: int) -> None:
         if self._leaf == "indented" and matched == len(self._containers):
+            # Inside of code an empty line is code, at its end it is none.
             self._blank_code += 1
             return
         self._close_leaf()
@@ -279,6 +287,7 @@ class BlockReader:
             self._add_to_fence(rest)
             return True
         if self._leaf == "html":
+            # What ends most kinds is an empty line, which is none of theirs.
             if not rest.strip() and self._html_end.search(""):
                 return False
             self._page.add_code(rest)
@@ -297,6 +306,7 @@ class BlockReader:
         body = rest.lstrip(" ")
         indent = len(rest) - len(body)
         closing = body.rstrip(" ")
+        # Three backticks do not close four.
         is_same = closing == self._fence[0] * len(closing)
         if is_same and len(closing) >= len(self._fence) and indent < CODE_INDENT:
             self._close_leaf()
@@ -313,6 +323,7 @@ class BlockReader:
                 self._begin(matched)
                 self._page.heading(len(heading[1]), (heading[2] or "").strip())
                 return True
+        # In front of lists: "* * *" is no item.
         if _RULE.match(body):
             self._begin(matched)
             self._page.rule()
@@ -338,6 +349,7 @@ class BlockReader:
     def _begins_html(self, body: str, indent: int, matched: int, *, is_in_paragraph: bool) -> bool:
         for start, end, can_interrupt in HTML_SEQUENCES:
             if start.search(body):
+                # A tag on a line of its own may be a part of the text.
                 if is_in_paragraph and not can_interrupt:
                     return False
                 self._begin(matched)
@@ -364,6 +376,7 @@ class BlockReader:
         if body.strip() == "-":
             # The underline of a heading.
             return False
+        # Without as many cells it is a line that only looks like it.
         header = row_cells(self._last_line)
         alignments: list[Alignment] = [_alignment(cell) for cell in row_cells(body)]
         if len(header) != len(alignments) or not self._page.open_table(header, alignments):
@@ -383,6 +396,7 @@ class BlockReader:
         is_inside = matched == len(self._containers)
         if self._leaf == "table" and is_inside and indent < CODE_INDENT:
             row = row_cells(rest.strip())
+            # Rows may be shorter or longer than the header.
             row += [""] * (self._columns - len(row))
             self._page.add_row(row[: self._columns])
             return
@@ -404,6 +418,7 @@ def row_cells(line: str) -> list[str]:
     """The cells of a table's row."""
     line = line.strip().removeprefix("|")
     cells = _CELL_END.split(line)
+    # The bar at the end closes the last cell.
     if len(cells) > 1 and not cells[-1].strip():
         cells.pop()
     return [cell.strip().replace("\\|", "|") for cell in cells]

@@ -174,6 +174,7 @@ class Drawing:
 
     def heading(self, level: int, text: str) -> None:
         """A heading on a line of its own."""
+        # Models often leave out the empty line in front of it.
         self._wants_blank = True
         self._begin_block()
         paragraph = Paragraph(text, self._room(), self._theme)
@@ -213,6 +214,7 @@ class Drawing:
         if not isinstance(paragraph, Paragraph):
             return False
         if not paragraph.is_one_line():
+            # The lines in front of the header stay a paragraph.
             paragraph.take_header()
             self._put_all(paragraph.finish())
         self._leaf = Table(header, alignments, self._room(), self._theme)
@@ -240,6 +242,7 @@ class Drawing:
     def add_code(self, line: str) -> None:
         """The open code block gets a line."""
         if isinstance(self._leaf, Code):
+            # The line before is settled now: it had its end.
             self._leaf.add_line(line)
             self._put_all(self._leaf.take_lines())
 
@@ -276,11 +279,13 @@ class Drawing:
         for frame in self._frames:
             text = frame.rest
             style = self._theme.faint
+            # A bullet stands in front of the first line of its item alone.
             if not frame.is_drawn:
                 text = frame.first
                 frame.is_drawn = True
                 if text != BAR:
                     style = self._theme.marker
+            # A styled space would be seen where the style is an underline.
             if not text.strip():
                 style = ""
             prefix.append(Fragment(text, style))

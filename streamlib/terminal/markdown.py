@@ -76,6 +76,7 @@ class MarkdownWriter:
         """
         text = self._printable.feed(text)
         if not text:
+            # A carriage return may wait for its newline.
             return ""
         self._read(text)
         return self._frame(self._open_end())
@@ -153,6 +154,7 @@ class MarkdownWriter:
 
     def _open_end(self) -> list[str]:
         """The lines that would be settled if the text ended here."""
+        # Copies read the line that is not complete, as if the text ended here.
         drawing = self._drawing.preview()
         reader = self._reader.copy(drawing)
         if self._line and self._is_more:
@@ -181,6 +183,7 @@ class MarkdownWriter:
 def _difference(before: list[str], after: list[str]) -> str:
     """What turns lines at the end of the screen into others; the cursor is behind the last."""
     if not before:
+        # The cursor is at the beginning of an empty line.
         before = [""]
     same = 0
     while same < min(len(before), len(after)) and before[same] == after[same]:
@@ -206,6 +209,7 @@ def _redrawn(last: int, same: int, after: list[str]) -> str:
     parts.append("\r")
     parts.append(NEW_LINE.join(line + CLEAR_LINE for line in after[first:]))
     if last > len(after) - 1:
+        # There were more lines than there are now.
         parts.append(CLEAR_BELOW)
     parts.append(END_FRAME)
     return "".join(parts)

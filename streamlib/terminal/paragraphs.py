@@ -92,6 +92,7 @@ class Paragraph:
 
     def _settle(self) -> None:
         """Hands over what is in front of a space behind which nothing is open."""
+        # Only whole lines and parts come here, so that the places depend on the text alone.
         while len(self._text) > SETTLE:
             boundary = self._find_boundary()
             if boundary is None:
@@ -114,6 +115,7 @@ class Paragraph:
             if not has_open_end(text[:boundary]):
                 # The space stays in front of the rest: there it separates two words.
                 return boundary
+            # In front of the last character that may have begun something.
             end = max(text.rfind(character, 0, boundary) for character in OPENERS)
         if len(self._text) < LONGEST:
             return None

@@ -62,6 +62,7 @@ class Table:
 
     def add_row(self, row: list[str]) -> None:
         """Adds a row."""
+        # The row before had its end; this one may go on.
         self._settle()
         self._rows.append(row)
 

@@ -88,6 +88,7 @@ class Wrapper:
 
     def resize(self, width: int) -> None:
         """Wraps what follows, and the line that is not full, at another width."""
+        # Full lines were written: only the open one can still be another.
         runs, run, spaces = self._line, self._run, self._spaces
         self._width, self._line, self._used = width, [], 0
         for earlier in runs:
@@ -137,6 +138,7 @@ class Wrapper:
         text = fragment.text
         while width + cells(text) > self._width:
             if self._line:
+                # It gets a line of its own, so that it is broken as rarely as possible.
                 self._emit()
                 self._spaces = 0
             first, text = split_cells(text, max(1, self._width - width))
@@ -157,6 +159,7 @@ class Wrapper:
     def _append(self, run: Run) -> None:
         if self._line and self._used + run.spaces + run.width > self._width:
             self._emit()
+        # At the beginning of a line spaces are not shown.
         if self._line:
             self._used += run.spaces
         self._line.append(run)

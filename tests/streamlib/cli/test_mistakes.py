@@ -108,7 +108,7 @@ def test_commands_name_the_kind_of_a_file_without_a_capture(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "f").write_bytes(body)
-    assert main([*arguments, str(tmp_path / "f"), "--wire-api", "chat"]) == 3
+    assert main([*arguments, str(tmp_path / "f"), "--wire-api", "chat"]) == 1
     captured = capsys.readouterr()
     assert message in captured.err
     assert captured.err.count("\n") == 1
