@@ -286,7 +286,11 @@ if __name__ == "__main__":
     options = argparse.ArgumentParser(description="A chat page on this machine.")
     options.add_argument("--port", type=int, default=8000)
     options.add_argument("--trio", action="store_true", help="with hypercorn on trio")
-    options.add_argument("--log", metavar="URL", help="keep the conversations there: redis://host")
+    options.add_argument(
+        "--log",
+        metavar="URL",
+        help="keep the conversations there: sqlite:///file, redis://host, or memory: for one server",
+    )
     options.add_argument("--lease", type=float, default=LEASE, help="seconds, with --log")
     given = options.parse_args()
     loop = "trio" if given.trio else "asyncio"

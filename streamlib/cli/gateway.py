@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from streamlib.gateway import Gateway, Observer, RouteTable
 
 DESCRIPTION: Final = (
-    "Serves Messages, Chat, Responses and Gemini clients from the models that the routes name. "
-    "Needs streamlib[gateway]."
+    "Serves clients of Messages, Chat, Responses, Gemini, Interactions and Cohere from the models "
+    "that the routes name. Needs streamlib[gateway]."
 )
 
 

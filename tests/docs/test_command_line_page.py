@@ -2,20 +2,21 @@
 
 `…` in the expected output stands for any text.
 
-`$ streamlib …` runs in this process, in a folder of the page's own; `> FILE` and
-`$ head -c N FILE > FILE` work too. A block after `<!-- file: NAME -->` is written to that file.
+`$ streamlib …` runs in this process, in a folder of the page's own, also behind `echo TEXT |`;
+`> FILE`, `$ head -c N FILE > FILE`, `$ export NAME=VALUE` and `$ echo $?` work too. A block after
+`<!-- file: NAME -->` is written to that file. Lines of ```sh blocks with `streamlib` are read by
+its parser, and not run.
 """
 
 from __future__ import annotations
 
-import io
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
-from streamlib.cli import main
+from streamlib.cli import main, parse
 from tests.support.shared import ROOT
 
 BLOCK = re.compile(
@@ -40,7 +41,9 @@ def test_page_shows_the_output_of_its_commands(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"21 degrees and sunny\n" * 9)))
+    monkeypatch.delenv("STREAMLIB_MODEL", raising=False)
+    monkeypatch.delenv("MISTRAL_API_KEY", raising=False)
+    shell = Shell(monkeypatch, capfdbinary)
     count = 0
     for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
         if block["file"]:
@@ -49,8 +52,20 @@ def test_page_shows_the_output_of_its_commands(
             continue
         for command, expected in commands(block["body"]):
             count += 1
-            assert_matches(run(command, capfdbinary), expected, command)
+            assert_matches(shell.run(command), expected, command)
     assert count
+
+
+def test_lines_for_a_shell_name_commands_that_exist() -> None:
+    lines: list[str] = []
+    for page in PAGES:
+        for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
+            if block["kind"] == "sh":
+                lines += [line for line in block["body"].splitlines() if "streamlib " in line]
+    asked = [line for line in lines if line.startswith("streamlib ")]
+    assert len(asked) > 2
+    for line in asked:
+        assert parse(shlex.split(line.partition(" > ")[0])[1:]).run
 
 
 def commands(body: str) -> list[tuple[str, str]]:
@@ -59,20 +74,53 @@ def commands(body: str) -> list[tuple[str, str]]:
     return list(zip(parts[::2], parts[1::2], strict=True))
 
 
-def run(command: str, capfdbinary: pytest.CaptureFixture[bytes]) -> str:
-    """The output of a command, errors last."""
-    line, _, target = command.partition(" > ")
-    program, *arguments = shlex.split(line)
-    if program == "head":
-        out, err = Path(arguments[2]).read_bytes()[: int(arguments[1])], b""
-    else:
+class Shell:
+    """As much of a shell as the pages use."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+    ) -> None:
+        self._monkeypatch = monkeypatch
+        self._capture = capfdbinary
+        self._code = 0
+        """Exit code of the last command."""
+
+    def run(self, command: str) -> str:
+        """The output of a command, errors last."""
+        line, _, target = command.partition(" > ")
+        piped, _, last = line.rpartition(" | ")
+        out, err = self._run(shlex.split(last), self._output_of(piped))
+        if target:
+            Path(target).write_bytes(out)
+            out = b""
+        return (out + err).decode()
+
+    def _output_of(self, command: str) -> bytes:
+        """What `echo` writes into a pipe."""
+        if not command:
+            return b""
+        program, *arguments = shlex.split(command)
+        assert program == "echo"
+        return " ".join(arguments).encode() + b"\n"
+
+    def _run(self, words: list[str], piped: bytes) -> tuple[bytes, bytes]:
+        program, *arguments = words
+        if program == "export":
+            name, _, value = arguments[0].partition("=")
+            self._monkeypatch.setenv(name, value)
+            return b"", b""
+        if program == "head":
+            return Path(arguments[2]).read_bytes()[: int(arguments[1])], b""
+        if program == "echo":
+            text = " ".join(arguments).replace("$?", str(self._code))
+            return f"{text}\n".encode(), b""
         assert program == "streamlib"
-        main(arguments)
-        out, err = capfdbinary.readouterr()
-    if target:
-        Path(target).write_bytes(out)
-        out = b""
-    return (out + err).decode()
+        # A file, which is at standard input as a pipe is.
+        Path("piped").write_bytes(piped)
+        with Path("piped").open(encoding="utf-8") as source:
+            self._monkeypatch.setattr("sys.stdin", source)
+            self._code = main(arguments)
+        return self._capture.readouterr()
 
 
 def assert_matches(output: str, expected: str, command: str) -> None:
