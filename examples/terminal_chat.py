@@ -1,4 +1,4 @@
-"""A chat in the terminal, with rich: text appears as it streams, complete parts become Markdown.
+"""A chat in the terminal: Markdown is drawn while it streams, and finished lines are written once.
 
     python examples/terminal_chat.py
 
@@ -8,29 +8,26 @@ environment:
     python examples/terminal_chat.py anthropic:claude-opus-5
 
 Ctrl-C during a response closes the connection to the model and keeps the partial response; at the
-prompt it ends the program, as Ctrl-D does. Needs `pip install 'streamlib[cli]' rich`.
+prompt it ends the program, as Ctrl-D does. Needs `pip install 'streamlib[cli]'`.
 """
 
+import shutil
 import signal
 import sys
-from collections.abc import Iterator
 
 import anyio
-from rich.console import Console, ConsoleOptions, Group, RenderableType
-from rich.live import Live
-from rich.markdown import Markdown
-from rich.padding import Padding
-from rich.segment import Segment
-from rich.text import Text
 
 from streamlib import (
     Client,
     FunctionCall,
-    Message,
+    OutputItemDone,
+    OutputTextDelta,
     Prompt,
-    Reasoning,
-    Refusal,
+    ReasoningContentDelta,
+    ReasoningSummaryDelta,
+    RefusalDelta,
     Response,
+    ResponseEvent,
     ResponseItem,
     ResponseStream,
     ServerToolCall,
@@ -39,49 +36,67 @@ from streamlib import (
 )
 from streamlib.loopback import Behaviour, serve
 from streamlib.pipeline import coalesce, pipe
-from streamlib.terminal.printable import printable
+from streamlib.terminal import MarkdownWriter, one_line, printable
+
+DIM, RED, YELLOW, CYAN, GREEN, RESET = (f"\x1b[{code}m" for code in (2, 31, 33, 36, 32, 0))
 
 
-class Tail:
-    """The last lines of a renderable, as many as the screen has.
+class Screen:
+    """Draws the events of one response."""
 
-    A `Live` that is taller than the screen would be drawn again and again.
-    """
+    def __init__(self) -> None:
+        self.size = shutil.get_terminal_size()
+        self.markdown = MarkdownWriter(self.size.columns, self.size.lines)
+        self.is_thinking = False
 
-    def __init__(self, inner: RenderableType) -> None:
-        self.inner = inner
+    def show(self, event: ResponseEvent) -> None:
+        """Draw one event: text as Markdown, reasoning dim, each call on a line of its own."""
+        match event:
+            case OutputTextDelta() | RefusalDelta():
+                self.end_reasoning()
+                self.follow_size()
+                put(self.markdown.feed(event.delta))
+            case ReasoningContentDelta() | ReasoningSummaryDelta():
+                put(self.markdown.close() if not self.is_thinking else "")
+                self.is_thinking = True
+                put(f"{DIM}{printable(event.delta)}{RESET}")
+            case OutputItemDone(item=FunctionCall() | ServerToolCall() as call):
+                self.end()
+                put(f"{CYAN}→ {one_line(call.name)} {one_line(call.arguments)}{RESET}\n")
+            case _:
+                pass
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """The last lines."""
-        height = max(1, console.height - 2)
-        lines = console.render_lines(self.inner, options, pad=False)[-height:]
-        for number, line in enumerate(lines):
-            yield from line
-            if number < len(lines) - 1:
-                yield Segment.line()
+    def follow_size(self) -> None:
+        """Tell the writer when the window has another size."""
+        size = shutil.get_terminal_size()
+        if size != self.size:
+            self.size = size
+            put(self.markdown.resize(size.columns, size.lines))
+
+    def end_reasoning(self) -> None:
+        """Leave an empty line between reasoning and text."""
+        if self.is_thinking:
+            self.is_thinking = False
+            put("\n\n")
+
+    def end(self) -> None:
+        """Write what is still open; a writer takes another text then."""
+        self.end_reasoning()
+        put(self.markdown.close())
 
 
-def rendered(item: ResponseItem) -> RenderableType | None:
-    """An open or completed item on the screen."""
-    # A model may write escape sequences: `printable` makes them harmless.
-    if isinstance(item, Message):
-        refusals = [part.refusal for part in item.content if isinstance(part, Refusal)]
-        text = printable(item.text or "".join(refusals))
-        if not text:
-            return None
-        return Markdown(text) if item.status == "completed" else Text(text)
-    if isinstance(item, Reasoning):
-        if not item.text:
-            return None
-        return Padding(Text(printable(item.text), style="dim italic"), (0, 2))
-    if isinstance(item, (FunctionCall, ServerToolCall)):
-        name = (printable(item.name), "bold cyan")
-        arguments = (printable(item.arguments), "cyan")
-        return Text.assemble(("→ ", "cyan"), name, " ", arguments)
-    return None
+def put(text: str) -> None:
+    """Write to the terminal at once."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
-def status(response: Response) -> Text:
+def note(text: str, style: str) -> None:
+    """Write a line that is not the model's."""
+    put(f"{style}{one_line(text)}{RESET}\n\n")
+
+
+def status(response: Response) -> str:
     """One line about a response: model, speed, tokens, what is left."""
     timing, usage, limits = response.timing, response.usage, response.rate_limits
     facts = [response.model or ""]
@@ -97,35 +112,21 @@ def status(response: Response) -> Text:
         facts.append(f"{limits.requests.remaining:,.0f} requests left")
     if response.stop_reason not in ("stop", None):
         facts.append(response.stop_reason)
-    return Text(printable(" · ".join(filter(None, facts))), style="dim")
+    return " · ".join(filter(None, facts))
 
 
-async def show(console: Console, stream: ResponseStream) -> None:
-    """Draw the stream: completed items are printed once, open items are redrawn below them."""
-    printed = 0
+async def show(stream: ResponseStream) -> None:
+    """Draw the stream, at most thirty times a second; also what an error or Ctrl-C left open."""
+    screen = Screen()
     try:
-        with Live(console=console, auto_refresh=False, transient=True) as live:
-            async with pipe(stream, coalesce(1 / 30)) as events:
-                async for _ in events:
-                    items = stream.snapshot.items
-                    while printed < len(items) and items[printed].status == "completed":
-                        put(console, items[printed])
-                        printed += 1
-                    parts = filter(None, map(rendered, items[printed:]))
-                    live.update(Tail(Group(*parts)), refresh=True)
-    finally:  # also items that an error or Ctrl-C left open
-        for item in stream.response.items[printed:]:
-            put(console, item)
+        async with pipe(stream, coalesce(1 / 30)) as events:
+            async for event in events:
+                screen.show(event)
+    finally:
+        screen.end()
 
 
-def put(console: Console, item: ResponseItem) -> None:
-    """Print an item once."""
-    part = rendered(item)
-    if part is not None:
-        console.print(part)
-
-
-async def turn(console: Console, model: str, history: list[ResponseItem]) -> None:
+async def turn(model: str, history: list[ResponseItem]) -> None:
     """Send a request and show the response. Ctrl-C cancels reading, which closes the connection."""
     async with anyio.create_task_group() as group:
         base_url = None
@@ -135,26 +136,23 @@ async def turn(console: Console, model: str, history: list[ResponseItem]) -> Non
             with anyio.CancelScope() as scope:
                 group.start_soon(cancel_on_ctrl_c, scope)
                 try:
-                    await respond(console, client, model, history)
+                    await respond(client, model, history)
                 except StreamError as error:
-                    message = printable(f"{error.kind}: {error.info.message}")
-                    console.print(Text(message, style="red"), end="\n\n")
+                    note(f"{error.kind}: {error.info.message}", RED)
         if scope.cancelled_caught:
-            console.print(Text("stopped", style="yellow"), end="\n\n")
+            note("stopped", YELLOW)
         group.cancel_scope.cancel()
 
 
-async def respond(
-    console: Console, client: Client, model: str, history: list[ResponseItem]
-) -> None:
+async def respond(client: Client, model: str, history: list[ResponseItem]) -> None:
     """Show a response and append it to the history, also a partial one."""
     stream = client.stream(Prompt(history, reasoning="low"), model)
     try:
         async with stream:
-            await show(console, stream)
+            await show(stream)
     finally:
         history += stream.response.items
-    console.print(status(stream.response), end="\n\n")
+    note(status(stream.response), DIM)
 
 
 async def cancel_on_ctrl_c(scope: anyio.CancelScope) -> None:
@@ -166,16 +164,17 @@ async def cancel_on_ctrl_c(scope: anyio.CancelScope) -> None:
 
 def main(model: str) -> None:
     """Read a line and show the response, until the input ends."""
-    console, history = Console(), list[ResponseItem]()
-    console.print(Text(f"{model} · Ctrl-C stops a response, Ctrl-D ends", style="dim"), end="\n\n")
+    history: list[ResponseItem] = []
+    note(f"{model} · Ctrl-C stops a response, Ctrl-D ends", DIM)
     while True:
+        put(f"{GREEN}> {RESET}")
         try:
-            text = console.input("[bold green]>[/] ")
+            text = input()
         except (EOFError, KeyboardInterrupt):
             return
         if text.strip():
             history.append(user(text))
-            anyio.run(turn, console, model, history)
+            anyio.run(turn, model, history)
 
 
 if __name__ == "__main__":

@@ -289,7 +289,7 @@ if __name__ == "__main__":
     options.add_argument(
         "--log",
         metavar="URL",
-        help="keep the conversations there: sqlite:///file, redis://host, or memory: for one server",
+        help="keep the conversations there: sqlite:///file, redis://host, or memory:",
     )
     options.add_argument("--lease", type=float, default=LEASE, help="seconds, with --log")
     given = options.parse_args()

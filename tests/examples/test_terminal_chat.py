@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import io
 import re
 import sys
 from typing import Any
 
 import pytest
 
-rich = pytest.importorskip("rich", reason="comes with the extra `dev`")
-
-from rich.console import Console  # noqa: E402  # after the check that it is installed
-from rich.text import Text as RichText  # noqa: E402
-
-from streamlib import FunctionCall, Message, Reasoning, Response, Text, Usage  # noqa: E402
-from streamlib_parsers.accumulate import Timing  # noqa: E402
-from tests.examples.serving import example  # noqa: E402
-from tests.support.shared import ROOT, each_vector  # noqa: E402
-from tests.support.terminals import terminal  # noqa: E402
+from streamlib import (
+    FunctionCall,
+    Message,
+    OutputItemDone,
+    OutputTextDelta,
+    ReasoningContentDelta,
+    Response,
+    Text,
+    Usage,
+)
+from streamlib_parsers.accumulate import Timing
+from tests.examples.serving import example
+from tests.support.screens import Screen
+from tests.support.shared import ROOT, each_vector
+from tests.support.terminals import terminal
 
 chat = example("terminal_chat.py")
 
 POWERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-"""Colour sequences, which rich itself writes."""
+OWN = re.compile(r"\x1b\[(?:[0-9;]*m|\d*A|[JK]|\?2026[hl])|\r\n|\r")
+"""What the writer of Markdown itself sends."""
 
 
 def running(**size: int) -> Any:
@@ -71,57 +75,53 @@ def test_chat_continues_after_an_error() -> None:
         assert "Traceback" not in screen.text
 
 
-def drawn(part: Any, height: int = 24) -> str:
-    console = Console(
-        file=io.StringIO(), force_terminal=True, width=60, height=height, color_system=None
+def drawn(*events: Any, capsys: pytest.CaptureFixture[str]) -> str:
+    """What the example writes for events."""
+    screen = chat.Screen()
+    for event in events:
+        screen.show(event)
+    screen.end()
+    return capsys.readouterr().out
+
+
+def test_screen_parts_reasoning_text_and_calls(capsys: pytest.CaptureFixture[str]) -> None:
+    call = FunctionCall("c", "look", '{"at": 1}')
+    output = drawn(
+        ReasoningContentDelta(0, 0, "Let me think."),
+        OutputTextDelta(1, 0, "I will **look**."),
+        OutputItemDone(1, Message("assistant", (Text("I will **look**."),))),
+        OutputItemDone(2, call),
+        OutputTextDelta(3, 0, "Found."),
+        capsys=capsys,
     )
-    console.print(part)
-    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
-
-
-@pytest.mark.parametrize(
-    "item",
-    [
-        Message("assistant", (Text("\x1b]0;title\x07\x1b[2J"),)),
-        Message("assistant", (Text("\x1b]0;title\x07\x1b[2J"),), status="incomplete"),
-        Reasoning("\x1b[2J"),
-        FunctionCall("c", "\x1b[2J", "\x1b[2J"),
-    ],
-    ids=["complete", "open", "reasoning", "call"],
-)
-def test_escape_sequences_of_a_model_are_harmless(item: Any) -> None:
-    assert "\x1b[2J" not in drawn(chat.rendered(item))
-    assert "\x07" not in drawn(chat.rendered(item))
+    screen = Screen(60, 12)
+    screen.write(output.replace("\r\n", "\n").replace("\n", "\r\n"))
+    lines = [line for line in screen.lines if line]
+    assert lines == ["Let me think.", "I will look.", '→ look {"at": 1}', "Found."]
 
 
 @each_vector("terminal_vectors")
-def test_terminal_vector_is_harmless_open_and_complete(
-    vector: dict[str, Any],
+def test_terminal_vector_is_harmless(
+    vector: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = vector["t"]
-    complete = Message("assistant", (Text(text),))
-    assert chat.rendered(complete).markup == vector["o"]
     for length in range(1, len(text) + 1):
         prefix = text[:length]
-        open_message = Message("assistant", (Text(prefix),), status="incomplete")
-        for item in (open_message, Reasoning(prefix), FunctionCall("c", prefix, prefix)):
-            assert not POWERS.search(COLOURS.sub("", drawn(chat.rendered(item))))
-
-
-def test_tail_is_never_taller_than_the_screen() -> None:
-    lines = drawn(chat.Tail(RichText("\n".join(map(str, range(100))))), height=10).split("\n")
-    assert len([line for line in lines if line]) == 8
-    assert lines[7] == "99"
+        output = drawn(
+            ReasoningContentDelta(0, 0, prefix),
+            OutputTextDelta(1, 0, prefix),
+            OutputItemDone(2, FunctionCall("c", prefix, prefix)),
+            capsys=capsys,
+        )
+        assert not POWERS.search(OWN.sub("", output))
 
 
 def test_status_shows_only_known_values() -> None:
-    assert chat.status(Response(model="m")).plain == "m"
+    assert chat.status(Response(model="m")) == "m"
     response = Response(
         model="m",
         usage=Usage(1, 2),
         timing=Timing(first_token=0.5, tokens_per_second=7.0),
         stop_reason="length",
     )
-    assert (
-        chat.status(response).plain == "m · first token 500 ms · 7 tokens/s · 1 in · 2 out · length"
-    )
+    assert chat.status(response) == "m · first token 500 ms · 7 tokens/s · 1 in · 2 out · length"

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from streamlib.cli import _parser, main
+from streamlib.cli import main, parse
 from streamlib.cli.gateway import keyless, read_routes
 from streamlib.client.auth import variables_of
 from streamlib.gateway import RouteRule, RouteTable, read_file
@@ -83,7 +83,7 @@ def test_command_makes_a_token_and_its_digest(capsys: pytest.CaptureFixture[str]
 def test_command_takes_clients_in_place_of_one_token(tmp_path: Path) -> None:
     file = tmp_path / "routes.toml"
     options = ["gateway", "--host", "0.0.0.0", "--config", str(file)]
-    arguments = _parser().parse_args(options)
+    arguments = parse(options)
     file.write_text(f'[[client]]\nname = "alice"\ntoken_sha256 = "{"0" * 64}"\n')
     assert read_routes(arguments).clients.clients[0].name == "alice"
     file.write_text('[[route]]\nmodel = "*"\nto = "loopback:*"\n')
