@@ -4,9 +4,10 @@ request has that response.
     response  [reasoning (signed), call c1]      -> stored for its client under the call
     request   [question, call c1, output of c1]  -> [question, reasoning (signed), call c1, …]
 
-A response is found by its first call, or by its text if it has no call, and only among those of the
-client that got it. Ids that a model made up (`call_0`), and short texts, may be equal in two
-conversations of one client: they count together with the question before them.
+A response is found by the id of its first call, or by its text if it has no call, and only among
+those of the client that got it. An id that was counted (`call_0`) or that a client made up is none:
+then name, arguments and how often the call was made count, together with the question before it,
+as for a short text: both may be equal in two conversations of one client.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -34,6 +36,7 @@ from streamlib_parsers.items import (
     Reasoning,
     ResponseItem,
     Text,
+    WireApi,
 )
 
 UNIQUE_CHARACTERS: Final = 200
@@ -111,12 +114,11 @@ class ClientState:
         envelopes = _with_state(response, only_signed=only_signed)
         if not envelopes:
             return
-        keys = _keys_of(response, _question(items), 0)
-        if not keys:
+        key = _response_key(items, response)
+        if key is None:
             return
         try:
-            value = msgspec.json.encode(envelopes)
-            await self._store.put(identity.key, keys[0].text, value)
+            await self._store.put(identity.key, key, msgspec.json.encode(envelopes))
         except StateUnavailableError as error:
             self._turn_off(error)
 
@@ -134,27 +136,59 @@ class TurnKey(msgspec.Struct, frozen=True):
     Attributes:
         turn: the number of the turn.
         text: the key.
-        call_id: of the call that it is made of; None: it is made of a text.
+        call: that it is made of, as it is in the history; None: it is made of a text.
+        is_repeatable: it is made of what another call may have too, not of its id.
     """
 
     turn: int
     text: str
-    call_id: str | None = None
+    call: FunctionCall | CustomToolCall | None = None
+    is_repeatable: bool = False
 
 
 def turn_keys(items: Sequence[ResponseItem]) -> list[TurnKey]:
     """The keys of all responses in a history, the newest turn first."""
     question = ""
+    repeats: Counter[str] = Counter()
     keys: list[list[TurnKey]] = []
     for number, turn in enumerate(turns_of(items)):
         if turn and _is_question(turn[0]):
             question = _question_text(turn[0]) or question
+            repeats.clear()
         else:
-            keys.append(_keys_of(turn, question, number))
+            keys.append(_keys_of(turn, number, question, repeats))
     newest: list[TurnKey] = []
     for of_turn in reversed(keys):
         newest += of_turn
     return newest[:LOOKED_UP]
+
+
+def _response_key(items: Sequence[ResponseItem], response: Sequence[ResponseItem]) -> str | None:
+    """The key of a response to a history; None if it has neither a call nor a text."""
+    start = 0
+    for position, item in enumerate(items):
+        if _is_question(item) and _question_text(item):
+            start = position
+    question = ""
+    repeats: Counter[str] = Counter()
+    for turn in turns_of(items[start:]):
+        if turn and _is_question(turn[0]):
+            question = _question_text(turn[0]) or question
+        else:
+            _keys_of(turn, 0, question, repeats)
+    keys = _keys_of(response, 0, question, repeats)
+    if not keys:
+        return None
+    call = keys[0].call
+    # Gemini's calls may have no id: then each client makes up one, which may look random.
+    is_nameless = call is not None and call.id != call.call_id and _is_of(call, "gemini")
+    if is_nameless:
+        keys = [key for key in keys if key.is_repeatable]
+    return keys[0].text
+
+
+def _is_of(item: ResponseItem, wire_api: WireApi) -> bool:
+    return item.origin is not None and item.origin.wire_api == wire_api
 
 
 def _is_question(item: ResponseItem) -> bool:
@@ -173,41 +207,46 @@ def _question_text(item: ResponseItem) -> str:
     return ""
 
 
-def _question(items: Sequence[ResponseItem]) -> str:
-    """The text of the user's newest message that has one."""
-    for item in reversed(items):
-        text = _question_text(item) if _is_question(item) else ""
-        if text:
-            return text
-    return ""
+def _keys_of(
+    turn: Sequence[ResponseItem], number: int, question: str, repeats: Counter[str]
+) -> list[TurnKey]:
+    """The keys of a turn: of its calls, in order, or else of its text.
 
-
-def _keys_of(turn: Sequence[ResponseItem], question: str, number: int) -> list[TurnKey]:
-    """The keys of a turn: of its calls, in order, or else of its text."""
+    Args:
+        turn: its items.
+        number: of the turn.
+        question: the user's last, before the turn.
+        repeats: how often each call was made since then; counts those of the turn.
+    """
     keys: list[TurnKey] = []
+    is_first = True
     for item in turn:
-        if isinstance(item, CALLS):
-            keys.append(TurnKey(number, _call_key(item, question), item.call_id))
-    if keys:
-        return keys
+        if not isinstance(item, CALLS):
+            continue
+        if _RANDOM_ID.search(item.call_id):
+            keys.append(TurnKey(number, _digest("call", item.call_id), item))
+        content = _digest("repeated call", item.name, _arguments(item), question)
+        # Another call of the turn may have been the first one of another conversation.
+        if is_first:
+            text = _digest(content, str(repeats[content]))
+            keys.append(TurnKey(number, text, item, is_repeatable=True))
+        repeats[content] += 1
+        is_first = False
     text = "".join(without_blanks(item) for item in turn if isinstance(item, Message))
-    if not text:
-        return []
+    if keys or not text:
+        return keys
     if len(text) >= UNIQUE_CHARACTERS:
         question = ""
     return [TurnKey(number, _digest("text", text, question))]
 
 
-def _call_key(call: FunctionCall | CustomToolCall, question: str) -> str:
-    if _RANDOM_ID.search(call.call_id):
-        return _digest("call", call.call_id)
+def _arguments(call: FunctionCall | CustomToolCall) -> str:
+    """The arguments, however a client has written them."""
     value = call_value(call)
     try:
-        # A client may have written the arguments anew.
-        arguments = msgspec.json.encode(value, order="deterministic").decode()
+        return msgspec.json.encode(value, order="deterministic").decode()
     except (OverflowError, RecursionError, UnicodeEncodeError):
-        arguments = repr(value)
-    return _digest("repeated call", call.call_id, call.name, arguments, question)
+        return repr(value)
 
 
 def _digest(*texts: str) -> str:
@@ -235,14 +274,31 @@ def _responses(
     keys: Sequence[TurnKey], values: Sequence[bytes | None]
 ) -> dict[int, list[StoredResponse]]:
     responses: dict[int, list[StoredResponse]] = {}
+    last_call: FunctionCall | CustomToolCall | None = None
     for key, value in zip(keys, values, strict=True):
-        if value is None:
+        # A call that was found by its id needs no other key.
+        if value is None or (key.call is not None and key.call is last_call):
             continue
         try:
             envelopes = msgspec.json.decode(value, type=tuple[Envelope, ...])
         except (msgspec.MsgspecError, RecursionError):
             continue  # another release of the gateway has written it
-        if all(is_made_by_model(envelope) for envelope in envelopes):
-            response = StoredResponse(envelopes, key.call_id)
-            responses.setdefault(key.turn, []).append(response)
+        if not all(is_made_by_model(envelope) for envelope in envelopes):
+            continue
+        call_id: str | None = None
+        if key.call is not None:
+            last_call, call_id = key.call, key.call.call_id
+            envelopes = tuple(_as_received(envelope, key.call) for envelope in envelopes)
+        responses.setdefault(key.turn, []).append(StoredResponse(envelopes, call_id))
     return responses
+
+
+def _as_received(envelope: Envelope, call: FunctionCall | CustomToolCall) -> Envelope:
+    """The envelope of a call with the id that its client has made up for it."""
+    item = envelope.item
+    if not isinstance(item, CALLS) or item.call_id == call.call_id or item.name != call.name:
+        return envelope
+    if call_value(item) != call_value(call):
+        return envelope
+    item = msgspec.structs.replace(item, call_id=call.call_id, id=call.id)
+    return msgspec.structs.replace(envelope, item=item)

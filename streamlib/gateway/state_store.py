@@ -237,11 +237,13 @@ def open_state(url: str, limits: StateLimits = STATE_LIMITS) -> StateStore:
         limits: how much it holds.
 
     Raises:
-        ValueError: the URL names no store. It is not repeated: it may have a password.
-        ModuleNotFoundError: the store needs an extra (`redis`).
+        ValueError: the URL names no store, or its client is not installed. It is not repeated: it
+            may have a password.
     """
     if url == "memory:":
         return MemoryStateStore(limits)
-    from streamlib.gateway.state_redis import RedisStateStore
-
+    try:
+        from streamlib.gateway.state_redis import RedisStateStore
+    except ModuleNotFoundError as error:
+        raise ValueError(f"no {error.name}: pip install 'streamlib[redis]'") from None
     return RedisStateStore(url, limits)

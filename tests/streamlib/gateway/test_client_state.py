@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+import httpx
 import msgspec
 import pytest
 from hypothesis import given
@@ -14,14 +15,23 @@ from hypothesis import strategies as st
 from streamlib import (
     FunctionCall,
     Message,
+    Origin,
     Prompt,
     Reasoning,
     ResponseItem,
 )
-from streamlib.gateway import MemoryStateStore, StateUnavailableError
+from streamlib.gateway import (
+    Gateway,
+    MemoryStateStore,
+    RouteTable,
+    StateUnavailableError,
+    gateway,
+)
 from streamlib.gateway.client_state import ClientState, turn_keys
-from streamlib.gateway.identity import ClientIdentity
+from streamlib.gateway.identity import ClientIdentity, digest_of
+from streamlib.gateway.named_clients import NamedClient
 from streamlib.gateway.request_body import Workers
+from streamlib.gateway.restore import restore_history
 from streamlib_parsers.items import Text, WireApi, user
 from tests.support.cases import each_case
 from tests.support.forgetful_clients import KEY, forgetful, reasoning_as_text, signed_response
@@ -144,6 +154,66 @@ async def test_text_before_a_question_may_change() -> None:
     assert SIGNED.encode() in upstream.requests[-1].body
 
 
+@each_case("call_id", ["look_1795407629815_0", "0123456789abcdef0123"])
+async def test_call_with_an_id_of_the_clients_own_is_found(call_id: str) -> None:
+    """Gemini's calls have none: Gemini CLI makes up ids, and loses signatures on a resume."""
+    state = ClientState(MemoryStateStore())
+    identity = ClientIdentity(token_digest="a")
+    origin = Origin("gemini")
+    history: list[ResponseItem] = [user("Go.")]
+    sent: list[ResponseItem] = [user("Go.")]
+    for number in range(2):
+        # The same call twice: the second has a signature of its own.
+        call = FunctionCall(f"call_{number}", "look", "{}", signature=str(number), origin=origin)
+        await state.store(identity, history, [call])
+        history += [call, call.output("done")]
+        received = FunctionCall(f"{call_id}{number}", "look", "{ }", id=f"{call_id}{number}")
+        sent += [received, received.output("done")]
+    stored = await state.find(identity, sent, Workers(), 0)
+    restored = restore_history(sent, {}, stored)
+    calls = [item for item in restored if isinstance(item, FunctionCall)]
+    assert [call.signature for call in calls] == ["0", "1"]
+    assert [call.call_id for call in calls] == [f"{call_id}0", f"{call_id}1"]
+    assert calls[0].id == calls[0].call_id
+
+
+async def test_other_question_finds_no_equal_call() -> None:
+    state = ClientState(MemoryStateStore())
+    identity = ClientIdentity(token_digest="a")
+    call = FunctionCall("call_0", "look", "{}", signature="s", origin=Origin("gemini"))
+    await state.store(identity, [user("Go.")], [call])
+    for question, count in (("Go.", 1), ("Stay.", 0)):
+        stored = await state.find(identity, [user(question), call], Workers(), 0)
+        assert len(stored) == count
+
+
+async def test_named_clients_with_equal_conversations_stay_apart() -> None:
+    """Equal questions, texts, calls and ids: each client gets its own signature back."""
+    signatures = {"ada": "c2lnbmVkIGZvciBhZGE=", "bob": "c2lnbmVkIGZvciBib2I="}
+    clients = [NamedClient(name, digest_of(f"token of {name}")) for name in signatures]
+    upstream = Upstream(*(signed_response("messages", text) for text in signatures.values()))
+    table = RouteTable([rule("messages")], clients=clients)
+    async with (
+        Gateway(table, client={"http": upstream}) as running,
+        httpx.AsyncClient(
+            transport=httpx.ASGITransport(gateway(running)), base_url="http://127.0.0.1:8900"
+        ) as client,
+    ):
+        keys = {name: {"x-api-key": f"token of {name}"} for name in signatures}
+        first = {
+            name: read("chat", await send(client, "chat", weather_prompt(), **keys[name]))
+            for name in signatures
+        }
+        assert first["ada"].calls[0].call_id == first["bob"].calls[0].call_id
+        for name, signature in signatures.items():
+            prompt = forgetful(next_prompt(weather_prompt(), first[name]))
+            await send(client, "chat", prompt, **keys[name])
+            sent = upstream.requests[-1].body.decode()
+            others = set(signatures.values()) - {signature}
+            assert signature in sent
+            assert not any(other in sent for other in others)
+
+
 # --- two clients with equal conversations ---
 
 IDENTITIES = (
@@ -185,15 +255,15 @@ def test_state_never_reaches_another_client(
                     await state.store(identity, history, turn)
                 history += turn[1:]
                 history.append(FunctionCall(call_id, "look", "{}").output("done"))
-            found = await state.find(identity, history, Workers(), 0)
-            for responses in found.values():
+            stored = await state.find(identity, history, Workers(), 0)
+            for responses in stored.values():
                 for response in responses:
                     for envelope in response.envelopes:
                         assert str(envelope.item.signature).startswith(f"of {client}: ")
             if identity.key is None:
-                assert not found
+                assert not stored
             elif stores:
-                assert found
+                assert stored
 
     anyio.run(run)
 
@@ -205,7 +275,8 @@ def test_turn_keys_are_bounded_and_the_newest_first() -> None:
         items.append(FunctionCall(f"call_{number}", "look", "{}").output("done"))
     keys = turn_keys(items)
     assert len(keys) == 4096
-    assert keys[0].call_id == "call_4999"
+    assert keys[0].call is not None
+    assert keys[0].call.call_id == "call_4999"
 
 
 # --- a store that fails ---

@@ -73,6 +73,18 @@ def test_command_refuses_limits_that_nobody_counts(capsys: pytest.CaptureFixture
     gc.collect()  # what is left open warns here, not in the next test
 
 
+# coredis leaves its in-memory streams open where it cannot connect.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_command_refuses_a_state_store_that_is_away(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("coredis", reason="no client for Redis: the extra `redis` is missing")
+    away = error_of(capsys, "--state", "redis://user:secret-pass@127.0.0.1:9")
+    unknown = error_of(capsys, "--state", "mysql://user:secret-pass@host")
+    assert away.startswith("--state: Redis: ")
+    assert unknown.startswith("--state: a URL of Redis ")
+    assert "secret-pass" not in away + unknown
+    gc.collect()  # what is left open warns here, not in the next test
+
+
 def test_command_makes_a_token_and_its_digest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gateway", "--new-token"]) == 0
     token, line = capsys.readouterr().out.splitlines()
