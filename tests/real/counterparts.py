@@ -40,6 +40,9 @@ AIMOCK: Final = HOME / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli
 MCP: Final = "mcp"
 """The MCP SDK, whose server `mcp_server.py` a test starts itself."""
 
+PROMETHEUS: Final = "prometheus"
+"""Reads the metrics of a gateway; a test starts it itself."""
+
 KERNEL: Final = "ipykernel"
 """A notebook's kernel, which a test starts itself."""
 
@@ -85,13 +88,15 @@ AIMOCK_SERVER: Final = Counterpart(
 )
 
 
-COUNTERPARTS: Final = (LLAMA.name, AIMOCK_SERVER.name, MCP, KERNEL)
+COUNTERPARTS: Final = (LLAMA.name, AIMOCK_SERVER.name, MCP, KERNEL, PROMETHEUS)
 
 
 def absence(name: str) -> str | None:
     """Why a counterpart cannot be run here; None where it can."""
     if name == KERNEL:
         return _kernel()
+    if name == PROMETHEUS:
+        return None if shutil.which(name) else "there is no prometheus"
     if name == MCP:
         return None if importlib.util.find_spec("mcp") else "mcp is not installed"
     return _llama() if name == LLAMA.name else _aimock()

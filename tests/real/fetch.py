@@ -11,6 +11,7 @@ tests that need it are skipped, and counted, by pytest.
 from __future__ import annotations
 
 import importlib
+import os
 import shutil
 import subprocess
 import sys
@@ -94,11 +95,20 @@ def aimock() -> None:
     )
 
 
+def prometheus() -> None:
+    """Prometheus, where apt-get may."""
+    if shutil.which("prometheus") or shutil.which("apt-get") is None or os.geteuid() != 0:
+        return
+    apt = ("apt-get", "-o", "Acquire::Retries=1", "-qq")
+    _run(*apt, "update")
+    _run(*apt, "install", "-y", "--no-install-recommends", "prometheus")
+
+
 def main() -> None:
     """All of them, whatever becomes of the others."""
     HOME.mkdir(exist_ok=True)
     failures = [
-        *(line for step in (server, model, aimock) for line in _tried(step)),
+        *(line for step in (server, model, aimock, prometheus) for line in _tried(step)),
         *ui_readers.install(),
         *stream_readers.install(),
         *node_readers.install(),
