@@ -103,6 +103,13 @@ def test_importing_the_parsers_loads_what_every_parser_needs() -> None:
     assert len(extra) <= 30
 
 
+def test_loading_the_client_loads_no_grammars() -> None:
+    """They are for models without a parser of their own; httpx is for the first request."""
+    loaded = all_modules_after("from streamlib import Client; Client()")
+    assert not {name for name in loaded if name.startswith("streamlib_parsers.dialects.grammars")}
+    assert loaded.isdisjoint(HTTP)
+
+
 def test_public_names_are_listed_for_type_checkers_too() -> None:
     """`__all__` is written out for those who read no table, and made of the table for others."""
     tree = ast.parse((ROOT / "streamlib" / "__init__.py").read_text(encoding="utf-8"))

@@ -10,11 +10,15 @@ docs/dialects.md lists the dialects; docs/guides/add-a-dialect.md adds one.
 
 from __future__ import annotations
 
-from streamlib_parsers.dialects.by_model import DIALECTS_BY_MODEL, dialects_for
-from streamlib_parsers.dialects.definitions import DIALECTS, resolve_dialects
-from streamlib_parsers.dialects.filter import DialectFilter
-from streamlib_parsers.dialects.grammar import Dialect, Grammar, Opener
-from streamlib_parsers.dialects.leaked_calls import LeakFilter
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from streamlib_parsers.dialects.by_model import DIALECTS_BY_MODEL, dialects_for
+    from streamlib_parsers.dialects.definitions import DIALECTS, resolve_dialects
+    from streamlib_parsers.dialects.filter import DialectFilter
+    from streamlib_parsers.dialects.grammar import Dialect, Grammar, Opener
+    from streamlib_parsers.dialects.leaked_calls import LeakFilter
 
 __all__ = [
     "DIALECTS",
@@ -27,3 +31,30 @@ __all__ = [
     "dialects_for",
     "resolve_dialects",
 ]
+
+_MODULES: Final = {
+    "DIALECTS": "definitions",
+    "DIALECTS_BY_MODEL": "by_model",
+    "Dialect": "grammar",
+    "DialectFilter": "filter",
+    "Grammar": "grammar",
+    "LeakFilter": "leaked_calls",
+    "Opener": "grammar",
+    "dialects_for": "by_model",
+    "resolve_dialects": "definitions",
+}
+"""Name -> module that is imported at its first use: a client asks `by_model`, and most models have
+no dialect, so that the grammars are not loaded."""
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})
