@@ -11,12 +11,13 @@ import logging
 import os
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-import anyio
-
 from streamlib.cli.commands import COMMANDS
+from streamlib.cli.gateway_checks import check_extras, check_servers, check_workers
 from streamlib.client.auth import KeyStore, variables_of
 from streamlib.client.credentials import Secret
 from streamlib.client.origins import LOOPBACK
@@ -25,6 +26,9 @@ from streamlib.terminal.printable import one_line, printable
 
 if TYPE_CHECKING:
     from streamlib.gateway import Gateway, Observer, RouteTable
+
+GRACE_SECONDS: Final = 25.0
+"""Below the 30 seconds that Kubernetes gives a container."""
 
 DESCRIPTION: Final = (
     "Serves clients of Messages, Chat, Responses, Gemini, Interactions and Cohere from the models "
@@ -79,6 +83,20 @@ def add(commands: Any) -> None:
         "--log-content", action="store_true", help="write requests and responses to the log too"
     )
     _add_operation(command)
+    command.add_argument(
+        "--grace",
+        type=float,
+        default=GRACE_SECONDS,
+        metavar="SECONDS",
+        help="at SIGTERM or Ctrl-C, how long open streams may go on (default 25)",
+    )
+    command.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        metavar="N",
+        help="processes that serve the port together (default 1)",
+    )
     _add_stores(command)
     command.set_defaults(run=run)
 
@@ -148,15 +166,11 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         # Before the routes are read: without it nothing else matters.
         importlib.import_module("uvicorn")
+        check_workers(arguments)
         table = read_routes(arguments)
         token = _token(arguments)
-        _check_extras(arguments)
-        if arguments.log:
-            _check_log(arguments.log)
-        if arguments.state != "off":
-            _check_state(arguments.state)
-        if arguments.limits:
-            _check_limits(arguments.limits)
+        check_extras(arguments)
+        check_servers(arguments)
     except ModuleNotFoundError as error:
         print(f"no {error.name}: pip install 'streamlib[cli,gateway]'", file=sys.stderr)
         return 1
@@ -188,73 +202,6 @@ def _print_token() -> int:
     return 0
 
 
-def _check_extras(arguments: argparse.Namespace) -> None:
-    """Reports options whose extra is not installed.
-
-    Raises:
-        ValueError: One is not.
-    """
-    needed = (
-        ("--spans", arguments.spans, "opentelemetry", "otel"),
-        ("--metrics-port", arguments.metrics_port is not None, "prometheus_client", "metrics"),
-    )
-    for option, is_set, module, extra in needed:
-        if is_set and importlib.util.find_spec(module) is None:
-            raise ValueError(f"{option}: no {module}: pip install 'streamlib[{extra}]'")
-
-
-def _check_log(url: str) -> None:
-    """Connects once: an error at the start is one line, not one of the server's.
-
-    Raises:
-        ValueError: The URL names no engine, or its engine does not answer. It is not repeated: it
-            may have a password.
-    """
-    from streamlib.durable import LogError, open_log
-
-    async def check() -> None:
-        async with open_log(url):
-            pass
-
-    try:
-        anyio.run(check)
-    except LogError as error:
-        raise ValueError(f"--log: {error}") from None
-
-
-def _check_state(url: str) -> None:
-    """As `_check_log`, for the store of what clients lose.
-
-    Raises:
-        ValueError: The URL names no store, or it does not answer.
-    """
-    from streamlib.gateway import StateUnavailableError, open_state
-
-    async def check() -> None:
-        async with open_state(url) as store:
-            await store.get("check", ["check"])
-
-    try:
-        anyio.run(check)
-    except (StateUnavailableError, ValueError) as error:
-        raise ValueError(f"--state: {error}") from None
-
-
-def _check_limits(url: str) -> None:
-    """As `_check_log`, for the limits of named clients.
-
-    Raises:
-        ValueError: The URL names no server, or it does not answer.
-    """
-    from streamlib.durable import LogError
-    from streamlib.gateway.redis_limits import check_limits
-
-    try:
-        anyio.run(check_limits, url)
-    except (LogError, ValueError) as error:
-        raise ValueError(f"--limits: {error}") from None
-
-
 def read_routes(arguments: argparse.Namespace) -> RouteTable:
     """The routes and clients of the options and the file, as they are now.
 
@@ -269,6 +216,13 @@ def read_routes(arguments: argparse.Namespace) -> RouteTable:
     file = RouteFile()
     if arguments.config:
         file = load_file(arguments.config)
+    if arguments.workers > 1 and arguments.limits is None:
+        for client in file.client:
+            if client.is_limited:
+                raise ValueError(
+                    f"--workers: each would count the limits of {client.name} for itself: name a "
+                    "server that counts for all with --limits redis://host"
+                )
     is_public = arguments.host not in LOOPBACK
     if is_public and not file.client and arguments.token_env is None:
         raise ValueError(
@@ -294,11 +248,77 @@ def _token(arguments: argparse.Namespace) -> Secret | None:
 
 
 def _serve(arguments: argparse.Namespace, table: RouteTable, token: Secret | None) -> int:
+    set_up_log(arguments.log_format, with_content=arguments.log_content)
+    family = socket.AF_INET6 if ":" in arguments.host else socket.AF_INET
+    try:
+        # Bound here and not by uvicorn, so that an error is one line and port 0 is known.
+        listener = socket.create_server((arguments.host, arguments.port), family=family)
+    except (OSError, OverflowError) as error:
+        print(f"{arguments.host} port {arguments.port}: {error}", file=sys.stderr)
+        return 1
+    print(_greeting(table, token, listener.getsockname()), flush=True)
+    for line in keyless(table):
+        print(line, file=sys.stderr, flush=True)
+    if arguments.workers == 1:
+        return _serve_alone(arguments, table, token, listener)
+    if arguments.state == "memory:":
+        print(
+            "--workers: --state memory: is of one worker each, so clients that lose reasoning do "
+            "not always get it back: --state redis://host",
+            file=sys.stderr,
+        )
+    return _serve_with_workers(arguments, table, token, listener)
+
+
+def _serve_with_workers(
+    arguments: argparse.Namespace,
+    table: RouteTable,
+    token: Secret | None,
+    listener: socket.socket,
+) -> int:
+    from streamlib.cli.gateway_workers import Workers
+
+    bury: Callable[[int], object] = lambda process: None  # noqa: E731
+    with ExitStack() as stack:
+        if importlib.util.find_spec("prometheus_client") is not None:
+            # Before the library is imported: it then shares what it counts.
+            folder = stack.enter_context(TemporaryDirectory(prefix="streamlib-metrics-"))
+            os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", folder)
+            from prometheus_client.multiprocess import mark_process_dead
+
+            bury = mark_process_dead
+        parent = os.getpid()
+
+        def serve(number: int) -> int:
+            return _serve_alone(arguments, table, token, listener, number=number, parent=parent)
+
+        return Workers(arguments.workers, serve, arguments.grace, bury).run()
+
+
+def _serve_alone(
+    arguments: argparse.Namespace,
+    table: RouteTable,
+    token: Secret | None,
+    listener: socket.socket,
+    *,
+    number: int = 0,
+    parent: int | None = None,
+) -> int:
+    """Serves in this process.
+
+    Args:
+        arguments: The options.
+        table: Routes and clients.
+        token: The owner's.
+        listener: Where connections arrive.
+        number: Of this worker.
+        parent: The process of all workers; None: there are none.
+    """
     import uvicorn
 
+    from streamlib.cli.gateway_server import GatewayServer
     from streamlib.gateway import ExchangeFiles, Gateway, gateway
 
-    set_up_log(arguments.log_format, with_content=arguments.log_content)
     record: ExchangeFiles | None = None
     if arguments.record:
         try:
@@ -307,7 +327,7 @@ def _serve(arguments: argparse.Namespace, table: RouteTable, token: Secret | Non
             print(one_line(f"--record: {error.filename}: {error.strerror}"), file=sys.stderr)
             return 1
     state = None if arguments.state == "off" else arguments.state
-    handler = Gateway(
+    running = Gateway(
         table,
         keep_alive=arguments.keep_alive,
         log_content=arguments.log_content,
@@ -318,28 +338,26 @@ def _serve(arguments: argparse.Namespace, table: RouteTable, token: Secret | Non
         observers=observers(arguments),
         record=record,
     )
-    app = gateway(handler, token=token)
-    family = socket.AF_INET6 if ":" in arguments.host else socket.AF_INET
-    try:
-        # Bound here and not by uvicorn, so that an error is one line and port 0 is known.
-        listener = socket.create_server((arguments.host, arguments.port), family=family)
-    except (OSError, OverflowError) as error:
-        print(f"{arguments.host} port {arguments.port}: {error}", file=sys.stderr)
-        return 1
     with ExitStack() as stack:
         try:
-            metrics_url = _serve_metrics(arguments, handler, stack)
+            # That of any worker shows the metrics of all.
+            metrics_url = _serve_metrics(arguments, running, stack) if number == 0 else None
         except (OSError, OverflowError, ValueError) as error:
             print(f"--metrics-port: {error}", file=sys.stderr)
             return 1
-        print(_greeting(table, token, listener.getsockname()), flush=True)
         if metrics_url:
             print(f"  metrics                      {metrics_url}", flush=True)
-        for line in keyless(table):
-            print(line, file=sys.stderr, flush=True)
+        app = gateway(running, token=token)
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
-        uvicorn.Server(config).run(sockets=[listener])
-    return 0
+        server = GatewayServer(
+            config,
+            running,
+            grace=arguments.grace,
+            read_routes=lambda: read_routes(arguments),
+            parent=parent,
+        )
+        server.run(sockets=[listener])
+    return 130 if server.was_interrupted else 0
 
 
 def _serve_metrics(arguments: argparse.Namespace, running: Gateway, stack: ExitStack) -> str | None:

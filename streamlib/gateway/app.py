@@ -48,6 +48,7 @@ from streamlib.gateway.log_text import escaped
 from streamlib.gateway.metrics_page import METRICS, MetricsPage, metrics_if_installed
 from streamlib.gateway.named_clients import check_model, client_of
 from streamlib.gateway.observer import Observer, Watch
+from streamlib.gateway.open_streams import OpenStreams
 from streamlib.gateway.page import Page
 from streamlib.gateway.page_access import PageAccess
 from streamlib.gateway.record import ExchangeFiles
@@ -149,6 +150,8 @@ class Gateway:
         """Where the limits of named clients are counted, once the gateway runs."""
         self.pool = TargetPool()
         """The targets of all routes."""
+        self.streams = OpenStreams()
+        """Requests under way."""
         self._loopback: Provider | None = None
         """The loopback provider, once it runs."""
         self._background: BackgroundResponses | None = None
@@ -214,7 +217,14 @@ class Gateway:
         if isinstance(log, str):
             log = await self._stack.enter_async_context(open_log(log))
         background = BackgroundResponses(
-            log, client, self._workers, self._keep_alive, self.pool, self._end, self._state
+            log,
+            client,
+            self._workers,
+            self._keep_alive,
+            self.pool,
+            self.streams,
+            self._end,
+            self._state,
         )
         self._background = await self._stack.enter_async_context(background)
 
@@ -230,6 +240,12 @@ class Gateway:
         self._loopback = None
         self.readiness.block("stopped", "the gateway has stopped")
         await self._stack.aclose()
+
+    def end_streams(self) -> None:
+        """Ends what is under way, each with an error of its wire: the gateway stops."""
+        if self._background is not None:
+            self._background.stop()
+        self.streams.end()
 
     @property
     def client(self) -> Client:
@@ -290,7 +306,8 @@ class Gateway:
             self._state,
         )
         try:
-            await handler.run(receive)
+            with self.streams.entered(handler.stop):
+                await handler.run(receive)
         finally:
             # Also when the request is cancelled: the log has a line of every request.
             await self._end(handler.targets, handler.error)

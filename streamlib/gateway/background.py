@@ -39,6 +39,7 @@ from streamlib.gateway.headers import id_header
 from streamlib.gateway.identity import TOKEN_HEADERS
 from streamlib.gateway.log_text import log_error, log_text
 from streamlib.gateway.observer import Watch
+from streamlib.gateway.open_streams import STOPPING, OpenStreams
 from streamlib.gateway.request_body import Workers
 from streamlib.gateway.target_pool import Lease, TargetPool
 from streamlib.gateway.target_streams import (
@@ -168,6 +169,7 @@ class BackgroundResponses:
         workers: Workers,
         keep_alive: float,
         pool: TargetPool,
+        streams: OpenStreams,
         finish: Callable[[TargetStreams, ErrorInfo | None], Awaitable[None]],
         state: ClientState | None = None,
     ) -> None:
@@ -179,6 +181,7 @@ class BackgroundResponses:
             workers: Builds large requests.
             keep_alive: Seconds of silence before a keep-alive is sent.
             pool: Chooses targets.
+            streams: What the gateway ends when it stops.
             finish: Called at the end of each response.
             state: What the gateway stores for its clients; None: nothing.
         """
@@ -187,6 +190,7 @@ class BackgroundResponses:
         self._workers = workers
         self._keep_alive = keep_alive
         self._pool = pool
+        self._streams = streams
         self._finish = finish
         self._state = state
         self._group = anyio.create_task_group()
@@ -207,6 +211,10 @@ class BackgroundResponses:
         # Each log gets its end: the response was stopped.
         self._group.cancel_scope.cancel()
         await self._group.__aexit__(None, None, None)
+
+    def stop(self) -> None:
+        """Ends the responses that this gateway writes, as failed."""
+        self._group.cancel_scope.cancel()
 
     # --- creating ---
 
@@ -376,9 +384,16 @@ class BackgroundResponses:
         send: Send,
         headers: dict[str, str],
     ) -> None:
-        frames = self._frames(NumberedFrames(stored, after), stored.response_id)
+        numbered = NumberedFrames(stored, after)
         ping = gateway_spec("responses").keep_alive
-        await EventStream(send, headers, ping, self._keep_alive).run(frames, receive)
+        stream = EventStream(send, headers, ping, self._keep_alive)
+        # The response may go on at another gateway: its client reads on there.
+        with self._streams.entered(stream.stop):
+            await stream.run(
+                self._frames(numbered, stored.response_id),
+                receive,
+                last_frame=lambda: numbered.feed(Failed(STOPPING)),
+            )
 
     async def _frames(self, frames: NumberedFrames, response_id: str) -> AsyncGenerator[bytes]:
         """The frames of a response, from its first event to its end."""

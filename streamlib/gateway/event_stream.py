@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing, suppress
 from typing import Final
 
 import anyio
 from starlette.types import Receive, Send
 
 from streamlib.gateway.headers import raw_headers
+from streamlib.gateway.open_streams import END_SECONDS
 
 STREAM_HEADERS: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 """Nothing between the gateway and the client may store or buffer a stream; nginx reads the
@@ -32,13 +33,42 @@ class EventStream:
         self._headers = {"content-type": "text/event-stream", **STREAM_HEADERS, **headers}
         self._ping = ping
         self._keep_alive = keep_alive
+        self._scope: anyio.CancelScope | None = None
+        """Of all tasks of the stream, while it is sent."""
+        self._is_stopped = False
+        self._ended = False
+        """Set when the last byte was sent."""
         self._last_write = anyio.current_time()
         self._write_lock = anyio.Lock(fast_acquire=True)
         """Held while the server takes bytes; the keep-alive task writes too."""
 
-    async def run(self, frames: AsyncGenerator[bytes], receive: Receive) -> None:
-        """Sends frames until their end, or until the client disconnects; then closes them."""
+    def stop(self) -> None:
+        """Ends the stream early."""
+        self._is_stopped = True
+        if self._scope is not None:
+            self._scope.cancel()
+
+    async def run(
+        self,
+        frames: AsyncGenerator[bytes],
+        receive: Receive,
+        last_frame: Callable[[], bytes] | None = None,
+    ) -> None:
+        """Sends frames until their end, or until the client disconnects; then closes them.
+
+        Args:
+            frames: What is sent.
+            receive: Of the request (ASGI).
+            last_frame: Makes the frame that ends a stream which is stopped.
+        """
+        await self._serve(frames, receive)
+        if self._is_stopped and last_frame is not None and not self._ended:
+            with anyio.move_on_after(END_SECONDS), suppress(OSError):
+                await self._write(last_frame(), more=False)
+
+    async def _serve(self, frames: AsyncGenerator[bytes], receive: Receive) -> None:
         async with aclosing(frames), anyio.create_task_group() as group:
+            self._scope = group.cancel_scope
             group.start_soon(_wait_for_disconnect, receive, group.cancel_scope)
             try:
                 await self._start()
@@ -60,6 +90,7 @@ class EventStream:
         async with self._write_lock:
             await self._send({"type": "http.response.body", "body": data, "more_body": more})
             self._last_write = anyio.current_time()
+            self._ended = not more
 
     async def _send_keep_alives(self, scope: anyio.CancelScope) -> None:
         try:

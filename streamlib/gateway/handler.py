@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote
@@ -40,6 +41,7 @@ from streamlib.gateway.headers import (
 from streamlib.gateway.json_array import JsonArray
 from streamlib.gateway.log_text import log_error, log_name
 from streamlib.gateway.observer import Watch
+from streamlib.gateway.open_streams import END_SECONDS, STOPPING
 from streamlib.gateway.request_body import Workers
 from streamlib.gateway.target_pool import Lease, TargetPool
 from streamlib.gateway.target_streams import (
@@ -93,6 +95,10 @@ class RequestHandler:
         """Set when the headers are sent: from then on a failure is part of the stream."""
         self._ended = False
         """Set when the last byte was sent: a client that disconnects then has it all."""
+        self._is_stopped = False
+        """Set when the gateway stops before the response ends."""
+        self._scope: anyio.CancelScope | None = None
+        """Of all tasks of the request, while it is served."""
         self._last_write = anyio.current_time()
         self._write_lock = anyio.Lock(fast_acquire=True)
         """Held while the server takes bytes; the keep-alive task writes too."""
@@ -108,9 +114,34 @@ class RequestHandler:
             return JsonArray(sse)
         return sse
 
+    def stop(self) -> None:
+        """Ends the request early: what is under way is cancelled, and its client gets an error."""
+        self._is_stopped = True
+        if self._scope is not None:
+            self._scope.cancel()
+
     async def run(self, receive: Receive) -> None:
         """Serves the request, until its end or until the client disconnects."""
+        try:
+            await self._serve(receive)
+        except anyio.get_cancelled_exc_class():
+            # The server stops and leaves us a moment. Without an error its client would have to
+            # guess from the connection that the response is not complete.
+            await self._send_last_error()
+            raise
+        if self._is_stopped:
+            await self._send_last_error()
+
+    async def _send_last_error(self) -> None:
+        """Ends a stream that the gateway does not finish; not one whose client has left."""
+        if self._ended or self.error is not None:
+            return
+        with anyio.move_on_after(END_SECONDS, shield=True), suppress(OSError):
+            await self._send_error(STOPPING)
+
+    async def _serve(self, receive: Receive) -> None:
         async with anyio.create_task_group() as group:
+            self._scope = group.cancel_scope
             group.start_soon(self._wait_for_disconnect, receive, group.cancel_scope)
             # One JSON body has no place for a keep-alive.
             if self.request.is_stream:
