@@ -195,6 +195,8 @@ class BackgroundResponses:
         self._state = state
         self._group = anyio.create_task_group()
         """Of the writers: they outlive their requests, and end with the gateway."""
+        self._writing = OpenStreams()
+        """The responses that are written here."""
         self._running: set[str] = set()
         """Ids of the responses that this gateway writes, or watches for others."""
 
@@ -214,7 +216,7 @@ class BackgroundResponses:
 
     def stop(self) -> None:
         """Ends the responses that this gateway writes, as failed."""
-        self._group.cancel_scope.cancel()
+        self._writing.end()
 
     # --- creating ---
 
@@ -251,7 +253,9 @@ class BackgroundResponses:
     ) -> None:
         writer = BackgroundWriter(targets, stored, self._pool)
         try:
-            await self._durable.write(stored.response_id, writer.events(first))
+            # Not the group's: the gateway itself runs inside that.
+            with anyio.CancelScope() as scope, self._writing.entered(scope.cancel):
+                await self._durable.write(stored.response_id, writer.events(first))
         except LogError as error:
             writer.error = _failure(error)
             _log.error("%s: its log: %s", stored.response_id, log_text(str(error)))

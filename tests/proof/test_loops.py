@@ -29,6 +29,7 @@ ENCODE = msgspec.json.Encoder()
 AIOHTTP: Final = "aiohttp runs on asyncio alone; the same test with httpx runs on both"
 OWN_CANCELLATION: Final = "asyncio's own cancellation, which no shield stops; trio has none"
 SDK: Final = "the official client or the server that it meets runs on asyncio alone"
+COMMAND: Final = "`streamlib gateway` runs uvicorn: asyncio"
 ONE_LOOP: Final = {
     "test_bytes_after_a_response_answer_no_other_prompt": AIOHTTP,
     "test_deadline_holds_against_a_drip": AIOHTTP,
@@ -46,11 +47,14 @@ ONE_LOOP: Final = {
     "test_unshielded_cancellation_leaves_nothing_open": OWN_CANCELLATION,
     "test_django_serves_streams": "Django runs on asyncio alone",
     "test_framework_serves_streams": "Litestar and FastAPI are served by uvicorn: asyncio",
+    "test_killed_worker_is_replaced": COMMAND,
     "test_openai_sdk_continues_and_steers": SDK,
     "test_openai_sdk_is_served": SDK,
     "test_sdk_raises_what_the_strict_provider_refuses": SDK,
     "test_sdk_streams_calls_and_sends_them_back": SDK,
     "test_sdk_uses_responses_in_the_background": SDK,
+    "test_second_sigterm_ends_streams_at_once": COMMAND,
+    "test_sighup_and_sigterm_do_what_they_should": COMMAND,
     "test_the_official_sdk_raises_on_a_failed_stream": SDK,
     "test_the_official_sdk_reads_an_encoded_stream_and_body": SDK,
     "test_the_official_sdk_reads_recordings_of_every_wire": SDK,

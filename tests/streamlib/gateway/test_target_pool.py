@@ -22,7 +22,6 @@ from streamlib.gateway.target_pool import LONGEST_COOLDOWN, TargetPool
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from tests.support.gateways import (
     Upstream,
-    each_client,
     error_response,
     read,
     send,
@@ -358,7 +357,7 @@ class ByHost(Upstream):
     """Requests to the first host."""
 
 
-@each_client
+@pytest.mark.parametrize("wire", ["messages", "gemini"])
 async def test_gateway_leaves_a_failing_target_alone(wire: Any) -> None:
     upstream = ByHost(weather_response("messages"))
     async with serving(upstream, two_servers()) as client:
@@ -368,7 +367,7 @@ async def test_gateway_leaves_a_failing_target_alone(wire: Any) -> None:
     assert (upstream.down, len(upstream.requests)) == (9, 10)
 
 
-@each_client
+@pytest.mark.parametrize("wire", ["messages", "gemini"])
 async def test_gateway_refuses_where_all_targets_are_full(wire: Any) -> None:
     slow = stream_response("messages", *weather_chunks("messages")[:3], 60.0)
     upstream = Upstream(slow)
