@@ -122,6 +122,9 @@ class Parser:
             self._drain = self._filters.take
         self._machine = module.Machine(assembler)
         self._framing = module.framing(limits)
+        # Bound once: `feed` calls them for every chunk.
+        self._single = self._framing.single
+        self._read_frame = self._machine.frame
         self._module = module
         self._limits = limits
         self._remaining_bytes = limits.response_bytes
@@ -163,7 +166,13 @@ class Parser:
         assembler = self._assembler
         if not assembler.ended:
             try:
-                self._take(chunk)
+                self._remaining_bytes = remaining = self._remaining_bytes - len(chunk)
+                payload = self._single(chunk) if remaining >= 0 else None
+                if payload is None:
+                    self._take(chunk, remaining)
+                else:
+                    self._framed = True
+                    self._read_frame(*payload)
             except (ParseFailure, RecursionError) as failure:
                 assembler.fail(_as_error_info(failure))
             except (TypeError, AttributeError):
@@ -201,20 +210,20 @@ class Parser:
 
     # --- bytes ---
 
-    def _take(self, chunk: bytes) -> None:
-        self._remaining_bytes = remaining = self._remaining_bytes - len(chunk)
+    def _take(self, chunk: bytes, remaining: int) -> None:
+        """Reads the frames of a chunk; `remaining` is what is left of `response_bytes` then."""
         # What fits into the limit is read before the limit ends the stream, so that its events do
         # not depend on the split.
         readable = chunk if remaining >= 0 else chunk[:remaining]
         # Bound once: this loop runs for every frame.
-        assembler, framing, machine = self._assembler, self._framing, self._machine
+        assembler, framing, read_frame = self._assembler, self._framing, self._read_frame
         for frame in framing.feed(readable):
             if frame.stray:
                 self._read_stray_lines(frame)
             data = frame.data
             if data is not None:
                 self._framed = True
-                machine.frame(frame.event, data)
+                read_frame(frame.event, data)
                 if assembler.ended:
                     return
         if framing.failure is not None:

@@ -6,7 +6,7 @@ are split into chunks.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -31,6 +31,10 @@ class Frame(Struct, frozen=True, gc=False):
     stray: bytes = b""
 
 
+NamedPayload: TypeAlias = tuple[str | None, bytes]
+"""A frame of which no more is needed than its name and its payload."""
+
+
 class Framing(Protocol):
     """What every framing has.
 
@@ -43,6 +47,13 @@ class Framing(Protocol):
 
     failure: ParseFailure | None
     blank: bool
+
+    def single(self, chunk: bytes) -> NamedPayload | None:
+        """Returns what `chunk` is if it is one frame, no more and no less.
+
+        While a model writes, most chunks are. None: nothing was read, and `feed` must be called.
+        """
+        ...
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Returns the frames that `chunk` completes."""

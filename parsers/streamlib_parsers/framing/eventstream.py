@@ -29,7 +29,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 import msgspec
 
 from streamlib_parsers.errors import ParseFailure, limit_exceeded, malformed, truncated
-from streamlib_parsers.framing import Frame
+from streamlib_parsers.framing import Frame, NamedPayload
 from streamlib_parsers.limits import LIMITS, Limits
 
 HeaderValue: TypeAlias = bool | int | str | bytes
@@ -90,6 +90,22 @@ class EventStreamFraming:
         self._known: dict[bytes, Mapping[str, HeaderValue]] = {}
         # Makes the frame of a payload, for those blocks of `_known` that are events.
         self._event_makers: dict[bytes, Callable[[bytes], Frame]] = {}
+        # The names of these events, by header block.
+        self._event_names: dict[bytes, str] = {}
+
+    def single(self, chunk: bytes) -> NamedPayload | None:
+        """Returns name and payload of a chunk that is one event of known headers, else None."""
+        lengths = self._preludes.get(chunk[: _PRELUDE.size])
+        if lengths is None or self._buffered or self.failure is not None:
+            return None
+        payload_start, payload_end = lengths
+        if len(chunk) != payload_end + _CHECKSUM_BYTES:
+            return None
+        name = self._event_names.get(chunk[_PRELUDE.size : payload_start])
+        checksum = zlib.crc32(chunk[:payload_end])
+        if name is None or checksum != _CHECKSUM.unpack_from(chunk, payload_end)[0]:
+            return None
+        return name, chunk[payload_start:payload_end]
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Returns the frames that `chunk` completes."""
@@ -225,9 +241,10 @@ class EventStreamFraming:
         """Makes the frame of a header block that `_event_makers` does not have."""
         message = self._message(block, payload)
         frame = frame_of(message)
-        is_event = message.headers.get(":message-type") == "event" and frame.event is not None
-        if is_event and block in self._known:
+        is_event = message.headers.get(":message-type") == "event"
+        if is_event and frame.event is not None and block in self._known:
             self._event_makers[block] = partial(Frame, frame.event)
+            self._event_names[block] = frame.event
         return frame
 
     def _message(self, block: bytes, payload: bytes) -> Message:

@@ -24,7 +24,7 @@ from enum import Enum, auto
 from typing import Final
 
 from streamlib_parsers.errors import ParseFailure, limit_exceeded, malformed, truncated
-from streamlib_parsers.framing import Frame
+from streamlib_parsers.framing import Frame, NamedPayload
 from streamlib_parsers.limits import LIMITS, Limits
 
 _BLANK: Final = b" \t\r\n\xef\xbb\xbf"  # white space, and the bytes of a byte order mark
@@ -95,6 +95,10 @@ class JsonArrayFraming:
         self._in_string = False
         # Whether the last chunk ended in a backslash that escapes the next byte.
         self._escaped = False
+
+    def single(self, chunk: bytes) -> NamedPayload | None:
+        """Returns None: what stands between the elements belongs to no frame."""
+        return None
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Returns one frame for each element that `chunk` completes."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from streamlib_parsers.errors import ParseFailure, limit_exceeded, malformed
-from streamlib_parsers.framing import Frame
+from streamlib_parsers.framing import Frame, NamedPayload
 from streamlib_parsers.limits import LIMITS, Limits
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -36,6 +36,16 @@ class NdjsonFraming:
         self._buffered = bytearray()
         # False after the first line, which alone may begin with a byte order mark.
         self._is_first_line = True
+
+    def single(self, chunk: bytes) -> NamedPayload | None:
+        """Returns a chunk that is one line, without its LF, else None."""
+        # A line that begins with a brace is not blank, and no byte order mark precedes it.
+        if self._buffered or not chunk.startswith(b"{") or len(chunk) > self._limit:
+            return None
+        if not chunk.endswith(b"}\n") or chunk.find(b"\n") != len(chunk) - 1:
+            return None
+        self._is_first_line = self.blank = False
+        return None, chunk[:-1]
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Returns one frame for each line that `chunk` completes."""

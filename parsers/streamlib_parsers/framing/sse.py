@@ -34,7 +34,7 @@ import re
 from typing import Final, TypeAlias
 
 from streamlib_parsers.errors import ParseFailure, limit_exceeded
-from streamlib_parsers.framing import Frame
+from streamlib_parsers.framing import Frame, NamedPayload
 from streamlib_parsers.limits import LIMITS, Limits
 
 BOM: Final = b"\xef\xbb\xbf"
@@ -120,9 +120,8 @@ class SSEFraming:
         # Value of the last `id:` line of this block; None: no such line.
         self._id: str | None = None
 
-    def feed(self, chunk: bytes) -> list[Frame]:
-        """Returns the frames that `chunk` completes."""
-        # While a model writes, by far the most frequent chunk is one event in the usual form.
+    def single(self, chunk: bytes) -> NamedPayload | None:
+        """Returns name and payload of a chunk that is one event in the usual form, else None."""
         if self._at_event_start and len(chunk) <= self._limit:
             prefix, suffix, start, stop, event = self._form
             if chunk.startswith(prefix) and chunk.endswith(suffix):
@@ -130,7 +129,11 @@ class SSEFraming:
                 # A line end within means several events, or an event of several lines.
                 if LF not in data and CR not in data:
                     self.blank = False
-                    return [Frame(event, data, self.last_event_id)]
+                    return event, data
+        return None
+
+    def feed(self, chunk: bytes) -> list[Frame]:
+        """Returns the frames that `chunk` completes."""
         frames: list[Frame] = []
         if self.failure is not None:
             return frames

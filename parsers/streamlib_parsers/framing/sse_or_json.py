@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from streamlib_parsers.errors import ParseFailure, limit_exceeded
-from streamlib_parsers.framing import Frame, Framing
+from streamlib_parsers.framing import Frame, Framing, NamedPayload
 from streamlib_parsers.framing.json_array import JsonArrayFraming
 from streamlib_parsers.framing.sse import SSEFraming
 from streamlib_parsers.limits import LIMITS, Limits
@@ -37,6 +37,15 @@ class SSEOrJsonFraming:
         self._buffered = bytearray()
         # The chosen framing; None until a byte arrives that is not blank.
         self._framing: Framing | None = None
+
+    def single(self, chunk: bytes) -> NamedPayload | None:
+        """Returns what the chosen framing returns; None before the choice."""
+        if self._framing is None:
+            return None
+        payload = self._framing.single(chunk)
+        if payload is not None:
+            self.blank = False
+        return payload
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Returns the frames that `chunk` completes."""
