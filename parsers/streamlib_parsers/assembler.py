@@ -289,6 +289,45 @@ class EventAssembler:
             self._seq = seq = self._seq + 1
             self._events.append(ReasoningContentDelta(item.index, part, delta, logprobs, seq=seq))
 
+    def appender(self, item: OpenItem, part: int = 0) -> Callable[[str], bool]:
+        """The usual method for the texts of an item, without what is the same for all of them.
+
+        For templates: it takes complete texts only, and returns True. It serves as long as no
+        payload of the stream holds half an emoji.
+
+        Args:
+            item: a message, reasoning or a call.
+            part: the content part of the message or reasoning.
+        """
+        if isinstance(item.item, Message):
+            return self._text_appender(item, part, OutputTextDelta)
+        if isinstance(item.item, Reasoning):
+            return self._text_appender(item, part, ReasoningContentDelta)
+
+        def append_arguments(delta: str) -> bool:
+            self.arguments(item, delta)
+            return True
+
+        return append_arguments
+
+    def _text_appender(
+        self,
+        item: OpenItem,
+        part: int,
+        event_class: type[OutputTextDelta | ReasoningContentDelta],
+    ) -> Callable[[str], bool]:
+        index = item.index
+        add_fragment = item.part(part).fragments.append
+
+        def append(delta: str) -> bool:
+            if delta:
+                add_fragment(delta)
+                self._seq = seq = self._seq + 1
+                self._events.append(event_class(index, part, delta, None, seq=seq))
+            return True
+
+        return append
+
     def summary(self, item: OpenItem, delta: str, part: int = 0) -> None:
         """A paragraph of a reasoning summary."""
         if self.surrogates is not None:

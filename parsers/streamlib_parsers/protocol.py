@@ -26,7 +26,7 @@ from streamlib_parsers.errors import (
     truncated,
 )
 from streamlib_parsers.events import ResponseEvent
-from streamlib_parsers.framing import Frame, Framing
+from streamlib_parsers.framing import Frame, Framing, NamedPayload
 from streamlib_parsers.items import Origin, ToolSpec, WireApi
 from streamlib_parsers.json_text import (
     SurrogateJoiner,
@@ -37,6 +37,15 @@ from streamlib_parsers.json_text import (
 )
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.namespaces import NamespaceFilter, Namespaces, flat_tools
+from streamlib_parsers.templates import (
+    CR,
+    DECODE_ERRORS,
+    LEARN_BYTES,
+    LF,
+    EventFraming,
+    Fit,
+    TemplateReader,
+)
 
 if TYPE_CHECKING:
     from streamlib_parsers.dialects import Dialect
@@ -125,6 +134,16 @@ class Parser:
         # Bound once: `feed` calls them for every chunk.
         self._single = self._framing.single
         self._read_frame = self._machine.frame
+        self._templates: TemplateReader | None = None
+        """For wires whose machine finds gaps."""
+        self._fit: Fit | None = None
+        """How the next chunk is read if it is one event of the template; None if it cannot be."""
+        find_gap = getattr(self._machine, "find_gap", None)
+        if find_gap is not None:
+            event_framing = cast("EventFraming", self._framing)
+            self._templates = TemplateReader(
+                event_framing, find_gap, lambda: assembler.event_count, limits.event_bytes
+            )
         self._module = module
         self._limits = limits
         self._remaining_bytes = limits.response_bytes
@@ -166,13 +185,8 @@ class Parser:
         assembler = self._assembler
         if not assembler.ended:
             try:
-                self._remaining_bytes = remaining = self._remaining_bytes - len(chunk)
-                payload = self._single(chunk) if remaining >= 0 else None
-                if payload is None:
-                    self._take(chunk, remaining)
-                else:
-                    self._framed = True
-                    self._read_frame(*payload)
+                if self._fit is None or not self._fits(chunk, self._fit):
+                    self._take(chunk)
             except (ParseFailure, RecursionError) as failure:
                 assembler.fail(_as_error_info(failure))
             except (TypeError, AttributeError):
@@ -210,26 +224,86 @@ class Parser:
 
     # --- bytes ---
 
-    def _take(self, chunk: bytes, remaining: int) -> None:
-        """Reads the frames of a chunk; `remaining` is what is left of `response_bytes` then."""
+    def _fits(self, chunk: bytes, fit: Fit) -> bool:
+        """Reads a chunk that is one event of the stream's template; False if it is not."""
+        prefix, suffix, around, limit, decode, apply = fit
+        size = len(chunk)
+        remaining = self._remaining_bytes - size
+        gap = chunk.removeprefix(prefix).removesuffix(suffix)
+        if size - len(gap) != around or size > limit or remaining < 0:
+            return False
+        # A line end means several events, or one that goes on after it.
+        if LF in gap or CR in gap:
+            return False
+        try:
+            is_read = apply(decode(gap))
+        except DECODE_ERRORS:
+            return False
+        if is_read:
+            self._remaining_bytes = remaining
+        return is_read
+
+    def _take(self, chunk: bytes) -> None:
+        self._remaining_bytes = remaining = self._remaining_bytes - len(chunk)
         # What fits into the limit is read before the limit ends the stream, so that its events do
         # not depend on the split.
-        readable = chunk if remaining >= 0 else chunk[:remaining]
+        if remaining < 0:
+            chunk = chunk[:remaining]
+        if self._templates is not None:
+            chunk = self._take_fitting(self._templates, chunk)
+        if chunk and not self._assembler.ended:
+            self._frame(chunk)
+        if remaining < 0 and not self._assembler.ended:
+            raise self._too_many_bytes()
+        if self._templates is not None:
+            self._fit = self._templates.fit()
+
+    def _take_fitting(self, templates: TemplateReader, chunk: bytes) -> bytes:
+        """Reads what fits the stream's template; returns the rest, for the framing."""
+        most = LEARN_BYTES
+        while chunk and not self._assembler.ended:
+            chunk = templates.take(chunk)
+            end = templates.end_of_others(chunk, most)
+            if end == len(chunk):
+                break
+            # A few events, of which a template may be learned that the others fit. Ever more, so
+            # that a chunk of any size is cut only a few times.
+            self._frame(chunk[:end])
+            chunk = chunk[end:]
+            most *= 2
+        return chunk
+
+    def _frame(self, chunk: bytes) -> None:
+        """Reads the frames of a chunk."""
+        payload = self._single(chunk)
+        if payload is not None:
+            self._framed = True
+            self._read_frame(*payload)
+        else:
+            payload = self._read_frames(chunk)
+        if payload is not None and self._templates is not None:
+            self._templates.learn(*payload)
+
+    def _read_frames(self, chunk: bytes) -> NamedPayload | None:
+        """Reads the frames of a chunk; returns the last one of them."""
         # Bound once: this loop runs for every frame.
         assembler, framing, read_frame = self._assembler, self._framing, self._read_frame
-        for frame in framing.feed(readable):
+        last: Frame | None = None
+        for frame in framing.feed(chunk):
             if frame.stray:
                 self._read_stray_lines(frame)
             data = frame.data
             if data is not None:
                 self._framed = True
                 read_frame(frame.event, data)
+                last = frame
                 if assembler.ended:
-                    return
+                    return None
         if framing.failure is not None:
             raise framing.failure
-        if remaining < 0:
-            raise self._too_many_bytes()
+        if last is None or last.data is None:
+            return None
+        return last.event, last.data
 
     def _count(self, size: int) -> None:
         self._remaining_bytes -= size
@@ -241,6 +315,8 @@ class Parser:
 
     def _finish(self) -> None:
         framing = self._framing
+        if self._templates is not None:
+            self._frame(self._templates.held())
         for frame in framing.close():
             if frame.stray:
                 self._read_stray_lines(frame)

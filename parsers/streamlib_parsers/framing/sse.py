@@ -44,10 +44,10 @@ CR: Final = 0x0D
 MAX_RETRY: Final = 2**31 - 1
 """Milliseconds, 24 days: what browsers' timers hold. A larger `retry:` is clamped to it."""
 
-EventForm: TypeAlias = tuple[bytes, bytes, int, int, str | None]
+EventForm: TypeAlias = tuple[bytes, bytes, int, str | None]
 """The form of nearly all events of a stream: prefix (everything before the payload), suffix (the
-line end and the blank line), start and stop of the payload as slice indexes, event name. A tuple,
-because unpacking one is cheaper than reading five attributes for each chunk."""
+line end and the blank line), how many bytes both are, event name. A tuple, because unpacking one is
+cheaper than reading four attributes for each chunk."""
 
 _LF_SUFFIX: Final = b"\n\n"
 _CRLF_SUFFIX: Final = b"\r\n\r\n"
@@ -66,10 +66,10 @@ class SSEFraming:
         last_event_id: The id of the last block that ended, None while there was none; a server
             resets it with "".
         retry: The reconnection time the server requested, in milliseconds.
+        at_event_start: Whether nothing is buffered, so that the next byte begins an event.
     """
 
     __slots__ = (
-        "_at_event_start",
         "_block_has_lines",
         "_data",
         "_event",
@@ -81,6 +81,7 @@ class SSEFraming:
         "_partial_line",
         "_skip",
         "_stray",
+        "at_event_start",
         "blank",
         "failure",
         "last_event_id",
@@ -95,11 +96,10 @@ class SSEFraming:
         # Longest line and longest event in bytes; never changes.
         self._limit = limits.event_bytes
         # The usual form; replaced when two events in a row have another.
-        self._form: EventForm = (b"data: ", _LF_SUFFIX, 6, -2, None)
+        self._form: EventForm = (b"data: ", _LF_SUFFIX, 8, None)
         # Prefix of the last event that `_learn_form` examined.
         self._last_prefix = b""
-        # Whether nothing is buffered, so that the next byte begins an event.
-        self._at_event_start = False
+        self.at_event_start = False
         # What the next bytes lose if they start with it: the BOM, or the LF after a CR.
         self._skip = BOM
         # The line that has no end yet, or the beginning of the bytes to skip.
@@ -122,14 +122,13 @@ class SSEFraming:
 
     def single(self, chunk: bytes) -> NamedPayload | None:
         """Returns name and payload of a chunk that is one event in the usual form, else None."""
-        if self._at_event_start and len(chunk) <= self._limit:
-            prefix, suffix, start, stop, event = self._form
-            if chunk.startswith(prefix) and chunk.endswith(suffix):
-                data = chunk[start:stop]
-                # A line end within means several events, or an event of several lines.
-                if LF not in data and CR not in data:
-                    self.blank = False
-                    return event, data
+        if self.at_event_start and len(chunk) <= self._limit:
+            prefix, suffix, around, event = self._form
+            data = chunk.removeprefix(prefix).removesuffix(suffix)
+            # A line end within means several events, or an event of several lines.
+            if len(chunk) - len(data) == around and LF not in data and CR not in data:
+                self.blank = False
+                return event, data
         return None
 
     def feed(self, chunk: bytes) -> list[Frame]:
@@ -141,10 +140,17 @@ class SSEFraming:
             if self._skip:
                 chunk = self._without_skipped(chunk)
             self._read(chunk, frames)
-            self._at_event_start = not (self._block_has_lines or self._partial_line or self._skip)
+            self.at_event_start = not (self._block_has_lines or self._partial_line or self._skip)
         except ParseFailure as failure:
             self._fail(failure)
         return frames
+
+    def form_of(self, event: str | None) -> tuple[bytes, bytes] | None:
+        """Returns the bytes before and behind the payload of the usual events of this name."""
+        prefix, suffix, _, usual_event = self._form
+        if event != usual_event:
+            return None
+        return prefix, suffix
 
     def close(self) -> list[Frame]:
         """Returns, at the end of input, the unfinished event, and stray lines without an event.
@@ -173,15 +179,15 @@ class SSEFraming:
             if first < 0:
                 self._learn_form(chunk)
                 first = self._find_first(chunk)
-        prefix, suffix, payload_start, _, event = self._form
+        prefix, suffix, _, event = self._form
         end = chunk.rfind(suffix)
-        has_usual_event = 0 <= first <= end - payload_start
+        has_usual_event = 0 <= first <= end - len(prefix)
         if not has_usual_event or len(chunk) > self._limit:
             self._read_lines(chunk, frames)
             return
         self._read_lines(chunk[:first], frames)
         self.blank = False
-        for data in chunk[first + payload_start : end].split(suffix + prefix):
+        for data in chunk[first + len(prefix) : end].split(suffix + prefix):
             if LF in data or CR in data:
                 self._read_lines(b"".join((prefix, data, suffix)), frames)
             else:
@@ -195,7 +201,7 @@ class SSEFraming:
         an event.
         """
         prefix, suffix, *_ = self._form
-        if self._at_event_start and chunk.startswith(prefix):
+        if self.at_event_start and chunk.startswith(prefix):
             return 0
         offset = chunk.find(suffix + prefix)
         if offset < 0:
@@ -215,7 +221,8 @@ class SSEFraming:
                 continue
             prefix, name = match[0], match[1]
             if prefix == self._last_prefix:
-                self._form = (prefix, suffix, len(prefix), -len(suffix), _name_or_none(name or b""))
+                around = len(prefix) + len(suffix)
+                self._form = (prefix, suffix, around, _name_or_none(name or b""))
             self._last_prefix = prefix
 
     def _read_lines(self, chunk: bytes, frames: list[Frame]) -> None:
@@ -327,7 +334,7 @@ class SSEFraming:
 
     def _fail(self, failure: ParseFailure) -> None:
         self.failure = failure
-        self._at_event_start = False
+        self.at_event_start = False
         self._partial_line.clear()
         self._start_block()
 

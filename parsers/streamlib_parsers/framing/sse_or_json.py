@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from streamlib_parsers.errors import ParseFailure, limit_exceeded
-from streamlib_parsers.framing import Frame, Framing, NamedPayload
+from streamlib_parsers.framing import Frame, NamedPayload
 from streamlib_parsers.framing.json_array import JsonArrayFraming
 from streamlib_parsers.framing.sse import SSEFraming
 from streamlib_parsers.limits import LIMITS, Limits
@@ -31,12 +31,14 @@ class SSEOrJsonFraming:
         self.failure: ParseFailure | None = None
         # As in `Framing`; from the choice on, that of the chosen framing.
         self.blank = True
+        # As in `SSEFraming`, from the choice on; False for JSON.
+        self.at_event_start = False
         # Passed on to the chosen framing; never changes.
         self._limits = limits
         # Blank bytes that arrived before the choice.
         self._buffered = bytearray()
         # The chosen framing; None until a byte arrives that is not blank.
-        self._framing: Framing | None = None
+        self._framing: SSEFraming | JsonArrayFraming | None = None
 
     def single(self, chunk: bytes) -> NamedPayload | None:
         """Returns what the chosen framing returns; None before the choice."""
@@ -56,7 +58,14 @@ class SSEOrJsonFraming:
                 return []
         frames = framing.feed(chunk)
         self.failure, self.blank = framing.failure, framing.blank
+        self.at_event_start = framing.at_event_start
         return frames
+
+    def form_of(self, event: str | None) -> tuple[bytes, bytes] | None:
+        """Returns what `SSEFraming` returns; None for JSON."""
+        if isinstance(self._framing, SSEFraming):
+            return self._framing.form_of(event)
+        return None
 
     def close(self) -> list[Frame]:
         """Returns what the chosen framing returns at the end of input."""
@@ -66,7 +75,7 @@ class SSEOrJsonFraming:
         self.failure, self.blank = self._framing.failure, self._framing.blank
         return frames
 
-    def _choose(self, chunk: bytes) -> tuple[Framing | None, bytes]:
+    def _choose(self, chunk: bytes) -> tuple[SSEFraming | JsonArrayFraming | None, bytes]:
         """Returns the framing and all bytes for it; None as long as every byte was blank."""
         if self.failure is not None:
             return None, b""

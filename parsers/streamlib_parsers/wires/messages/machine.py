@@ -53,6 +53,13 @@ from streamlib_parsers.json_text import (
 )
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.stop_reasons import reconcile
+from streamlib_parsers.templates import (
+    DECODE_ERRORS,
+    ENCODED_PROBE,
+    PROBE,
+    TextGap,
+    around_string,
+)
 from streamlib_parsers.usage import count, overlay, total
 from streamlib_parsers.wires.messages.blocks import item_of, string_at
 from streamlib_parsers.wires.messages.events import (
@@ -130,6 +137,13 @@ ACCEPTED_DELTAS: Final[dict[type[ResponseItem], tuple[type[Delta], ...]]] = {
 }
 """Item class -> the deltas that can be applied to it; any other one marks it incomplete."""
 
+TEXT_KEYS: Final[dict[type[Delta], str]] = {
+    TextDelta: "text",
+    ThinkingDelta: "thinking",
+    InputJsonDelta: "partial_json",
+}
+"""Deltas -> the key of their text."""
+
 CALLS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 """Block kinds whose `input` is the arguments of a call."""
 
@@ -195,6 +209,30 @@ class Machine:
                 block.emit_text(block.item, delta.text)
                 return
         self._apply(message, data)
+
+    def find_gap(self, event: str | None, data: bytes) -> TextGap | None:
+        """Returns the text of a delta as a gap; None for any other event."""
+        try:
+            message = decode(data)
+        except DECODE_ERRORS:
+            return None
+        if type(message) is not ContentBlockDelta:
+            return None
+        block = self._blocks.get(message.index)
+        delta = message.delta
+        if block is None or type(delta) is not block.text_delta:
+            return None
+        # An estimate counts where there is no text.
+        if type(delta) is ThinkingDelta and delta.estimated_tokens is not None:
+            return None
+        around = around_string(data, TEXT_KEYS[type(delta)])
+        if around is None:
+            return None
+        delta.text = PROBE
+        prefix, suffix = around
+        if decode(prefix + ENCODED_PROBE + suffix) != message:
+            return None
+        return TextGap(prefix, suffix, self._assembler.appender(block.item))
 
     def end(self) -> None:
         """Completes the response, if `message_stop` was seen."""
