@@ -194,9 +194,16 @@ class EventAssembler:
 
     def usage(self, usage: Usage) -> None:
         """A newer snapshot of the usage; an event only where a number changed."""
-        if not usage.same_numbers(self.last_usage):
-            self._events.append(TokenCount(usage, seq=self._next_seq()))
+        last = self.last_usage
         self.last_usage = usage
+        # The output differs nearly always: some wires count in every chunk.
+        if (
+            last is None
+            or last.output_tokens != usage.output_tokens
+            or not usage.same_numbers(last)
+        ):
+            self._seq = seq = self._seq + 1
+            self._events.append(TokenCount(usage, seq=seq))
 
     def metadata(self, values: Mapping[str, Any]) -> None:
         """Envelope keys; those that are new or changed are emitted."""
@@ -290,19 +297,18 @@ class EventAssembler:
             self._events.append(ReasoningContentDelta(item.index, part, delta, logprobs, seq=seq))
 
     def appender(self, item: OpenItem, part: int = 0) -> Callable[[str], bool]:
-        """The usual method for the texts of an item, without what is the same for all of them.
+        """What `text`, `reasoning` or `arguments` does, for the texts of one item.
 
-        For templates: it takes complete texts only, and returns True. It serves as long as no
-        payload of the stream holds half an emoji.
+        It serves while the item is open. The returned function always returns True, for templates.
 
         Args:
             item: a message, reasoning or a call.
             part: the content part of the message or reasoning.
         """
         if isinstance(item.item, Message):
-            return self._text_appender(item, part, OutputTextDelta)
+            return self._text_appender(item, part, EventAssembler.text, OutputTextDelta)
         if isinstance(item.item, Reasoning):
-            return self._text_appender(item, part, ReasoningContentDelta)
+            return self._text_appender(item, part, EventAssembler.reasoning, ReasoningContentDelta)
 
         def append_arguments(delta: str) -> bool:
             self.arguments(item, delta)
@@ -314,19 +320,22 @@ class EventAssembler:
         self,
         item: OpenItem,
         part: int,
+        append: Emit,
         event_class: type[OutputTextDelta | ReasoningContentDelta],
     ) -> Callable[[str], bool]:
         index = item.index
         add_fragment = item.part(part).fragments.append
 
-        def append(delta: str) -> bool:
-            if delta:
+        def append_text(delta: str) -> bool:
+            if self.surrogates is not None:
+                append(self, item, delta, part)
+            elif delta:
                 add_fragment(delta)
                 self._seq = seq = self._seq + 1
                 self._events.append(event_class(index, part, delta, None, seq=seq))
             return True
 
-        return append
+        return append_text
 
     def summary(self, item: OpenItem, delta: str, part: int = 0) -> None:
         """A paragraph of a reasoning summary."""

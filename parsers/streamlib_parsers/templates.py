@@ -45,7 +45,7 @@ MAX_STRIKES: Final = 6
 LF: Final = 0x0A
 CR: Final = 0x0D
 
-_decode_text: Final = msgspec.json.Decoder(str).decode
+decode_text: Final = msgspec.json.Decoder(str).decode
 _decode_texts: Final = msgspec.json.Decoder(list[str]).decode
 
 # A line feed is no part of a JSON string. So a gap that is no complete string cannot run on into
@@ -109,7 +109,7 @@ class TextTemplate:
     def __init__(
         self, prefix: bytes, suffix: bytes, limit: int, append: Callable[[str], bool]
     ) -> None:
-        self.fit: Fit = (prefix, suffix, len(prefix) + len(suffix), limit, _decode_text, append)
+        self.fit: Fit = (prefix, suffix, len(prefix) + len(suffix), limit, decode_text, append)
         # As in `fit`, up to and from the quotes: in a large chunk, so much is compared that
         # nothing, no line end above all, stands between them and the string.
         self._prefix = prefix + b'"'
@@ -140,7 +140,7 @@ class TextTemplate:
         taken = 0
         for gap in gaps:
             try:
-                text = _decode_text(b'"%b"' % gap)
+                text = decode_text(b'"%b"' % gap)
             except DECODE_ERRORS:
                 break
             self._append(text)
@@ -148,52 +148,54 @@ class TextTemplate:
         return taken
 
 
-class PayloadGap(NamedTuple):
-    """A payload that the machine decodes.
+class ReadGap(NamedTuple):
+    """A payload without a part that the machine reads.
 
     Attributes:
-        decode: Its decoder, which raises one of `DECODE_ERRORS` where it does not fit.
-        apply: Takes what was decoded, in whatever state the machine is.
+        prefix: What stands before it.
+        suffix: What stands behind it.
+        read: Reads it. Where it does not fit, it emits nothing, and returns False or raises one of
+            `DECODE_ERRORS`.
     """
 
-    decode: Callable[[bytes], Any]
-    apply: Apply
+    prefix: bytes
+    suffix: bytes
+    read: Callable[[bytes], bool]
 
     def template(self, prefix: bytes, suffix: bytes, limit: int) -> Template:
         """Returns the template of an event; see `Gap`."""
-        return PayloadTemplate(prefix, suffix, limit, self)
+        return ReadTemplate(prefix + self.prefix, self.suffix + suffix, limit, self.read)
 
 
-class PayloadTemplate:
-    """A `Template` whose gap is the payload."""
+class ReadTemplate:
+    """A `Template` whose gap the machine reads."""
 
-    def __init__(self, prefix: bytes, suffix: bytes, limit: int, gap: PayloadGap) -> None:
-        self.fit: Fit = (
-            prefix,
-            suffix,
-            len(prefix) + len(suffix),
-            limit,
-            gap.decode,
-            gap.apply,
-        )
+    def __init__(
+        self, prefix: bytes, suffix: bytes, limit: int, read: Callable[[bytes], bool]
+    ) -> None:
+        # Nothing is left for what takes the decoded value.
+        self.fit: Fit = (prefix, suffix, len(prefix) + len(suffix), limit, read, bool)
+        self._read = read
 
     def take(self, chunk: bytes) -> int:
         """Reads the events at the start of `chunk` that fit; returns how many bytes they are."""
-        prefix, suffix, around, _, decode, apply = self.fit
+        prefix, suffix, around, *_ = self.fit
         end = chunk.rfind(suffix)
         if end < len(prefix) or not chunk.startswith(prefix):
             return 0
+        read = self._read
         taken = 0
-        for payload in chunk[len(prefix) : end].split(suffix + prefix):
-            if LF in payload or CR in payload:
+        for gap in chunk[len(prefix) : end].split(suffix + prefix):
+            # The event goes on after a line end.
+            if LF in gap or CR in gap:
                 break
             try:
-                is_read = apply(decode(payload))
+                is_read = read(gap)
             except DECODE_ERRORS:
                 break
             if not is_read:
                 break
-            taken += len(payload) + around
+            taken += len(gap) + around
         return taken
 
 

@@ -46,7 +46,16 @@ from streamlib_parsers.wires.gemini.parts import (
 class Candidate:
     """One candidate while it is read."""
 
-    __slots__ = ("_assembler", "_text_item", "_unanswered", "calls", "index", "reason")
+    __slots__ = (
+        "_append",
+        "_assembler",
+        "_is_reasoning",
+        "_text_item",
+        "_unanswered",
+        "calls",
+        "index",
+        "reason",
+    )
 
     def __init__(self, assembler: EventAssembler, index: int) -> None:
         self._assembler = assembler
@@ -56,34 +65,42 @@ class Candidate:
         """The last `finishReason`, by name or number; None until one is received."""
         self._text_item: OpenItem | None = None
         """The open message or reasoning that unsigned text is appended to, if any."""
+        self._append: Callable[[str], bool] | None = None
+        """Appends to that item; None without one."""
+        self._is_reasoning = False
+        """Whether that item is reasoning."""
         self._unanswered: dict[str, None] = {}
         """Ids of provider-run calls that have no result yet, the oldest first."""
 
     # --- text ---
 
-    def append_text(self, text: str, kind: type[Message | Reasoning]) -> None:
-        """Append unsigned text to the open item of its kind; empty text opens none."""
-        if not text:
-            return
-        item = self._text_item
-        # `is` on the class: this runs for nearly every chunk.
-        if item is None or type(item.item) is not kind:
-            self.close_text()
-            if kind is Message:
-                item = self._assembler.open(Message("assistant", choice=self.index))
-            else:
-                item = self._assembler.open(Reasoning(choice=self.index))
-            self._text_item = item
-        if kind is Message:
-            self._assembler.text(item, text)
+    def appender(self, *, is_reasoning: bool) -> Callable[[str], bool]:
+        """What appends unsigned text to the open item of its kind; opens one where there is none.
+
+        Not for empty text, which opens none.
+        """
+        if self._append is None or is_reasoning is not self._is_reasoning:
+            return self._open_text(is_reasoning=is_reasoning)
+        return self._append
+
+    def _open_text(self, *, is_reasoning: bool) -> Callable[[str], bool]:
+        """Open an item for text; returns what appends to it."""
+        self.close_text()
+        if is_reasoning:
+            item = self._assembler.open(Reasoning(choice=self.index))
         else:
-            self._assembler.reasoning(item, text)
+            item = self._assembler.open(Message("assistant", choice=self.index))
+        self._text_item = item
+        self._is_reasoning = is_reasoning
+        self._append = self._assembler.appender(item)
+        return self._append
 
     def close_text(self) -> None:
         """Close the open message or reasoning, if any."""
         if self._text_item is not None:
             self._assembler.close(self._text_item)
             self._text_item = None
+            self._append = None
 
     def _open(self, item: ResponseItem) -> OpenItem:
         """Open an item that ends the text before it."""
@@ -107,7 +124,8 @@ class Candidate:
         is_reasoning = is_true(part, "thought")
         fields = state(part, kind, "thought")
         if not fields:
-            self.append_text(text, Reasoning if is_reasoning else Message)
+            if text:
+                self.appender(is_reasoning=is_reasoning)(text)
             return
         if is_reasoning:
             item = self._open(Reasoning(**fields))

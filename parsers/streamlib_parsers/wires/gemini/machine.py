@@ -24,10 +24,10 @@ Buffered: half a surrogate pair, and what a streamed call adds out of order.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import msgspec
-from msgspec import Meta, Raw, Struct, to_builtins
+from msgspec import Raw
 
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.classification import classify
@@ -36,12 +36,13 @@ from streamlib_parsers.events import FinishedChoice, StopReason
 
 # `framing` is the name that every wire gives its framing.
 from streamlib_parsers.framing.sse_or_json import SSEOrJsonFraming as framing  # noqa: N813
-from streamlib_parsers.items import Message, Reasoning
 from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
+from streamlib_parsers.templates import DECODE_ERRORS, Gap, ReadGap
 from streamlib_parsers.wires.gemini.candidate import Candidate
+from streamlib_parsers.wires.gemini.chunks import TextChunk, decode_text_chunk
+from streamlib_parsers.wires.gemini.gaps import find_gap
 from streamlib_parsers.wires.gemini.parts import (
     NULL,
-    Index,
     Object,
     as_object,
     as_objects,
@@ -59,55 +60,9 @@ from streamlib_parsers.wires.gemini.stop_reasons import (
     FINISH_NUMBERS_VERTEX,
     STOP_REASONS,
 )
-from streamlib_parsers.wires.gemini.token_counts import (
-    Counts,
-    as_counts,
-    merged,
-    usage,
-    usage_of_counts,
-)
+from streamlib_parsers.wires.gemini.token_counts import Reports, as_report
 
 __all__ = ["Machine", "body_frames", "framing"]
-
-# --- chunks of the usual shape ---
-
-
-class TextPart(Struct, gc=False, forbid_unknown_fields=True):
-    """The part that most chunks consist of."""
-
-    text: str
-    thought: bool = False
-
-
-class TextContent(Struct, gc=False, forbid_unknown_fields=True):
-    """Content of text parts."""
-
-    parts: list[TextPart]
-    role: str | None = None
-
-
-class TextCandidate(Struct, gc=False, forbid_unknown_fields=True):
-    """A candidate that only continues."""
-
-    content: TextContent
-    index: Index = 0
-
-
-class TextChunk(Struct, gc=False, forbid_unknown_fields=True):
-    """A chunk that brings text and counts, and nothing else.
-
-    Any other key makes the decoder reject it: then `Machine._read_chunk` reads it.
-    """
-
-    candidates: Annotated[list[TextCandidate], Meta(min_length=1, max_length=1)]
-    # The wire's names.
-    usageMetadata: Counts | None = None  # noqa: N815
-    modelVersion: str | None = None  # noqa: N815
-    responseId: str | None = None  # noqa: N815
-    createTime: str | None = None  # noqa: N815
-
-
-_decode_text: Final = msgspec.json.Decoder(TextChunk).decode
 
 _END_OF_BODY: Final = "end of body"
 """The frame that `body_frames` ends with; recognised by identity, so that no stream can send it."""
@@ -131,10 +86,10 @@ class Machine:
         self._assembler = assembler
         self._candidates: dict[int, Candidate] = {}
         """Every candidate seen, by its index."""
-        self._usage: dict[str, Any] = {}
-        """The usage reports of all chunks, merged."""
-        self._counts: Counts | None = None
-        """The last report of the usual shape; an equal one is not read again."""
+        self._reports = Reports()
+        """The usage reports of all chunks."""
+        self._identified = False
+        """Id and model are known, so later ones are not looked at."""
         self._create_time: str | None = None
         """The last `createTime`, which only Vertex sends."""
         self._blocked: str | None = None
@@ -155,30 +110,48 @@ class Machine:
     def frame(self, event: str | None, data: bytes) -> None:
         """Read one chunk."""
         try:
-            chunk = _decode_text(data)
+            chunk = decode_text_chunk(data)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             # A chunk with any other key, the end of a body, or no JSON at all.
             self._read_untyped(event, data)
         else:
             self._read_text_chunk(chunk)
 
+    def find_gap(self, event: str | None, data: bytes) -> Gap | None:
+        """Returns what differs in a chunk of the usual shape; None for any other chunk."""
+        try:
+            chunk = decode_text_chunk(data)
+        except DECODE_ERRORS:
+            return None
+        typed = chunk.candidates[0]
+        if len(typed.content.parts) == 1 and typed.content.parts[0].text:
+            append = self._candidates[typed.index].appender(
+                is_reasoning=typed.content.parts[0].thought
+            )
+            gap = find_gap(data, chunk, append, self._reports, self._assembler)
+            if gap is not None:
+                return gap
+        # Any chunk of the usual shape is read alike, whatever came before it.
+        return ReadGap(b"", b"", lambda data: self._read_text_chunk(decode_text_chunk(data)))
+
     # --- chunks ---
 
-    def _read_text_chunk(self, chunk: TextChunk) -> None:
+    def _read_text_chunk(self, chunk: TextChunk) -> bool:
+        """Read a chunk of the usual shape; returns True, for templates: it always can be."""
         assembler = self._assembler
-        if assembler.response_id is None or assembler.model is None:
+        if not self._identified:
             assembler.identify(chunk.responseId, chunk.modelVersion)
+            self._identified = bool(assembler.response_id and assembler.model)
         typed = chunk.candidates[0]
         candidate = self._candidates.get(typed.index) or self._add_candidate(typed.index)
         for part in typed.content.parts:
-            candidate.append_text(part.text, Reasoning if part.thought else Message)
+            if part.text:
+                candidate.appender(is_reasoning=part.thought)(part.text)
         if chunk.createTime is not None and chunk.createTime != self._create_time:
             self._read_envelope({"createTime": chunk.createTime})
-        # Many chunks repeat the counts of the one before; comparing costs less than reading them.
-        counts = chunk.usageMetadata
-        if counts is not None and counts != self._counts:
-            self._counts = counts
-            self._emit_usage(to_builtins(counts), counts)
+        if chunk.usageMetadata is not None:
+            assembler.usage(self._reports.read_usual(chunk.usageMetadata))
+        return True
 
     def _read_untyped(self, event: str | None, data: bytes) -> None:
         if event is _END_OF_BODY:
@@ -260,27 +233,12 @@ class Machine:
 
     def _read_counts(self, raw: Raw) -> None:
         try:
-            newer = as_counts(raw)
+            report = as_report(raw)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             # A usage of a wrong shape must not cost the response.
             self._assembler.passthrough("usageMetadata", decode_any(bytes(raw)))
             return
-        self._counts = None
-        self._emit_usage({key: value for key, value in newer.items() if value is not None}, None)
-
-    def _emit_usage(self, newer: dict[str, Any], counts: Counts | None) -> None:
-        """Report the usage so far.
-
-        Args:
-            newer: The newest report, without nulls.
-            counts: The same, decoded, if its shape is the usual one.
-        """
-        self._usage = merged(self._usage, newer)
-        # Identical if the report has every key so far: then the decoded one is complete.
-        if counts is not None and self._usage is newer:
-            self._assembler.usage(usage_of_counts(counts, newer))
-        else:
-            self._assembler.usage(usage(self._usage))
+        self._assembler.usage(self._reports.read(report))
 
     # --- the end ---
 
@@ -338,7 +296,7 @@ class Machine:
         reason = candidate.reason
         if not isinstance(reason, int):
             return reason
-        is_vertex = self._create_time is not None or "trafficType" in self._usage
+        is_vertex = self._create_time is not None or "trafficType" in self._reports.merged
         names = FINISH_NUMBERS_VERTEX if is_vertex else FINISH_NUMBERS
         return names.get(reason, str(reason))
 

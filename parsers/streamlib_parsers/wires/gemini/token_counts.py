@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import to_builtins
 
-from streamlib_parsers.items import JsonObject
 from streamlib_parsers.usage import Usage, count, overlay, total
+from streamlib_parsers.wires.gemini.chunks import Counts, Details
 
 MODALITIES: Final[dict[int, str]] = {1: "text", 2: "image", 3: "video", 4: "audio", 5: "document"}
 """By number, for clients that ask for integer enums."""
@@ -21,33 +21,84 @@ OMITTED_AT_ZERO: Final = ("candidatesTokenCount", "toolUsePromptTokenCount")
 SUMMED: Final = ("promptTokenCount", "thoughtsTokenCount", *OMITTED_AT_ZERO)
 """The counts that make up `totalTokenCount`."""
 
-Count: TypeAlias = Annotated[int, Meta(ge=0)]
-Details: TypeAlias = list[JsonObject]
-
-
-class Counts(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
-    """A report of the usual shape: known keys, integers."""
-
-    # The wire's names, all of them mixedCase.
-    promptTokenCount: Count | None = None  # noqa: N815
-    candidatesTokenCount: Count | None = None  # noqa: N815
-    totalTokenCount: Count | None = None  # noqa: N815
-    thoughtsTokenCount: Count | None = None  # noqa: N815
-    cachedContentTokenCount: Count | None = None  # noqa: N815
-    toolUsePromptTokenCount: Count | None = None  # noqa: N815
-    promptTokensDetails: Details | None = None  # noqa: N815
-    candidatesTokensDetails: Details | None = None  # noqa: N815
-    cacheTokensDetails: Details | None = None  # noqa: N815
-    toolUsePromptTokensDetails: Details | None = None  # noqa: N815
-    trafficType: str | None = None  # noqa: N815
-    serviceTier: str | None = None  # noqa: N815
-
-
 NUMBERS: Final = tuple(name for name in Counts.__struct_fields__ if name.endswith("Count"))
 DETAILS: Final = tuple(name for name in Counts.__struct_fields__ if name.endswith("Details"))
 
-as_counts: Final = msgspec.json.Decoder(dict[str, Any]).decode
+as_report: Final = msgspec.json.Decoder(dict[str, Any]).decode
 """Decodes a report of any shape."""
+
+
+class Reports:
+    """The usage reports of one stream, each over the one before."""
+
+    def __init__(self) -> None:
+        self.merged: dict[str, Any] = {}
+        """All reports so far; never changed, but replaced."""
+        self._counts: Counts | None = None
+        """The last report, if it was of the usual shape and has every key of `merged`."""
+        self._usage = Usage()
+        """The meaning of the last report."""
+
+    def read(self, report: dict[str, Any]) -> Usage:
+        """The usage after a report of any shape."""
+        known = {key: value for key, value in report.items() if value is not None}
+        self._counts = None
+        self.merged = merged(self.merged, known)
+        self._usage = usage(self.merged)
+        return self._usage
+
+    def read_usual(self, counts: Counts) -> Usage:
+        """The usage after a report of the usual shape."""
+        # Many chunks repeat the counts of the one before; comparing costs less than reading them.
+        if counts == self._counts:
+            return self._usage
+        report: dict[str, Any] = to_builtins(counts)
+        self.merged = merged(self.merged, report)
+        # Identical if the report has every key so far: then the decoded one is complete.
+        if self.merged is report:
+            self._counts = counts
+            self._usage = usage_of_counts(counts, report)
+        else:
+            self._counts = None
+            self._usage = usage(self.merged)
+        return self._usage
+
+    @property
+    def counts(self) -> Counts | None:
+        """The last report, if it was of the usual shape and nothing before had another key."""
+        return self._counts
+
+    def grow(self, counts: Counts, candidates: int, total: int) -> Usage:
+        """The usage after a report that differs from the last one in the output alone.
+
+        Args:
+            counts: What the property of this name returned; it is modified.
+            candidates: `candidatesTokenCount`, which the last report had, too.
+            total: `totalTokenCount`, likewise.
+        """
+        counts.candidatesTokenCount = candidates
+        counts.totalTokenCount = total
+        report = self.merged.copy()
+        report["candidatesTokenCount"] = candidates
+        report["totalTokenCount"] = total
+        self.merged = report
+        before = self._usage
+        # By position: half the time of keywords, and this runs once a chunk.
+        self._usage = usage = Usage(
+            before.input_tokens,
+            output_tokens(counts),
+            before.cache_read_input_tokens,
+            None,
+            before.reasoning_output_tokens,
+            None,
+            None,
+            None,
+            before.input_modalities,
+            before.output_modalities,
+            before.cache_modalities,
+            report,
+        )
+        return usage
 
 
 def usage(raw: dict[str, Any]) -> Usage:
@@ -69,24 +120,9 @@ def usage_of_counts(counts: Counts, raw: dict[str, Any]) -> Usage:
         counts: The report, decoded.
         raw: The report as received, merged over the stream.
     """
-    prompt = counts.promptTokenCount
-    tool_use = counts.toolUsePromptTokenCount
-    input_tokens = prompt
-    if prompt is not None and tool_use is not None:
-        input_tokens = prompt + tool_use
-
-    candidates = counts.candidatesTokenCount
-    reasoning = counts.thoughtsTokenCount
-    output_tokens = candidates
-    if candidates is None:
-        output_tokens = reasoning
-    elif reasoning:
-        # Older Vertex models include reasoning in the candidates: there the total is the sum
-        # without it.
-        without_reasoning = (prompt or 0) + candidates + (tool_use or 0)
-        if without_reasoning != counts.totalTokenCount:
-            output_tokens = candidates + reasoning
-
+    input_tokens = counts.promptTokenCount
+    if input_tokens is not None and counts.toolUsePromptTokenCount is not None:
+        input_tokens += counts.toolUsePromptTokenCount
     input_modalities: dict[str, int] = {}
     output_modalities: dict[str, int] = {}
     cache_modalities: dict[str, int] = {}
@@ -101,10 +137,10 @@ def usage_of_counts(counts: Counts, raw: dict[str, Any]) -> Usage:
     # By position: half the time of keywords, and this runs once a chunk.
     return Usage(
         input_tokens,
-        output_tokens,
+        output_tokens(counts),
         counts.cachedContentTokenCount,
         None,  # cache writes: caches are made by another call
-        reasoning,
+        counts.thoughtsTokenCount,
         None,
         None,
         None,
@@ -113,6 +149,23 @@ def usage_of_counts(counts: Counts, raw: dict[str, Any]) -> Usage:
         cache_modalities,
         raw,
     )
+
+
+def output_tokens(counts: Counts) -> int | None:
+    """Tokens of the candidates and of the reasoning, which is counted beside them."""
+    candidates = counts.candidatesTokenCount
+    reasoning = counts.thoughtsTokenCount
+    if candidates is None:
+        return reasoning
+    if not reasoning:
+        return candidates
+    # Older Vertex models include reasoning in the candidates: there the total is the sum without
+    # it.
+    without_reasoning = candidates + (counts.promptTokenCount or 0)
+    without_reasoning += counts.toolUsePromptTokenCount or 0
+    if without_reasoning == counts.totalTokenCount:
+        return candidates
+    return candidates + reasoning
 
 
 def merged(raw: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
