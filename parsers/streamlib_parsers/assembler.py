@@ -262,9 +262,9 @@ class EventAssembler:
         self._events.append(OutputItemAdded(open_item.index, item, seq=self._next_seq()))
         return open_item
 
-    # `text`, `reasoning` and `arguments` run once per delta. So they number their event in place (a
-    # call of `_next_seq` would be a tenth of their time), and find the usual part without a call
-    # of `OpenItem.part`.
+    # `text`, `reasoning`, `summary` and `arguments` run once per delta. So they number their event
+    # in place (a call of `_next_seq` would be a tenth of their time), and find the usual part
+    # without a call of `OpenItem.part`.
 
     def text(
         self,
@@ -316,6 +316,15 @@ class EventAssembler:
 
         return append_arguments
 
+    def summary_appender(self, item: OpenItem, part: int) -> Callable[[str], bool]:
+        """As `appender`, for a paragraph of a reasoning summary."""
+
+        def append_summary(delta: str) -> bool:
+            self.summary(item, delta, part)
+            return True
+
+        return append_summary
+
     def _text_appender(
         self,
         item: OpenItem,
@@ -343,9 +352,8 @@ class EventAssembler:
             delta = self.surrogates.join((item.index, "summary", part), delta)
         if delta:
             item.paragraph(part).append(delta)
-            self._events.append(
-                ReasoningSummaryDelta(item.index, part, delta, seq=self._next_seq())
-            )
+            self._seq = seq = self._seq + 1
+            self._events.append(ReasoningSummaryDelta(item.index, part, delta, seq=seq))
 
     def arguments(self, item: OpenItem, delta: str) -> None:
         """Arguments, input or code of a call.

@@ -45,6 +45,7 @@ from streamlib_parsers.templates import (
     EventFraming,
     Fit,
     TemplateReader,
+    end_of_event,
 )
 
 if TYPE_CHECKING:
@@ -258,17 +259,17 @@ class Parser:
 
     def _take_fitting(self, templates: TemplateReader, chunk: bytes) -> bytes:
         """Reads what fits the stream's template; returns the rest, for the framing."""
-        most = LEARN_BYTES
+        start = 0
         while chunk and not self._assembler.ended:
             chunk = templates.take(chunk)
-            end = templates.end_of_others(chunk, most)
+            end = end_of_event(chunk, start)
             if end == len(chunk):
                 break
-            # A few events, of which a template may be learned that the others fit. Ever more, so
-            # that a chunk of any size is cut only a few times.
+            # One event, then a few, of the last of which a template may be made that the others
+            # fit. Ever more, so that a chunk of any size is divided only a few times.
             self._frame(chunk[:end])
             chunk = chunk[end:]
-            most *= 2
+            start = max(LEARN_BYTES, 2 * start)
         return chunk
 
     def _frame(self, chunk: bytes) -> None:

@@ -35,8 +35,6 @@ MAX_PAYLOAD_BYTES: Final = 4096
 LEARN_BYTES: Final = 1024
 """So many bytes of a large chunk are framed before a template is made of their last event."""
 
-_BLANK_LINE: Final = b"\n\n"
-
 MIN_SERVED: Final = 4
 """A template that served fewer events was not worth the effort."""
 
@@ -298,23 +296,6 @@ class TemplateReader:
         held, self._held = self._held, b""
         return held
 
-    def end_of_others(self, rest: bytes, most: int) -> int:
-        """Returns how many bytes of `rest` are framed before an event may fit again.
-
-        Args:
-            rest: Begins with what does not fit.
-            most: So many, and what is left of the last event, if none of them fits.
-        """
-        if self._template is not None:
-            prefix, suffix, *_ = self._template.fit
-            offset = rest.find(suffix + prefix)
-            if offset >= 0:
-                return offset + len(suffix)
-        offset = rest.find(_BLANK_LINE, most)
-        if offset < 0:
-            return len(rest)
-        return offset + len(_BLANK_LINE)
-
     def learn(self, event: str | None, data: bytes) -> None:
         """Learns from the last event that the machine has read."""
         if self._template is not None:
@@ -329,6 +310,19 @@ class TemplateReader:
         if gap is not None:
             self._template = gap.template(*form, self._event_bytes)
             self._learned_at = self._event_count()
+
+
+def end_of_event(data: bytes, start: int) -> int:
+    """Returns the offset behind the first blank line that ends behind `start`, or that of the end.
+
+    By lines: a search for two bytes takes ten times as long as two for one, in a long line.
+    """
+    offset = data.find(b"\n", start)
+    while offset >= 0:
+        if data.startswith(b"\n", offset + 1):
+            return offset + 2
+        offset = data.find(b"\n", offset + 1)
+    return len(data)
 
 
 def is_begun(fit: Fit, rest: bytes) -> bool:

@@ -55,6 +55,10 @@ _CRLF_SUFFIX: Final = b"\r\n\r\n"
 # The prefix of an event in the usual form. Longer names are not worth remembering.
 _PREFIX: Final = re.compile(rb"(?:event: ?([^\r\n]{0,128})(?:\r\n|\n))?data: ")
 
+# A larger event is read by lines, which are few, and teaches no form.
+_LARGE: Final = 4096
+_LINES_OF_EVENT: Final = 3
+
 # As many digits as an int is made of: more than MAX_RETRY has, and few enough to cost no time.
 _RETRY_DIGITS: Final = 11
 
@@ -173,8 +177,10 @@ class SSEFraming:
     def _read(self, chunk: bytes, frames: list[Frame]) -> None:
         """Reads `chunk` by events from its first to its last usual one, the rest by lines."""
         first = -1
-        # Without an LF the chunk is a fragment of a long line, or the server ends lines by CR.
-        if LF in chunk:
+        # One large event (a text in full) is not worth several searches through all of it. Without
+        # an LF the chunk is a fragment of a long line, or the server ends lines by CR.
+        is_large_event = len(chunk) > _LARGE and _has_few_lines(chunk)
+        if LF in chunk and not is_large_event:
             first = self._find_first(chunk)
             if first < 0:
                 self._learn_form(chunk)
@@ -211,7 +217,7 @@ class SSEFraming:
     def _learn_form(self, chunk: bytes) -> None:
         """Makes the form of the last events in `chunk` the usual one if two in a row had it."""
         suffix = _LF_SUFFIX
-        if _CRLF_SUFFIX in chunk:
+        if CR in chunk and _CRLF_SUFFIX in chunk:
             suffix = _CRLF_SUFFIX
         # The two last events that end in `chunk`; what follows the last suffix is unfinished.
         for event in chunk.rsplit(suffix, 3)[-3:-1]:
@@ -239,7 +245,10 @@ class SSEFraming:
 
     def _split_lines(self, chunk: bytes) -> list[bytes]:
         """Returns the lines that end in `chunk`, and buffers what follows the last line end."""
-        lines = chunk.splitlines()  # on bytes exactly LF, CR and CRLF, unlike str.splitlines
+        if CR in chunk or not _has_few_lines(chunk):
+            lines = chunk.splitlines()  # on bytes exactly LF, CR and CRLF, unlike str.splitlines
+        else:
+            lines = _few_lines(chunk)
         if self._partial_line:
             self._partial_line += lines[0]
             lines[0] = bytes(self._partial_line)
@@ -337,6 +346,28 @@ class SSEFraming:
         self.at_event_start = False
         self._partial_line.clear()
         self._start_block()
+
+
+def _has_few_lines(data: bytes) -> bool:
+    """Tells whether there are at most as many LFs as in one event."""
+    offset = 0
+    for _ in range(_LINES_OF_EVENT + 1):
+        offset = data.find(b"\n", offset) + 1
+        if not offset:
+            return True
+    return False
+
+
+def _few_lines(data: bytes) -> list[bytes]:
+    """Returns what `splitlines` does for data without CR, in a tenth of the time if they are long.
+
+    A search for one byte is as fast as copying, all others look at each byte.
+    """
+    lines: list[bytes] = []
+    while data:
+        line, _, data = data.partition(b"\n")
+        lines.append(line)
+    return lines
 
 
 def _text(value: bytes) -> str:

@@ -39,6 +39,7 @@ from streamlib_parsers.items import Message, Reasoning, ServerToolCall
 from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.rate_limits import read_in_band
+from streamlib_parsers.templates import DECODE_ERRORS, Gap
 from streamlib_parsers.wires.responses.envelope import Envelope
 from streamlib_parsers.wires.responses.events import (
     AUDIO_EVENTS,
@@ -73,6 +74,7 @@ from streamlib_parsers.wires.responses.events import (
     name_of,
     nonempty_string,
 )
+from streamlib_parsers.wires.responses.gaps import find_gap
 from streamlib_parsers.wires.responses.output import OutputItems
 from streamlib_parsers.wires.responses.texts import (
     CALLS,
@@ -115,6 +117,18 @@ class Machine:
             self._read_slow(event, data)
         else:
             FAST_HANDLERS[type(message)](self, message, data)
+
+    def find_gap(self, event: str | None, data: bytes) -> Gap | None:
+        """Returns that further deltas of the same text are read without a look-up; else None."""
+        try:
+            message = decode(data)
+        except DECODE_ERRORS:
+            return None
+        item = self._by_index.get(message.output_index)
+        # Where parts have numbers of another order, each event must be looked at.
+        if item is None or self._positions:
+            return None
+        return find_gap(message, item, self._assembler)
 
     def end(self) -> None:
         """Raises: `response.completed` and `response.incomplete` complete the response at once."""

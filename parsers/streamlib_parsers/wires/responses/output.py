@@ -330,10 +330,11 @@ def _without_repetition(opened: OpenItem, final: Reasoning) -> Reasoning:
     streamed = opened.snapshot("incomplete")
     if not isinstance(streamed, Reasoning):
         return final
-    if streamed.content and not streamed.summary:
+    # Only what is there can repeat something: blanks are removed from long texts here.
+    if final.summary and streamed.content and not streamed.summary:
         if _without_blanks("".join(final.summary)) == _without_blanks(streamed.content):
             return msgspec.structs.replace(final, summary=())
-    elif streamed.summary and not streamed.content:
+    elif final.content and streamed.summary and not streamed.content:
         if _without_blanks(final.content) == _without_blanks("".join(streamed.summary)):
             return msgspec.structs.replace(final, content="")
     return final
