@@ -26,6 +26,7 @@ from streamlib_parsers.errors import (
     truncated,
 )
 from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.filter_chain import EventFilter, FilterChain
 from streamlib_parsers.framing import Frame, Framing, NamedPayload
 from streamlib_parsers.items import Origin, ToolSpec, WireApi
 from streamlib_parsers.json_text import (
@@ -87,17 +88,6 @@ class Wire(Protocol):
     body_frames: Callable[[bytes], Iterator[tuple[str | None, bytes]]]
 
 
-class EventFilter(Protocol):
-    """Rewrites the events that the wire's assembler emitted."""
-
-    failure: ErrorInfo | None
-    """Set once the filter exceeded a limit: the stream must end with it."""
-
-    def feed(self, events: list[ResponseEvent]) -> list[ResponseEvent]:
-        """The events to emit for `events`."""
-        ...
-
-
 def wire(wire_api: str) -> Wire:
     """The module of a wire API, imported at first use.
 
@@ -123,12 +113,12 @@ class Parser:
         self.wire_api: WireApi = wire_api
         """The wire API it reads."""
         self._assembler = assembler
-        self._filters: _FilterChain | None = None
+        self._filters: FilterChain | None = None
         self._drain = assembler.take
         """Returns the events since the last call: straight from the assembler where no filter
         stands between."""
         if filters:
-            self._filters = _FilterChain(filters, assembler)
+            self._filters = FilterChain(filters, assembler)
             self._drain = self._filters.take
         self._machine = module.Machine(assembler)
         self._framing = module.framing(limits)
@@ -426,30 +416,6 @@ def _check_bytes(data: object) -> None:
 
 SSE_FIELDS: Final = (b"data", b"event", b"id", b"retry")
 """A stray line that begins one of these is a stream truncated in its first line, not a body."""
-
-
-class _FilterChain:
-    """Takes the assembler's events through the filters.
-
-    One that exceeds a limit ends the stream.
-    """
-
-    def __init__(self, filters: Sequence[EventFilter], assembler: EventAssembler) -> None:
-        self.unfiltered: list[ResponseEvent] = []
-        """The events of the last `take` as the wire's assembler emitted them."""
-        self._filters = filters
-        self._assembler = assembler
-
-    def take(self) -> list[ResponseEvent]:
-        """The filtered events since the last call."""
-        assembler = self._assembler
-        events = self.unfiltered = assembler.take()
-        for event_filter in self._filters:
-            events = event_filter.feed(events)
-            if event_filter.failure is not None and not assembler.ended:
-                assembler.fail(event_filter.failure)
-                events = [*events, *event_filter.feed(assembler.take())]
-        return events
 
 
 ERROR_KEYS: Final = frozenset({"error", "detail", "base_resp", "Message", "errors"})

@@ -71,7 +71,7 @@ def find_gap(
     match = _GROWTH.search(behind)
     last_counts = reports.counts
     # Else a key is merged from an earlier report.
-    if match is None or last_counts != counts:
+    if match is None or last_counts is None or last_counts != counts:
         return None
     middle, suffix = behind[: match.start()], behind[match.end() :]
     probe = b"".join((prefix, ENCODED_PROBE, middle, PROBE_GROWTH, suffix))

@@ -132,12 +132,16 @@ class Machine:
             if gap is not None:
                 return gap
         # Any chunk of the usual shape is read alike, whatever came before it.
-        return ReadGap(b"", b"", lambda data: self._read_text_chunk(decode_text_chunk(data)))
+        return ReadGap(b"", b"", self._read_text_payload)
 
     # --- chunks ---
 
-    def _read_text_chunk(self, chunk: TextChunk) -> bool:
-        """Read a chunk of the usual shape; returns True, for templates: it always can be."""
+    def _read_text_payload(self, data: bytes) -> bool:
+        self._read_text_chunk(decode_text_chunk(data))
+        return True
+
+    def _read_text_chunk(self, chunk: TextChunk) -> None:
+        """Read a chunk of the usual shape."""
         assembler = self._assembler
         if not self._identified:
             assembler.identify(chunk.responseId, chunk.modelVersion)
@@ -151,7 +155,6 @@ class Machine:
             self._read_envelope({"createTime": chunk.createTime})
         if chunk.usageMetadata is not None:
             assembler.usage(self._reports.read_usual(chunk.usageMetadata))
-        return True
 
     def _read_untyped(self, event: str | None, data: bytes) -> None:
         if event is _END_OF_BODY:

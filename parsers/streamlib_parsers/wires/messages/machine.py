@@ -220,10 +220,11 @@ class Machine:
             return None
         block = self._blocks.get(message.index)
         delta = message.delta
-        if block is None or type(delta) is not block.text_delta:
+        if block is None or not isinstance(delta, TextDelta | InputJsonDelta | ThinkingDelta):
             return None
         # An estimate counts where there is no text.
-        if type(delta) is ThinkingDelta and delta.estimated_tokens is not None:
+        has_estimate = isinstance(delta, ThinkingDelta) and delta.estimated_tokens is not None
+        if type(delta) is not block.text_delta or has_estimate:
             return None
         around = around_string(data, TEXT_KEYS[type(delta)])
         if around is None:

@@ -1,0 +1,141 @@
+"""The events of a response that are about none of its items, and the list of all its events.
+
+`EventAssembler` adds the items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from streamlib_parsers.events import (
+    Created,
+    Notice,
+    Passthrough,
+    RateLimits,
+    ResponseEvent,
+    ResponseMetadata,
+    TokenCount,
+)
+from streamlib_parsers.json_text import SurrogateJoiner, scrub
+from streamlib_parsers.open_items import OpenItem
+from streamlib_parsers.usage import Usage
+
+_MISSING: Final = object()
+
+
+class Envelope:
+    """Id, model, usage and metadata of one response, and the events that were not taken yet."""
+
+    def __init__(self) -> None:
+        """Starts without events."""
+        self.response_id: str | None = None
+        """The first non-empty id of the response."""
+        self.model: str | None = None
+        """The first non-empty model, until `rename_model` replaces it."""
+        self.last_usage: Usage | None = None
+        """The newest usage, for `Completed` and for comparison with the next."""
+        self.surrogates: SurrogateJoiner | None = None
+        """Set by a machine once a payload held half an emoji; from then on deltas are joined and
+        all else is scrubbed."""
+        self._events: list[ResponseEvent] = []
+        """Emitted and not taken yet."""
+        self._seq = -1
+        """The `seq` of the last event."""
+        self._has_created = False
+        """Whether `Created` was emitted."""
+        self._inferred_end = ""
+        """The detail of the first `note_inferred_end`."""
+        self._metadata: dict[str, Any] = {}
+        """Envelope keys emitted so far, to tell changed ones."""
+
+    # --- the events ---
+
+    def take(self) -> list[ResponseEvent]:
+        """The events since the last call."""
+        events, self._events = self._events, []
+        return events
+
+    def _next_seq(self) -> int:
+        self._seq += 1
+        return self._seq
+
+    @property
+    def event_count(self) -> int:
+        """How many events were emitted."""
+        return self._seq + 1
+
+    # --- the envelope ---
+
+    def rate_limits(self, limits: RateLimits) -> None:
+        """Rate limits: from headers before anything else, or from a frame."""
+        self._events.append(msgspec.structs.replace(limits, seq=self._next_seq()))
+
+    def identify(self, response_id: str | None, model: str | None) -> None:
+        """Sets id and model.
+
+        The first non-empty ones stay (Azure and Copilot begin with empty ones).
+        """
+        self.model = self.model or self._clean(model) or None
+        if response_id and not self.response_id:
+            self.response_id = self._clean(response_id)
+            self._create()
+
+    def rename_model(self, model: str | None) -> None:
+        """Another model continues the response (Messages: a `fallback` block)."""
+        self.model = self._clean(model) or self.model
+
+    def _create(self) -> None:
+        if not self._has_created:
+            self._has_created = True
+            self._events.append(Created(self.response_id, self.model, seq=self._next_seq()))
+
+    def usage(self, usage: Usage) -> None:
+        """A newer snapshot of the usage; an event only where a number changed."""
+        last = self.last_usage
+        self.last_usage = usage
+        # The output differs nearly always: some wires count in every chunk.
+        if (
+            last is None
+            or last.output_tokens != usage.output_tokens
+            or not usage.same_numbers(last)
+        ):
+            self._seq = seq = self._seq + 1
+            self._events.append(TokenCount(usage, seq=seq))
+
+    def metadata(self, values: Mapping[str, Any]) -> None:
+        """Envelope keys; those that are new or changed are emitted."""
+        changed: dict[str, Any] = {
+            key: value
+            for key, value in values.items()
+            if self._metadata.get(key, _MISSING) != value
+        }
+        if changed:
+            changed = self._clean(changed)
+            self._metadata.update(changed)
+            self._events.append(ResponseMetadata(changed, seq=self._next_seq()))
+
+    def passthrough(self, event: str, data: Any) -> None:
+        """An event of an unknown kind, in order."""
+        self._events.append(
+            Passthrough(self._clean(event), self._clean(data), seq=self._next_seq())
+        )
+
+    def notice(self, code: str, detail: str = "", item: OpenItem | None = None) -> None:
+        """An anomaly or a repair."""
+        index = None if item is None else item.index
+        self._events.append(Notice(code, self._clean(detail), index, seq=self._next_seq()))
+
+    def note_inferred_end(self, detail: str) -> None:
+        """The end is inferred: `complete` will emit one `Notice("end_inferred")`.
+
+        The first detail wins: it is nearest to the cause.
+        """
+        self._inferred_end = self._inferred_end or detail
+
+    def _clean(self, value: Any) -> Any:
+        if self.surrogates is None:
+            return value
+        return scrub(value)

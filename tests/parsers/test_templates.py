@@ -1,0 +1,180 @@
+"""Templates: what they read is what framing and machine would have read, whatever stands between.
+
+Each stream is a few usual deltas with one altered event among them. It is parsed with templates in
+several partitions, and without templates: the events must be equal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import pytest
+
+from streamlib.bench import bodies
+from streamlib.bench.responses import SampleCall, SampleReasoning, SampleText
+from streamlib_parsers import ResponseEvent, WireApi, parser
+from streamlib_parsers.limits import Limits
+from streamlib_parsers.protocol import Parser
+from streamlib_parsers.templates import LearnBackoff, TextGap, around_string
+from tests.support.cases import each_case
+from tests.support.partitions import byte_by_byte, every_single_split
+
+RESPONSE: Final = [
+    SampleReasoning([f"think {number} " for number in range(9)]),
+    SampleText([f"word {number} " for number in range(12)]),
+    SampleCall("call_0", "f", ['{"k":"', *(f"{number}" for number in range(6)), '"}']),
+]
+
+WIRES: Final[dict[WireApi, Callable[[Any], Iterator[bytes]]]] = {
+    "messages": bodies.messages,
+    "chat": bodies.chat,
+    "responses": bodies.responses,
+    "gemini": bodies.gemini,
+}
+
+ALTERED: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "nothing": lambda event: event,
+    "escapes": lambda event: event.replace(b"word 6 ", rb'q\"\\ \u00e9\n\ud83d\ude00'),
+    "half an emoji": lambda event: event.replace(b"word 6 ", rb"a\ud83d"),
+    "an unescaped quote": lambda event: event.replace(b"word 6 ", b'a","b'),
+    "another key": lambda event: event.replace(b'word 6 "', b'a","x":{"text":"b"}'),
+    "a backslash at the end": lambda event: event.replace(b"word 6 ", b"a\\"),
+    "a comma as text": lambda event: event.replace(b"word 6 ", b'",","x'),
+    "a control character": lambda event: event.replace(b"word 6 ", b"a\x01b"),
+    "bytes that are no UTF-8": lambda event: event.replace(b"word 6 ", b"\xff\xfe"),
+    "a line end in the text": lambda event: event.replace(b"word 6 ", b"a\nb"),
+    "a line end before the text": lambda event: event.replace(b'"word 6 ', b'\n"word 6 '),
+    "a CR behind the text": lambda event: event.replace(b'word 6 "', b'word 6 "\r'),
+    "no text": lambda event: event.replace(b"word 6 ", b""),
+    "a null": lambda event: event.replace(b'"word 6 "', b"null"),
+    "a number": lambda event: event.replace(b'"word 6 "', b"6"),
+    "blanks": lambda event: event.replace(b'"word 6 "', b' "word 6 "  '),
+    "CRLF": lambda event: event.replace(b"\n", b"\r\n"),
+    "CR": lambda event: event.replace(b"\n", b"\r"),
+    "a comment": lambda event: b": keep-alive\n\n" + event,
+    "a ping": lambda event: b'event: ping\ndata: {"type":"ping"}\n\n' + event,
+    "an unknown event": lambda event: b'event: x\ndata: {"type":"x","choices":[]}\n\n' + event,
+    "an id": lambda event: b"id: 7\n" + event,
+    "two data lines": lambda event: event.replace(b"data: {", b"data: {\ndata: "),
+    "twice": lambda event: event + event,
+    "stray": lambda event: b"nonsense\n\n" + event,
+    "an error": lambda event: b'event: error\ndata: {"error":{"message":"no"}}\n\n' + event,
+    "other counts": lambda event: event.replace(b"candidatesTokenCount", b"thoughtsTokenCount"),
+    "another prompt": lambda event: event.replace(b'"promptTokenCount":9', b'"promptTokenCount":8'),
+    "a negative count": lambda event: event.replace(b'TokenCount":1', b'TokenCount":-1'),
+    "a count twice": lambda event: event.replace(
+        b'"totalTokenCount"', b'"promptTokenCount":1,"totalTokenCount"'
+    ),
+    "another index": lambda event: event.replace(b'index":1', b'index":7'),
+}
+
+
+def altered(wire: WireApi, change: Callable[[bytes], bytes]) -> list[bytes]:
+    """The events of a stream, of which the seventh of the text is changed."""
+    events: list[bytes] = []
+    for event in WIRES[wire](RESPONSE):
+        is_seventh = b'"word 6 "' in event
+        events.append(change(event) if is_seventh else event)
+    return events
+
+
+def parsed(chunks: Iterator[bytes] | list[bytes], parse: Parser) -> list[ResponseEvent]:
+    events: list[ResponseEvent] = []
+    for chunk in chunks:
+        events += parse.feed(chunk)
+    return [*events, *parse.close()]
+
+
+def without_templates(wire: WireApi, limits: Limits) -> Parser:
+    plain = parser(wire, limits=limits)
+    plain._templates = None
+    return plain
+
+
+CASES: Final = [(wire, name) for wire in WIRES for name in ALTERED]
+
+
+@each_case("wire, name", CASES)
+def test_template_emits_what_framing_and_machine_do(wire: WireApi, name: str) -> None:
+    events = altered(wire, ALTERED[name])
+    body = b"".join(events)
+    limits = Limits()
+    expected = parsed([body], without_templates(wire, limits))
+    assert parsed(events, without_templates(wire, limits)) == expected
+    assert parsed(events, parser(wire)) == expected
+    assert parsed([body], parser(wire)) == expected
+    assert parsed(byte_by_byte(body), parser(wire)) == expected
+    assert parsed(byte_by_byte(body, 150), parser(wire)) == expected
+    for chunks in every_single_split(body, 12):
+        assert parsed(chunks, parser(wire)) == expected
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize(
+    "limits",
+    [
+        Limits(event_bytes=250),
+        Limits(response_bytes=2000),
+        Limits(argument_bytes=5),
+    ],
+)
+def test_template_keeps_every_limit(wire: WireApi, limits: Limits) -> None:
+    events = altered(wire, lambda event: event.replace(b"word 6 ", b"word 6 " * 30))
+    body = b"".join(events)
+    expected = parsed([body], without_templates(wire, limits))
+    assert parsed(events, parser(wire, limits=limits)) == expected
+    assert parsed([body], parser(wire, limits=limits)) == expected
+    assert parsed(byte_by_byte(body, 97), parser(wire, limits=limits)) == expected
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_template_serves_nearly_every_delta(wire: WireApi) -> None:
+    response = [SampleText([f"word {number} " for number in range(200)])]
+    events = list(WIRES[wire](response))
+    for chunks in (events, [b"".join(events)[at : at + 4096] for at in range(0, 60_000, 4096)]):
+        parse = parser(wire)
+        frames: list[bytes] = []
+        read = parse._read_frame
+
+        def counted(event: str | None, data: bytes) -> None:
+            frames.append(data)
+            read(event, data)
+
+        parse._read_frame = counted
+        parsed(chunks, parse)
+        assert len(frames) < 25
+
+
+def test_text_of_large_chunk_is_no_more_than_its_strings() -> None:
+    texts: list[str] = []
+
+    def append(text: str) -> bool:
+        texts.append(text)
+        return True
+
+    template = TextGap(b'{"t":', b"}", append).template(b"data: ", b"\n\n", 10_000)
+    # Both gaps together would be the list of two strings that `",` and `x` are.
+    chunk = b'data: {"t":"a\\"}\n\ndata: {"t":","x"}\n\n'
+    assert template.take(chunk) == 0
+    assert texts == []
+
+
+def test_string_is_found_with_its_escapes() -> None:
+    data = rb'{"a":1,"text" : "a\"b\\","b":2}'
+    around = around_string(data, "text")
+    assert around == (rb'{"a":1,"text" : ', b',"b":2}')
+    assert json.loads(data) == {"a": 1, "text": 'a"b\\', "b": 2}
+
+
+def test_backoff_grows_when_templates_do_not_serve() -> None:
+    backoff = LearnBackoff()
+    learned = 0
+    for _ in range(1000):
+        if backoff.ready():
+            learned += 1
+            backoff.missed(0)
+    assert learned < 30
+    backoff.missed(served=100)
+    assert backoff.ready()
