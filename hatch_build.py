@@ -48,7 +48,7 @@ COMPILED: Final[dict[str, tuple[str, ...]]] = {
         "calls",
         "choice",
         "delta",
-        "fast_path",
+        "gaps",
         "machine",
         "reasoning_details",
         "token_counts",

@@ -36,7 +36,7 @@ WIRES: Final[dict[WireApi, Callable[[Any], Iterator[bytes]]]] = {
 
 ALTERED: Final[dict[str, Callable[[bytes], bytes]]] = {
     "nothing": lambda event: event,
-    "escapes": lambda event: event.replace(b"word 6 ", rb'q\"\\ \u00e9\n\ud83d\ude00'),
+    "escapes": lambda event: event.replace(b"word 6 ", rb"q\"\\ \u00e9\n\ud83d\ude00"),
     "half an emoji": lambda event: event.replace(b"word 6 ", rb"a\ud83d"),
     "an unescaped quote": lambda event: event.replace(b"word 6 ", b'a","b'),
     "another key": lambda event: event.replace(b'word 6 "', b'a","x":{"text":"b"}'),

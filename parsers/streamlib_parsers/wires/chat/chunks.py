@@ -77,4 +77,3 @@ class Chunk(Struct, gc=False, forbid_unknown_fields=True, kw_only=True):
 
 # Decoders are made once: making one costs more than decoding a chunk.
 decode_chunk: Final = msgspec.json.Decoder(Chunk).decode
-decode_text: Final = msgspec.json.Decoder(str).decode

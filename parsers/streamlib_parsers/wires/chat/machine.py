@@ -51,10 +51,11 @@ from streamlib_parsers.framing.sse import SSEFraming as framing  # noqa: N813
 from streamlib_parsers.items import JsonObject
 from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
 from streamlib_parsers.open_items import OpenItem
+from streamlib_parsers.templates import DECODE_ERRORS, Gap
 from streamlib_parsers.usage import overlay
 from streamlib_parsers.wires.chat.calls import MAX_INDEX
 from streamlib_parsers.wires.chat.choice import REASONING, REFUSAL, TEXT, ChoiceAssembler
-from streamlib_parsers.wires.chat.chunks import Choice, Chunk, ToolCall, decode_chunk, decode_text
+from streamlib_parsers.wires.chat.chunks import Choice, Chunk, ToolCall, decode_chunk
 from streamlib_parsers.wires.chat.delta import (
     EMPTY,
     failure_of,
@@ -65,14 +66,7 @@ from streamlib_parsers.wires.chat.delta import (
     unknown_keys,
     unwrapped,
 )
-from streamlib_parsers.wires.chat.fast_path import (
-    Append,
-    LearnBackoff,
-    Template,
-    template,
-    text_key_of,
-    unpadded,
-)
+from streamlib_parsers.wires.chat.gaps import find_gap, text_key_of
 from streamlib_parsers.wires.chat.raw_arguments import RawArguments
 from streamlib_parsers.wires.chat.token_counts import contradictions, usage
 
@@ -148,12 +142,6 @@ class Machine:
         """A complete body is read, not a stream; set by its event name."""
         self._identified = False
         """Id and model are known, so later ones are not looked at."""
-        self._template: Template | None = None
-        """Made of a chunk that brought one text only; dropped when it does not fit the next."""
-        self._backoff = LearnBackoff()
-        """Decides whether a chunk is made into a template."""
-        self._learned_at = 0
-        """Event count when the template was made: shows how many chunks it served."""
         assembler.before_close = self._flush
 
     @property
@@ -165,26 +153,6 @@ class Machine:
 
     def frame(self, event: str | None, data: bytes) -> None:
         """Read one event."""
-        # Not a method of `Template`: most chunks end here, in 1 µs, of which a call is a tenth.
-        if self._template is not None and event is None:
-            prefix, suffix, start, stop, append, item, padded = self._template
-            bare = unpadded(data) if padded else data
-            if bare.startswith(prefix) and bare.endswith(suffix):
-                try:
-                    text = decode_text(bare[start:stop])
-                except (msgspec.DecodeError, UnicodeError):
-                    pass  # the gap holds more than one string
-                else:
-                    append(item, text)
-                    return
-        self._read(event, data)
-
-    def _read(self, event: str | None, data: bytes) -> None:
-        """Read an event that no template fits."""
-        if self._template is not None:
-            # It would fit no later chunk either, if what surrounds the text has changed for good.
-            self._template = None
-            self._backoff.missed(self._assembler.event_count - self._learned_at)
         if event is not None and self._handle_named_event(event, data):
             return
         try:
@@ -194,21 +162,24 @@ class Machine:
             self._read_untyped(event, data)
         else:
             self._read_typed(chunk)
-            if self._backoff.ready():
-                self._learn(chunk, data)
 
-    def _learn(self, chunk: Chunk, data: bytes) -> None:
-        """Make a template of a chunk that brought one text and nothing else."""
+    def find_gap(self, event: str | None, data: bytes) -> Gap | None:
+        """The text of a chunk that brought one text and nothing else; None for any other."""
+        if event is not None:
+            return None
+        try:
+            chunk = decode_chunk(data)
+        except DECODE_ERRORS:
+            return None
         key = text_key_of(chunk)
         if not key:
-            return
-        target = self._target_of(chunk.choices[0], key)
-        if target is not None:
-            append, item = target
-            self._template = template(data, chunk, key, append, item)
-            self._learned_at = self._assembler.event_count
+            return None
+        item = self._target_of(chunk.choices[0], key)
+        if item is None:
+            return None
+        return find_gap(data, chunk, key, self._assembler.appender(item))
 
-    def _target_of(self, typed: Choice, key: str) -> tuple[Append, OpenItem] | None:
+    def _target_of(self, typed: Choice, key: str) -> OpenItem | None:
         """Where the text of this chunk went, if that of the next may be appended there directly.
 
         None where the next chunk must be read in full.
@@ -217,16 +188,13 @@ class Machine:
         if key == "arguments":
             if not typed.delta.tool_calls:
                 return None
-            item = choice.calls.running.get(typed.delta.tool_calls[0].index)
-            if item is None:
-                return None
-            return self._assembler.arguments, item
-        if choice.part:  # called with item and text only, the assembler appends to part 0
+            return choice.calls.running.get(typed.delta.tool_calls[0].index)
+        if choice.part:  # the text goes to another part than the first
             return None
         if key == "content" and choice.kind == TEXT:
-            return self._assembler.text, choice.item
+            return choice.item
         if key != "content" and choice.kind == REASONING:
-            return self._assembler.reasoning, choice.item
+            return choice.item
         return None
 
     # --- the usual shape ---

@@ -26,6 +26,7 @@ from streamlib_parsers.templates import (
     TextGap,
     around_string,
     decode_text,
+    divided_at_mark,
 )
 from streamlib_parsers.wires.gemini.chunks import (
     TextChunk,
@@ -81,10 +82,7 @@ def find_gap(
     if decode_text_chunk(probe) != chunk:
         return None
 
-    # What stands between text and growth is found by its first bytes, since a search for all of it
-    # costs more than the rest. They end in a quote without a backslash, as no string has within.
-    mark_end = middle.index(b'"') + 1
-    mark, behind_mark = middle[:mark_end], middle[mark_end:]
+    mark, behind_mark = divided_at_mark(middle)
 
     def read(gap: bytes) -> bool:
         encoded_text, _, rest = gap.partition(mark)

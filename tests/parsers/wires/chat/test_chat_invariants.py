@@ -172,7 +172,7 @@ def test_template_changes_no_event(chunks: list[Json]) -> None:
     body = sse(*chunks)
     with_templates = wires.events_of("chat", body)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Machine, "_learn", lambda *_: None)
+        patch.setattr(Machine, "find_gap", lambda *_: None)
         assert wires.events_of("chat", body) == with_templates
 
 

@@ -6,13 +6,12 @@ import json
 
 import pytest
 
-from streamlib_parsers import Completed, Message, accumulate
-from streamlib_parsers.open_items import OpenItem
+from streamlib_parsers import Completed, accumulate
 from streamlib_parsers.wires.chat import (
     Machine,
 )
 from streamlib_parsers.wires.chat.chunks import decode_chunk
-from streamlib_parsers.wires.chat.fast_path import LearnBackoff, template, text_key_of, unpadded
+from streamlib_parsers.wires.chat.gaps import find_gap, text_key_of
 from tests.support.chat_streams import (
     STOP,
     Json,
@@ -44,11 +43,10 @@ def test_template_is_made_only_of_a_chunk_with_one_text(sent: Json, key: str) ->
     assert text_key_of(decode_chunk(json.dumps(sent).encode())) == key
 
 
-def test_template_is_verified_before_use() -> None:
+def test_gap_is_verified_before_use() -> None:
     # The last of two equal keys counts, and the pattern finds the first.
     data = b'{"choices":[{"delta":{"content":"a","content":"b"}}]}'
-    item = OpenItem(0, Message("assistant"))
-    assert template(data, decode_chunk(data), "content", lambda *_: None, item) is None
+    assert find_gap(data, decode_chunk(data), "content", lambda _: True) is None
 
 
 def test_chunk_that_breaks_out_of_the_gap_is_read_in_full() -> None:
@@ -62,29 +60,17 @@ def test_chunk_that_breaks_out_of_the_gap_is_read_in_full() -> None:
     assert "".join(event.delta for event in events if hasattr(event, "delta")) == "abcd"
 
 
-def test_backoff_grows_when_templates_do_not_serve() -> None:
-    backoff = LearnBackoff()
-    learned = 0
-    for _ in range(1000):
-        if backoff.ready():
-            learned += 1
-            backoff.missed(0)
-    assert learned < 30
-    backoff.missed(served=100)
-    assert backoff.ready()
-
-
 def reads(chunks: list[Json]) -> int:
     """How many of the chunks of a text are read in full, without a template."""
     seen: list[bytes] = []
-    read = Machine._read
+    read = Machine.frame
 
     def counted(self: Machine, event: str | None, data: bytes) -> None:
         seen.append(data)
         read(self, event, data)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Machine, "_read", counted)
+        patch.setattr(Machine, "frame", counted)
         assert accumulate(events_of(*chunks, STOP)).text == "word " * len(chunks)
     return len(seen)
 
@@ -98,15 +84,20 @@ def test_long_text_is_read_by_templates(padding: str) -> None:
     assert reads(chunks) == reads(chunks[:10]) < 5
 
 
-def test_unpadded_removes_only_padding() -> None:
-    for data in (
-        b'{"a":1,"b":"c"}',
-        b'{"a":",\\"p\\":\\"x"}',
-        b'{"a":1,"p":"x y"}',
-        b'{"a":1,"p":1}',
-        b'{"a":1,"p":"x"}]',
-        b"",
-        b',"p":"x',
-    ):
-        assert unpadded(data) is data
-    assert unpadded(b'{"a":[1,"b"],"p":"x9"}') == b'{"a":[1,"b"]}'
+@pytest.mark.parametrize("behind", [b'"x y"', b'""', b"1", b'"x","y":"z"', b'"x"'])
+def test_only_padding_is_left_out(behind: bytes) -> None:
+    padded = b'{"choices":[{"delta":{"content":%b}}],"p":"x9"}'
+    texts: list[str] = []
+
+    def append(text: str) -> bool:
+        texts.append(text)
+        return True
+
+    data = padded % b'"a"'
+    gap = find_gap(data, decode_chunk(data), "content", append)
+    assert gap is not None
+    template = gap.template(b"data: ", b"\n\n", 1000)
+    event = b"data: %b\n\n" % padded.replace(b'"x9"', behind) % b'"b"'
+    is_padding = behind == b'"x"'
+    assert template.take(event) == is_padding * len(event)
+    assert texts == ["b"] * is_padding
