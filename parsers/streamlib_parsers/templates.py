@@ -122,6 +122,11 @@ class TextTemplate:
         if end < start or not chunk.startswith(self._prefix):
             return 0
         gaps = chunk[start:end].split(self._between)
+        if LF in gaps[-1]:
+            # It runs on into events that do not fit, of which the last ends like those that do.
+            end -= len(gaps.pop()) + len(self._between)
+            if not gaps:
+                return 0
         try:
             texts = _decode_texts(b'["%b"]' % _BETWEEN_STRINGS.join(gaps))
         except DECODE_ERRORS:
