@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from binascii import b2a_base64
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
-from streamlib_parsers.framing.eventstream import encode_message
+from streamlib_parsers.framing.eventstream import encode_frame, encode_headers, encode_message
 from streamlib_parsers.items import JsonObject
 
 MEDIA_TYPE: Final = "application/vnd.amazon.eventstream"
@@ -33,8 +35,23 @@ EXCEPTIONS: Final[dict[ErrorKind, str]] = {
 
 def event_frame(name: str, payload: Any) -> bytes:
     """One event with its payload as JSON."""
+    return encode_frame(_event_headers(name), msgspec.json.encode(payload))
+
+
+def chunk_frame(data: bytes) -> bytes:
+    """One event of Invoke: the JSON of the family's event as base64."""
+    payload = b'{"bytes":"%b"}' % b2a_base64(data, newline=False)
+    return encode_frame(_CHUNK_HEADERS, payload)
+
+
+# A stream has a few names, each thousands of times. Those passed through may be any.
+@lru_cache(maxsize=64)
+def _event_headers(name: str) -> bytes:
     headers = {":event-type": name, ":content-type": "application/json", ":message-type": "event"}
-    return encode_message(headers, msgspec.json.encode(payload))
+    return encode_headers(headers)
+
+
+_CHUNK_HEADERS: Final = _event_headers("chunk")
 
 
 def exception_frame(error: ErrorInfo) -> bytes:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from struct import Struct as Layout
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
@@ -283,10 +283,30 @@ def encode_message(headers: Mapping[str, str], payload: bytes) -> bytes:
     Raises:
         ValueError: A header is too long, or has no name.
     """
-    block = b"".join(_encode_header(name, value) for name, value in headers.items())
-    lengths = _LENGTHS.pack(_OVERHEAD + len(block) + len(payload), len(block))
-    message = b"".join((lengths, _checksum(lengths), block, payload))
-    return message + _checksum(message)
+    return encode_frame(encode_headers(headers), payload)
+
+
+def encode_headers(headers: Mapping[str, str]) -> bytes:
+    """Encodes the header block of `encode_frame`; the same headers may be encoded once.
+
+    Raises:
+        ValueError: A header is too long, or has no name.
+    """
+    return b"".join(_encode_header(name, value) for name, value in headers.items())
+
+
+def encode_frame(header_block: bytes, payload: bytes) -> bytes:
+    """Encodes one message whose headers are encoded."""
+    size = _OVERHEAD + len(header_block) + len(payload)
+    message = b"".join((_encode_prelude(size, len(header_block)), header_block, payload))
+    return message + _CHECKSUM.pack(zlib.crc32(message))
+
+
+@lru_cache(maxsize=_CACHED_PRELUDES)
+def _encode_prelude(size: int, header_size: int) -> bytes:
+    """Encodes the first 12 bytes of a message of `size` bytes."""
+    lengths = _LENGTHS.pack(size, header_size)
+    return lengths + _CHECKSUM.pack(zlib.crc32(lengths))
 
 
 def frame_of(message: Message) -> Frame:
@@ -396,10 +416,6 @@ _FIXED_TYPES: Final[Mapping[int, tuple[int, Callable[[bytes], HeaderValue]]]] = 
 
 _COUNTED_TYPES: Final[Mapping[int, Callable[[bytes], HeaderValue]]] = {6: bytes, _STRING: _text}
 """Header types whose value begins with its own length, u16."""
-
-
-def _checksum(data: bytes | memoryview) -> bytes:
-    return zlib.crc32(data).to_bytes(_CHECKSUM_BYTES, "big")
 
 
 def _encode_header(name: str, value: str) -> bytes:

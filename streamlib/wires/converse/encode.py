@@ -198,6 +198,14 @@ class Encoder:
         return self._delta(self._unopened, empty_delta(self._items[self._unopened]))
 
     def _delta(self, index: int, delta: JsonObject) -> bytes:
+        # Nearly every event of a stream is a delta of an open block, while no other waits.
+        block = self._blocks.get(index)
+        if block is not None and self._unopened is None:
+            return event_frame("contentBlockDelta", {"contentBlockIndex": block, "delta": delta})
+        return self._first_delta(index, delta)
+
+    def _first_delta(self, index: int, delta: JsonObject) -> bytes:
+        """Opens the block of a delta, after that of an item before it which had none."""
         out = self._open_pending(index)
         if index == self._unopened:
             self._unopened = None

@@ -1,20 +1,18 @@
 """Encodes events as a Bedrock InvokeModelWithResponseStream of Claude's models, or as a body.
 
-The Messages encoder writes, and each of its events becomes a frame: `{"bytes": <base64 of the JSON
+The Messages encoder writes each of its events as a frame: `{"bytes": <base64 of the JSON
 of one event>}`. Keys that Bedrock adds to the last event go back there; a failure is a frame of its
 own.
 """
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from streamlib.request.report import Change, Report
-from streamlib.wires.bedrock_frames import MEDIA_TYPE, error_body, event_frame, exception_frame
+from streamlib.wires.bedrock_frames import MEDIA_TYPE, chunk_frame, error_body, exception_frame
 from streamlib.wires.messages import encode as messages
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import (
@@ -38,7 +36,7 @@ class Encoder:
     media_type = MEDIA_TYPE
 
     def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
-        self._inner = messages.Encoder(model=model, response_id=response_id)
+        self._inner = messages.Encoder(model=model, response_id=response_id, write=self._frame)
         # Metadata that Bedrock adds to the last event, such as its invocation metrics.
         self._bedrock_fields: JsonObject = {}
 
@@ -49,20 +47,27 @@ class Encoder:
 
     def feed(self, event: ResponseEvent) -> bytes:
         """Returns the bytes of one event."""
+        # Not a `match`: most events are deltas, which it would test last.
+        if type(event) in _OTHERS:
+            return self._feed_other(event)
+        return self._inner.feed(event)
+
+    def _feed_other(self, event: ResponseEvent) -> bytes:
+        """Returns the bytes of an event that is not quite what it is for Messages."""
         match event:
             case ResponseMetadata():
                 return self._on_metadata(event)
             case OutputItemAdded() | OutputItemDone():
                 item = _as_messages_item(event.item)
-                return self._frames(self._inner.feed(msgspec.structs.replace(event, item=item)))
+                return self._inner.feed(msgspec.structs.replace(event, item=item))
             case Failed():
-                return self._frames(self._inner.feed(event)) + exception_frame(event.error)
+                return self._inner.feed(event) + exception_frame(event.error)
             case _:
-                return self._frames(self._inner.feed(event))
+                return self._inner.feed(event)
 
     def close(self) -> bytes:
         """Returns nothing of its own: Invoke has no end mark."""
-        return self._frames(self._inner.close())
+        return self._inner.close()
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
         values: JsonObject = {}
@@ -73,29 +78,20 @@ class Encoder:
                 values[key] = value
         if not values:
             return b""
-        return self._frames(self._inner.feed(ResponseMetadata(values)))
+        return self._inner.feed(ResponseMetadata(values))
 
-    def _frames(self, stream: bytes) -> bytes:
-        out = b""
-        for name, data in _sse_events(stream):
-            # A failure is an exception frame instead.
-            if name != b"error":
-                out += self._frame(name, data)
-        return out
-
-    def _frame(self, name: bytes, data: bytes) -> bytes:
-        if name == b"message_stop" and self._bedrock_fields:
-            data = msgspec.json.encode({**msgspec.json.decode(data), **self._bedrock_fields})
-        return event_frame("chunk", {"bytes": base64.b64encode(data).decode("ascii")})
+    def _frame(self, value: Any, name: str) -> bytes:
+        """Returns one event of Messages as a frame, which has no place for its name."""
+        # A failure is an exception frame instead. An event without a name has no type either.
+        if name in ("error", ""):
+            return b""
+        if name == "message_stop" and self._bedrock_fields:
+            value = {**value, **self._bedrock_fields}
+        return chunk_frame(msgspec.json.encode(value))
 
 
-def _sse_events(stream: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yields name and data of server-sent events in the form that `sse` writes."""
-    for block in stream.split(b"\n\n"):
-        name_line, _, data_lines = block.partition(b"\n")
-        if data_lines:
-            lines = [line.removeprefix(b"data: ") for line in data_lines.split(b"\n")]
-            yield name_line.removeprefix(b"event: "), b"\n".join(lines)
+_OTHERS: Final = frozenset({ResponseMetadata, OutputItemAdded, OutputItemDone, Failed})
+"""Events that are not quite what they are for Messages."""
 
 
 def _as_messages_item(item: ResponseItem) -> ResponseItem:

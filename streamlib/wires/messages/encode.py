@@ -8,6 +8,7 @@ free-form call, until it is complete, since it becomes JSON.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -67,7 +68,21 @@ class Encoder:
 
     media_type = "text/event-stream"
 
-    def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        response_id: str | None = None,
+        write: Callable[[Any, str], bytes] = sse,
+    ) -> None:
+        """Starts a stream.
+
+        Args:
+            model: Used if `Created` has none.
+            response_id: Used if `Created` has none.
+            write: Makes the bytes of an event from its JSON value and its name.
+        """
+        self._write = write
         # Used if `Created` has no model or no id.
         self._model = model
         self._response_id = response_id
@@ -146,8 +161,8 @@ class Encoder:
         tokens = _estimated_tokens(previous, event.usage)
         if tokens and self._thinking is not None:
             # Omitted thinking: the API says how much there is so far, and shows none of it.
-            fields = {"thinking": "", "estimated_tokens": tokens}
-            return self._delta(self._thinking, "thinking_delta", **fields)
+            delta = {"type": "thinking_delta", "thinking": "", "estimated_tokens": tokens}
+            return self._delta(self._thinking, delta)
         out = b""
         if self._usage_pending:
             out = self._flush_envelope()
@@ -164,7 +179,7 @@ class Encoder:
         self._started = True
         usage = messages_usage(self._usage) or {"input_tokens": 0, "output_tokens": 0}
         message = {**(self._message or {}), "usage": usage}
-        return sse({"type": "message_start", "message": message}, "message_start")
+        return self._write({"type": "message_start", "message": message}, "message_start")
 
     def _flush(self) -> bytes:
         """Returns everything that was buffered, since the stream goes on."""
@@ -200,7 +215,7 @@ class Encoder:
         }
         self._envelope = {}
         self._usage_pending = False
-        return sse(body, "message_delta")
+        return self._write(body, "message_delta")
 
     # --- items ---
 
@@ -229,39 +244,45 @@ class Encoder:
         return self._frame("content_block_start", index, content_block=block)
 
     def _frame(self, kind: str, index: int, **fields: Any) -> bytes:
-        return sse({"type": kind, "index": self._blocks[index], **fields}, kind)
+        return self._write({"type": kind, "index": self._blocks[index], **fields}, kind)
 
-    def _delta(self, index: int, kind: str, **fields: Any) -> bytes:
+    def _delta(self, index: int, delta: JsonObject) -> bytes:
         if index not in self._open:
             return b""
-        delta = {"type": kind, **fields}
-        return self._flush() + self._frame("content_block_delta", index, delta=delta)
+        kind = "content_block_delta"
+        event = {"type": kind, "index": self._blocks[index], "delta": delta}
+        # Nearly every event of a stream is a delta, before which nothing is buffered.
+        if self._broken or self._envelope or self._usage_pending:
+            return self._flush() + self._write(event, kind)
+        return self._write(event, kind)
 
     def _on_text(self, event: OutputTextDelta) -> bytes:
         if event.logprobs:
             self._report.dropped("/logprobs", "Messages has no logprobs")
-        return self._delta(event.index, "text_delta", text=event.delta)
+        return self._delta(event.index, {"type": "text_delta", "text": event.delta})
 
     def _on_refusal(self, event: RefusalDelta) -> bytes:
         self._report.dropped("/refusal", "a refusal is plain text in Messages")
-        return self._delta(event.index, "text_delta", text=event.delta)
+        return self._delta(event.index, {"type": "text_delta", "text": event.delta})
 
     def _on_reasoning(self, event: ReasoningContentDelta) -> bytes:
-        return self._delta(event.index, "thinking_delta", thinking=event.delta)
+        return self._delta(event.index, {"type": "thinking_delta", "thinking": event.delta})
 
     def _on_summary(self, event: ReasoningSummaryDelta) -> bytes:
         self._report.dropped("/summary", "a summary is plain thinking in Messages")
-        return self._delta(event.index, "thinking_delta", thinking=self._gaps.with_gap(event))
+        return self._delta(
+            event.index, {"type": "thinking_delta", "thinking": self._gaps.with_gap(event)}
+        )
 
     def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:
         fragments = self._inputs.get(event.index)
         if fragments is not None:
             fragments.append(event.delta)
             return b""
-        return self._delta(event.index, "input_json_delta", partial_json=event.delta)
+        return self._delta(event.index, {"type": "input_json_delta", "partial_json": event.delta})
 
     def _on_annotation(self, event: AnnotationAdded) -> bytes:
-        return self._delta(event.index, "citations_delta", citation=event.annotation)
+        return self._delta(event.index, {"type": "citations_delta", "citation": event.annotation})
 
     def _on_done(self, event: OutputItemDone) -> bytes:
         index, item = event.index, event.item
@@ -274,11 +295,11 @@ class Encoder:
         if index not in self._open:
             out += self._start_block(index, item)
         elif isinstance(item, Compaction):
-            out += self._delta(index, "compaction_delta", **compaction_fields(item))
+            out += self._delta(index, {"type": "compaction_delta", **compaction_fields(item)})
         elif index in self._inputs and item.status == "completed":
             text = "".join(self._inputs.pop(index))
             encoded = msgspec.json.encode({"input": text}).decode("utf-8")
-            out += self._delta(index, "input_json_delta", partial_json=encoded)
+            out += self._delta(index, {"type": "input_json_delta", "partial_json": encoded})
         if item.signature:
             out += self._signature(index, item)
         if isinstance(item, (FunctionCall, ServerToolCall)) and not item.arguments:
@@ -292,7 +313,7 @@ class Encoder:
 
     def _signature(self, index: int, item: ResponseItem) -> bytes:
         if isinstance(item, Reasoning):
-            return self._delta(index, "signature_delta", signature=item.signature)
+            return self._delta(index, {"type": "signature_delta", "signature": item.signature})
         # Clients fail on a signature in any other block: Claude Code stops, pydantic-ai crashes.
         # Those of these two kinds are part of their block.
         if not isinstance(item, (Compaction, Opaque)):
@@ -305,18 +326,19 @@ class Encoder:
         if is_foreign_event("messages", event.event):
             self._report.dropped("/passthrough", "events that only another wire knows")
             return b""
-        return self._flush() + sse(event.data, event.event)
+        return self._flush() + self._write(event.data, event.event)
 
     def _on_completed(self, event: Completed) -> bytes:
         out = self._start_message() + self._close_broken()
         self._usage = event.usage or self._usage
         stop_reason = native_stop(event.stop_reason, event.native_stop_reason, self._report)
         stop = {"stop_reason": stop_reason, "stop_sequence": event.stop_sequence}
-        return out + self._message_delta(stop) + sse({"type": "message_stop"}, "message_stop")
+        out += self._message_delta(stop)
+        return out + self._write({"type": "message_stop"}, "message_stop")
 
     def _on_failed(self, event: Failed) -> bytes:
         # Calls with broken arguments stay open: the error comes instead of any closing.
-        return self._flush_envelope() + sse(error_body(event.error), "error")
+        return self._flush_envelope() + self._write(error_body(event.error), "error")
 
 
 def _estimated_tokens(previous: Usage | None, usage: Usage) -> int:
