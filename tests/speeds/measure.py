@@ -6,16 +6,20 @@ the library's own Python.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from benchmarks.bench_async import read_events, through_client
 from benchmarks.contestants import Contestant, ours
+from benchmarks.floors import floor
 from benchmarks.races import agree
 from benchmarks.sdks import PEERS
 from streamlib.bench import growth
 from streamlib.bench.feed import seconds
 from streamlib.bench.workloads import EVENT, FAST, WORKLOADS, chunked
+from streamlib.wires.encoders import encoder
+from streamlib_parsers import ResponseEvent, parser
 
 ROUNDS: Final = 2
 ATTEMPTS: Final = 9
@@ -54,6 +58,26 @@ FLOORS: Final = {
     "openai, through the client": Floor(client, "openai", EVENT, 4),
     "botocore, 16 KiB": Floor(ours, "botocore", FAST, 4),
 }
+ABOVE_FLOOR: Final = {
+    ("messages", EVENT): 1.5,
+    ("messages", FAST): 1.8,
+    ("chat", EVENT): 1.3,
+    ("chat", FAST): 1.7,
+    ("responses", EVENT): 1.6,
+    ("responses", FAST): 2.0,
+    ("gemini", EVENT): 1.6,
+    ("gemini", FAST): 2.0,
+    ("converse", EVENT): 3.6,
+    ("invoke", EVENT): 3.6,
+    ("ollama", EVENT): 3.6,
+    ("cohere", EVENT): 2.0,
+    ("interactions", EVENT): 4.2,
+}
+"""Wire and size of the chunks -> how many times its floor `feed` may take (`benchmarks.floors`)."""
+
+ABOVE_MESSAGES: Final = {"converse": 1.3, "invoke": 1.8}
+"""Wire -> how many times the Messages encoder its encoder may take."""
+
 GROWING: Final = tuple(name for name in WORKLOADS if name != "huge-line")
 """A line of megabytes is limited by the system's memory: test_sse_limits.py measures that."""
 
@@ -93,3 +117,61 @@ def doubling(name: str) -> float:
         if least <= DOUBLED:
             break
     return least
+
+
+def floor_name(wire: str, size: int) -> str:
+    """The name of a figure of `above_floor`."""
+    return f"{wire}, {size or 'an event'}"
+
+
+def above_floor(wire: str, size: int) -> float:
+    """How many times its floor `feed` takes, both at their best."""
+    chunks = chunked(WORKLOADS[wire].events(), size)
+    read_floor = floor(wire)
+
+    def feed() -> None:
+        parse = parser(wire)  # type: ignore[arg-type]
+        for chunk in chunks:
+            parse.feed(chunk)
+        parse.close()
+
+    def read() -> None:
+        for _ in read_floor(chunks):
+            pass
+
+    return least_ratio(feed, read, ABOVE_FLOOR[wire, size])
+
+
+def above_messages(wire: str) -> float:
+    """How many times the Messages encoder an encoder takes for the same events."""
+    parse = parser("messages")
+    events: list[ResponseEvent] = []
+    for chunk in WORKLOADS["messages"].events():
+        events += parse.feed(chunk)
+    events += parse.close()
+
+    def encode(name: str) -> None:
+        encoding = encoder(name)
+        for event in events:
+            encoding.feed(event)
+
+    limit = ABOVE_MESSAGES[wire]
+    return least_ratio(lambda: encode(wire), lambda: encode("messages"), limit)
+
+
+def least_ratio(first: Callable[[], Any], second: Callable[[], Any], limit: float) -> float:
+    """The best time of `first` relative to that of `second`; stops once it is below the limit."""
+    best_first = best_second = float("inf")
+    for _ in range(ATTEMPTS):
+        for _ in range(ROUNDS + 1):
+            best_first = min(best_first, _cpu_seconds(first))
+            best_second = min(best_second, _cpu_seconds(second))
+        if best_first / best_second <= limit:
+            break
+    return best_first / best_second
+
+
+def _cpu_seconds(run: Callable[[], Any]) -> float:
+    start = time.process_time()
+    run()
+    return time.process_time() - start

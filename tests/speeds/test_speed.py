@@ -12,7 +12,14 @@ import sys
 
 import pytest
 
-from tests.speeds.measure import DOUBLED, FLOORS, GROWING
+from tests.speeds.measure import (
+    ABOVE_FLOOR,
+    ABOVE_MESSAGES,
+    DOUBLED,
+    FLOORS,
+    GROWING,
+    floor_name,
+)
 from tests.support.shared import ROOT
 
 
@@ -43,3 +50,18 @@ def test_twice_the_input_takes_at_most_2_3_times_as_long(
 ) -> None:
     sys.stdout.write(f"{name}: x{figures[name]:.2f}\n")
     assert figures[name] <= DOUBLED
+
+
+def test_feed_stays_near_the_floor_of_each_wire(figures: dict[str, float]) -> None:
+    for (wire, size), most in ABOVE_FLOOR.items():
+        name = floor_name(wire, size)
+        sys.stdout.write(f"{name}: x{figures[name]:.2f}, at most {most}\n")
+    too_slow = [case for case, most in ABOVE_FLOOR.items() if figures[floor_name(*case)] > most]
+    assert not too_slow
+
+
+@pytest.mark.parametrize("wire", ABOVE_MESSAGES)
+def test_encoder_costs_what_that_of_messages_does(wire: str, figures: dict[str, float]) -> None:
+    name = f"{wire}, encoder"
+    sys.stdout.write(f"{name}: x{figures[name]:.2f}, at most {ABOVE_MESSAGES[wire]}\n")
+    assert figures[name] <= ABOVE_MESSAGES[wire]
