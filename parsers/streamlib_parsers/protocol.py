@@ -305,7 +305,7 @@ class Parser:
     def _finish(self) -> None:
         framing = self._framing
         if self._templates is not None:
-            self._frame(self._templates.held())
+            self._frame(self._templates.take_buffered())
         for frame in framing.close():
             if frame.stray:
                 self._read_stray_lines(frame)

@@ -270,7 +270,7 @@ class TemplateReader:
         # None: no event was learned, or the machine has read another since.
         self._template: Template | None = None
         # The beginning of an event that fits, up to the end of the last chunk.
-        self._held = b""
+        self._buffered = b""
         # Decides whether an event is learned.
         self._backoff = LearnBackoff()
         # Event count when the template was made: shows how many events it served.
@@ -278,28 +278,28 @@ class TemplateReader:
 
     def fit(self) -> Fit | None:
         """Returns how the next chunk is read if it is one event that fits; None if it cannot be."""
-        if self._template is None or self._held or not self._framing.at_event_start:
+        if self._template is None or self._buffered or not self._framing.at_event_start:
             return None
         return self._template.fit
 
     def take(self, chunk: bytes) -> bytes:
         """Reads the events at the start of `chunk` that fit; returns the rest, for the framing."""
-        if self._held:
-            chunk = self.held() + chunk
+        if self._buffered:
+            chunk = self.take_buffered() + chunk
         template = self._template
         if template is None or not self._framing.at_event_start or len(chunk) > self._event_bytes:
             return chunk
         taken = template.take(chunk)
         rest = chunk[taken:]
         if taken and is_begun(template.fit, rest):
-            self._held = rest
+            self._buffered = rest
             return b""
         return rest
 
-    def held(self) -> bytes:
+    def take_buffered(self) -> bytes:
         """Returns what is buffered, and forgets it."""
-        held, self._held = self._held, b""
-        return held
+        buffered, self._buffered = self._buffered, b""
+        return buffered
 
     def learn(self, event: str | None, data: bytes) -> None:
         """Learns from the last event that the machine has read."""

@@ -67,7 +67,7 @@ RETIRED_NAMES: Final = frozenset(
 terms that stand for them."""
 
 ALLOWED_NAMES: Final = {
-    ("machine.py", "thought"): "a field of Gemini's parts",
+    ("chunks.py", "thought"): "a field of Gemini's parts",
     ("files.py", "at"): "a field of saved recordings",
     ("cursor.py", "word"): "a documented method for authors of grammars",
     ("app.py", "answer"): "a public method of Gateway since 0.1.0",

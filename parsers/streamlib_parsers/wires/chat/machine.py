@@ -18,7 +18,7 @@ errors with status 200; they leave out `[DONE]`, `index`, `finish_reason`.
 
 A chunk takes the first of three paths that fits; all lead to the same calls of the assembler:
 
-1. only its text differs from the chunk before: only the text is decoded (`fast_path.py`);
+1. only its text differs from the chunk before: only the text is decoded (`gaps.py`);
 2. it has the usual shape: it is decoded into structs (`chunks.py`);
 3. any other is read from a dict (`delta.py`).
 
