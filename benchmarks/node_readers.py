@@ -108,8 +108,10 @@ class NodeProcess:
     def close(self) -> None:
         """Ends it."""
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait()
+        self._process.stdout.close()
 
 
 _started: list[NodeProcess] = []

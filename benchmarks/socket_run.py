@@ -9,6 +9,7 @@ on when it is told to, and the rest is the cost of an event.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import hashlib
 import json
@@ -116,6 +117,8 @@ def measure(
 ) -> list[Figure]:
     """The figures of readers on loops, in alternating rounds against one server.
 
+    Interrupted by Ctrl-C, it keeps what was measured.
+
     Args:
         bench: name of the benchmark in the figures.
         combinations: name of a reader, loop, streams.
@@ -123,7 +126,7 @@ def measure(
         bar: shows the progress.
     """
     spent: dict[tuple[str, str, Streams], list[Spent]] = {key: [] for key in combinations}
-    with running() as url:
+    with running() as url, contextlib.suppress(KeyboardInterrupt):
         groups = _groups()
         for number in range(rounds):
             for key in combinations:
@@ -134,6 +137,8 @@ def measure(
                 spent[key].append(run(url, name, loop, streams, next(groups)))
     figures: list[Figure] = []
     for (name, loop, streams), runs in spent.items():
+        if not runs:
+            continue
         key = (bench, f"{streams.count} streams", streams.chunks, f"{name}, {loop}")
         events = [entry.event for entry in runs]
         figures.append(figure(*key, "event", "µs", events))
