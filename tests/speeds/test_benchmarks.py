@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
 
 import pytest
 
-from benchmarks import goals, node_readers, races
+from benchmarks import compiled_build, goals, node_readers, races, socket_run, transports
+from benchmarks.commands import Options
 from benchmarks.contestants import Contestant, Outcome, ours
 from benchmarks.framings import FRAMINGS
 from benchmarks.node_readers import NODE
@@ -16,12 +20,15 @@ from benchmarks.other_sdks import COHERE
 from benchmarks.races import Disagreement, agree, race
 from benchmarks.results import Figure, Result, figure, load, ratio, save
 from benchmarks.sdks import PEERS
+from benchmarks.socket_run import Spent, Streams
 from streamlib.bench import bodies
 from streamlib.bench.responses import short
 from streamlib.bench.workloads import EVENT, FAST, WORKLOADS, chunked
+from streamlib.cli.bench import Bar
 from tests.support.cases import each_case
 
 CHUNKINGS: Final = (EVENT, 7, FAST)
+LOOPS: Final = ("asyncio", "uvloop", "trio")
 SDKS: Final = (*PEERS, *COHERE)
 
 
@@ -115,11 +122,11 @@ def result_of(*figures: Figure) -> Result:
     return Result("python -m x", "2026-01-01", {}, {}, figures)
 
 
-def test_result_is_read_as_it_was_saved(tmp_path: object) -> None:
+def test_result_is_read_as_it_was_saved(tmp_path: Path) -> None:
     made = result_of(figure("events", "w", "16 KiB", "streamlib", "time", "µs/event", [1.23456]))
-    save("part", made, tmp_path)  # type: ignore[arg-type]
-    assert load("part", tmp_path) == made  # type: ignore[arg-type]
-    assert load("other", tmp_path) is None  # type: ignore[arg-type]
+    save("part", made, tmp_path)
+    assert load("part", tmp_path) == made
+    assert load("other", tmp_path) is None
     assert made.figures[0].rounds == (1.235,)
 
 
@@ -150,24 +157,66 @@ def test_goal_over_a_floor_is_at_most_so_much() -> None:
 # --- the commands, in their quick form ---
 
 
-@pytest.mark.parametrize("loop", ["asyncio", "uvloop", "trio"])
-def test_transports_measure_a_loop(loop: str) -> None:
-    from benchmarks.socket_run import Streams, measure
-    from streamlib.cli.bench import Bar
+def test_transports_measure_the_most_streams_last() -> None:
+    names = [*transports.OURS, *transports.COMPARED]
+    made = transports.combinations(names, Options())
+    assert [streams.count for _, _, streams in made[-11:]] == [socket_run.MANY] * 11
+    assert {streams.count for _, _, streams in made} == {1, 100, 500, socket_run.MANY}
+    assert ("streamlib, aiohttp", "trio") not in {(name, loop) for name, loop, _ in made}
+    assert {loop for name, loop, _ in made if name == "streamlib, httpx2"} == set(LOOPS)
+    compared = [streams.count for name, _, streams in made if name in transports.COMPARED]
+    assert max(compared) == 100
 
+
+def test_interrupted_measurement_keeps_its_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = iter([Spent(setup=2.0, event=1.0, memory=3.0)])
+
+    def run(*_: object) -> Spent:
+        for spent in runs:
+            return spent
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(socket_run, "run", run)
+    wanted = [("streamlib, httpx", "trio", Streams(count, 5, 0)) for count in (3, 4)]
+    figures = socket_run.measure("transports", wanted, 2, Bar(1))
+    assert [(entry.workload, entry.rounds) for entry in figures] == [
+        ("3 streams", (1.0,)),
+        ("3 streams", (2.0,)),
+        ("3 streams", (3.0,)),
+    ]
+
+
+def test_build_is_made_anew_for_a_newer_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, built = tmp_path / "source", tmp_path / "built"
+    monkeypatch.setattr(compiled_build, "SOURCES", (source,))
+    monkeypatch.setattr(compiled_build, "HOME", built)
+    source.mkdir()
+    (source / "module.py").touch()
+    assert not compiled_build.is_fresh()
+    built.mkdir()
+    os.utime(source / "module.py", (1, 1))
+    assert compiled_build.is_fresh()
+    os.utime(built, (0, 0))
+    assert not compiled_build.is_fresh()
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_transports_measure_a_loop(loop: str) -> None:
     if find_spec(loop) is None:
         pytest.skip(f"{loop} is not installed")
-    figures = measure("transports", [("streamlib, httpx", loop, Streams(3, 5, 0.001))], 1, Bar(1))
+    figures = socket_run.measure(
+        "transports", [("streamlib, httpx", loop, Streams(3, 5, 0.001))], 1, Bar(1)
+    )
     assert [entry.measure for entry in figures] == ["event", "setup", "memory"]
     assert figures[0].rounds[0] > 0
     assert figures[0].contestant == f"streamlib, httpx, {loop}"
 
 
 def test_transports_say_why_a_reader_failed() -> None:
-    from benchmarks.socket_run import Streams, run
-
     with pytest.raises(RuntimeError, match="streamlib, aiohttp on trio"):
-        run("http://127.0.0.1:9", "streamlib, aiohttp", "trio", Streams(1, 1, 0), "1")
+        socket_run.run("http://127.0.0.1:9", "streamlib, aiohttp", "trio", Streams(1, 1, 0), "1")
 
 
 @pytest.mark.slow
@@ -175,8 +224,6 @@ def test_transports_say_why_a_reader_failed() -> None:
     "part", ["bench_async", "bench_accumulators", "bench_import", "gateway", "transports"]
 )
 def test_part_works_in_its_quick_form(part: str) -> None:
-    import subprocess
-
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.{part}", "--quick"],
         capture_output=True,
