@@ -10,6 +10,9 @@ They are recorded from any client and replayed at any speed, with any chunk boun
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
 from streamlib.recording.files import (
     KEPT_HEADERS,
     Chunk,
@@ -29,8 +32,10 @@ from streamlib.recording.files import (
     read,
     save,
 )
-from streamlib.recording.recorder import Recorder
-from streamlib.recording.replay import Replay, Split, pieces, random_pieces
+
+if TYPE_CHECKING:
+    from streamlib.recording.recorder import Recorder
+    from streamlib.recording.replay import Replay, Split, pieces, random_pieces
 
 __all__ = [
     "KEPT_HEADERS",
@@ -56,3 +61,18 @@ __all__ = [
     "read",
     "save",
 ]
+
+_MODULES: Final = {
+    "Recorder": "streamlib.recording.recorder",
+    "Replay": "streamlib.recording.replay",
+    "Split": "streamlib.recording.replay",
+    "pieces": "streamlib.recording.replay",
+    "random_pieces": "streamlib.recording.replay",
+}
+"""Name -> its module. Files are read without what sends requests."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_MODULES[name]), name)

@@ -120,20 +120,45 @@ def test_error_suggests_an_option_or_a_value(
     assert capsys.readouterr().err.endswith(f"{suggestion}\n")
 
 
-def test_command_imports_no_other_command() -> None:
-    code = "import sys; sys.argv=['streamlib','{}']\nfrom streamlib.cli import main\n"
-    code += "try: main()\nexcept SystemExit: pass\n"
-    code += "print(sorted(m for m in sys.modules if m.startswith('streamlib.cli.')), *sys.modules)"
-    for argument, absent in (("--version", "streamlib.cli.chat"), ("--help", "markdown_it")):
-        run = subprocess.run(
-            [sys.executable, "-c", code.format(argument)],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'parsers'}"},
-        )
-        assert absent not in run.stdout
-        assert "anyio" not in run.stdout.split()
+LOADED = """
+import sys
+from streamlib.cli import main
+try:
+    main(sys.argv[1:])
+except SystemExit:
+    pass
+sys.stderr.write("modules " + " ".join(sys.modules))
+"""
+
+
+@each_case(
+    "arguments, absent",
+    [
+        (["--version"], ["anyio", "markdown_it", "streamlib.cli.chat", "streamlib_parsers"]),
+        (["--help"], ["anyio", "markdown_it", "streamlib.cli.chat", "streamlib_parsers"]),
+        (
+            ["inspect", "CAPTURE"],
+            ["httpx", "h11", "streamlib.client", "streamlib.testing"],
+        ),
+        (["hi"], ["markdown_it", "prompt_toolkit", "shtab", "streamlib.recording"]),
+    ],
+)
+def test_command_loads_only_what_it_needs(arguments: list[str], absent: list[str]) -> None:
+    """What is loaded decides how long a command takes to start; times depend on the machine."""
+    capture = ROOT / "tests" / "recordings" / "messages" / "aimock-tool.sse"
+    if "CAPTURE" in arguments:
+        arguments = ["inspect", str(capture), "--wire-api", "messages"]
+    run = subprocess.run(
+        [sys.executable, "-c", LOADED, *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'parsers'}"},
+    )
+    loaded = run.stderr.rpartition("modules ")[2].split()
+    assert len(loaded) > 50
+    assert [name for name in absent if name in loaded] == []
 
 
 # --- what is piped in ---
