@@ -37,7 +37,7 @@ class EventStream:
         """Of all tasks of the stream, while it is sent."""
         self._is_stopped = False
         self._ended = False
-        """Set when the last byte was sent."""
+        """Set when the last bytes are sent."""
         self._last_write = anyio.current_time()
         self._write_lock = anyio.Lock(fast_acquire=True)
         """Held while the server takes bytes; the keep-alive task writes too."""
@@ -88,9 +88,10 @@ class EventStream:
 
     async def _write(self, data: bytes, *, more: bool = True) -> None:
         async with self._write_lock:
+            # Before it is sent: whoever cancels the last write must not send another end.
+            self._ended = not more
             await self._send({"type": "http.response.body", "body": data, "more_body": more})
             self._last_write = anyio.current_time()
-            self._ended = not more
 
     async def _send_keep_alives(self, scope: anyio.CancelScope) -> None:
         try:

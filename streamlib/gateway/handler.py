@@ -94,7 +94,7 @@ class RequestHandler:
         self._started = False
         """Set when the headers are sent: from then on a failure is part of the stream."""
         self._ended = False
-        """Set when the last byte was sent: a client that disconnects then has it all."""
+        """Set when the last bytes are sent: a client that disconnects then has it all."""
         self._is_stopped = False
         """Set when the gateway stops before the response ends."""
         self._scope: anyio.CancelScope | None = None
@@ -312,9 +312,10 @@ class RequestHandler:
             if not self._started:
                 self._started = True
                 await self._send_headers()
+            # Before it is sent: whoever cancels the last write must not send another end.
+            self._ended = not more
             await self._send({"type": "http.response.body", "body": data, "more_body": more})
             self._last_write = anyio.current_time()
-            self._ended = not more
 
     async def _send_headers(self) -> None:
         headers = {"content-type": self._encoder.media_type, **STREAM_HEADERS}
