@@ -1,6 +1,6 @@
 """What grows with the number of things: the same work for some things, and for four times as many.
 
-    python -m tests.speeds.growing [--size 250] [NAME …]
+    python -m tests.speeds.growing [--size 250] [--idle 250] [NAME …]
 
 prints as one JSON object how many times longer twice as many take (linear is 2, quadratic 4), and
 what `idle_memory` measures. In its own process, for the reasons of `tests/speeds/measure.py`.
@@ -240,11 +240,12 @@ def main(argv: list[str] | None = None) -> int:
     """Prints the growth of every case, or of those that are named."""
     command = argparse.ArgumentParser(description=__doc__)
     command.add_argument("--size", type=int, default=SIZE)
+    command.add_argument("--idle", type=int, default=SIZE, help="streams of the shorter run")
     command.add_argument("names", nargs="*", default=list(CASES))
     arguments = command.parse_args(argv)
     bytearray(64 << 20)  # see `MEMORY`
     figures = {name: doubling(name, arguments.size) for name in arguments.names}
-    few, many = idle_memory(arguments.size), idle_memory(TIMES * arguments.size)
+    few, many = idle_memory(arguments.idle), idle_memory(TIMES * arguments.idle)
     figures["bytes of an idle stream"] = many
     figures["idle streams"] = many / few
     sys.stdout.write(json.dumps(figures))

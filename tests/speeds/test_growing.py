@@ -56,9 +56,8 @@ def test_idle_streams_hold_bounded_memory(figures: dict[str, float]) -> None:
 @pytest.mark.slow
 def test_cost_grows_with_the_work_when_it_is_large() -> None:
     """Up to 100,000 items, and 10,000 idle streams."""
-    grown = measured("--size", "25000", *CASES)
-    idle = measured("--size", "2500", "history saved")
-    figure("worst growth of 100,000 things", max(grown[name] for name in CASES))
-    figure("bytes of each of 10,000 idle streams", idle["bytes of an idle stream"])
-    assert {name: grown[name] for name in CASES if grown[name] > MOST} == {}
-    assert idle["idle streams"] <= 1.1
+    figures = measured("--size", "25000", "--idle", "2500")
+    figure("worst growth of 100,000 things", max(figures[name] for name in CASES))
+    figure("bytes of each of 10,000 idle streams", figures["bytes of an idle stream"])
+    assert {name: figures[name] for name in CASES if figures[name] > MOST} == {}
+    assert figures["idle streams"] <= 1.1
