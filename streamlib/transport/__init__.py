@@ -25,7 +25,12 @@ from streamlib.transport.base import (
     Transport,
 )
 from streamlib.transport.httpcore_pool import pool_size
-from streamlib.transport.httpx import HttpxResponse, HttpxTransport, default_client, new_client
+from streamlib.transport.httpx import (
+    HttpxResponse,
+    HttpxTransport,
+    OwnHttpxTransport,
+    default_library,
+)
 
 __all__ = [
     "CONNECTIONS",
@@ -89,9 +94,9 @@ def transport_for(http: Any = None, connections: int | None = None) -> Transport
 
         return AiohttpTransport(connections=connections)
     if isinstance(http, str):
-        return HttpxTransport(new_client(http), connections or CONNECTIONS, owned=True)
+        return OwnHttpxTransport(http, connections or CONNECTIONS)
     if http is None:
-        return HttpxTransport(default_client(), connections or CONNECTIONS, owned=True)
+        return OwnHttpxTransport(default_library(), connections or CONNECTIONS)
     if hasattr(http, "build_request"):
         return HttpxTransport(http, connections or pool_size(http), owned=False)
     if hasattr(http, "ws_connect"):  # an aiohttp.ClientSession

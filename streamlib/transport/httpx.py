@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import ssl
 import sys
 from collections.abc import AsyncIterator, Mapping
 from functools import cache
 from typing import Any, Final
+from urllib.request import getproxies
 
 import anyio
 
@@ -40,8 +42,8 @@ _CONNECTED: Final = (
 """httpcore's trace events whose result is the socket of a new connection."""
 
 
-def default_client() -> Any:
-    """A client of httpx, or of httpx2 if only that is loaded or installed.
+def default_library() -> str:
+    """The name of httpx, or of httpx2 if only that is loaded or installed.
 
     Raises:
         ModuleNotFoundError: Neither library is installed.
@@ -52,15 +54,20 @@ def default_client() -> Any:
         libraries.reverse()
     for name in libraries:
         with contextlib.suppress(ModuleNotFoundError):
-            return new_client(name)
+            importlib.import_module(name)
+            return name
     raise ModuleNotFoundError(
         "streamlib sends requests with httpx or httpx2: install one of them, "
         "or pass a transport as http="
     )
 
 
-def new_client(name: str) -> Any:
+def new_client(name: str, tls: Any) -> Any:
     """An `AsyncClient` of httpx or httpx2.
+
+    Args:
+        name: Of the library.
+        tls: Its TLS context.
 
     Its pool is unlimited, so that no request waits there; the limit is `HttpxTransport.slots`.
 
@@ -74,15 +81,19 @@ def new_client(name: str) -> Any:
         keepalive_expiry=KEEPALIVE_SECONDS,
     )
     # No timeout here: each request has its own.
-    return library.AsyncClient(
-        limits=limits, timeout=None, follow_redirects=False, verify=tls_context(name)
-    )
+    return library.AsyncClient(limits=limits, timeout=None, follow_redirects=False, verify=tls)
 
 
 @cache
 def tls_context(library: str) -> Any:
-    """The library's default TLS context, shared by all clients: reading the CA file takes 0.1 s."""
+    """The library's default TLS context, shared by all clients: reading the CA file takes 23 ms."""
     return importlib.import_module(library).create_ssl_context()
+
+
+@cache
+def trusting_nobody() -> ssl.SSLContext:
+    """A TLS context without a CA: whatever is sent over TLS with it fails."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 _SENDING: Final = (".send_connection_init.started", ".send_request_headers.started")
@@ -180,6 +191,50 @@ class HttpxTransport:
         """Closes the client if it is owned."""
         if self._owned:
             await self._client.aclose()
+
+
+class OwnHttpxTransport:
+    """Sends requests through clients that this library creates: one over TLS, and one without.
+
+    The first is created by the first request over TLS, since it reads the certificates: a local
+    server needs none.
+
+    Args:
+        library: Name of the HTTP library.
+        connections: Concurrent streams.
+    """
+
+    def __init__(self, library: str, connections: int) -> None:
+        self.slots = anyio.CapacityLimiter(connections)
+        """One token per stream, for both clients together."""
+        self._library = library
+        self._connections = connections
+        self._has_proxies = bool(getproxies())
+        """A proxy of the environment may be one over TLS, whatever the URL."""
+        self._plain = self._transport(trusting_nobody())
+        self._secure: HttpxTransport | None = None
+        """None until the first request over TLS."""
+
+    def _transport(self, tls: Any) -> HttpxTransport:
+        return HttpxTransport(new_client(self._library, tls), self._connections, owned=True)
+
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines
+    ) -> HttpResponse:
+        """See `Transport`."""
+        if url.startswith("http://") and not self._has_proxies:
+            return await self._plain.send(method, url, headers, body, deadlines)
+        if self._secure is None:
+            self._secure = self._transport(tls_context(self._library))
+        return await self._secure.send(method, url, headers, body, deadlines)
+
+    async def aclose(self) -> None:
+        """Closes both clients."""
+        try:
+            await self._plain.aclose()
+        finally:
+            if self._secure is not None:
+                await self._secure.aclose()
 
 
 class SocketReadTimeout(float):

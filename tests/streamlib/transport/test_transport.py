@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -14,9 +15,11 @@ import streamlib.transport as package
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
 from streamlib.errors import StreamError
-from streamlib.transport import CONNECTIONS, UNKNOWN_POOL, HttpxTransport, transport_for
+from streamlib.transport import CONNECTIONS, UNKNOWN_POOL, transport_for
 from streamlib.transport import httpx as module
+from streamlib.transport.deadlines import Deadlines
 from streamlib.transport.httpcore_pool import pool_size
+from streamlib.transport.httpx import OwnHttpxTransport, trusting_nobody
 from tests.support.clients import (
     LIBRARIES,
     MemoryTransport,
@@ -64,10 +67,12 @@ async def test_named_library_sends_and_is_closed(name: str) -> None:
     ):
         assert (await client.respond(make_request(server.url))).text == HELLO_TEXT
         transport = client._opened_transport
-    assert isinstance(transport, HttpxTransport)
-    assert type(transport._client).__module__.partition(".")[0] == name
+    assert isinstance(transport, OwnHttpxTransport)
+    client = transport._plain._client
+    assert type(client).__module__.partition(".")[0] == name
     assert transport.slots.total_tokens == CONNECTIONS
-    assert transport._client.is_closed
+    assert client.is_closed
+    assert transport._secure is None  # no certificates are read for a local server
 
 
 def test_unknown_library_is_refused_with_those_that_exist() -> None:
@@ -84,12 +89,32 @@ def test_missing_library_is_named_with_its_installation(monkeypatch: pytest.Monk
 
 async def test_own_client_has_an_unlimited_pool() -> None:
     ours = transport_for()
-    assert isinstance(ours, HttpxTransport)
-    assert pool_size(ours._client) == sys.maxsize
+    assert isinstance(ours, OwnHttpxTransport)
+    client = ours._plain._client
+    assert pool_size(client) == sys.maxsize
     assert ours.slots.total_tokens == CONNECTIONS
-    assert ours._client.follow_redirects is False
+    assert client.follow_redirects is False
     await ours.aclose()
-    assert ours._client.is_closed
+    assert client.is_closed
+
+
+@pytest.mark.parametrize("url", ["https://127.0.0.1:9", "http://127.0.0.1:9"])
+async def test_certificates_are_read_for_tls_and_for_proxies(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if url.startswith("http://"):
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    ours = transport_for()
+    assert isinstance(ours, OwnHttpxTransport)
+    with pytest.raises(Exception, match=r"connect"):
+        await ours.send("POST", url, {}, b"{}", Deadlines())
+    secure = ours._secure
+    assert secure is not None
+    assert pool_size(secure._client) == sys.maxsize
+    await ours.aclose()
+    assert secure._client.is_closed
+    assert trusting_nobody().verify_mode is ssl.CERT_REQUIRED
+    assert trusting_nobody().cert_store_stats()["x509_ca"] == 0
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
@@ -105,7 +130,7 @@ async def test_client_of_the_user_stays_open(http: str) -> None:
 def test_library_that_is_loaded_already_is_used(only: str) -> None:
     code = f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'parsers')]!r}; "
     code += f"import {only}, streamlib.transport as t; "
-    code += "print(type(t.transport_for()._client).__module__)"
+    code += "print(type(t.transport_for()._plain._client).__module__)"
     ran = subprocess.run(
         [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
     )
