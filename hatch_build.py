@@ -53,7 +53,7 @@ COMPILED: Final[dict[str, tuple[str, ...]]] = {
         "reasoning_details",
         "token_counts",
     ),
-    f"{PARSERS}/wires/cohere": ("citations", "machine", "token_counts"),
+    f"{PARSERS}/wires/cohere": ("citations", "gaps", "machine", "token_counts"),
     f"{PARSERS}/wires/converse": ("blocks", "machine", "states", "token_counts"),
     f"{PARSERS}/wires/gemini": (
         "arguments_by_path",

@@ -32,6 +32,7 @@ WIRES: Final[dict[WireApi, Callable[[Any], Iterator[bytes]]]] = {
     "chat": bodies.chat,
     "responses": bodies.responses,
     "gemini": bodies.gemini,
+    "cohere": bodies.cohere,
 }
 
 ALTERED: Final[dict[str, Callable[[bytes], bytes]]] = {

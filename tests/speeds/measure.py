@@ -70,7 +70,7 @@ ABOVE_FLOOR: Final = {
     ("converse", EVENT): 3.6,
     ("invoke", EVENT): 3.6,
     ("ollama", EVENT): 3.6,
-    ("cohere", EVENT): 2.0,
+    ("cohere", EVENT): 1.5,
     ("interactions", EVENT): 4.2,
 }
 """Wire and size of the chunks -> how many times its floor `feed` may take (`benchmarks.floors`)."""

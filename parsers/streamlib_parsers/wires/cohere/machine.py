@@ -57,6 +57,7 @@ from streamlib_parsers.json_text import (
 )
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.stop_reasons import reconcile
+from streamlib_parsers.templates import DECODE_ERRORS, Gap
 from streamlib_parsers.wires.cohere.citations import add_citation, content_index
 from streamlib_parsers.wires.cohere.events import (
     V1,
@@ -64,6 +65,7 @@ from streamlib_parsers.wires.cohere.events import (
     ToolCallDelta,
     decode_frequent,
 )
+from streamlib_parsers.wires.cohere.gaps import find_gap
 from streamlib_parsers.wires.cohere.token_counts import usage
 
 STOP_REASONS: Final[dict[str, StopReason]] = {
@@ -132,6 +134,21 @@ class Machine:
             self._assembler.text(self._plan, message.delta.message.tool_plan)
             return
         self._read_any(event, data)
+
+    def find_gap(self, event: str | None, data: bytes) -> Gap | None:
+        """Returns the text of a delta as a gap; None for any other event."""
+        try:
+            message = decode_frequent(data)
+        except DECODE_ERRORS:
+            return None
+        # An item that ended is closed by some events that look alike.
+        if self._ended is not None:
+            return None
+        if type(message) is ContentDelta and message.logprobs is None:
+            return find_gap(data, message, self._contents.get(message.index), self._assembler)
+        if type(message) is ToolCallDelta:
+            return find_gap(data, message, self._calls.get(message.index), self._assembler)
+        return None
 
     def end(self) -> None:
         """Raises: `message-end` completes the response at once."""
