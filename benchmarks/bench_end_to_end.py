@@ -38,8 +38,9 @@ def combinations(names: list[str], options: Options) -> list[tuple[str, str, Str
 def measured(options: Options, bar: Bar) -> Measured:
     """All that are installed."""
     names, absent = installed([name for name in EVERYBODY if options.takes(name)])
-    figures = measure("sockets", combinations(names, options), options.rounds, bar)
-    return Measured(figures, versions(names), absent)
+    wanted = combinations(names, options)
+    figures, given_up = measure("sockets", wanted, options.rounds, bar)
+    return Measured(figures, versions(names), [*absent, *given_up])
 
 
 def main(argv: list[str] | None = None) -> int:

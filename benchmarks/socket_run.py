@@ -35,7 +35,9 @@ from streamlib.bench.responses import seeded_deltas
 from streamlib.cli.bench import Bar
 
 MANY: Final = 5000
-"""So many streams take half a minute, and are measured once."""
+"""So many streams take a minute, and are measured once."""
+SECONDS: Final = 300.0
+"""A measurement that lasts longer is given up: the machine is too busy for it."""
 NODE_READERS: Final = {
     node_readers.SSE: "eventsource-parser",
     node_readers.VERCEL: "vercel",
@@ -92,7 +94,7 @@ def run(url: str, reader: str, loop: str, streams: Streams, group: str) -> Spent
 
 
 def _printed(command: Sequence[str], name: str) -> dict[str, Any]:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
     if done.returncode != 0:
         raise RuntimeError(f"{name}: {done.stderr[-2000:]}")
     printed: dict[str, Any] = json.loads(done.stdout)
@@ -114,8 +116,8 @@ def _of_node(printed: dict[str, Any], streams: Streams) -> Spent:
 
 def measure(
     bench: str, combinations: Sequence[tuple[str, str, Streams]], rounds: int, bar: Bar
-) -> list[Figure]:
-    """The figures of readers on loops, in alternating rounds against one server.
+) -> tuple[list[Figure], list[str]]:
+    """The figures of readers on loops, in alternating rounds against one server; what lacks.
 
     Interrupted by Ctrl-C, it keeps what was measured.
 
@@ -134,10 +136,13 @@ def measure(
                 if number and streams.count >= MANY:
                     continue
                 bar.advance(f"{streams.count} streams {streams.chunks}: {name}, {loop}")
-                spent[key].append(run(url, name, loop, streams, next(groups)))
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    spent[key].append(run(url, name, loop, streams, next(groups)))
     figures: list[Figure] = []
+    absent: list[str] = []
     for (name, loop, streams), runs in spent.items():
         if not runs:
+            absent.append(f"{name} on {loop} with {streams.count} streams {streams.chunks}")
             continue
         key = (bench, f"{streams.count} streams", streams.chunks, f"{name}, {loop}")
         events = [entry.event for entry in runs]
@@ -145,7 +150,7 @@ def measure(
         if streams.count > 1:  # of one stream they are the first one's
             figures.append(figure(*key, "setup", "µs", [entry.setup for entry in runs]))
             figures.append(figure(*key, "memory", "KB", [entry.memory for entry in runs]))
-    return figures
+    return figures, absent
 
 
 def installed(names: Iterable[str]) -> tuple[list[str], list[str]]:

@@ -56,8 +56,9 @@ def measured(options: Options, bar: Bar) -> Measured:
     """All that are installed."""
     wanted = [name for name in (*OURS, *COMPARED) if options.takes(name)]
     names, absent = installed(wanted)
-    figures = measure("transports", combinations(names, options), options.rounds, bar)
-    return Measured(figures, versions(names), absent)
+    wanted = combinations(names, options)
+    figures, given_up = measure("transports", wanted, options.rounds, bar)
+    return Measured(figures, versions(names), [*absent, *given_up])
 
 
 def main(argv: list[str] | None = None) -> int:

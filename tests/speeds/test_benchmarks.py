@@ -178,12 +178,20 @@ def test_interrupted_measurement_keeps_its_figures(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(socket_run, "run", run)
     wanted = [("streamlib, httpx", "trio", Streams(count, 5, 0)) for count in (3, 4)]
-    figures = socket_run.measure("transports", wanted, 2, Bar(1))
+    figures, absent = socket_run.measure("transports", wanted, 2, Bar(1))
     assert [(entry.workload, entry.rounds) for entry in figures] == [
         ("3 streams", (1.0,)),
         ("3 streams", (2.0,)),
         ("3 streams", (3.0,)),
     ]
+    assert absent == ["streamlib, httpx on trio with 4 streams at once"]
+
+
+def test_measurement_that_lasts_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket_run, "SECONDS", 0.01)
+    wanted = [("socket, drained", "asyncio", Streams(1, 5, 0))]
+    figures, absent = socket_run.measure("transports", wanted, 1, Bar(1))
+    assert (figures, absent) == ([], ["socket, drained on asyncio with 1 streams at once"])
 
 
 def test_build_is_made_anew_for_a_newer_source(
@@ -206,9 +214,10 @@ def test_build_is_made_anew_for_a_newer_source(
 def test_transports_measure_a_loop(loop: str) -> None:
     if find_spec(loop) is None:
         pytest.skip(f"{loop} is not installed")
-    figures = socket_run.measure(
+    figures, absent = socket_run.measure(
         "transports", [("streamlib, httpx", loop, Streams(3, 5, 0.001))], 1, Bar(1)
     )
+    assert absent == []
     assert [entry.measure for entry in figures] == ["event", "setup", "memory"]
     assert figures[0].rounds[0] > 0
     assert figures[0].contestant == f"streamlib, httpx, {loop}"
