@@ -29,6 +29,11 @@ def test_every_table_is_on_a_page() -> None:
     assert shown == set(page.TABLES)
 
 
+def test_every_part_was_measured() -> None:
+    known = page.known()
+    assert [name for name in page.PARTS if known[name] is None] == []
+
+
 def test_page_without_results_names_the_lack() -> None:
     empty = dict.fromkeys(page.known())
     text = "<!-- table: events one by one -->\nold\n<!-- end of table -->\n"
