@@ -31,8 +31,8 @@ MODELS: Final[dict[WireApi, str]] = {
 """Upstream wire -> the model there, with its provider's rules."""
 
 KEYS: Final = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
-READY_SECONDS: Final = 90.0
-"""How long a proxy may take until it listens; LiteLLM imports for half a minute."""
+READY_SECONDS: Final = 180.0
+"""How long a proxy may take until it listens; LiteLLM imports for half a minute on an idle machine."""
 
 LITELLM: Final = "litellm[proxy]==1.106.2"
 """Newer ones need a package that the registry does not have."""
