@@ -32,7 +32,7 @@ MODELS: Final[dict[WireApi, str]] = {
 
 KEYS: Final = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 READY_SECONDS: Final = 180.0
-"""How long a proxy may take until it listens; LiteLLM imports for half a minute on an idle machine."""
+"""How long a proxy may take until it listens: LiteLLM imports for half a minute when idle."""
 
 LITELLM: Final = "litellm[proxy]==1.106.2"
 """Newer ones need a package that the registry does not have."""
