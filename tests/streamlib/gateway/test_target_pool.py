@@ -190,13 +190,16 @@ async def test_request_that_waits_too_long_is_refused() -> None:
     assert (raised.value.kind, raised.value.info.retryable) == ("overloaded", True)
 
 
-async def test_slot_of_a_request_that_left_is_free() -> None:
+@pytest.mark.parametrize("leaves_first", [True, False])
+async def test_slot_of_a_request_that_left_is_free(leaves_first: bool) -> None:
     pool, hops = TargetPool(), targets({"max_streams": 1})
     held = await pool.lease(hops, 1.0)
     async with anyio.create_task_group() as group:
         group.start_soon(serve_one, pool, hops)
         await anyio.sleep(1)
-        # The slot is granted, and its task is cancelled before it runs.
+        # The slot is granted and its task is cancelled, both before that runs again.
+        if leaves_first:
+            group.cancel_scope.cancel()
         held.__exit__()
         group.cancel_scope.cancel()
     assert pool.open_streams == 0
