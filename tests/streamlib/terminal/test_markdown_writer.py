@@ -114,8 +114,8 @@ def test_lines_are_the_same_for_every_split() -> None:
 
 @pytest.mark.slow
 def test_screen_is_the_same_for_every_split_of_many_texts() -> None:
-    check_splits(documents=250, lines=10, seed=12)
-    check_lines(documents=1500, lines=10, seed=14)
+    check_splits(documents=60, lines=10, seed=12)
+    check_lines(documents=300, lines=10, seed=14)
 
 
 def test_each_line_is_written_once_into_the_scrollback() -> None:
