@@ -23,7 +23,7 @@ from tests.gateway_chaos import (
 from tests.support.asgi_servers import serving_app
 from tests.support.scripted_server import scripted
 
-REQUESTS: Final = 32
+REQUESTS: Final = 24
 
 pytestmark = pytest.mark.usefixtures("asgi_server")
 

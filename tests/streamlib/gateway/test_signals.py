@@ -98,6 +98,7 @@ async def test_sighup_and_sigterm_do_what_they_should(tmp_path: Path) -> None:
             assert "Traceback" not in gateway.log
 
 
+@pytest.mark.slow  # test_stopping.py ends streams in this process
 @asyncio_alone
 async def test_second_sigterm_ends_streams_at_once(tmp_path: Path) -> None:
     file = tmp_path / "routes.toml"

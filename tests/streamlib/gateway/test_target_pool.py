@@ -301,7 +301,7 @@ async def run_crowd(crowd: Crowd, requests: list[Ask]) -> None:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(limits, limits, limits, st.integers(1, 3), st.sampled_from([0.0, 5.0, 30.0]), asks)
 def test_crowds_keep_the_limits_and_all_are_answered(
     backend: str,
