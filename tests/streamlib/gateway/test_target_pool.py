@@ -256,21 +256,21 @@ class Crowd:
         remaining = list(self.hops)
         while remaining:
             asked_at = anyio.current_time()
-            cooling = self.pool.cooling()
-            ready = [hop for hop in remaining if hop.name not in cooling and self.is_free(hop)]
+            # One that another request tries after its cooldown is not healthy yet.
+            healthy = [hop for hop in remaining if self.pool._is_healthy(hop)]
+            # A slot that was granted to a request which waits is not free, either.
+            ready = [hop for hop in healthy if self.pool._is_free(hop)]
             try:
                 lease = await self.pool.lease(remaining, self.queue)
             except StreamError as error:
                 waited = anyio.current_time() - asked_at
                 # Refused only where nothing is free, and after the wait for what is healthy.
-                assert not any(self.is_free(hop) for hop in remaining)
+                assert not any(self.pool._is_free(hop) for hop in remaining)
                 assert waited <= self.queue + 1e-6
                 return str(error.info.code)
-            if ready and len(cooling) == 0:
-                # The first in the order of the route; a trial may keep one back.
-                assert lease.hop in ready
-            if anyio.current_time() == asked_at and ready:
-                assert lease.hop.name not in cooling
+            if ready:
+                assert anyio.current_time() == asked_at
+                assert lease.hop is ready[0], "the first in the order of the route"
             remaining.remove(lease.hop)
             with lease:
                 if await self.stream(lease.hop, ask):
