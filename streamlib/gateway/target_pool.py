@@ -154,6 +154,8 @@ class TargetPool:
         if lease is None and healthy and seconds > 0:
             lease = await self._wait(healthy, seconds)
         if lease is None:
+            # Asked again: a cooldown may have ended during the wait.
+            healthy = [hop for hop in hops if self._is_healthy(hop)]
             cooling = [hop for hop in hops if not self._is_healthy(hop)]
             cooling.sort(key=self._ready_at)
             lease = self._first_free([*healthy, *cooling])

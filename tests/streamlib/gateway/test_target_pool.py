@@ -190,6 +190,15 @@ async def test_request_that_waits_too_long_is_refused() -> None:
     assert (raised.value.kind, raised.value.info.retryable) == ("overloaded", True)
 
 
+async def test_target_that_recovers_while_a_request_waits_is_tried() -> None:
+    first = {"cooldown_failures": 1, "cooldown_seconds": 5}
+    pool, hops = TargetPool(), targets(first, {"max_streams": 1})
+    await serve_one(pool, hops, error=DOWN)
+    with await pool.lease(hops, 1.0) as taken:
+        assert hops.index(taken.hop) == 1
+        assert await serve_one(pool, hops) == 0
+
+
 @pytest.mark.parametrize("leaves_first", [True, False])
 async def test_slot_of_a_request_that_left_is_free(leaves_first: bool) -> None:
     pool, hops = TargetPool(), targets({"max_streams": 1})
