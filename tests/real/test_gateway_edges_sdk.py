@@ -129,4 +129,5 @@ def test_key_in_the_query_serves_rest_clients(
         refused = urllib.request.Request(f"{address}{path}other", body)
         with pytest.raises(urllib.error.HTTPError) as raised:
             urllib.request.urlopen(refused)
-    assert raised.value.code == 401
+    with raised.value:  # it holds the connection
+        assert raised.value.code == 401
