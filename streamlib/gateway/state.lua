@@ -9,6 +9,12 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local lifetime = tonumber(ARGV[1])
 
+-- A server that evicts takes one key of the three: the rest would count what is no longer there, and
+-- no later entry of the client would have room.
+if redis.call('EXISTS', unpack(KEYS)) < #KEYS then
+  redis.call('DEL', unpack(KEYS))
+end
+
 local function drop(key)
   local size = redis.call('HSTRLEN', KEYS[1], key)
   if redis.call('HDEL', KEYS[1], key) == 1 then

@@ -113,6 +113,21 @@ async def test_entry_ends_after_its_time(opened: Opened) -> None:
         assert await store.get("ada", ["old", "new"]) == [None, b"2"]
 
 
+@each_case("part", ["values", "uses", "size"])
+async def test_client_is_stored_again_after_an_eviction(server: RedisServer, part: str) -> None:
+    """With ``allkeys-lru`` the server evicts single keys: what is left of a client goes too."""
+    server.ask("FLUSHALL")
+    limits = StateLimits(client_bytes=100, entry_bytes=100)
+    async with open_state(server.url, limits) as store:
+        for number in range(3):
+            await store.put("ada", f"old {number}", b"x" * 30)
+        server.ask("DEL", server.ask("KEYS", f"*:{part}").split()[-1])
+        for number in range(3):
+            await store.put("ada", f"new {number}", b"x" * 30)
+        keys = ["old 0", "old 1", "old 2", "new 0", "new 1", "new 2"]
+        assert await store.get("ada", keys) == [None] * 3 + [b"x" * 30] * 3
+
+
 def test_memory_is_bounded_over_all_clients() -> None:
     async def run() -> None:
         now = 0.0
