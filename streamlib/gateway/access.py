@@ -29,7 +29,7 @@ from streamlib.gateway.identity import (
 )
 from streamlib.gateway.log_text import log_error
 from streamlib.gateway.named_clients import SCOPE_KEY, ClientTable
-from streamlib.gateway.page_access import PAGE_PATHS
+from streamlib.gateway.page_access import FORM_PATHS, PAGE_PATHS
 from streamlib.wires.encoders import error_body
 from streamlib.wires.routes import route
 from streamlib_parsers.errors import ErrorInfo
@@ -113,9 +113,13 @@ class AccessControl:
 
 
 def _is_open(scope: Scope) -> bool:
-    """Whether a path needs no token: probes of an orchestrator have none, and the page asks for it
-    itself."""
-    return _own_path(scope) in OPEN_PATHS | PAGE_PATHS
+    """Whether a request needs no token: probes of an orchestrator have none, and the page asks for
+    it itself."""
+    path = _own_path(scope)
+    # Any other POST would be served, logged and recorded as a request for a model.
+    if scope["method"] == "POST":
+        return path in FORM_PATHS
+    return path in OPEN_PATHS | PAGE_PATHS
 
 
 def _own_path(scope: Scope) -> str:

@@ -24,7 +24,10 @@ COOKIE: Final = "streamlib_gateway"
 
 SESSION_SECONDS: Final = 12 * 3600
 
-PAGE_PATHS: Final = frozenset({"/", "/live", "/login", "/logout"})
+FORM_PATHS: Final = frozenset({"/login", "/logout"})
+"""Paths that forms are posted to; their access is decided here."""
+
+PAGE_PATHS: Final = frozenset({"/", "/live", *FORM_PATHS})
 """Paths whose access is decided here."""
 
 _PURPOSE: Final = b"gateway page"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import httpx
 
-from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
+from streamlib.gateway import ExchangeFiles, Gateway, RouteRule, RouteTable, gateway
 from tests.support.gateways import Upstream, rule, serving
 
 
@@ -17,6 +19,18 @@ async def test_probes_are_open_and_nothing_else_is() -> None:
     assert (health.status_code, health.json()) == (200, {"status": "ok"})
     assert (ready.status_code, ready.json()) == (200, {"ready": True, "reasons": []})
     assert (models.status_code, near.status_code) == (401, 401)
+
+
+async def test_open_paths_take_no_request_of_a_stranger(tmp_path: Path) -> None:
+    """One to a model's path, in all but its path: it would be logged, counted and recorded."""
+    paths = ("/", "/health", "/ready", "/live")
+    files = ExchangeFiles(tmp_path)
+    async with serving(Upstream(), rule("chat"), token="secret-token", record=files) as client:
+        statuses = [(await client.post(path, json={})).status_code for path in paths]
+        login = await client.post("/login", data={"token": "other"})
+    assert statuses == [401] * len(paths)
+    assert "That is not the token" in login.text
+    assert not list(tmp_path.iterdir())
 
 
 async def test_ready_names_each_reason() -> None:
