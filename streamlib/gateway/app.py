@@ -285,9 +285,12 @@ class Gateway:
                 stored = await self._start_in_background(self._background, request, scope, watch)
         except StreamError as error:
             watch.exchange.status = status_of(wire_api, error.info)
-            watch.ended(error.info, ())
             headers = id_header(wire_api, request_id) | refusal_headers(scope, wire_api, error)
-            await refuse(wire_api, error.info, send, headers)
+            try:
+                await refuse(wire_api, error.info, send, headers)
+            finally:
+                # Not before: a recording has the response too.
+                watch.ended(error.info, ())
             return
         except BaseException as error:
             end_unread(watch, error)

@@ -28,7 +28,7 @@ from starlette.types import Message, Receive, Scope, Send
 from streamlib.gateway.identity import tokens_of
 from streamlib.gateway.log_text import log_error
 from streamlib.gateway.observer import Exchange, Observer
-from streamlib.gateway.recorded_bodies import masked_chunks, masked_request, secrets_of
+from streamlib.gateway.recorded_bodies import long_keys, masked_chunks, masked_request, secrets_of
 from streamlib.gateway.recording_transport import RecordingTransport, UpstreamRecord
 from streamlib.recording import Chunk, RecordedRequest, Recording, dump, kept_headers
 from streamlib_parsers.redaction import redact
@@ -188,7 +188,7 @@ class ExchangeFiles(Observer):
             headers=kept_headers(headers),
             clock=clock,
             started_at=clock(),
-            secrets=secrets_of(headers) | {token.encode() for token in tokens_of(scope)},
+            secrets=secrets_of(headers) | long_keys(tokens_of(scope)),
             room=self._exchange_bytes,
         )
         self._open[request_id] = record

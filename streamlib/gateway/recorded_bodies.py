@@ -20,19 +20,21 @@ DEPTH: Final = 200
 
 def secrets_of(headers: Mapping[str, str]) -> set[bytes]:
     """The keys among the headers of a request."""
-    keys: set[bytes] = set()
+    keys: list[str] = []
     for name, value in headers.items():
         if is_key_header(name, value) or name.lower() == "cookie":
-            key = value.rpartition(" ")[2]
-            if len(key) >= SHORTEST:
-                keys.add(key.encode())
-    return keys
+            keys.append(value.rpartition(" ")[2])
+    return long_keys(keys)
+
+
+def long_keys(keys: Iterable[str]) -> set[bytes]:
+    """Those of some keys that are masked wherever they stand."""
+    return {key.encode() for key in keys if len(key) >= SHORTEST}
 
 
 def masked_request(body: bytes, secrets: Iterable[bytes]) -> bytes:
     """The body of a request, with what is or looks like a key masked."""
-    for secret in secrets:
-        body = body.replace(secret, MASK.encode())
+    body = _without(secrets, body)
     try:
         value = msgspec.json.decode(body)
         masked = _masked(value, 0)
@@ -53,14 +55,19 @@ def masked_chunks(
         is_stream: what looks like a key stays: to mask it would break a frame.
     """
     body = b"".join([chunk.data for chunk in chunks])
-    masked = body
-    for secret in secrets:
-        masked = masked.replace(secret, MASK.encode())
+    masked = _without(secrets, body)
     if not is_stream:
         masked = masked_request(masked, ())
     if masked == body:
         return tuple(chunks)
     return (Chunk(chunks[-1].at, masked),)
+
+
+def _without(secrets: Iterable[bytes], body: bytes) -> bytes:
+    # The longest first: of a key that begins as another one the rest would stay.
+    for secret in sorted(secrets, key=len, reverse=True):
+        body = body.replace(secret, MASK.encode())
+    return body
 
 
 def _masked(value: Any, depth: int) -> Any:

@@ -7,14 +7,17 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import msgspec
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
 from streamlib.cli import main
 from streamlib.client.retry import NO_RETRY
-from streamlib.gateway import ExchangeFiles, RouteRule
+from streamlib.gateway import ExchangeFiles, Gateway, RouteRule, RouteTable, gateway
 from streamlib.gateway.record import LIMIT_REACHED
+from streamlib.gateway.recorded_bodies import masked_request
 from streamlib.gateway.routes import RouteTo
 from streamlib.recording import Recording, load_all
 from streamlib_parsers import accumulate
@@ -96,6 +99,44 @@ async def test_no_file_has_a_key(tmp_path: Path) -> None:
         for secret in (TOKEN, KEY, "sk-proj", "abcdefghij"):
             assert secret.encode() not in text
     assert upstream.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+async def test_dummy_key_corrupts_no_recording(tmp_path: Path) -> None:
+    """Local gateways need no key, and clients that need one send any."""
+    upstream = Upstream(weather_response("chat"))
+    files = ExchangeFiles(tmp_path)
+    async with serving(upstream, rule("chat"), record=files) as client:
+        response = await send(client, "chat", weather_prompt(), authorization="Bearer e")
+    [[ours, _]] = recorded(tmp_path)
+    assert ours.body == response.content
+    assert ours.request is not None
+    assert b"Weather in both?" in ours.request.body
+
+
+def test_key_that_begins_as_another_is_masked() -> None:
+    secrets = {b"k" * length for length in range(8, 40)}
+    assert masked_request(b'{"a":"' + b"k" * 39 + b'"}', secrets) == b'{"a":"***"}'
+
+
+async def test_refusal_is_recorded_with_its_response(tmp_path: Path) -> None:
+    """It is written once it was sent, however slowly its client reads."""
+    table = RouteTable([RouteRule("m", "custom:m", base_url="http://upstream")])
+    async with Gateway(table, record=ExchangeFiles(tmp_path)) as running:
+        app = gateway(running)
+
+        async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+            async def slow_send(message: Message) -> None:
+                await anyio.sleep(0.1)
+                await send(message)
+
+            await app(scope, receive, slow_send)
+
+        transport = httpx.ASGITransport(slow)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            response = await send(client, "chat", weather_prompt())
+    [[ours]] = recorded(tmp_path)
+    assert (response.status_code, ours.status, ours.end) == (404, 404, None)
+    assert ours.body == response.content
 
 
 async def test_files_are_the_owners_alone(tmp_path: Path) -> None:
