@@ -36,7 +36,7 @@ from streamlib.gateway.access import refuse, send_json
 from streamlib.gateway.client_state import ClientState
 from streamlib.gateway.event_stream import EventStream
 from streamlib.gateway.headers import id_header
-from streamlib.gateway.identity import TOKEN_HEADERS
+from streamlib.gateway.identity import QUERY_PARAMETER, TOKEN_HEADERS, identity_of
 from streamlib.gateway.log_text import log_error, log_text
 from streamlib.gateway.observer import Watch
 from streamlib.gateway.open_streams import STOPPING, OpenStreams
@@ -428,10 +428,17 @@ async def _first_stream(targets: TargetStreams) -> ResponseStream | None:
 def owner_of(scope: Scope, response_id: str) -> str:
     """A digest of what tells this client from others; it is of no use for another response."""
     digest = hashlib.blake2b(key=response_id.encode())
+    has_key = False
     for name, value in scope["headers"]:
         field = name.decode("latin-1").lower()
         if field in IDENTITY_HEADERS:
             digest.update(msgspec.json.encode([field, value]))
+            has_key = has_key or field in TOKEN_HEADERS
+    # A key in the query is no longer there: access control has read it. A header beside it may have
+    # any other one.
+    identity = identity_of(scope)
+    if identity.key is not None and (identity.name is not None or not has_key):
+        digest.update(msgspec.json.encode([QUERY_PARAMETER, identity.key]))
     return digest.hexdigest()
 
 

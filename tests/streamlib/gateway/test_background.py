@@ -14,9 +14,10 @@ import pytest
 from streamlib.client.retry import NO_RETRY
 from streamlib.durable import Log, LogError, open_log
 from streamlib.durable.memory import MemoryEngine
-from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
+from streamlib.gateway import Gateway, NamedClient, RouteRule, RouteTable, gateway
 from streamlib.gateway.background import ID_PREFIX, owner_of
 from streamlib.gateway.event_stream import EventStream
+from streamlib.gateway.identity import digest_of
 from streamlib_parsers.errors import ErrorInfo
 from tests.support.asgi_calls import AsgiCall
 from tests.support.asgi_servers import serving_app
@@ -241,6 +242,24 @@ async def test_response_of_another_client_is_not_there() -> None:
             stream = await client.get(f"{path}?stream=true", headers=headers)
             assert stream.status_code == 404
         assert (await client.get(path, headers=key)).status_code == 200
+
+
+@pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer dummy"}])
+async def test_key_in_the_query_tells_clients_apart(headers: dict[str, str]) -> None:
+    """Access control takes it out of the query, so that no server logs it."""
+    clients = [NamedClient(name, digest_of(f"slg_{name}")) for name in ("alice", "bob")]
+    table = RouteTable([rule("messages")], clients=clients)
+    upstream = Upstream(weather_response("messages"))
+    async with Gateway(table, client={"http": upstream}, log="memory:") as running:
+        transport = httpx.ASGITransport(gateway(running))
+        async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
+            client.headers.update(headers)
+            answer = await client.post(f"{PATH}?key=slg_alice", json=BODY)
+            path = f"{PATH}/{answer.json()['id']}"
+            statuses = []
+            for name in ("bob", "alice"):
+                statuses.append((await client.get(f"{path}?key=slg_{name}")).status_code)
+    assert statuses == [404, 200]
 
 
 async def test_log_that_is_no_response_is_not_served() -> None:
