@@ -16,7 +16,7 @@ import hashlib
 import logging
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import anyio
@@ -27,7 +27,7 @@ from streamlib.gateway.identity import ClientIdentity
 from streamlib.gateway.request_body import Workers
 from streamlib.gateway.restore import StoredResponse, turns_of
 from streamlib.gateway.same_items import call_value, without_blanks
-from streamlib.gateway.state_store import StateStore, StateUnavailableError
+from streamlib.gateway.state_store import CLIENT_BYTES, StateStore, StateUnavailableError
 from streamlib.gateway.translate import CALLS, HIDDEN, has_state
 from streamlib_parsers.items import (
     CustomToolCall,
@@ -45,6 +45,10 @@ UNIQUE_CHARACTERS: Final = 200
 LOOKED_UP: Final = 4096
 """Keys that one request may look up, the newest turns first: a history of 4,000 calls is longer
 than the context of any model."""
+
+RESTORED_BYTES: Final = CLIENT_BYTES
+"""State that one request gets back, the newest turns first: no more than all that its client may
+have, however often its history has the same call."""
 
 OFF_SECONDS: Final = 5.0
 """How long a store that did not answer is left alone: requests do not wait for it one by one."""
@@ -86,12 +90,15 @@ class ClientState:
         keys = await workers.run(size, turn_keys, items)
         if not keys:
             return {}
+        # Each once: a client may repeat a call as often as it likes.
+        texts = list(dict.fromkeys(key.text for key in keys))
         try:
-            values = await self._store.get(identity.key, [key.text for key in keys])
+            values = await self._store.get(identity.key, texts)
         except StateUnavailableError as error:
             self._turn_off(error)
             return {}
-        return await workers.run(size, _responses, keys, values)
+        by_key = dict(zip(texts, values, strict=True))
+        return await workers.run(size, _responses, keys, by_key)
 
     async def store(
         self,
@@ -271,14 +278,19 @@ def _with_state(response: Sequence[ResponseItem], *, only_signed: bool) -> list[
 
 
 def _responses(
-    keys: Sequence[TurnKey], values: Sequence[bytes | None]
+    keys: Sequence[TurnKey], values: Mapping[str, bytes | None]
 ) -> dict[int, list[StoredResponse]]:
     responses: dict[int, list[StoredResponse]] = {}
     last_call: FunctionCall | CustomToolCall | None = None
-    for key, value in zip(keys, values, strict=True):
+    size = 0
+    for key in keys:
+        value = values[key.text]
         # A call that was found by its id needs no other key.
         if value is None or (key.call is not None and key.call is last_call):
             continue
+        size += len(value)
+        if size > RESTORED_BYTES:
+            break
         try:
             envelopes = msgspec.json.decode(value, type=tuple[Envelope, ...])
         except (msgspec.MsgspecError, RecursionError):

@@ -3,6 +3,7 @@ not, and no client gets anything of another."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -25,6 +26,7 @@ from streamlib.gateway import (
     MemoryStateStore,
     RouteTable,
     StateUnavailableError,
+    client_state,
     gateway,
 )
 from streamlib.gateway.client_state import ClientState, turn_keys
@@ -48,6 +50,29 @@ from tests.support.gateways import (
 
 SIGNERS: tuple[WireApi, ...] = ("messages", "gemini", "responses")
 """Wires whose models sign or encrypt reasoning."""
+
+
+async def test_repeated_call_is_found_in_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A history of some bytes a call must not become one of megabytes a call."""
+    monkeypatch.setattr(client_state, "RESTORED_BYTES", 25_000)
+    asked: list[int] = []
+
+    class Store(MemoryStateStore):
+        async def get(self, client: str, keys: Sequence[str]) -> list[bytes | None]:
+            asked.append(len(keys))
+            return await super().get(client, keys)
+
+    state, identity = ClientState(Store()), ClientIdentity("alice")
+    origin = Origin("messages", "anthropic")
+    call = FunctionCall(call_id="toolu_0123456789abcdef", name="f", arguments="{}", origin=origin)
+    reasoning = Reasoning(content="r" * 10_000, signature="s", origin=origin)
+    await state.store(identity, [user("q")], [reasoning, call])
+    history: list[ResponseItem] = [user("q")]
+    for _ in range(50):
+        history += [msgspec.structs.replace(call), user("a")]
+    found = await state.find(identity, history, Workers(), 0)
+    assert len(found) == 2
+    assert asked[0] < 60  # one by its id, and one for each repetition
 
 
 async def second_request(client_wire: WireApi, model_wire: WireApi, change: Any) -> bytes:
