@@ -26,6 +26,8 @@ from streamlib.wires.responses.build_parts import input_part
 from streamlib_parsers.accumulate import Accumulator, Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import Compaction, JsonObject, Message, Origin, user
+from streamlib_parsers.usage import Usage
+from streamlib_parsers.wires.responses.envelope import usage
 
 COMPACTED: Final = (
     "model",
@@ -67,6 +69,17 @@ async def forward_compaction(client: Client, prompt: Prompt, hop: RouteTarget) -
     taken = msgspec.json.encode({key: body[key] for key in COMPACTED if key in body})
     request = msgspec.structs.replace(request, url=f"{request.url}/compact", body=taken)
     return await client.fetch(request, hop.provider, api_key=hop.key)
+
+
+def compaction_usage(body: bytes) -> Usage | None:
+    """What a target's own compaction has used; None where its body does not say."""
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("usage"), dict):
+        return None
+    return usage(value["usage"])
 
 
 def summary_prompt(prompt: Prompt) -> Prompt:

@@ -20,7 +20,7 @@ from starlette.types import Scope
 
 from streamlib.client import Client
 from streamlib.errors import StreamError
-from streamlib.gateway.admission import Admission, reserve
+from streamlib.gateway.admission import Admission, admit, reserve
 from streamlib.gateway.client_limits import ClientLimits
 from streamlib.gateway.client_request import (
     beta_headers,
@@ -32,13 +32,14 @@ from streamlib.gateway.client_request import (
 from streamlib.gateway.client_state import ClientState
 from streamlib.gateway.compaction import (
     compaction_body,
+    compaction_usage,
     compacts_itself,
     forward_compaction,
     summarise,
     summary_prompt,
 )
 from streamlib.gateway.exchanges import note_request, watch_of
-from streamlib.gateway.headers import id_header, report_header
+from streamlib.gateway.headers import id_header, report_header, status_of
 from streamlib.gateway.identity import identity_of
 from streamlib.gateway.model_pages import model_list, model_object, query_of, wire_of_client
 from streamlib.gateway.models import ModelCatalog
@@ -57,6 +58,7 @@ from streamlib.gateway.token_count import count_tokens
 from streamlib.wires.routes import Route as RouteMatch
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import JsonObject, WireApi
+from streamlib_parsers.response import Response as ModelResponse
 
 ESTIMATE: Final = "x-streamlib-estimate"
 """Header of a count that is an estimate."""
@@ -198,13 +200,12 @@ class SideRequests:
 
     async def _compact(self, request: Request) -> Response:
         """Wire: Responses, `compact`."""
-        read = await self._read(request, RouteMatch("responses"), "/v1/responses")
+        read = await self._read(
+            request, RouteMatch("responses"), "/v1/responses", uses_tokens=True
+        )
         headers = id_header("responses", read.request_id)
-        hop = read.hops[0]
-        if compacts_itself(hop):
-            restored = await self._workers.run(read.size, restored_prompt, read)
-            prompt = prompt_for(read, restored, hop)
-            body = await forward_compaction(self._served.client, prompt, hop)
+        if compacts_itself(read.hops[0]):
+            body = await self._forward_compaction(read)
             return Response(body, media_type="application/json", headers=headers)
         for_summary = msgspec.structs.replace(read, prompt=summary_prompt(read.prompt))
         watch = watch_of(request.scope, read.request_id, self._served.observers)
@@ -216,20 +217,45 @@ class SideRequests:
         try:
             response = await summarise(targets)
             failure = None
+            watch.exchange.status = 200
         except StreamError as error:
             failure = error.info
+            watch.exchange.status = status_of("responses", failure)
             raise
         finally:
             targets.end(failure)
-            if read.admission is not None and targets.stream is not None:
-                await read.admission.settle(targets.stream.response)
+            if read.admission is not None:
+                used = None if targets.stream is None else targets.stream.response
+                await read.admission.settle(used)
         headers.update(report_header(targets.report))
         return JSONResponse(compaction_body(read, response), headers=headers)
 
+    async def _forward_compaction(self, request: GatewayRequest) -> bytes:
+        """The compaction of a target that compacts itself, counted for its client."""
+        hop = request.hops[0]
+        used: ModelResponse | None = None
+        try:
+            restored = await self._workers.run(request.size, restored_prompt, request)
+            prompt = prompt_for(request, restored, hop)
+            body = await forward_compaction(self._served.client, prompt, hop)
+            used = ModelResponse(usage=compaction_usage(body))
+        finally:
+            if request.admission is not None:
+                await request.admission.settle(used)
+        return body
+
     # --- reading ---
 
-    async def _read(self, request: Request, match: RouteMatch, path: str) -> GatewayRequest:
+    async def _read(
+        self, request: Request, match: RouteMatch, path: str, *, uses_tokens: bool = False
+    ) -> GatewayRequest:
         """The request of a client, as for a response.
+
+        Args:
+            request: the client's.
+            match: its wire.
+            path: of a request for a response.
+            uses_tokens: it goes to a model; else it counts as a request alone.
 
         Raises:
             StreamError: it cannot be read, or no route serves its model.
@@ -248,7 +274,9 @@ class SideRequests:
         hops = self._served.table.hops(rule, model)
         # A count may be sent to the provider, so it is a request; it uses no tokens.
         admission: Admission | None = None
-        if client is not None and client.is_limited:
+        if uses_tokens:
+            admission = await admit(client, self._served.limits, prompt, self._workers, size)
+        elif client is not None and client.is_limited:
             admission = await reserve(client, self._served.limits, 0)
         return GatewayRequest(
             wire_api=match.wire_api,

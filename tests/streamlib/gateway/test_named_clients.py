@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import anyio.to_thread
 import httpx
+import msgspec
 import pytest
 
 from streamlib import Prompt
@@ -24,6 +25,7 @@ from streamlib_parsers.items import WireApi
 from tests.support.asgi_servers import serving_app
 from tests.support.client_limits import Clock
 from tests.support.gateways import (
+    ProviderResponse,
     Upstream,
     each_client,
     error_response,
@@ -268,6 +270,31 @@ async def test_estimate_is_corrected_by_the_reported_usage() -> None:
         assert 480 <= int(first.headers["x-ratelimit-remaining-tokens"]) < 500
         left = await tokens_left(client)
     assert 1000 - 46 - 20 < left <= 1000 - 46, "12 tokens of input and 34 of output were reported"
+
+
+@pytest.mark.parametrize("is_forwarded", [True, False])
+async def test_compaction_uses_the_tokens_of_its_client(
+    is_forwarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    own = {"id": "r", "output": [], "usage": {"input_tokens": 900, "output_tokens": 50}}
+    upstream = Upstream(weather_response("messages"))
+    rules = (rule("messages"),)
+    if is_forwarded:
+        upstream = Upstream(ProviderResponse(200, {}, [msgspec.json.encode(own)]))
+        rules = (RouteRule("*", "openai:gpt-5", wire_api="responses"),)
+    limited = named("alice", ALICE, tokens_per_minute=600)
+    statuses: list[int] = []
+    async with serving_clients(
+        upstream, limited, rules=rules, limits=MemoryLimits(Clock())
+    ) as client:
+        client.headers["x-api-key"] = ALICE
+        # Its estimate is above the limit, so it needs a full bucket.
+        body = {"model": "m", "input": "x" * 2600}
+        for _ in range(2):
+            response = await client.post("/v1/responses/compact", json=body)
+            statuses.append(response.status_code)
+    assert statuses == [200, 429]
 
 
 async def test_usage_above_the_limit_refuses_the_next_request() -> None:
