@@ -50,7 +50,8 @@ def summary(exchange: Exchange) -> str:
     requested = log_name(exchange.requested)
     line = f"{exchange.request_id} {exchange.wire_api} {requested} -> {log_name(exchange.target)}"
     if exchange.base_url:
-        line += f" at {urlsplit(exchange.base_url).netloc}"
+        # Without user and password, with which no request is sent.
+        line += f" at {urlsplit(exchange.base_url).netloc.rpartition('@')[2]}"
     if exchange.client:
         line += f" for {log_name(exchange.client)}"
     line += f": {_result(exchange)}, {_tokens(exchange)}"

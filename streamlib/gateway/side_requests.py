@@ -200,9 +200,7 @@ class SideRequests:
 
     async def _compact(self, request: Request) -> Response:
         """Wire: Responses, `compact`."""
-        read = await self._read(
-            request, RouteMatch("responses"), "/v1/responses", uses_tokens=True
-        )
+        read = await self._read(request, RouteMatch("responses"), "/v1/responses", uses_tokens=True)
         headers = id_header("responses", read.request_id)
         if compacts_itself(read.hops[0]):
             body = await self._forward_compaction(read)

@@ -21,6 +21,10 @@ async def test_probes_are_open_and_nothing_else_is() -> None:
     assert (models.status_code, near.status_code) == (401, 401)
 
 
+def files_in(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
 async def test_open_paths_take_no_request_of_a_stranger(tmp_path: Path) -> None:
     """One to a model's path, in all but its path: it would be logged, counted and recorded."""
     paths = ("/", "/health", "/ready", "/live")
@@ -30,7 +34,7 @@ async def test_open_paths_take_no_request_of_a_stranger(tmp_path: Path) -> None:
         login = await client.post("/login", data={"token": "other"})
     assert statuses == [401] * len(paths)
     assert "That is not the token" in login.text
-    assert not list(tmp_path.iterdir())
+    assert not files_in(tmp_path)
 
 
 async def test_ready_names_each_reason() -> None:

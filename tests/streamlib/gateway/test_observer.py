@@ -151,6 +151,16 @@ async def test_stream_survives_an_observer_that_fails(caplog: pytest.LogCaptureF
     assert "an observer failed: RuntimeError: no\\nroom" in caplog.text
 
 
+async def test_log_has_no_password_of_an_address(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "streamlib.gateway")
+    address = "http://ada:pass-word@host/v1"
+    route = RouteRule("*", "custom:m", base_url=address, wire_api="chat")
+    async with serving(Upstream(), route) as client:
+        await send(client, "chat", weather_prompt())
+    assert " at host: invalid_request" in caplog.text
+    assert "pass-word" not in caplog.text
+
+
 async def test_json_line_has_figures_and_no_content(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "streamlib.gateway")
     upstream = Upstream(weather_response("gemini"))
