@@ -101,7 +101,7 @@ async def summarise(targets: TargetStreams) -> Response:
     """The response of the first target that gives one.
 
     Raises:
-        StreamError: none does, or its response has no text.
+        StreamError: none does, or its response has no text or is not complete.
     """
     failure = ErrorInfo("server_error", "the route has no target")
     for hop in targets.request.hops:
@@ -116,12 +116,23 @@ async def summarise(targets: TargetStreams) -> Response:
                 for event in batch:
                     accumulator.feed(event)
         response = accumulator.response
-        if response.error is None and response.text:
+        if response.status == "completed" and response.text:
             return response
-        failure = response.error or ErrorInfo("server_error", "the model wrote no summary")
+        failure = response.error or _no_summary(response)
         if failure.kind in REQUEST_FAULTS:
             break
     raise StreamError(failure)
+
+
+def _no_summary(response: Response) -> ErrorInfo:
+    """Why a response that did not fail is no summary.
+
+    One that was cut at its token limit would take the rest of the history with it.
+    """
+    if response.text:
+        message = f"the model's summary is not complete: {response.stop_reason}"
+        return ErrorInfo("truncated", message, code=response.stop_reason)
+    return ErrorInfo("server_error", "the model wrote no summary")
 
 
 def compaction_body(request: GatewayRequest, response: Response) -> JsonObject:

@@ -284,6 +284,18 @@ async def test_failed_compaction_is_an_error_of_the_wire() -> None:
     assert response.json()["error"]["message"] == "no"
 
 
+async def test_cut_summary_is_an_error_not_a_compaction() -> None:
+    """What was left of the history would be lost without a word."""
+    text = b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"So far"}}]}\n\n'
+    end = b'data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"length"}]}\n\n'
+    upstream = Upstream(stream_response("chat", text, end, b"data: [DONE]\n\n"))
+    async with serving(upstream, rule("chat")) as client:
+        body = client_request("responses", weather_prompt()).body
+        response = await client.post("/v1/responses/compact", content=body)
+    assert response.status_code >= 500
+    assert "not complete: length" in response.json()["error"]["message"]
+
+
 # --- short keys ---
 
 
