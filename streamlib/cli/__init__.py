@@ -10,13 +10,14 @@ from __future__ import annotations
 import argparse
 import importlib
 import io
+import shlex
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NoReturn
 
 from streamlib import __version__
 from streamlib.cli.arguments import Parser, did_you_mean
-from streamlib.cli.commands import COMMANDS, is_misspelt
+from streamlib.cli.commands import COMMANDS, names_a_file, nearest_command
 from streamlib.terminal.printable import one_line
 
 USAGE: Final = """streamlib [OPTIONS] "QUESTION"
@@ -96,16 +97,24 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if argv and argv[0] in ("-h", "--help", "--version"):
         top_parser().parse_args(argv[:1])
     name, rest = "chat", list(argv)
+    meant: str | None = None
     if argv and argv[0] in COMMANDS:
         name, rest = argv[0], rest[1:]
-    elif len(argv) == 1:
-        _check_command(argv[0])
+    elif argv:
+        meant = nearest_command(argv[0])
     parser = _command(name)
+    if meant is not None and meant != name:
+        # Before they are read: the question's parser would refuse or misread them.
+        own_options = _command(meant).options() - parser.options()
+        if any(word.partition("=")[0] in {*own_options, "-h", "--help"} for word in rest):
+            _refuse(argv, meant)
     if name == "chat":
         # Options may stand between the words of a question.
         arguments, unknown = parser.parse_known_intermixed_args(rest)
     else:
         arguments, unknown = parser.parse_known_args(rest)
+    if meant is not None and _is_meant(meant, arguments.text):
+        _refuse(argv, meant)
     if unknown:
         # By the parser of the command, so that its usage is shown and not that of all.
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -135,22 +144,29 @@ def whole_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(name: str) -> argparse.ArgumentParser:
+def _command(name: str) -> Parser:
     """The parser of one command."""
     commands = Parser(prog="streamlib").add_subparsers(prog="streamlib")
     importlib.import_module(f"streamlib.cli.{name}").add(commands)
     return commands.choices[name]
 
 
-def _check_command(typed: str) -> None:
-    """Ends the program where one lone word is nearly a command.
+def _is_meant(command: str, words: Sequence[str]) -> bool:
+    """Whether words of which the first is nearly a command are its call and no question.
 
-    A question of one word would be a request that nobody meant.
+    A question of one word would be a request that nobody meant. In a sentence a plain word comes
+    next; a file or a URL comes next in a call.
     """
-    for command in COMMANDS:
-        if is_misspelt(typed, command):
-            sys.stderr.write(
-                one_line(f"{typed} is no command{did_you_mean(command, [command])}")
-                + f" (to ask it: streamlib chat {one_line(typed)})\n"
-            )
-            raise SystemExit(2)
+    if len(words) < 2:
+        return True
+    # A chat takes words and no files.
+    return command != "chat" and names_a_file(words[1])
+
+
+def _refuse(argv: Sequence[str], command: str) -> NoReturn:
+    """Ends the program where the first word is nearly a command."""
+    typed = one_line(argv[0])
+    again = one_line(shlex.join(argv))
+    suggestion = did_you_mean(command, [command])
+    sys.stderr.write(f"{typed} is no command{suggestion} (to ask it: streamlib chat {again})\n")
+    raise SystemExit(2)

@@ -18,6 +18,10 @@ class Parser(argparse.ArgumentParser):
         """Shows the usage and the error, and ends the program with exit code 2."""
         super().error(message + self._suggestion(message))
 
+    def options(self) -> set[str]:
+        """Every spelling of its options."""
+        return {name for action in self._actions for name in action.option_strings}
+
     def _suggestion(self, message: str) -> str:
         choice = _CHOICE.search(message)
         if choice is not None:
@@ -25,7 +29,7 @@ class Parser(argparse.ArgumentParser):
         unknown = _UNKNOWN.search(message)
         if unknown is None:
             return ""
-        options = [name for action in self._actions for name in action.option_strings]
+        options = sorted(self.options())
         for typed in unknown[1].split():
             suggestion = did_you_mean(typed.partition("=")[0], options)
             if typed.startswith("-") and suggestion:

@@ -39,13 +39,18 @@ EXTRAS: Final = {
     "aiohttp": ("aiohttp",),
     "web": ("starlette",),
     "gateway": ("starlette", "uvicorn"),
+    "metrics": ("prometheus_client",),
     "bedrock": ("botocore",),
     "otel": ("opentelemetry",),
     "websocket": ("websockets",),
     "redis": ("coredis",),
     "fuzz": ("hypothesis",),
+    "bench": (
+        *("h11", "httpx2", "aiohttp", "botocore", "trio"),
+        *("anthropic", "cohere", "google.genai", "mistralai", "openai", "httptools", "httpx_sse"),
+    ),
 }
-"""Extra -> the modules that it installs."""
+"""Extra -> the modules that it installs. Those for contributors are not listed."""
 
 HTTP_LIBRARIES: Final = ("httpx", "httpx2", "aiohttp")
 

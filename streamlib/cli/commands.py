@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 COMMANDS: Final = {
@@ -36,3 +37,20 @@ def is_misspelt(typed: str, command: str) -> bool:
     if len(rest) > len(wanted):
         return rest[1:] == wanted
     return rest == wanted[1:]
+
+
+def nearest_command(typed: str) -> str | None:
+    """The command that a word is nearly spelt like; None: there is none."""
+    for command in COMMANDS:
+        if is_misspelt(typed, command):
+            return command
+    return None
+
+
+def names_a_file(word: str) -> bool:
+    """Whether a word is a file or written like one, or a URL: with a slash or a dot inside."""
+    if "/" in word or os.path.exists(word):
+        return True
+    stem, dot, extension = word.rpartition(".")
+    # "What is 3.5 and what comes next?": a number is no file, and a sentence ends with a dot.
+    return bool(stem and dot and extension) and not extension[0].isdigit()

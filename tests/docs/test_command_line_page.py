@@ -119,7 +119,10 @@ class Shell:
         Path("piped").write_bytes(piped)
         with Path("piped").open(encoding="utf-8") as source:
             self._monkeypatch.setattr("sys.stdin", source)
-            self._code = main(arguments)
+            try:
+                self._code = main(arguments)
+            except SystemExit as usage_error:
+                self._code = int(usage_error.code or 0)
         return self._capture.readouterr()
 
 

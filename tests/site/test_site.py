@@ -45,6 +45,16 @@ def test_index_for_models_names_every_page(tmp_path: Path, monkeypatch: pytest.M
     assert "- [Cancellation](cancellation.html): A stream belongs to its" in text
 
 
+def test_pages_link_to_files_that_exist() -> None:
+    """Without the site: headings and what is generated are checked where it is built."""
+    for page in DOCS.rglob("*.md"):
+        text = re.sub(
+            r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+        )
+        for path in re.findall(r"\]\(([^)\s#:]+)(?:#[^)]*)?\)", text):
+            assert (page.parent / path).exists(), f"{page.relative_to(DOCS)}: {path}"
+
+
 def test_broken_links_are_found(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(
         '<h1 id="top"><a href="b.html#here">b</a><a href="b.html#gone">b</a>'

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from streamlib.cli import main
 from streamlib.cli.checks import (
+    EXTRAS,
     Check,
     all_checks,
     certificates,
@@ -23,6 +25,7 @@ from streamlib.cli.checks import (
 from streamlib.cli.tables import hanging, table
 from streamlib.providers import Provider, known, register
 from streamlib_parsers import WIRE_APIS
+from tests.support.shared import ROOT
 
 SECRET = "sk-very-secret-1234567890"
 
@@ -77,6 +80,12 @@ def test_doctor_names_the_line_and_the_cure(
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == ["extras", "  ! cli: lacks h11", "    → pip install 'streamlib[cli]'"]
     assert max(map(len, lines)) <= 44
+
+
+def test_doctor_looks_at_every_extra_for_users() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for_contributors = {"dev", "atheris", "real"}
+    assert set(EXTRAS) == set(project["optional-dependencies"]) - for_contributors
 
 
 def state_of(check: Check) -> tuple[str, bool]:

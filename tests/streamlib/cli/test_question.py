@@ -93,6 +93,62 @@ def test_lone_word_near_a_command_is_no_question(
     assert "did you mean" in capsys.readouterr().err
 
 
+@each_case(
+    "arguments, command",
+    [
+        (["inspct", "f.jsonl"], "inspect"),
+        (["inspct", "{file}"], "inspect"),
+        (["inspct", "--json", "f.jsonl"], "inspect"),
+        (["inspct", "f", "--help"], "inspect"),
+        (["gatway", "--config", "x"], "gateway"),
+        (["gatway", "--port=80"], "gateway"),
+        (["replya", "captures/a"], "replay"),
+        (["fuz", "chat", "--time", "60"], "fuzz"),
+        (["lgo", "sqlite:///r.db", "chat-7"], "log"),
+        (["doctr", "--json"], "doctor"),
+        (["chta", "-m", "loopback:x"], "chat"),
+    ],
+)
+def test_word_near_a_command_with_its_arguments_is_no_question(
+    arguments: list[str],
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("capture").touch()
+    arguments = [word.format(file="capture") for word in arguments]
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    captured = capsys.readouterr()
+    assert not captured.out
+    asked = " ".join(arguments)
+    expected = f"{arguments[0]} is no command; did you mean {command}?"
+    assert captured.err == f"{expected} (to ask it: streamlib chat {asked})\n"
+
+
+@each_case(
+    "words",
+    [
+        ["chart the course of a ship to f.jsonl"],
+        ["chart", "the", "course"],
+        ["what", "is", "in", "notes.txt"],
+        ["chart", "data.csv", "as", "bars"],
+        ["reply", "politely."],
+        ["model", "3.5", "is", "which?"],
+        ["dog", "food"],
+        ["that", "-m", "loopback:x", "is", "it"],
+        ["reply", "-m", "loopback:x", "to", "this"],
+        ["--", "inspct", "f.jsonl"],
+    ],
+)
+def test_sentence_that_begins_near_a_command_is_a_question(words: list[str]) -> None:
+    options = {"-m", "loopback:x", "--"}
+    assert parse(words).text == [word for word in words if word not in options]
+
+
 def test_misspelt_is_one_letter_from_a_command() -> None:
     assert is_misspelt("lag", "log")
     assert is_misspelt("lgo", "log")
