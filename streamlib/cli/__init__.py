@@ -106,7 +106,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if meant is not None and meant != name:
         # Before they are read: the question's parser would refuse or misread them.
         own_options = _command(meant).options() - parser.options()
-        if any(word.partition("=")[0] in {*own_options, "-h", "--help"} for word in rest):
+        if any(typed.partition("=")[0] in {*own_options, "-h", "--help"} for typed in rest):
             _refuse(argv, meant)
     if name == "chat":
         # Options may stand between the words of a question.
@@ -151,16 +151,16 @@ def _command(name: str) -> Parser:
     return commands.choices[name]
 
 
-def _is_meant(command: str, words: Sequence[str]) -> bool:
-    """Whether words of which the first is nearly a command are its call and no question.
+def _is_meant(command: str, question: Sequence[str]) -> bool:
+    """Whether a question whose first word is nearly a command is meant as its call.
 
     A question of one word would be a request that nobody meant. In a sentence a plain word comes
     next; a file or a URL comes next in a call.
     """
-    if len(words) < 2:
+    if len(question) < 2:
         return True
     # A chat takes words and no files.
-    return command != "chat" and names_a_file(words[1])
+    return command != "chat" and names_a_file(question[1])
 
 
 def _refuse(argv: Sequence[str], command: str) -> NoReturn:

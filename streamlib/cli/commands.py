@@ -47,10 +47,10 @@ def nearest_command(typed: str) -> str | None:
     return None
 
 
-def names_a_file(word: str) -> bool:
+def names_a_file(typed: str) -> bool:
     """Whether a word is a file or written like one, or a URL: with a slash or a dot inside."""
-    if "/" in word or os.path.exists(word):
+    if "/" in typed or os.path.exists(typed):
         return True
-    stem, dot, extension = word.rpartition(".")
+    stem, dot, extension = typed.rpartition(".")
     # "What is 3.5 and what comes next?": a number is no file, and a sentence ends with a dot.
     return bool(stem and dot and extension) and not extension[0].isdigit()
