@@ -49,7 +49,11 @@ def nearest_command(typed: str) -> str | None:
 
 def names_a_file(typed: str) -> bool:
     """Whether a word is a file or written like one, or a URL: with a slash or a dot inside."""
-    if "/" in typed or os.path.exists(typed):
+    if os.path.exists(typed):
+        return True
+    if any(character.isspace() for character in typed):
+        return False  # a sentence in quotes
+    if "/" in typed:
         return True
     stem, dot, extension = typed.rpartition(".")
     # "What is 3.5 and what comes next?": a number is no file, and a sentence ends with a dot.

@@ -139,6 +139,7 @@ def test_word_near_a_command_with_its_arguments_is_no_question(
         ["reply", "politely."],
         ["model", "3.5", "is", "which?"],
         ["dog", "food"],
+        ["reply", "to Ann and/or Bob, see a.txt"],
         ["that", "-m", "loopback:x", "is", "it"],
         ["reply", "-m", "loopback:x", "to", "this"],
         ["--", "inspct", "f.jsonl"],
