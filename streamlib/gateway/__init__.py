@@ -36,8 +36,8 @@ from streamlib.gateway.state_store import (
     StateLimits,
     StateStore,
     StateUnavailableError,
-    open_state,
 )
+from streamlib.gateway.state_urls import open_state
 
 __all__ = [
     "Exchange",

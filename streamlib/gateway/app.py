@@ -56,7 +56,8 @@ from streamlib.gateway.request_body import BODY_SECONDS, Workers, read_body
 from streamlib.gateway.request_log import RequestLog
 from streamlib.gateway.routes import RouteTable
 from streamlib.gateway.side_requests import SideRequests
-from streamlib.gateway.state_store import StateStore, open_state
+from streamlib.gateway.state_store import StateStore
+from streamlib.gateway.state_urls import open_state
 from streamlib.gateway.target_pool import TargetPool
 from streamlib.gateway.target_streams import GatewayRequest, TargetStreams
 from streamlib.loopback import running

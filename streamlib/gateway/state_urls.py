@@ -1,0 +1,25 @@
+"""Opens a store of client state by its URL."""
+
+from __future__ import annotations
+
+from streamlib.gateway.state_store import STATE_LIMITS, MemoryStateStore, StateLimits, StateStore
+
+
+def open_state(url: str, limits: StateLimits = STATE_LIMITS) -> StateStore:
+    """The store that a URL names.
+
+    Args:
+        url: ``memory:``, or a Redis or Valkey server as `open_log` takes it (``redis://host``).
+        limits: how much it holds.
+
+    Raises:
+        ValueError: the URL names no store, or its client is not installed. It is not repeated: it
+            may have a password.
+    """
+    if url == "memory:":
+        return MemoryStateStore(limits)
+    try:
+        from streamlib.gateway.state_redis import RedisStateStore
+    except ModuleNotFoundError as error:
+        raise ValueError(f"no {error.name}: pip install 'streamlib[redis]'") from None
+    return RedisStateStore(url, limits)
