@@ -113,6 +113,8 @@ class GatewayServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accepts no more connections, and ends what is under way."""
         self._running.readiness.block("draining", "the gateway is stopping")
+        count = len(self._running.streams)
+        _log.info("stopping: %d streams open, up to %g seconds", count, self._grace)
         async with anyio.create_task_group() as group:
             group.start_soon(self._end_streams)
             await super().shutdown(sockets)

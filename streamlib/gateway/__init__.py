@@ -18,7 +18,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 from streamlib.gateway.named_clients import NamedClient
-from streamlib.gateway.observer import Exchange, Observer
+from streamlib.gateway.observer import AccessRefusal, Exchange, Observer
 from streamlib.gateway.record import ExchangeFiles
 from streamlib.gateway.routes import (
     RouteFile,
@@ -40,6 +40,7 @@ from streamlib.gateway.state_store import (
 from streamlib.gateway.state_urls import open_state
 
 __all__ = [
+    "AccessRefusal",
     "Exchange",
     "ExchangeFiles",
     "Gateway",

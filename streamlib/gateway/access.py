@@ -12,7 +12,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -44,11 +44,18 @@ HEADER_BYTES: Final = 64 << 10
 OWNER_PATHS: Final = frozenset({"/metrics"})
 """Paths that no token of a named client opens."""
 
+NoteRefusal: TypeAlias = Callable[[Scope, ErrorInfo, int], None]
+"""Is told of each request that is refused: its ASGI scope, the error, the HTTP status."""
+
 _LOCAL_HOST: Final = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
 """A ``Host`` header that names this machine, and nothing beside host and port: `urlsplit` would
 accept a user (`user@127.0.0.1`), a scheme and a path."""
 
 _log: Final = logging.getLogger("streamlib.gateway")
+
+
+def note_nothing(scope: Scope, error: ErrorInfo, status: int) -> None:
+    """Takes no notice of a refusal."""
 
 
 class AccessControl:
@@ -59,6 +66,7 @@ class AccessControl:
         app: ASGIApp,
         token: Secret | None = None,
         clients: Callable[[], ClientTable] = ClientTable,
+        refused: NoteRefusal = note_nothing,
     ) -> None:
         """Wraps an application.
 
@@ -67,8 +75,10 @@ class AccessControl:
             token: what clients must send as their API key.
             clients: those with a token of their own, asked at each request. With neither, everybody
                 on this machine may use the gateway, under the machine's own names.
+            refused: is told of what is refused.
         """
         self._app = app
+        self._refused = refused
         self._token = token
         self._clients = clients
 
@@ -87,8 +97,10 @@ class AccessControl:
             problem = self._problem(scope, tokens)
         if problem is None:
             await _guarded(self._app, scope, receive, send)
-        else:
-            await refuse(wire_of(scope), problem, send)
+            return
+        wire_api = wire_of(scope)
+        self._refused(scope, problem, status_of(wire_api, problem))
+        await refuse(wire_api, problem, send)
 
     def _problem(self, scope: Scope, tokens: Sequence[str]) -> ErrorInfo | None:
         """Why the client may not use the gateway; sets its identity where it may."""

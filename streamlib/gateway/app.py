@@ -38,7 +38,14 @@ from streamlib.gateway.client_request import (
     user_agent,
 )
 from streamlib.gateway.client_state import ClientState
-from streamlib.gateway.exchanges import end_unread, note_request, watch_of
+from streamlib.gateway.exchanges import (
+    end_refused,
+    end_unread,
+    note_request,
+    note_route,
+    refusal_of,
+    watch_of,
+)
 from streamlib.gateway.handler import RequestHandler
 from streamlib.gateway.headers import id_header, status_of
 from streamlib.gateway.health import HEALTH, READY, HealthPages, Readiness
@@ -47,7 +54,8 @@ from streamlib.gateway.live_view import LiveView
 from streamlib.gateway.log_text import escaped
 from streamlib.gateway.metrics_page import METRICS, MetricsPage, metrics_if_installed
 from streamlib.gateway.named_clients import check_model, client_of
-from streamlib.gateway.observer import Observer, Watch
+from streamlib.gateway.observer import Observer, Watch, call_observers
+from streamlib.gateway.open_route import OpenRoute
 from streamlib.gateway.open_streams import OpenStreams
 from streamlib.gateway.page import Page
 from streamlib.gateway.page_access import PageAccess
@@ -271,6 +279,17 @@ class Gateway:
         """What sees each request."""
         return self._observers
 
+    def note_refusal(self, scope: Scope, error: ErrorInfo, status: int) -> None:
+        """Tells the observers of a request that may not use the gateway.
+
+        Args:
+            scope: of the request (ASGI).
+            error: what its client is told.
+            status: HTTP status that the client gets.
+        """
+        refusal = refusal_of(scope, error, status)
+        call_observers(self._observers, lambda one: one.access_refused(refusal), "a refusal:")
+
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request of a client (ASGI)."""
         request_id = f"req_{secrets.token_hex(12)}"
@@ -280,7 +299,7 @@ class Gateway:
             receive, send = self._record.watch(request_id, scope, receive, send)
         stored: StoredResponse | None = None
         try:
-            request = await self._read(scope, receive, request_id)
+            request = await self._read(scope, receive, watch)
             note_request(watch, request)
             if request.in_background and self._background is not None:
                 stored = await self._start_in_background(self._background, request, scope, watch)
@@ -290,8 +309,8 @@ class Gateway:
             try:
                 await refuse(wire_api, error.info, send, headers)
             finally:
-                # Not before: a recording has the response too.
-                watch.ended(error.info, ())
+                # After the response: a record of the exchange has it too.
+                end_refused(watch, error.info)
             return
         except BaseException as error:
             end_unread(watch, error)
@@ -343,7 +362,7 @@ class Gateway:
                 response = targets.stream.response
             await admission.settle(response)
 
-    async def _read(self, scope: Scope, receive: Receive, request_id: str) -> GatewayRequest:
+    async def _read(self, scope: Scope, receive: Receive, watch: Watch) -> GatewayRequest:
         path = sent_path(scope)
         match = route(path)
         if match is None or match.wire_api not in CLIENT_WIRES:
@@ -354,6 +373,7 @@ class Gateway:
         )
         settings = await self._workers.run(len(body), request_settings, match.wire_api, body)
         model = prompt.model or ""
+        note_route(watch, model)
         is_stream = match.stream
         if is_stream is None:
             is_stream = bool(prompt.stream)
@@ -366,6 +386,7 @@ class Gateway:
         table, client = self.table, client_of(scope)
         check_model(client, model)
         rule = table.rule(model)
+        note_route(watch, model, rule.model)
         hops = table.hops(rule, model)
         admission = await admit(client, self.limits, prompt, self._workers, len(body))
         # Google's REST clients get an array by default; its SDKs send `alt=sse`.
@@ -377,7 +398,7 @@ class Gateway:
             rule=rule,
             hops=hops,
             is_stream=is_stream,
-            request_id=request_id,
+            request_id=watch.exchange.request_id,
             is_json_array=is_json_array,
             settings=settings,
             in_background=in_background,
@@ -459,15 +480,15 @@ def gateway(
     stored = _Endpoint(served.stored)
     health = HealthPages(served.readiness)
     access = PageAccess(secret, is_closed=lambda: bool(served.table.clients))
-    page = Page(served.view, access, served.readiness, SERVED)
+    page = Page(served.view, access, served.readiness, SERVED, served.note_refusal)
     # The last route has all other paths, so that an unknown one gets an error in its wire's format.
     routes = [
-        Route("/", page.show, methods=["GET"]),
-        Route("/live", _Endpoint(page.live), methods=["GET"]),
-        Route("/login", page.login, methods=["POST"]),
-        Route("/logout", page.logout, methods=["POST"]),
-        Route(HEALTH, health.live, methods=["GET"]),
-        Route(READY, health.ready, methods=["GET"]),
+        OpenRoute("/", page.show, methods=["GET"]),
+        OpenRoute("/live", _Endpoint(page.live), methods=["GET"]),
+        OpenRoute("/login", page.login, methods=["POST"]),
+        OpenRoute("/logout", page.logout, methods=["POST"]),
+        OpenRoute(HEALTH, health.live, methods=["GET"]),
+        OpenRoute(READY, health.ready, methods=["GET"]),
         Route(METRICS, MetricsPage(served.metrics).read, methods=["GET"]),
         *served.side_requests.routes(),
         Route("/v1/responses/{response_id}", stored, methods=["GET", "DELETE"]),
@@ -476,6 +497,13 @@ def gateway(
     ]
     return Starlette(
         routes=routes,
-        middleware=[Middleware(AccessControl, token=secret, clients=lambda: served.table.clients)],
+        middleware=[
+            Middleware(
+                AccessControl,
+                token=secret,
+                clients=lambda: served.table.clients,
+                refused=served.note_refusal,
+            )
+        ],
         lifespan=lifespan,
     )

@@ -9,13 +9,18 @@ import anyio
 from starlette.types import Scope
 
 from streamlib.gateway.access import wire_of
-from streamlib.gateway.identity import identity_of
-from streamlib.gateway.observer import Exchange, Observer, Watch
+from streamlib.gateway.identity import identity_of, tokens_of
+from streamlib.gateway.observer import AccessRefusal, Exchange, Observer, Watch
+from streamlib.gateway.recorded_bodies import SHORTEST
 from streamlib.gateway.target_streams import GatewayRequest
 from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.redaction import MASK, redact
 
 TRACE_HEADERS: Final = (b"traceparent", b"tracestate")
 """Headers of W3C Trace Context, by which the gateway's span becomes a child of the client's."""
+
+PATH_CHARACTERS: Final = 200
+"""Of a path that is shown."""
 
 
 def watch_of(scope: Scope, request_id: str, observers: Sequence[Observer]) -> Watch:
@@ -33,12 +38,42 @@ def watch_of(scope: Scope, request_id: str, observers: Sequence[Observer]) -> Wa
     return Watch(exchange, observers)
 
 
+def refusal_of(scope: Scope, error: ErrorInfo, status: int) -> AccessRefusal:
+    """What is known of a request that access control refused (ASGI scope)."""
+    path: str = scope["path"]
+    # A client that has put its key into the path too.
+    for token in tokens_of(scope):
+        if len(token) >= SHORTEST:
+            path = path.replace(token, MASK)
+    path = redact(path[:PATH_CHARACTERS])
+    client = scope.get("client")
+    return AccessRefusal(
+        reason=error.code or error.kind,
+        error=error,
+        status=status,
+        method=scope["method"],
+        path=path,
+        address=client[0] if client else None,
+    )
+
+
+def note_route(watch: Watch, requested: str, route: str | None = None) -> None:
+    """What is known of a request while it is read: it may be refused before it is complete.
+
+    Args:
+        watch: of the request.
+        requested: the model that the client requested.
+        route: the pattern of the route; None: not found yet.
+    """
+    watch.exchange.requested = requested
+    watch.exchange.route = route
+
+
 def note_request(watch: Watch, request: GatewayRequest) -> None:
     """The request was read."""
     exchange = watch.exchange
     exchange.wire_api = request.wire_api
-    exchange.requested = request.prompt.model or ""
-    exchange.route = request.rule.model
+    note_route(watch, request.prompt.model or "", request.rule.model)
     exchange.is_stream = request.is_stream
     exchange.in_background = request.in_background
     watch.started()
@@ -51,4 +86,10 @@ def end_unread(watch: Watch, error: BaseException) -> None:
     else:
         info = ErrorInfo("server_error", f"the gateway failed: {type(error).__name__}")
         watch.exchange.status = 500
-    watch.ended(info, ())
+    end_refused(watch, info)
+
+
+def end_refused(watch: Watch, error: ErrorInfo) -> None:
+    """The request ended with an error of the gateway's own, unless a target was tried."""
+    watch.exchange.is_refused = watch.exchange.targets_tried == 0
+    watch.ended(error, ())

@@ -80,7 +80,7 @@ class LiveView(Observer):
         return {
             "time": self._now(),
             "kind": error.kind,
-            "message": shown_message(error),
+            "message": shown_message(error, is_own=exchange.is_refused),
             "made_good": made_good,
             "client": exchange.client,
             "wire": exchange.wire_api,

@@ -21,7 +21,7 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from streamlib.gateway.observer import Exchange, Observer
+from streamlib.gateway.observer import AccessRefusal, Exchange, Observer
 from streamlib_parsers.errors import ErrorInfo
 
 MODELS: Final = 100
@@ -91,6 +91,12 @@ class Metrics(Observer):
             (*LABELS, "action"),
             registry=self.registry,
         )
+        self._refusals = Counter(
+            "streamlib_gateway_access_refused",
+            "Requests that access control refused, by what was wrong and by kind of error.",
+            ("reason", "error"),
+            registry=self.registry,
+        )
         self._open_streams = Gauge(
             "streamlib_gateway_open_streams",
             "Responses under way, streams and single bodies.",
@@ -147,6 +153,10 @@ class Metrics(Observer):
                     self._tokens.labels(*labels, kind).inc(count)
         for action, count in Counts(change.action for change in exchange.report).items():
             self._changes.labels(*labels, action).inc(count)
+
+    def access_refused(self, refusal: AccessRefusal) -> None:
+        """Counts a request that may not use the gateway."""
+        self._refusals.labels(refusal.reason, refusal.error.kind).inc()
 
     def _close(self, exchange: Exchange) -> None:
         gauge = self._open.pop(exchange.request_id, None)

@@ -59,6 +59,7 @@ class Exchange(Struct, kw_only=True, eq=False):
         stop_reason: of the response.
         status: HTTP status that the client got; None before it got any.
         error: what ended the request, unless it succeeded.
+        is_refused: no target was asked: the message of the error is the library's own.
         report: what was changed or lost between the two wires.
         seconds: from start to end; None until it ended.
     """
@@ -84,8 +85,30 @@ class Exchange(Struct, kw_only=True, eq=False):
     stop_reason: str | None = None
     status: int | None = None
     error: ErrorInfo | None = None
+    is_refused: bool = False
     report: Sequence[Change] = ()
     seconds: float | None = None
+
+
+class AccessRefusal(Struct, kw_only=True, frozen=True):
+    """A request that may not use the gateway. It was not read, and is no exchange.
+
+    Attributes:
+        reason: what is wrong: `token`, `login` (the form of the page), `host`, `origin` or
+            `headers`.
+        error: what its client was told; the message is the library's own.
+        status: HTTP status that the client got.
+        method: of HTTP, as it was sent.
+        path: without its query, and with whatever looks like a key masked.
+        address: where the connection came from; None: unknown.
+    """
+
+    reason: str
+    error: ErrorInfo
+    status: int
+    method: str
+    path: str
+    address: str | None
 
 
 class Observer:
@@ -108,6 +131,9 @@ class Observer:
 
     def ended(self, exchange: Exchange) -> None:
         """The request ended; the exchange is complete. Called once for each that was started."""
+
+    def access_refused(self, refusal: AccessRefusal) -> None:
+        """Access control refused a request: no other method is called for it."""
 
 
 class Watch:
@@ -193,9 +219,22 @@ class Watch:
         self._call(lambda observer: observer.ended(exchange))
 
     def _call(self, notify: Callable[[Observer], None]) -> None:
-        for observer in self._observers:
-            try:
-                notify(observer)
-            except Exception as error:  # noqa: BLE001
-                # A stream must not end with who watches it.
-                _log.error("%s an observer failed: %s", self.exchange.request_id, log_error(error))
+        call_observers(self._observers, notify, self.exchange.request_id)
+
+
+def call_observers(
+    observers: Sequence[Observer], notify: Callable[[Observer], None], name: str
+) -> None:
+    """Calls each observer; one that fails becomes a line of the log.
+
+    Args:
+        observers: what is called.
+        notify: calls one.
+        name: of what they are told about, for that line.
+    """
+    for observer in observers:
+        try:
+            notify(observer)
+        except Exception as error:  # noqa: BLE001
+            # A stream must not end with who watches it.
+            _log.error("%s an observer failed: %s", name, log_error(error))

@@ -17,10 +17,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from streamlib.gateway.access import NoteRefusal, note_nothing
 from streamlib.gateway.event_stream import EventStream
 from streamlib.gateway.health import Readiness
 from streamlib.gateway.live_view import LiveView
 from streamlib.gateway.page_access import PageAccess, is_own_origin, set_cookie
+from streamlib_parsers.errors import ErrorInfo
 
 PERIOD: Final = 1.0
 """Seconds between two looks at what is open."""
@@ -38,6 +40,10 @@ FORM_SECONDS: Final = 10.0
 
 MISTAKEN: Final = '<p role="alert">That is not the token.</p>'
 
+_OTHER_ORIGIN: Final = ErrorInfo("permission", "a form from another origin", code="origin")
+
+_WRONG_TOKEN: Final = ErrorInfo("authentication", "the page's form had another token", code="login")
+
 _INLINE: Final = re.compile(r"<(script|style)>(.*?)</\1>", re.DOTALL)
 
 
@@ -45,7 +51,12 @@ class Page:
     """The paths of the page."""
 
     def __init__(
-        self, view: LiveView, access: PageAccess, readiness: Readiness, served: str
+        self,
+        view: LiveView,
+        access: PageAccess,
+        readiness: Readiness,
+        served: str,
+        refused: NoteRefusal = note_nothing,
     ) -> None:
         """Prepares the page.
 
@@ -54,7 +65,9 @@ class Page:
             access: who may see it.
             readiness: ends the events when the gateway is about to stop.
             served: the paths of the gateway, for programs that ask for `/`.
+            refused: is told of each form that is refused.
         """
+        self._refused = refused
         self._view = view
         self._access = access
         self._readiness = readiness
@@ -76,10 +89,12 @@ class Page:
     async def login(self, request: Request) -> Response:
         """`/login`: the form's token for a cookie."""
         if not is_own_origin(request.scope):
+            self._refused(request.scope, _OTHER_ORIGIN, 403)
             return PlainTextResponse("from another origin\n", 403)
         token = await _form_token(request)
         session = self._access.session(token)
         if session is None:
+            self._refused(request.scope, _WRONG_TOKEN, 401)
             return html_page("login.html", status=401, message=MISTAKEN)
         return _to_page(request.scope, session)
 

@@ -1,12 +1,16 @@
 """One line of the log for each request: no content, no key, nothing that starts a line of its own.
 
-As text, for a person; or with `--log-format json` one object a line, for what collects logs.
+Refusals of access control have a line too, up to a bound. As text, for a person; or with
+`--log-format json` one object a line, for what collects logs.
 """
 
 from __future__ import annotations
 
 import logging
+import math
+import time
 from collections import Counter
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -14,7 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from streamlib.gateway.log_text import log_name, log_text
-from streamlib.gateway.observer import Exchange, Observer
+from streamlib.gateway.observer import AccessRefusal, Exchange, Observer
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.usage import Usage
 
@@ -26,6 +30,9 @@ LOGGED_MESSAGES: Final[frozenset[ErrorKind]] = frozenset(
 LOGGED_CHANGES: Final = 100
 """Changes of a report that are looked at for the log, which shows some ten."""
 
+LOGGED_REFUSALS: Final = 60
+"""Refusals of access control that are logged within a minute; the metrics count all."""
+
 FIELDS: Final = "streamlib_fields"
 """Attribute of a log record with the fields of its JSON line."""
 
@@ -33,18 +40,78 @@ _log: Final = logging.getLogger("streamlib.gateway")
 
 
 class RequestLog(Observer):
-    """Writes a line to the logger `streamlib.gateway` when a request has ended, and one when a
-    target failed and another is tried."""
+    """Writes a line to the logger `streamlib.gateway` when a request has ended, and one when access
+    control has refused one.
+
+    Args:
+        clock: seconds, for the bound on refusals.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._minute_began = -math.inf
+        """When the first of the newest refusals came."""
+        self._refusals = 0
+        """Since then."""
+        self._left_out = 0
+        """Refusals without a line, since the last line."""
 
     def ended(self, exchange: Exchange) -> None:
         """Writes the line of a request."""
         _log.info("%s", summary(exchange), extra={FIELDS: fields_of(exchange)})
 
+    def access_refused(self, refusal: AccessRefusal) -> None:
+        """Writes the line of a refusal, unless there were too many within a minute."""
+        now = self._clock()
+        if now - self._minute_began >= 60:
+            self._minute_began = now
+            self._refusals = 0
+        self._refusals += 1
+        if self._refusals > LOGGED_REFUSALS:
+            self._left_out += 1
+            return
+        fields = refusal_fields(refusal, self._left_out)
+        self._left_out = 0
+        _log.warning("%s", refusal_line(fields), extra={FIELDS: fields})
+
+
+def refusal_fields(refusal: AccessRefusal, left_out: int) -> dict[str, Any]:
+    """The fields of a refusal's JSON line.
+
+    Args:
+        refusal: what was refused.
+        left_out: refusals before it that have no line.
+    """
+    return {
+        "message": "access refused",
+        "status": refusal.status,
+        "reason": refusal.reason,
+        "error": refusal.error.kind,
+        "error_message": log_text(refusal.error.message),
+        "method": log_name(refusal.method),
+        "path": log_name(refusal.path),
+        "address": refusal.address and log_name(refusal.address),
+        "left_out": left_out,
+    }
+
+
+def refusal_line(fields: Mapping[str, Any]) -> str:
+    """The line of a refusal for a person.
+
+    Args:
+        fields: what `refusal_fields` returned.
+    """
+    where = f"{fields['method']} {fields['path']} from {fields['address'] or 'unknown'}"
+    line = f"access refused: {where}: {fields['status']}, {fields['error_message']}"
+    if fields["left_out"]:
+        line += f"; {fields['left_out']} before it were not logged"
+    return line
+
 
 def summary(exchange: Exchange) -> str:
     """The line for a person."""
-    if exchange.route is None and exchange.error is not None:
-        message = log_text(str(exchange.error.message))
+    if exchange.is_refused and exchange.error is not None:
+        message = shown_message(exchange.error, is_own=True)
         who = f" for {log_name(exchange.client)}" if exchange.client else ""
         return f"{exchange.request_id} {exchange.wire_api}{who} refused: {message}"
     requested = log_name(exchange.requested)
@@ -67,9 +134,14 @@ def changed_paths(exchange: Exchange) -> list[str]:
     return list(dict.fromkeys([f"{change.action} {change.path}" for change in changes]))
 
 
-def shown_message(error: ErrorInfo) -> str | None:
-    """The message of a failure, where it reveals no content."""
-    if error.kind in LOGGED_MESSAGES:
+def shown_message(error: ErrorInfo, *, is_own: bool = False) -> str | None:
+    """The message of a failure, where it reveals no content.
+
+    Args:
+        error: the failure.
+        is_own: no provider has written it: `Exchange.is_refused`.
+    """
+    if is_own or error.kind in LOGGED_MESSAGES:
         return log_text(error.message)
     return None
 
@@ -99,7 +171,7 @@ def fields_of(exchange: Exchange) -> dict[str, Any]:
     message: str | None = None
     if exchange.error is not None:
         kind = exchange.error.kind
-        message = shown_message(exchange.error)
+        message = shown_message(exchange.error, is_own=exchange.is_refused)
     return {
         "request_id": exchange.request_id,
         "client": exchange.client,
@@ -135,9 +207,9 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
-        time = datetime.fromtimestamp(record.created, UTC)
+        created = datetime.fromtimestamp(record.created, UTC)
         line: dict[str, Any] = {
-            "time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "time": created.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
         }
@@ -146,7 +218,7 @@ class JsonFormatter(logging.Formatter):
             line["message"] = record.getMessage()
         else:
             line["message"] = "request"
-            line.update(fields)
+            line.update(fields)  # those of a refusal have a message of their own
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return msgspec.json.encode(line).decode()

@@ -89,6 +89,7 @@ async def test_sighup_and_sigterm_do_what_they_should(tmp_path: Path) -> None:
                 await anyio.sleep(0.1)
                 group.start_soon(read, 0.1)
             finished, ended = results
+            assert "stopping: 2 streams open, up to 1.2 seconds" in gateway.log
             assert CHAT_DONE in finished
             cut = parse_stream("chat", ended.encode())
             assert cut.error is not None
