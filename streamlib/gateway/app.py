@@ -288,7 +288,9 @@ class Gateway:
             status: HTTP status that the client gets.
         """
         refusal = refusal_of(scope, error, status)
-        call_observers(self._observers, lambda one: one.access_refused(refusal), "a refusal:")
+        call_observers(
+            self._observers, lambda observer: observer.access_refused(refusal), "a refusal:"
+        )
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request of a client (ASGI)."""

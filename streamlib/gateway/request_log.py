@@ -101,8 +101,8 @@ def refusal_line(fields: Mapping[str, Any]) -> str:
     Args:
         fields: what `refusal_fields` returned.
     """
-    where = f"{fields['method']} {fields['path']} from {fields['address'] or 'unknown'}"
-    line = f"access refused: {where}: {fields['status']}, {fields['error_message']}"
+    source = f"{fields['method']} {fields['path']} from {fields['address'] or 'unknown'}"
+    line = f"access refused: {source}: {fields['status']}, {fields['error_message']}"
     if fields["left_out"]:
         line += f"; {fields['left_out']} before it were not logged"
     return line

@@ -153,5 +153,5 @@ def test_queries_of_the_page_name_metrics_that_exist() -> None:
     known = set(re.findall(r"^# TYPE (streamlib_gateway_\w+)", rendered, re.MULTILINE))
     queries = QUERY.findall(PAGE.read_text(encoding="utf-8"))
     used = set(re.findall(r"streamlib_gateway_\w+", " ".join(queries)))
-    assert len(queries) == 5
+    assert len(queries) == 6
     assert {name.removesuffix("_bucket") for name in used} <= known

@@ -147,7 +147,8 @@ def test_command_serves_without_a_key_and_stops_cleanly(log_format: str) -> None
     assert "fast" in printed
     assert "ANTHROPIC_BASE_URL" in printed
     if log_format == "json":
-        line = msgspec.json.decode(errors)
+        line, stopping = [msgspec.json.decode(text) for text in errors.splitlines()]
+        assert stopping["message"] == "stopping: 0 streams open, up to 25 seconds"
         assert (line["requested_model"], line["model"]) == ("fast", "loopback:echo")
     else:
         assert "chat fast -> loopback:echo: stop" in errors

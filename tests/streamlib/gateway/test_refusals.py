@@ -158,7 +158,7 @@ def test_refusals_are_bounded_within_a_minute(caplog: pytest.LogCaptureFixture) 
     assert "not logged" not in caplog.records[-1].getMessage()
 
 
-async def test_json_line_of_a_refusal_says_what_the_text_says(
+async def test_json_line_of_a_refusal_has_the_message(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "streamlib.gateway")
