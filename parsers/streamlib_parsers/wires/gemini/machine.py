@@ -231,7 +231,9 @@ class Machine:
         self._blocked = reason
 
     def _read_envelope(self, values: dict[str, Any]) -> None:
-        self._create_time = values.get("createTime", self._create_time)
+        create_time = values.get("createTime")
+        if isinstance(create_time, str):
+            self._create_time = create_time
         self._assembler.metadata(values)
 
     def _read_counts(self, raw: Raw) -> None:

@@ -66,6 +66,7 @@ def test_continuation_is_not_an_end() -> None:
     [
         ({}, FINISH_NUMBERS),
         ({"createTime": "2026"}, FINISH_NUMBERS_VERTEX),
+        ({"createTime": [2026]}, FINISH_NUMBERS),  # no time, so no sign of Vertex
         ({"usageMetadata": {"trafficType": 1}}, FINISH_NUMBERS_VERTEX),
     ],
 )
