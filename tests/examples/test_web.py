@@ -63,8 +63,10 @@ class Tab:
         assert b"content-type: text/event-stream" in head
         while True:
             frame = await stream.receive_until(b"\n\n", 1_000_000)
-            if frame.startswith(b"data: "):
-                entry = json.loads(frame.removeprefix(b"data: "))
+            # uvicorn with httptools writes sizes of chunks before it, to HTTP/1.0 too.
+            _, field, data = frame.partition(b"data: ")
+            if field:
+                entry = json.loads(data)
                 self.count = max(self.count, entry["n"])
                 yield entry
 
