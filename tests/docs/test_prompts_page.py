@@ -1,4 +1,4 @@
-"""docs/prompts.md and the docstring of `Prompt`: what they say of each wire is what requests do."""
+"""docs/prompt-fields.md and the docstring of `Prompt`: what they say of each wire is what requests do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamlib import WIRE_APIS, Prompt, Request, ToolSpec, WireApi, build
 from tests.docs.test_readme import PAGES
 from tests.support.shared import ROOT
 
-PAGE = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "prompt-fields.md").read_text(encoding="utf-8")
 BEDROCK_MODEL = "custom:anthropic.claude-opus-4-1"
 """On Bedrock the options depend on the family of the model; elsewhere nothing is known of it."""
 
