@@ -1,4 +1,4 @@
-"""docs/prompt-fields.md and the docstring of `Prompt`: what they say of each wire is what requests do."""
+"""docs/prompt-fields.md and the docstring of `Prompt`: each wire API does what they say."""
 
 from __future__ import annotations
 
