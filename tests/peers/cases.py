@@ -61,7 +61,7 @@ class Case(NamedTuple):
     retries: int = 0
     framing: bool = False
     replay: bool = False
-    """The conversation goes on: what counts is how the answer is sent back."""
+    """The conversation goes on: what counts is how the response is sent back."""
     leave: bool = False
     """The reader leaves when it has seen some text."""
     patience: float = 30.0
@@ -321,7 +321,8 @@ PAGE: Final = (
 )
 
 BASELINE: Final = tuple(
-    case(f"plain-{wire}", "", wire, "an ordinary answer", WHOLES[wire], want=ALL) for wire in WIRES
+    case(f"plain-{wire}", "", wire, "an ordinary response", WHOLES[wire], want=ALL)
+    for wire in WIRES
 )
 
 ENDS: Final = (
@@ -330,7 +331,7 @@ ENDS: Final = (
             f"eof-{wire}",
             "29; eof-no-terminal-clean",
             wire,
-            "ends cleanly after some text, without its terminal",
+            "the body ends after some text, without the terminal event",
             HELLOS[wire],
             want=ERROR,
         )
@@ -349,7 +350,7 @@ ENDS: Final = (
         "eof-mid-frame",
         "",
         "converse",
-        "ends cleanly inside a frame",
+        "the body ends inside a frame",
         CONVERSE_HELLO,
         CONVERSE_END[:40],
         want=ERROR,
@@ -367,7 +368,7 @@ ENDS: Final = (
         "30",
         "30; no-final-blank",
         "messages",
-        "last blank line missing, all else whole",
+        "the last blank line is missing, the rest is complete",
         HELLO,
         stop(),
         finish(),
@@ -378,7 +379,7 @@ ENDS: Final = (
         "30-responses",
         "30; no-final-blank",
         "responses",
-        "last blank line missing: the response.completed event counts",
+        "the last blank line after response.completed is missing: the response is complete",
         RESPONSES[:-1],
         want=Want(text=HELLO_TEXT, tokens=(7, 5)),
     ),
@@ -386,7 +387,7 @@ ENDS: Final = (
         "done-missing",
         "done-missing",
         "chat",
-        "finish_reason came, [DONE] did not",
+        "finish_reason was sent, [DONE] was not",
         CHAT.removesuffix(DONE),
         want=ALL,
     ),
@@ -394,7 +395,7 @@ ENDS: Final = (
         "10",
         "10",
         "chat",
-        "arguments cut inside a string, then [DONE]",
+        "arguments end inside a string, then [DONE]",
         calls(index_call(0, "f", "a", '{"a": "x')),
         DONE,
         want=Want(calls=()),
@@ -403,7 +404,7 @@ ENDS: Final = (
         "args-cut",
         "tool-args-cut",
         "messages",
-        "arguments cut by max_tokens: no call to run",
+        "arguments truncated by max_tokens: no callable call",
         CALL,
         arguments('{"city": "Par'),
         stop(),
@@ -415,7 +416,7 @@ ENDS: Final = (
         "after-terminal",
         "after-terminal",
         "messages",
-        "the whole stream twice on one connection's end",
+        "the whole stream is sent twice",
         MESSAGE,
         LAST,
         want=ALL,
@@ -459,12 +460,12 @@ NO_STREAMS: Final = (
         "json-whole",
         "json-200-ok",
         "messages",
-        "status 200, the whole answer as JSON, not streamed",
+        "status 200, a complete JSON response instead of a stream",
         complete_response(COMPLETE_BODY, content_type="application/json"),
         want=ALL,
     ),
     *(
-        case(f"empty-{wire}", "empty-200", wire, "status 200, no byte", want=ERROR)
+        case(f"empty-{wire}", "empty-200", wire, "status 200, an empty body", want=ERROR)
         for wire in ("messages", "chat", "responses", "gemini", "converse")
     ),
     case(
@@ -535,7 +536,7 @@ IN_BAND: Final = (
         "incomplete",
         "response-failed",
         "responses",
-        "response.incomplete: the reason is told",
+        "response.incomplete: the reason is reported",
         RESPONSES_HELLO,
         RESPONSES_TAIL,
         response_end(
@@ -710,7 +711,7 @@ PAYLOADS: Final = (
         "surrogates",
         "",
         "chat",
-        "an emoji whose two halves came in two deltas",
+        "an emoji whose two halves are in two deltas",
         part({"content": "@"}).replace(b"@", b"\\ud83d"),
         part({"content": "@"}).replace(b"@", b"\\ude00"),
         part(finish_reason="stop"),
@@ -773,7 +774,7 @@ STATES: Final = (
         "string",
         "index-string",
         "messages",
-        'the index is the text "0": read all the same',
+        'the index is the text "0": accepted',
         START,
         block(0),
         text("Hello", "0"),
@@ -803,7 +804,7 @@ STATES: Final = (
         "interleaved",
         "interleaved",
         "messages",
-        "deltas of two blocks by turns",
+        "deltas of two blocks alternate",
         START,
         block(0),
         block(1),
@@ -853,7 +854,7 @@ CALLS: Final = (
         "3",
         "3; tool-same-index",
         "chat",
-        "two calls, the same index, ids differ",
+        "two calls with the same index and different ids",
         calls(index_call(0, "f", "a", '{"a":1}')),
         calls(index_call(0, "g", "b", '{"b":2}')),
         CALLS_END,
@@ -863,7 +864,7 @@ CALLS: Final = (
         "4",
         "4",
         "chat",
-        "two calls, the same index, no id: whole JSON, then a new name",
+        "two calls with the same index and no id: complete JSON, then a new name",
         calls(index_call(0, "f", None, '{"a":1}')),
         calls(index_call(0, "g", None, '{"b":2}')),
         CALLS_END,
@@ -873,7 +874,7 @@ CALLS: Final = (
         "5",
         "5",
         "chat",
-        "two calls whose pieces come by turns, ids only first",
+        "fragments of two calls alternate, with ids only in the first",
         calls(index_call(0, "f", "a", '{"a"')),
         calls(index_call(1, "g", "b", '{"b"')),
         calls(index_call(0, pieces=":1}")),
@@ -947,7 +948,7 @@ CALLS: Final = (
         "name-late",
         "tool-name-late",
         "chat",
-        "the name comes in the second piece",
+        "the name is in the second fragment",
         calls({"index": 0, "id": "a", "type": "function", "function": {"arguments": ""}}),
         calls(index_call(0, "f", None, '{"a":1}')),
         CALLS_END,
@@ -957,7 +958,7 @@ CALLS: Final = (
         "converse-call",
         "",
         "converse",
-        "a call in pieces",
+        "a call in fragments",
         converse("messageStart", role="assistant"),
         converse(
             "contentBlockStart",
@@ -978,7 +979,7 @@ REASONING: Final = (
         "12",
         "12",
         "messages",
-        "thought, call, thought, call: in this order",
+        "reasoning, call, reasoning, call: in this order",
         START,
         thought(0, "first", "s1"),
         tool(1, "f", '{"a":1}'),
@@ -1009,7 +1010,7 @@ REASONING: Final = (
         "16",
         "16",
         "messages",
-        "a signature without a thought is kept",
+        "a signature without reasoning text is kept",
         START,
         thought(0, "", "s1"),
         block(1),
@@ -1054,7 +1055,7 @@ REASONING: Final = (
         "24",
         "24",
         "gemini",
-        "a signature on an empty text after the answer",
+        "a signature on an empty text after the response",
         gemini({"text": "why", "thought": True}),
         gemini({"text": HELLO_TEXT}),
         gemini({"text": "", "thoughtSignature": "c2ln"}, finish_reason="STOP"),
@@ -1064,7 +1065,7 @@ REASONING: Final = (
         "reasoning",
         "25",
         "chat",
-        "reasoning_content beside content",
+        "reasoning_content and content in one response",
         part({"reasoning_content": "why"}),
         HELLOS["chat"],
         part(finish_reason="stop"),
@@ -1092,7 +1093,7 @@ REPLAYS: Final = (
     replayed(
         "r-12",
         "12",
-        "thought, call, thought, call: sent back in this order, signatures on their own thoughts",
+        "reasoning, call, reasoning, call: sent back in order, signatures with their reasoning",
         thought(0, "first", "s1"),
         tool(1, "f", '{"a":1}'),
         thought(2, "second", "s2"),
@@ -1112,7 +1113,7 @@ REPLAYS: Final = (
     replayed(
         "r-16",
         "16",
-        "a signature whose thought is empty: sent back",
+        "a signature with empty reasoning: sent back",
         thought(0, "", "s1"),
         tool(1, "f", '{"a":1}'),
         sent=("thinking  s1", 'call f {"a":"1"}'),
@@ -1120,7 +1121,7 @@ REPLAYS: Final = (
     replayed(
         "r-redacted",
         "15",
-        "a redacted thought between two others: sent back in its place",
+        "redacted reasoning between two others: sent back at its place",
         thought(0, "first", "s1"),
         block(1, "redacted_thinking", data="c2VhbGVk") + stop(1),
         thought(2, "second", "s2"),
@@ -1149,7 +1150,7 @@ USAGE: Final = (
         "43",
         "43",
         "messages",
-        "usage that is sent again, cumulative",
+        "usage is sent several times, cumulative",
         START,
         block(0),
         text(HELLO_TEXT),
@@ -1163,7 +1164,7 @@ USAGE: Final = (
         "42",
         "42",
         "messages",
-        "left after the start: the input tokens are known",
+        "the client leaves after the first event: the input tokens are known",
         HELLO,
         want=Want(tokens=(7, 1)),
         then=(HANG,),
@@ -1193,7 +1194,7 @@ LINES: Final = (
         "bytes",
         "47",
         "chat",
-        "every byte in a chunk of its own, letters of four bytes",
+        "every byte in a chunk of its own, characters of four bytes",
         *(
             bytes([byte])
             for byte in part({"content": "한국 😀"}).replace(
@@ -1223,7 +1224,7 @@ LINES: Final = (
         "cr",
         "",
         "chat",
-        "lines end in CR alone",
+        "lines end with CR only",
         CHAT.replace(b"\n", b"\r"),
         want=ALL,
         framing=True,
@@ -1276,7 +1277,7 @@ LINES: Final = (
         "utf8",
         "",
         "chat",
-        "one byte that is no UTF-8 in the text",
+        "one byte in the text that is not UTF-8",
         part({"content": "a@b"}).replace(b"@", b"\xff"),
         part(finish_reason="stop"),
         DONE,
@@ -1322,7 +1323,7 @@ LINES: Final = (
         "gzip",
         "gzip",
         "chat",
-        "packed with gzip",
+        "compressed with gzip",
         complete_response(gzip.compress(CHAT), content_encoding="gzip"),
         want=ALL,
         framing=True,
@@ -1364,7 +1365,7 @@ HTTP: Final = (
         "429-then-ok",
         "429-s",
         "messages",
-        "429, retry-after: 1, then an answer",
+        "429, retry-after: 1, then a response",
         complete_response(
             error_body("rate_limit_error"), "429 Too Many", "application/json", retry_after="1"
         ),
@@ -1376,7 +1377,7 @@ HTTP: Final = (
         "529-then-ok",
         "529",
         "messages",
-        "529, then an answer",
+        "529, then a response",
         complete_response(error_body("overloaded_error"), "529 Overloaded", "application/json"),
         complete_response(MESSAGE),
         want=Want(text=HELLO_TEXT, requests=2),
@@ -1386,7 +1387,7 @@ HTTP: Final = (
         "36",
         "36; fail-after-first-event",
         "messages",
-        "an error after text: not sent again",
+        "an error after text: the request is not sent again",
         streamed("messages", HELLO, OVERLOADED),
         complete_response(MESSAGE),
         want=Want(error="", requests=1),
@@ -1396,7 +1397,7 @@ HTTP: Final = (
         "307",
         "307-cross",
         "messages",
-        "307 to another host: the prompt does not follow",
+        "307 to another host: the prompt is not sent there",
         [
             (
                 b"HTTP/1.1 307 Temporary Redirect\r\nlocation: "
@@ -1419,7 +1420,7 @@ HTTP: Final = (
         "40",
         "40; break-early",
         "messages",
-        "the reader leaves: the connection is closed",
+        "the client leaves: the connection is closed",
         OPENED,
         text("x"),
         want=Want(closed=True),
@@ -1433,7 +1434,7 @@ HANGS: Final = (
         "37",
         "37; ping-forever",
         "chat",
-        "comments for ever after some text",
+        "endless comments after some text",
         HELLOS["chat"],
         want=ERROR,
         then=(Repeat(chunk(b": ping\n\n"), 0.05),),
@@ -1443,7 +1444,7 @@ HANGS: Final = (
         "37-ping",
         "37; ping-event-forever",
         "messages",
-        "ping events for ever after some text",
+        "endless ping events after some text",
         HELLO,
         want=ERROR,
         then=(Repeat(chunk(PING), 0.05),),
@@ -1453,7 +1454,7 @@ HANGS: Final = (
         "37-first",
         "37",
         "chat",
-        "comments for ever and nothing else",
+        "endless comments and nothing else",
         want=ERROR,
         then=(Repeat(chunk(b": ping\n\n"), 0.05),),
         patience=12,
@@ -1471,7 +1472,7 @@ HANGS: Final = (
         "39-headers",
         "39; silence-before-headers",
         "chat",
-        "the request is taken and never answered",
+        "the request is accepted, and no response is sent",
         [HANG],
         want=ERROR,
     ),
@@ -1479,7 +1480,7 @@ HANGS: Final = (
         "line",
         "line-1GiB",
         "chat",
-        "a line without an end",
+        "a line that never ends",
         b"data: ",
         want=ERROR,
         then=(Repeat(chunk(b"x" * 500_000), 0.005),),
@@ -1490,7 +1491,7 @@ HANGS: Final = (
         "45",
         "45",
         "chat",
-        "20,000 pieces of arguments, a character each",
+        "arguments in 20,000 fragments of one character",
         calls(index_call(0, "f", "a", '{"a":"')),
         *(b"".join(calls(index_call(0, pieces="x")) for _ in range(1_000)) for _ in range(20)),
         calls(index_call(0, pieces='"}')),
@@ -1502,7 +1503,7 @@ HANGS: Final = (
         "45-messages",
         "45",
         "messages",
-        "20,000 pieces of arguments, a character each",
+        "arguments in 20,000 fragments of one character",
         CALL,
         arguments('{"a":"'),
         *(arguments("x") * 1_000 for _ in range(20)),
@@ -1527,18 +1528,18 @@ HANGS: Final = (
 )
 
 THEMES: Final[tuple[tuple[str, tuple[Case, ...]], ...]] = (
-    ("Ordinary answers", BASELINE),
-    ("Ends", ENDS),
-    ("Answers that are no streams", NO_STREAMS),
+    ("Ordinary responses", BASELINE),
+    ("How streams end", ENDS),
+    ("Responses that are not streams", NO_STREAMS),
     ("Errors inside the stream", IN_BAND),
     ("Payloads", PAYLOADS),
     ("Broken protocol", STATES),
     ("Tool calls", CALLS),
-    ("Thoughts, order, signatures", REASONING),
-    ("The answer sent back in the next turn", REPLAYS),
+    ("Reasoning, order, signatures", REASONING),
+    ("The response sent back in the next turn", REPLAYS),
     ("Usage", USAGE),
     ("Lines and bytes", LINES),
     ("HTTP and retries", HTTP),
-    ("Silence, drips, sizes", HANGS),
+    ("Silence, slow bytes, sizes", HANGS),
 )
 CASES: Final = tuple(one for _, cases in THEMES for one in cases)
