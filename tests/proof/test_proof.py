@@ -79,6 +79,12 @@ def test_a_promise_fails_with_a_failed_test_or_a_missed_bound() -> None:
     )
 
 
+def test_page_names_the_promises_that_are_not_kept() -> None:
+    text = page({})
+    assert f"0 of {len(PROMISES)} are kept; **not kept: 1, 2, 3, " in text
+    assert "All" not in text.partition("| # |")[0]
+
+
 def test_numbers_can_be_read() -> None:
     assert [number(value) for value in (None, 0, 1_000_000, 2.2471, 0.0012, 12_345.6)] == [
         "not measured:",
@@ -88,7 +94,8 @@ def test_numbers_can_be_read() -> None:
         "0.0012",
         "12,346",
     ]
-    assert bound(at_most("import s", 0.25)) == "≤ 0.25 import s"
+    assert bound(at_most("import s", 0.25)) == "≤ 0.25 CPU seconds for the import"
+    assert bound(at_most("crashes", 0)) == "no crashes"
 
 
 # --- promises ---
