@@ -18,7 +18,7 @@ MARK: Final = "<!-- written by `python -m tests.drift --write` -->\n"
 
 
 def summary(judged: list[Judgement]) -> str:
-    """One row a verdict of each SDK or wire: members and instances."""
+    """One row for each verdict of each SDK or wire: members and instances."""
     rows: dict[tuple[str, str], list[int]] = {}
     for judgement in judged:
         counts = rows.setdefault((judgement.sdk, judgement.verdict), [0, 0])
@@ -27,16 +27,16 @@ def summary(judged: list[Judgement]) -> str:
     lines: list[list[str]] = []
     for (sdk, verdict), (members, instances) in rows.items():
         lines.append([sdk, verdict, str(members), f"{instances:,}"])
-    return table(("of", "verdict", "members", "instances fed"), lines)
+    return table(("SDK or wire API", "result", "types or fields", "values tried"), lines)
 
 
 def listing(judged: list[Judgement]) -> str:
-    """One row a member."""
+    """One row for each member."""
     lines: list[list[str]] = []
     for judgement in judged:
         lost = " ".join(f"`{path}`" for path in sorted(judgement.lost))
         lines.append([judgement.sdk, f"`{judgement.member}`", judgement.verdict, lost])
-    return table(("of", "member", "verdict", "lost"), lines)
+    return table(("SDK or wire API", "type or field", "result", "lost"), lines)
 
 
 def text(of_responses: list[Judgement], of_requests: list[Judgement]) -> str:
@@ -49,9 +49,9 @@ def text(of_responses: list[Judgement], of_requests: list[Judgement]) -> str:
             summary(of_responses),
             "## Requests",
             summary(of_requests),
-            "## Every member of the responses",
+            "## Every type of the responses",
             listing(of_responses),
-            "## Every parameter of the requests",
+            "## Every field of the requests",
             listing(of_requests),
         ]
     )
