@@ -10,65 +10,17 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
-
-from msgspec import Struct
 
 from streamlib.cli.command_error import CommandError
 from streamlib.cli.progress import Progress
-from streamlib.recording import Recording, from_body, is_recording, of_another_kind, read
+from streamlib.inspection.capture import Capture, likely_wire
+from streamlib.inspection.capture import events_of as parsed
+from streamlib.recording.files import from_body, is_recording, of_another_kind, read
 from streamlib.terminal.printable import printable
-from streamlib_parsers import WIRE_APIS, ErrorInfo, Failed, ResponseEvent, parse_body, parser
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import Failed, ResponseEvent
 from streamlib_parsers.items import WireApi
-from streamlib_parsers.json_text import is_json_bytes
-
-CHUNK_BYTES: Final = 1 << 20
-"""Bytes fed to a parser at a time: small enough that the progress line moves."""
-
-SNIFFED_BYTES: Final = 4096
-"""Bytes in which `likely_wire` looks for a marker."""
-
-WIRE_MARKERS: Final[tuple[tuple[bytes, WireApi], ...]] = (
-    (b'"type":"message_start"', "messages"),
-    (b'"type":"response.', "responses"),
-    (b"chat.completion", "chat"),
-    (b'"candidates"', "gemini"),
-    (b'"event_type":"interaction.', "interactions"),
-    (b"contentBlock", "converse"),
-    (b":event-type\x07\x00\x05chunk", "invoke"),
-    (b'"done":', "ollama"),
-    (b'"type":"message-start"', "cohere"),
-)
-"""Bytes that only one wire writes. They are used for hints alone: a wire is never guessed."""
-
-
-class Capture(Struct, frozen=True):
-    """One captured response.
-
-    Attributes:
-        name: Its file, with `#2` for the second recording of a file.
-        wire_api: The wire that it is read as.
-        recording: Its bytes; a raw capture is one chunk.
-        is_recorded: It was read from a recording, so the times of its chunks are known.
-    """
-
-    name: str
-    wire_api: WireApi
-    recording: Recording
-    is_recorded: bool
-
-    @property
-    def is_complete_body(self) -> bool:
-        """Whether it is one JSON body or an error body, not a stream."""
-        # Providers send an error as one body, also in response to a streaming request.
-        return self.recording.status >= 400 or is_json_bytes(self.recording.body)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Keyword arguments for the parser."""
-        if not self.recording.headers:
-            return {}
-        return {"headers": self.recording.headers}
+from streamlib_parsers.protocol import WIRE_APIS
 
 
 def for_each_capture(name: str, wire_api: WireApi | None, handle: Callable[[Capture], int]) -> int:
@@ -114,6 +66,24 @@ def read_captures(name: str, wire_api: WireApi | None) -> Iterator[Capture]:
         raise CommandError(f"{name}: it starts as a streamlib recording, but {problem}")
 
 
+def files_of(name: str) -> list[str]:
+    """A file itself; of a directory the recordings in it, by name, which is by time for ours."""
+    folder = Path(name)
+    if "\0" in name or not folder.is_dir():
+        return [name]
+    files: list[str] = []
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and _is_recording_file(path):
+            files.append(str(path))
+    # Without any, reading it fails with the reason.
+    return files or [name]
+
+
+def _is_recording_file(path: Path) -> bool:
+    with path.open("rb") as file:
+        return is_recording(file.read(64))
+
+
 def read_bytes(name: str) -> bytes:
     """Reads a file, or standard input for `-`.
 
@@ -124,6 +94,8 @@ def read_bytes(name: str) -> bytes:
         if name == "-":
             return sys.stdin.buffer.read()
         return Path(name).read_bytes()
+    except IsADirectoryError:
+        raise CommandError(f"{name}: a directory without recordings") from None
     except OSError as error:
         raise CommandError(f"{name}: {error.strerror}") from None
     except ValueError as error:
@@ -144,55 +116,13 @@ def _known_wire(name: str, wire_api: WireApi | None, body: bytes) -> WireApi:
     )
 
 
-def likely_wire(data: bytes) -> WireApi | None:
-    """The wire whose marker is among the first bytes; None where there is none."""
-    # Some servers write a space after the colon.
-    start = data[:SNIFFED_BYTES].replace(b'": "', b'":"')
-    for marker, wire_api in WIRE_MARKERS:
-        if marker in start:
-            return wire_api
-    return None
-
-
-def wrong_wire_hint(capture: Capture) -> str | None:
-    """A hint where a capture looks like another wire than it was read as.
-
-    It is shown only for responses that are not complete: a complete one may quote a marker.
-    """
-    likely = likely_wire(capture.recording.body)
-    if likely is None or likely == capture.wire_api:
-        return None
-    return f"read as {capture.wire_api}, but it looks like --wire-api {likely}"
-
-
 # --- reading ---
 
 
-def events_of(capture: Capture, chunk_bytes: int | None = None) -> list[ResponseEvent]:
-    """Parses a capture, and shows the progress where that takes long.
-
-    Args:
-        capture: The captured response.
-        chunk_bytes: Bytes fed to the parser at a time.
-    """
-    if capture.is_complete_body:
-        return body_events(capture)
-    body = capture.recording.body
-    size = chunk_bytes or CHUNK_BYTES
-    parse = parser(capture.wire_api, **capture.options)
-    events: list[ResponseEvent] = []
-    with Progress(f"reading {capture.name}", len(body)) as progress:
-        for offset in range(0, len(body), size):
-            events += parse.feed(body[offset : offset + size])
-            progress.update(offset)
-    return events + parse.close()
-
-
-def body_events(capture: Capture) -> list[ResponseEvent]:
-    """Parses a capture that is a complete body or an error body."""
-    return parse_body(
-        capture.wire_api, capture.recording.body, status=capture.recording.status, **capture.options
-    )
+def events_of(capture: Capture) -> list[ResponseEvent]:
+    """Parses a capture, and shows the progress where that takes long."""
+    with Progress(f"reading {capture.name}", len(capture.recording.body)) as progress:
+        return parsed(capture, report=progress.update)
 
 
 def find_error(events: list[ResponseEvent]) -> ErrorInfo | None:

@@ -4,55 +4,54 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from streamlib.cli.captures import (
-    Capture,
-    add_wire_option,
-    events_of,
-    for_each_capture,
-)
+from streamlib.cli.captures import add_wire_option, files_of, for_each_capture
+from streamlib.cli.command_error import CommandError
 from streamlib.cli.commands import COMMANDS
-from streamlib.cli.event_text import quote, shorten, tool_name, usage_text
-from streamlib.cli.exit_codes import EXIT_CODES, code_of_response
-from streamlib.cli.findings import findings
-from streamlib.cli.frames import steps
+from streamlib.cli.exit_codes import EXIT_CODES
+from streamlib.cli.inspect_page import print_page, reading_of
+from streamlib.cli.inspect_summary import summary
 from streamlib.cli.numbers import byte_count
-from streamlib.cli.screen import BOLD, DIM, GREEN, RED, YELLOW, paint
-from streamlib.cli.tables import hanging, terminal_width
-from streamlib.cli.timeline import page
-from streamlib.request.built_in_text import describe_call
+from streamlib.cli.progress import Progress
+from streamlib.inspection.capture import Capture, events_of
+from streamlib.inspection.document import encode
+from streamlib.inspection.inspector import inspected
 from streamlib.terminal.printable import printable
-from streamlib_parsers import (
-    Completed,
-    Passthrough,
-    Response,
-    ResponseEvent,
-    ServerToolCall,
-    accumulate,
-)
-from streamlib_parsers.items import BUILT_IN_CALLS, CustomToolCall, FunctionCall
+
+if TYPE_CHECKING:
+    from streamlib.inspection.difference import Difference
+    from streamlib.inspection.document import Inspection
 
 DESCRIPTION: Final = """\
 Reads captured responses: raw streams, complete JSON bodies (recognised by
-their content) and recordings made by streamlib."""
+their content) and recordings made by streamlib. Of a directory it reads every
+recording."""
 
 EXAMPLES: Final = f"""examples:
   # the timeline: offset, frame, events, and what is missing
   streamlib inspect capture.sse --wire-api messages
   # a recording (chat --record) knows its wire, and when each byte was received
   streamlib inspect response.jsonl
+  # the same as a page, in one file that needs no network
+  streamlib inspect response.jsonl --html response.html
+  # to send it to somebody: of every text only its length
+  streamlib inspect response.jsonl --html response.html --redact
+  # what a gateway recorded (gateway --record exchanges)
+  streamlib inspect exchanges --html exchanges.html
+  # two responses, event by event
+  streamlib inspect before.jsonl after.jsonl --diff
   # standard input
   curl -sN … | streamlib inspect - --wire-api chat
-  # one JSON object a line for each file, for programs
+  # one JSON object a line for each response, for programs
   streamlib inspect *.sse --wire-api chat --json
 
-The highest code of all files counts; with --json it is 1 for a file that
-cannot be read, else 0.
+The highest code of all responses counts. With --json and --html it is 1 for a
+file that cannot be read, else 0; with --diff 1 where the responses differ.
 
 {EXIT_CODES}"""
 
@@ -66,172 +65,165 @@ def add(commands: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("files", nargs="+", metavar="FILE", help="- is standard input")
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help="or a directory; - is standard input"
+    )
     add_wire_option(command)
-    command.add_argument("--json", action="store_true", help="one JSON object a line for each file")
+    forms = command.add_mutually_exclusive_group()
+    forms.add_argument(
+        "--json", action="store_true", help="one JSON object a line for each response"
+    )
+    forms.add_argument(
+        "--html", metavar="OUT", help="write a page that shows all of them; - is standard output"
+    )
+    command.add_argument(
+        "--full",
+        action="store_true",
+        help="with --json: all that the page shows (docs: the inspection document)",
+    )
+    command.add_argument("--diff", action="store_true", help="compare two responses")
+    command.add_argument(
+        "--redact",
+        action="store_true",
+        help="with --html, --full or --diff: of texts only their lengths",
+    )
     command.add_argument(
         "--chunk",
         type=byte_count,
         metavar="N",
         help="with --json: feed the parser N bytes at a time",
     )
-    command.set_defaults(run=run)
+    command.set_defaults(run=run, refuse=command.error)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Inspects every file; the highest exit code of all."""
+    _check(arguments)
+    if arguments.diff:
+        return _compare(arguments)
+    if arguments.html is not None:
+        return _make_page(arguments)
 
     def handle(capture: Capture) -> int:
+        if arguments.full:
+            return _print(encode(_inspection(capture, arguments)))
         if arguments.json:
-            return _print_json(capture, arguments.chunk)
-        return _print_page(capture)
+            return _print(msgspec.json.encode(_summary(capture, arguments.chunk)))
+        return print_page(capture)
 
+    return _for_each(arguments, handle)
+
+
+def _for_each(arguments: argparse.Namespace, handle: Callable[[Capture], int]) -> int:
+    """Handles every response of every file."""
     code = 0
     for name in arguments.files:
-        code = max(code, for_each_capture(name, arguments.wire_api, handle))
+        for file in files_of(name):
+            code = max(code, for_each_capture(file, arguments.wire_api, handle))
     return code
 
 
-# --- for programs ---
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuses options that would do nothing."""
+    if arguments.full and not arguments.json:
+        arguments.refuse("--full needs --json")
+    is_document = arguments.full or arguments.diff or arguments.html is not None
+    if arguments.redact and not is_document:
+        arguments.refuse(
+            "--redact needs --html, --json --full or --diff: this would show the texts"
+        )
 
 
-def _print_json(capture: Capture, chunk_bytes: int | None) -> int:
-    fields = summary(capture.name, events_of(capture, chunk_bytes))
-    sys.stdout.write(msgspec.json.encode(fields).decode() + "\n")
+def _summary(capture: Capture, chunk_bytes: int | None) -> dict[str, Any]:
+    with Progress(f"reading {capture.name}", len(capture.recording.body)) as progress:
+        events = events_of(capture, chunk_bytes, progress.update)
+    return summary(capture.name, events)
+
+
+def _print(data: bytes) -> int:
+    sys.stdout.write(data.decode() + "\n")
     return 0
 
 
-def summary(name: str, events: list[ResponseEvent]) -> dict[str, Any]:
-    """What `--json` prints for one file. Its keys are a contract."""
-    response = accumulate(events)
-    is_completed = any(isinstance(event, Completed) for event in events)
-    event_counts = Counter(type(event).__name__ for event in events)
-    unknown_counts = Counter(event.event for event in events if isinstance(event, Passthrough))
-    error_kind = None
-    error_message = None
-    if response.error is not None:
-        error_kind = response.error.kind
-        error_message = response.error.message
-    return {
-        "file": name,
-        "response_id": response.response_id,
-        "model": response.model,
-        "text": response.text,
-        "reasoning": response.reasoning,
-        "refusal": response.refusal,
-        "tool_calls": _calls(response),
-        "server_tools": _server_calls(response),
-        "stop_reason": response.stop_reason,
-        "usage": msgspec.to_builtins(response.usage),
-        "terminal": "completed" if is_completed else "failed",
-        "error_kind": error_kind,
-        "error": error_message,
-        "events": event_counts,
-        "passthrough": unknown_counts,
-        "notices": [notice.code for notice in response.notices],
-    }
+# --- documents ---
 
 
-def _calls(response: Response) -> list[dict[str, Any]]:
-    """Every call, incomplete ones too: this shows what was received, and nothing acts on it."""
-    calls: list[dict[str, Any]] = []
-    for item in response.items:
-        if isinstance(item, FunctionCall):
-            calls.append(_call(item.call_id, item.name, item.arguments))
-        elif isinstance(item, CustomToolCall):
-            calls.append(_call(item.call_id, item.name, item.input))
-    return calls
+def _inspection(capture: Capture, arguments: argparse.Namespace) -> Inspection:
+    splits = [arguments.chunk] if arguments.chunk else []
+    return _shown(inspected(reading_of(capture), splits), arguments)
 
 
-def _server_calls(response: Response) -> list[dict[str, Any]]:
-    calls: list[dict[str, Any]] = []
-    for item in response.items:
-        if isinstance(item, ServerToolCall):
-            calls.append(_call(item.call_id, item.name, item.arguments))
-    return calls
+def _shown(inspection: Inspection, arguments: argparse.Namespace) -> Inspection:
+    if not arguments.redact:
+        return inspection
+    # Most inspections are not redacted.
+    from streamlib.inspection.redaction import redacted
+
+    return redacted(inspection)
 
 
-def _call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
-    return {"id": call_id, "name": name, "arguments": arguments}
+def _make_page(arguments: argparse.Namespace) -> int:
+    inspections: list[Inspection] = []
+
+    def handle(capture: Capture) -> int:
+        inspections.append(_inspection(capture, arguments))
+        return 0
+
+    code = _for_each(arguments, handle)
+    if inspections:
+        _write_page(arguments.html, inspections, None)
+    return code
 
 
-# --- for people ---
+def _write_page(out: str, inspections: list[Inspection], difference: Difference | None) -> None:
+    # The page is larger than everything else here.
+    from streamlib.inspection.page import render
+
+    text = render(inspections, difference)
+    if out == "-":
+        sys.stdout.write(text)
+        return
+    data = text.encode()
+    try:
+        Path(out).write_bytes(data)
+    except OSError as error:
+        raise CommandError(f"{out}: {error.strerror}") from None
+    count = "1 response" if len(inspections) == 1 else f"{len(inspections):,} responses"
+    holds = "it holds what was said, and no keys"
+    if inspections[0].redacted:
+        holds = "it holds nothing that was said"
+    print(printable(f"{out}: {count}, {len(data):,} bytes; {holds}"), file=sys.stderr)
 
 
-def _print_page(capture: Capture) -> int:
-    walked = list(steps(capture))
-    events: list[ResponseEvent] = []
-    for step in walked:
-        events += step.events
-    response = accumulate(events)
-    width = terminal_width(140)
-
-    title, *facts = _header(capture, response)
-    _print(title, BOLD)
-    for fact in facts:
-        for line in hanging(fact, width):
-            _print(line, DIM)
-    _print()
-    columns, *timeline = page(capture, walked, width)
-    _print(columns, DIM)
-    for line in timeline:
-        _print(line)
-    _print()
-    for line in _contents(response, width):
-        _print(line)
-    for index, finding in enumerate(findings(capture, walked)):
-        mark, style = "!", YELLOW
-        if response.error is not None:
-            style = RED
-        elif index == 0:
-            # The verdict of a complete response; what follows is unusual, but no failure.
-            mark, style = "=", GREEN
-        for line in hanging(f"  {mark} {finding}", width):
-            _print(line, style)
-    _print()
-    return code_of_response(response)
+# --- comparing ---
 
 
-def _print(line: str = "", style: str = "") -> None:
-    line = line.rstrip()
-    if style:
-        line = paint(line, style, sys.stdout)
-    sys.stdout.write(line + "\n")
+def _compare(arguments: argparse.Namespace) -> int:
+    # Comparing needs modules that nothing else here does.
+    from streamlib.cli.difference_page import print_difference
+    from streamlib.inspection.difference import compare
+    from streamlib.inspection.redaction import redacted_difference
 
+    inspections: list[Inspection] = []
 
-def _header(capture: Capture, response: Response) -> Iterator[str]:
-    recording = capture.recording
-    if response.error is not None:
-        outcome = f"failed ({response.error.kind})"
+    def handle(capture: Capture) -> int:
+        if len(inspections) < 3:
+            inspections.append(inspected(reading_of(capture)))
+        return 0
+
+    if _for_each(arguments, handle):
+        return 1
+    if len(inspections) != 2:
+        count = "more" if len(inspections) > 2 else str(len(inspections))
+        arguments.refuse(f"--diff compares two responses, and these files hold {count}")
+    difference = compare(*inspections)
+    shown = [_shown(inspection, arguments) for inspection in inspections]
+    if arguments.redact:
+        difference = redacted_difference(difference)
+    if arguments.html is not None:
+        _write_page(arguments.html, shown, difference)
+    elif arguments.json:
+        _print(msgspec.json.encode(difference))
     else:
-        outcome = f"{response.status} ({response.stop_reason})"
-    yield f"{printable(capture.name)}: {outcome}"
-    facts: list[str] = [capture.wire_api, f"{len(recording.body):,} bytes"]
-    if response.model:
-        facts.append(printable(response.model))
-    if response.response_id:
-        facts.append(printable(response.response_id))
-    if capture.is_recorded:
-        facts.append(f"HTTP {recording.status}")
-    if recording.url:
-        facts.append(printable(recording.url))
-    if recording.request is not None:
-        facts.append(f"request {len(recording.request.body):,} bytes")
-    yield "  " + " · ".join(facts)
-
-
-def _contents(response: Response, width: int) -> Iterator[str]:
-    """What the response contains, abbreviated."""
-    texts = {"reasoning": response.reasoning, "text": response.text, "refusal": response.refusal}
-    for name, text in texts.items():
-        if text:
-            yield f"  {name}: {quote(text, width - len(name) - 4)}"
-    for call in _calls(response):
-        name = tool_name(call["name"])
-        arguments = quote(call["arguments"], width - len(name) - 9)
-        yield f"  call: {name} {arguments}"
-    for item in response.items:
-        if isinstance(item, BUILT_IN_CALLS):
-            yield "  call: " + shorten(printable(describe_call(item)), width - 8)
-    if response.usage is not None:
-        yield f"  usage: {usage_text(response.usage)}"
+        print_difference(difference)
+    return 0 if difference.equal else 1

@@ -15,9 +15,9 @@ import msgspec
 
 from streamlib.cli.command_error import CommandError
 from streamlib.cli.commands import COMMANDS
-from streamlib.cli.event_text import describe_event, shorten
 from streamlib.cli.numbers import integer
 from streamlib.cli.tables import terminal_width
+from streamlib.inspection.event_text import describe_event, shorten
 from streamlib.terminal.printable import one_line
 from streamlib_parsers import Failed, ResponseEvent
 

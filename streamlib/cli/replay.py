@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
-from streamlib.cli.captures import Capture, add_wire_option, for_each_capture, wrong_wire_hint
+from streamlib.cli.captures import add_wire_option, for_each_capture
 from streamlib.cli.commands import COMMANDS
 from streamlib.cli.exit_codes import EXIT_CODES, code_of_error, code_of_response
 from streamlib.cli.numbers import byte_count, speed
@@ -16,6 +16,7 @@ from streamlib.cli.progress import Progress
 from streamlib.cli.screen import Screen
 from streamlib.client.retry import NO_RETRY
 from streamlib.errors import StreamError
+from streamlib.inspection.capture import Capture, wrong_wire_hint
 from streamlib.testing import MODEL, replay
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Final, TextIO
 
-from streamlib.cli.event_text import remaining_text, usage_text
 from streamlib.cli.option_names import with_option_names
 from streamlib.errors import StreamError
+from streamlib.inspection.event_text import remaining_text, usage_text
 from streamlib.terminal.printable import Printable, printable
 from streamlib_parsers import (
     CustomToolCall,

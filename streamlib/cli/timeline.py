@@ -11,16 +11,16 @@ events of one kind; the row shows the last of those.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
-from streamlib.cli.captures import Capture
-from streamlib.cli.event_text import describe_event
-from streamlib.cli.frames import Step
-from streamlib.pipeline import DELTA_KEYS
+from streamlib.inspection.capture import Capture
+from streamlib.inspection.clock import Clock
+from streamlib.inspection.event_text import describe_event
+from streamlib.inspection.frames import Step
+from streamlib.pipeline.stages import DELTA_KEYS
 from streamlib.terminal.printable import printable
-from streamlib_parsers import Notice, Passthrough, ResponseEvent, TokenCount
+from streamlib_parsers.events import Notice, Passthrough, ResponseEvent, TokenCount
 
 MAX_KIND_WIDTH: Final = 44
 """Columns for the wire's name of a frame; a longer name shifts the rest of its line."""
@@ -125,43 +125,6 @@ def rows(steps: Iterable[Step]) -> Iterator[Row]:
         yield row
 
 
-class Clock:
-    """Tells when the bytes of a capture were received.
-
-    Attributes:
-        is_known: The capture is a recording, so there are times.
-    """
-
-    def __init__(self, capture: Capture) -> None:
-        self.is_known = capture.is_recorded
-        self._times: list[float] = []
-        """Seconds from the request to each chunk."""
-        self._ends: list[int] = []
-        """Offset of the end of each chunk."""
-        end = 0
-        for chunk in capture.recording.chunks:
-            end += len(chunk.data)
-            self._times.append(chunk.at)
-            self._ends.append(end)
-
-    def seconds(self, offset: int) -> float | None:
-        """Seconds from the request to the chunk that holds a byte; None where none was received."""
-        if not self._times:
-            return None
-        # The offset of the end of input is that of no byte: it belongs to the last chunk.
-        index = min(bisect_left(self._ends, offset + 1), len(self._times) - 1)
-        return self._times[index]
-
-    def longest_gap(self) -> tuple[float, int] | None:
-        """The longest wait between two chunks in seconds, and the offset at which it ended."""
-        longest: tuple[float, int] | None = None
-        for index in range(1, len(self._times)):
-            gap = (self._times[index] - self._times[index - 1], self._ends[index - 1])
-            if longest is None or gap > longest:
-                longest = gap
-        return longest
-
-
 def fitted(line: str, width: int) -> str:
     """A line that is no longer than the terminal is wide."""
     if len(line) <= width:
@@ -169,15 +132,15 @@ def fitted(line: str, width: int) -> str:
     return line[: max(1, width - 1)] + "…"
 
 
-def page(capture: Capture, steps: Iterable[Step], width: int) -> Iterator[str]:
+def page(capture: Capture, clock: Clock, steps: Iterable[Step], width: int) -> Iterator[str]:
     """Yields the lines of the timeline, the column titles first.
 
     Args:
         capture: The captured response.
+        clock: Knows when its bytes were received.
         steps: Its frames.
         width: Columns of the terminal.
     """
-    clock = Clock(capture)
     merged = list(rows(steps))
     labels = [row.label() for row in merged]
     # One very long name must not push all events out of the window.

@@ -42,6 +42,9 @@ FOLDER_BYTES: Final = 1 << 30
 EXCHANGE_BYTES: Final = 32 << 20
 """Bytes of bodies that are kept of one exchange; what comes then is left out."""
 
+CHANGES: Final = 1000
+"""Changes between the two wires that are recorded of an exchange."""
+
 WAITING: Final = 100
 """Exchanges that wait to be written; more are left out, and the log says so."""
 
@@ -277,7 +280,11 @@ def dump_exchange(exchange: Exchange, record: ExchangeRecord) -> bytes:
         method=record.method,
         url=record.path,
         wire_api=exchange.wire_api,
-        request=RecordedRequest(record.headers, masked_request(bytes(record.body), secrets)),
+        request=RecordedRequest(
+            record.headers,
+            masked_request(bytes(record.body), secrets),
+            tuple(exchange.report[:CHANGES]),
+        ),
     )
     recordings = [client]
     for upstream in record.upstream:

@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from streamlib.request.report import Change
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.protocol import parser
@@ -61,10 +62,12 @@ class RecordedRequest(Struct, frozen=True):
     Attributes:
         headers: those on the allow-list, names lower-case.
         body: with keys masked.
+        changes: what a gateway changed or lost between the client's wire and the target's.
     """
 
     headers: dict[str, str]
     body: bytes
+    changes: tuple[Change, ...] = ()
 
 
 class Recording(Struct, frozen=True):
@@ -226,7 +229,10 @@ def dump(recording: Recording) -> bytes:
     }
     if recording.request is not None:
         body = b64encode(recording.request.body).decode("ascii")
-        first_line["request"] = {"headers": recording.request.headers, "body": body}
+        request: dict[str, Any] = {"headers": recording.request.headers, "body": body}
+        if recording.request.changes:
+            request["changes"] = recording.request.changes
+        first_line["request"] = request
     lines = [first_line]
     for chunk in recording.chunks:
         data = b64encode(chunk.data).decode("ascii")

@@ -15,12 +15,14 @@ import msgspec
 import pytest
 
 from streamlib.cli import main
-from streamlib.cli.captures import Capture, events_of, read_captures
-from streamlib.cli.event_text import item_label
-from streamlib.cli.findings import findings
-from streamlib.cli.frames import steps
+from streamlib.cli.captures import read_captures
 from streamlib.cli.progress import Progress
 from streamlib.cli.timeline import page, rows
+from streamlib.inspection.capture import Capture, events_of
+from streamlib.inspection.clock import Clock
+from streamlib.inspection.event_text import item_label
+from streamlib.inspection.frames import steps
+from streamlib.inspection.inspector import read_capture
 from streamlib.recording import Chunk, Recording, append, from_body, save
 from streamlib_parsers import Completed, Failed
 from streamlib_parsers.items import FunctionCall
@@ -49,8 +51,11 @@ def make_capture(body: bytes, wire_api: Any = "messages") -> Capture:
 
 
 def findings_of(body: bytes, wire_api: Any = "messages") -> list[str]:
-    capture = make_capture(body, wire_api)
-    return findings(capture, list(steps(capture)))
+    return lines_of(make_capture(body, wire_api))
+
+
+def lines_of(capture: Capture) -> list[str]:
+    return [f"{finding.text}{finding.detail}" for finding in read_capture(capture).findings]
 
 
 def frame(event: str, data: str) -> bytes:
@@ -86,7 +91,7 @@ def test_inspect_shows_where_a_response_was_truncated(
             'event: content_block_delta data: {"type":"content_block_del'
         ),
         "  ! not received: message_stop",
-        f"  ! item 0 (function_call get_weather) is incomplete: it ends with {CITY}",
+        f"  ! item 0 is incomplete (function_call get_weather): it ends with {CITY}",
         "",
     ]
 
@@ -126,7 +131,7 @@ def test_steps_cover_each_byte_and_hold_the_parsed_events(path: Path) -> None:
     assert [event for step in walked for event in step.events] == events_of(capture)
     assert [walked[0].start, *(step.end for step in walked[:-1])] == [step.start for step in walked]
     assert all(step.kind for step in walked)
-    assert all(line.strip() for line in page(capture, walked, 100))
+    assert all(line.strip() for line in page(capture, Clock(capture), walked, 100))
 
 
 @each_recording
@@ -136,7 +141,7 @@ def test_findings_never_call_a_truncated_capture_complete(path: Path) -> None:
         capture = make_capture(body[:size], wire_api)
         walked = list(steps(capture))
         terminal = [event for step in walked for event in step.events][-1]
-        lines = findings(capture, walked)
+        lines = lines_of(capture)
         assert isinstance(terminal, (Completed, Failed))
         assert (lines[0] == "the response is complete") is isinstance(terminal, Completed)
         assert isinstance(terminal, Completed) or any(
@@ -162,7 +167,7 @@ def test_page_shows_a_long_text_in_few_rows() -> None:
     assert len(list(rows(walked))) == 4
     assert any(
         "x20,000" in line and "(208,890 characters)" in line and len(line) <= 110
-        for line in page(capture, walked, 110)
+        for line in page(capture, Clock(capture), walked, 110)
     )
 
 
@@ -272,7 +277,7 @@ def test_findings_list_anomalies_with_their_offsets() -> None:
 def test_page_accepts_any_bytes(body: bytes, wire_api: str) -> None:
     capture = make_capture(body, wire_api)
     walked = list(steps(capture))
-    text = "\n".join([*page(capture, walked, 80), *findings(capture, walked)])
+    text = "\n".join([*page(capture, Clock(capture), walked, 80), *lines_of(capture)])
     assert not CONTROLS.search(text)
     assert "the response is complete" not in text
 

@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from streamlib.pipeline import DELTA_KEYS
+from streamlib.pipeline.stages import DELTA_KEYS
 from streamlib.terminal.printable import printable
-from streamlib_parsers import (
+from streamlib_parsers.events import (
     Completed,
     Created,
     Failed,
@@ -20,13 +20,12 @@ from streamlib_parsers import (
     Passthrough,
     RateLimits,
     ResponseEvent,
-    ResponseItem,
     ResponseMetadata,
     TokenCount,
-    Usage,
     Window,
 )
-from streamlib_parsers.items import tag
+from streamlib_parsers.items import ResponseItem, tag
+from streamlib_parsers.usage import Usage
 
 MIN_QUOTE: Final = 12
 """Columns of a quoted text, however narrow the terminal is."""

@@ -13,15 +13,15 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from streamlib.cli.captures import Capture, body_events
-from streamlib.cli.progress import Progress
+from streamlib.inspection.capture import Capture, Report, body_events, no_report
 from streamlib.wires.frame_offsets import frame_offsets
-from streamlib_parsers import LIMITS, ResponseEvent, parser
 from streamlib_parsers.errors import ParseFailure
+from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.framing import Frame
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.json_text import decode_any
-from streamlib_parsers.protocol import wire
+from streamlib_parsers.limits import LIMITS
+from streamlib_parsers.protocol import parser, wire
 
 COMPLETE_BODY: Final = "complete body"
 END_OF_INPUT: Final = "end of input"
@@ -43,10 +43,14 @@ class Step(Struct, frozen=True):
     events: list[ResponseEvent]
 
 
-def steps(capture: Capture) -> Iterator[Step]:
+def steps(capture: Capture, report: Report = no_report) -> Iterator[Step]:
     """Yields every frame up to the one with the terminal event.
 
     Where the terminal event is emitted only at the end of input, that end is the last step.
+
+    Args:
+        capture: The captured response.
+        report: Is told how far it is.
     """
     body = capture.recording.body
     if capture.is_complete_body:
@@ -56,19 +60,18 @@ def steps(capture: Capture) -> Iterator[Step]:
     framing = wire(wire_api).framing(LIMITS)
     parse = parser(wire_api, **capture.options)
     frame_start = 0
-    with Progress(f"reading {capture.name}", len(body)) as progress:
-        for start, end in frame_offsets(wire_api, body):
-            frames = framing.feed(body[start:end])
-            events = parse.feed(body[start:end])
-            if frames or events:
-                # The parser may fail on bytes that are not yet a frame.
-                kind = frame_names(wire_api, frames) or "(no frame)"
-                yield Step(frame_start, end, kind, events)
-                frame_start = end
-            # What follows the terminal event is not parsed; `findings` reports it.
-            if parse.ended:
-                return
-            progress.update(end)
+    for start, end in frame_offsets(wire_api, body):
+        frames = framing.feed(body[start:end])
+        events = parse.feed(body[start:end])
+        if frames or events:
+            # The parser may fail on bytes that are not yet a frame.
+            kind = frame_names(wire_api, frames) or "(no frame)"
+            yield Step(frame_start, end, kind, events)
+            frame_start = end
+        # What follows the terminal event is not parsed; `findings` reports it.
+        if parse.ended:
+            return
+        report(end)
     kind = END_OF_INPUT
     last = frame_names(wire_api, framing.close())
     if last:

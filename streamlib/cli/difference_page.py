@@ -1,0 +1,70 @@
+"""The difference of two responses on a terminal: the first one in words, then event by event."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+from streamlib.cli.screen import BOLD, DIM, GREEN, RED, YELLOW, paint
+from streamlib.cli.tables import hanging, terminal_width
+from streamlib.cli.timeline import fitted
+from streamlib.inspection.difference import Difference, DifferenceRow
+from streamlib.inspection.event_text import quote
+from streamlib.terminal.printable import one_line
+
+MARKS: Final = {"same": " ", "ids": "~", "changed": "!", "only_a": "-", "only_b": "+"}
+"""How two rows compare -> what stands in front of them."""
+
+STYLES: Final = {"same": DIM, "ids": DIM, "changed": YELLOW, "only_a": RED, "only_b": GREEN}
+
+
+def print_difference(difference: Difference) -> None:
+    """Prints the first difference, then a line for each event."""
+    for line, style in lines_of(difference, terminal_width(140)):
+        text = line.rstrip()
+        if style:
+            text = paint(text, style, sys.stdout)
+        sys.stdout.write(text + "\n")
+
+
+def lines_of(difference: Difference, width: int) -> Iterator[tuple[str, str]]:
+    """The lines with their styles.
+
+    Args:
+        difference: what is shown.
+        width: Columns of the terminal.
+    """
+    verdict = "the same but for ids, times and limits" if difference.equal else "different"
+    if difference.first is None:
+        verdict = "the same"
+    names = f"A {one_line(difference.a)}, B {one_line(difference.b)}"
+    yield fitted(f"{verdict}: {names}", width), BOLD
+    if difference.first is not None:
+        for line in hanging(f"  first: {difference.first.text}", width):
+            yield line, YELLOW
+    yield "", ""
+    yield f"  {'A':>9}{'B':>10}  events", DIM
+    for row in difference.rows:
+        yield from _row_lines(row, width)
+    yield "", ""
+
+
+def _row_lines(row: DifferenceRow, width: int) -> Iterator[tuple[str, str]]:
+    style = STYLES[row.op]
+    times = f"{_position(row.a_at, row.a_frame):>9}{_position(row.b_at, row.b_frame):>10}"
+    yield fitted(f"{MARKS[row.op]} {times}  {row.label}", width), style
+    if row.op != "changed":
+        return
+    for side, text in (("A", row.a_text), ("B", row.b_text)):
+        start = f"{'':23}{side} {', '.join(row.fields)} "
+        yield fitted(start + quote(text, width - len(start)), width), style
+
+
+def _position(at: float | None, frame: int | None) -> str:
+    """The time, or the number of the frame where no times are known."""
+    if frame is None:
+        return "-"
+    if at is None:
+        return f"#{frame}"
+    return f"{at:+.3f}"

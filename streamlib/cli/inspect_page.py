@@ -1,0 +1,102 @@
+"""A captured response on a terminal: the timeline, what it contains, and the findings."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+from streamlib.cli.exit_codes import code_of_response
+from streamlib.cli.inspect_summary import calls
+from streamlib.cli.progress import Progress
+from streamlib.cli.screen import BOLD, DIM, GREEN, RED, YELLOW, paint
+from streamlib.cli.tables import hanging, terminal_width
+from streamlib.cli.timeline import page
+from streamlib.inspection.capture import Capture
+from streamlib.inspection.event_text import quote, shorten, tool_name, usage_text
+from streamlib.inspection.inspector import Reading, outcome_text, read_capture
+from streamlib.request.built_in_text import describe_call
+from streamlib.terminal.printable import printable
+from streamlib_parsers.items import BUILT_IN_CALLS
+from streamlib_parsers.response import Response
+
+MARKS: Final = {"ok": ("=", GREEN), "warning": ("!", YELLOW), "error": ("!", RED)}
+"""Level of a finding -> what stands in front of it, and its colour."""
+
+
+def reading_of(capture: Capture) -> Reading:
+    """Reads a capture, and shows the progress where that takes long."""
+    with Progress(f"reading {capture.name}", len(capture.recording.body)) as progress:
+        return read_capture(capture, progress.update)
+
+
+def print_page(capture: Capture) -> int:
+    """Prints the timeline of a response, what it contains, and the findings.
+
+    Returns:
+        The exit code of the response.
+    """
+    reading = reading_of(capture)
+    response = reading.response
+    width = terminal_width(140)
+
+    title, *facts = _header(capture, response)
+    _print(title, BOLD)
+    for fact in facts:
+        for line in hanging(fact, width):
+            _print(line, DIM)
+    _print()
+    columns, *timeline = page(capture, reading.clock, reading.steps, width)
+    _print(columns, DIM)
+    for line in timeline:
+        _print(line)
+    _print()
+    for line in _contents(response, width):
+        _print(line)
+    for finding in reading.findings:
+        mark, style = MARKS[finding.level]
+        for line in hanging(f"  {mark} {finding.text}{finding.detail}", width):
+            _print(line, style)
+    _print()
+    return code_of_response(response)
+
+
+def _print(line: str = "", style: str = "") -> None:
+    line = line.rstrip()
+    if style:
+        line = paint(line, style, sys.stdout)
+    sys.stdout.write(line + "\n")
+
+
+def _header(capture: Capture, response: Response) -> Iterator[str]:
+    recording = capture.recording
+    yield f"{printable(capture.name)}: {outcome_text(response)}"
+    facts: list[str] = [capture.wire_api, f"{len(recording.body):,} bytes"]
+    if response.model:
+        facts.append(printable(response.model))
+    if response.response_id:
+        facts.append(printable(response.response_id))
+    if capture.is_recorded:
+        facts.append(f"HTTP {recording.status}")
+    if recording.url:
+        facts.append(printable(recording.url))
+    if recording.request is not None:
+        facts.append(f"request {len(recording.request.body):,} bytes")
+    yield "  " + " · ".join(facts)
+
+
+def _contents(response: Response, width: int) -> Iterator[str]:
+    """What the response contains, abbreviated."""
+    texts = {"reasoning": response.reasoning, "text": response.text, "refusal": response.refusal}
+    for name, text in texts.items():
+        if text:
+            yield f"  {name}: {quote(text, width - len(name) - 4)}"
+    for call in calls(response):
+        name = tool_name(call["name"])
+        arguments = quote(call["arguments"], width - len(name) - 9)
+        yield f"  call: {name} {arguments}"
+    for item in response.items:
+        if isinstance(item, BUILT_IN_CALLS):
+            yield "  call: " + shorten(printable(describe_call(item)), width - 8)
+    if response.usage is not None:
+        yield f"  usage: {usage_text(response.usage)}"

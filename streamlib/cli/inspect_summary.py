@@ -1,0 +1,68 @@
+"""What `streamlib inspect --json` prints for a response. Its keys are a contract."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from streamlib_parsers.accumulate import accumulate
+from streamlib_parsers.events import Completed, Passthrough, ResponseEvent
+from streamlib_parsers.items import CustomToolCall, FunctionCall, ServerToolCall
+from streamlib_parsers.response import Response
+
+
+def summary(name: str, events: list[ResponseEvent]) -> dict[str, Any]:
+    """What `--json` prints for one file."""
+    response = accumulate(events)
+    is_completed = any(isinstance(event, Completed) for event in events)
+    event_counts = Counter(type(event).__name__ for event in events)
+    unknown_counts = Counter(event.event for event in events if isinstance(event, Passthrough))
+    error_kind = None
+    error_message = None
+    if response.error is not None:
+        error_kind = response.error.kind
+        error_message = response.error.message
+    return {
+        "file": name,
+        "response_id": response.response_id,
+        "model": response.model,
+        "text": response.text,
+        "reasoning": response.reasoning,
+        "refusal": response.refusal,
+        "tool_calls": calls(response),
+        "server_tools": server_calls(response),
+        "stop_reason": response.stop_reason,
+        "usage": msgspec.to_builtins(response.usage),
+        "terminal": "completed" if is_completed else "failed",
+        "error_kind": error_kind,
+        "error": error_message,
+        "events": event_counts,
+        "passthrough": unknown_counts,
+        "notices": [notice.code for notice in response.notices],
+    }
+
+
+def calls(response: Response) -> list[dict[str, Any]]:
+    """Every call, incomplete ones too: this shows what was received, and nothing acts on it."""
+    calls: list[dict[str, Any]] = []
+    for item in response.items:
+        if isinstance(item, FunctionCall):
+            calls.append(_call(item.call_id, item.name, item.arguments))
+        elif isinstance(item, CustomToolCall):
+            calls.append(_call(item.call_id, item.name, item.input))
+    return calls
+
+
+def server_calls(response: Response) -> list[dict[str, Any]]:
+    """Every call that the provider runs itself."""
+    calls: list[dict[str, Any]] = []
+    for item in response.items:
+        if isinstance(item, ServerToolCall):
+            calls.append(_call(item.call_id, item.name, item.arguments))
+    return calls
+
+
+def _call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
+    return {"id": call_id, "name": name, "arguments": arguments}

@@ -1,0 +1,119 @@
+"""A captured response: its bytes, and the wire that they are read as."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from streamlib.recording.files import Recording
+from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.items import WireApi
+from streamlib_parsers.json_text import is_json_bytes
+from streamlib_parsers.protocol import parse_body, parser
+
+CHUNK_BYTES: Final = 1 << 20
+"""Bytes fed to a parser at a time: small enough that progress is seen."""
+
+SNIFFED_BYTES: Final = 4096
+"""Bytes in which `likely_wire` looks for a marker."""
+
+WIRE_MARKERS: Final[tuple[tuple[bytes, WireApi], ...]] = (
+    (b'"type":"message_start"', "messages"),
+    (b'"type":"response.', "responses"),
+    (b"chat.completion", "chat"),
+    (b'"candidates"', "gemini"),
+    (b'"event_type":"interaction.', "interactions"),
+    (b"contentBlock", "converse"),
+    (b":event-type\x07\x00\x05chunk", "invoke"),
+    (b'"done":', "ollama"),
+    (b'"type":"message-start"', "cohere"),
+)
+"""Bytes that only one wire writes. They are used for hints alone: a wire is never guessed."""
+
+Report: TypeAlias = Callable[[int], None]
+"""Is told how many bytes of a capture are read."""
+
+
+class Capture(Struct, frozen=True):
+    """One captured response.
+
+    Attributes:
+        name: Its file, with `#2` for the second recording of a file.
+        wire_api: The wire that it is read as.
+        recording: Its bytes; a raw capture is one chunk.
+        is_recorded: It was read from a recording, so the times of its chunks are known.
+    """
+
+    name: str
+    wire_api: WireApi
+    recording: Recording
+    is_recorded: bool
+
+    @property
+    def is_complete_body(self) -> bool:
+        """Whether it is one JSON body or an error body, not a stream."""
+        # Providers send an error as one body, also in response to a streaming request.
+        return self.recording.status >= 400 or is_json_bytes(self.recording.body)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Keyword arguments for the parser."""
+        if not self.recording.headers:
+            return {}
+        return {"headers": self.recording.headers}
+
+
+def no_report(_: int) -> None:
+    """Where nobody watches the progress."""
+
+
+def events_of(
+    capture: Capture, chunk_bytes: int | None = None, report: Report = no_report
+) -> list[ResponseEvent]:
+    """Parses a capture.
+
+    Args:
+        capture: The captured response.
+        chunk_bytes: Bytes fed to the parser at a time.
+        report: Is told how far it is.
+    """
+    if capture.is_complete_body:
+        return body_events(capture)
+    body = capture.recording.body
+    size = chunk_bytes or CHUNK_BYTES
+    parse = parser(capture.wire_api, **capture.options)
+    events: list[ResponseEvent] = []
+    for offset in range(0, len(body), size):
+        events += parse.feed(body[offset : offset + size])
+        report(offset)
+    return events + parse.close()
+
+
+def body_events(capture: Capture) -> list[ResponseEvent]:
+    """Parses a capture that is a complete body or an error body."""
+    return parse_body(
+        capture.wire_api, capture.recording.body, status=capture.recording.status, **capture.options
+    )
+
+
+def likely_wire(data: bytes) -> WireApi | None:
+    """The wire whose marker is among the first bytes; None where there is none."""
+    # Some servers write a space after the colon.
+    start = data[:SNIFFED_BYTES].replace(b'": "', b'":"')
+    for marker, wire_api in WIRE_MARKERS:
+        if marker in start:
+            return wire_api
+    return None
+
+
+def wrong_wire_hint(capture: Capture) -> str | None:
+    """A hint where a capture looks like another wire than it was read as.
+
+    It is shown only for responses that are not complete: a complete one may quote a marker.
+    """
+    likely = likely_wire(capture.recording.body)
+    if likely is None or likely == capture.wire_api:
+        return None
+    return f"read as {capture.wire_api}, but it looks like --wire-api {likely}"

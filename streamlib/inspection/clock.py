@@ -1,0 +1,151 @@
+"""When the bytes of a capture were received, and how long nothing came of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from math import isfinite
+from typing import Final
+
+from streamlib.inspection.capture import Capture
+from streamlib.inspection.document import Silence, Silences
+from streamlib.inspection.frames import Step
+
+THRESHOLD: Final = 0.5
+"""Seconds from which a silence is listed."""
+
+MAX_SILENCES: Final = 500
+"""Silences of a kind that are listed: the longest ones."""
+
+
+class Clock:
+    """Tells when the bytes of a capture were received.
+
+    Attributes:
+        is_known: The capture is a recording, so there are times.
+        times: Seconds from the request to each chunk.
+        ends: Offset of the end of each chunk.
+    """
+
+    def __init__(self, capture: Capture) -> None:
+        self.is_known = capture.is_recorded
+        self.times: list[float] = []
+        self.ends: list[int] = []
+        end = 0
+        seconds = 0.0
+        for chunk in capture.recording.chunks:
+            end += len(chunk.data)
+            # A damaged file may hold what is no time.
+            if isfinite(chunk.at):
+                seconds = chunk.at
+            self.times.append(seconds)
+            self.ends.append(end)
+
+    def seconds(self, offset: int) -> float | None:
+        """Seconds from the request to the chunk that holds a byte; None where none was received."""
+        if not self.times:
+            return None
+        # The offset of the end of input is that of no byte: it belongs to the last chunk.
+        index = min(bisect_left(self.ends, offset + 1), len(self.times) - 1)
+        return self.times[index]
+
+
+class Waits:
+    """Finds the silences of a recording.
+
+    A wait between two chunks that reaches the threshold is a silence without bytes. From one such
+    wait to the next, chunks follow one another; where they finish no frame for as long, that is a
+    silence without a frame. So no moment is in both.
+    """
+
+    def __init__(self, clock: Clock, steps: Sequence[Step]) -> None:
+        self._clock = clock
+        self._frame_ends = [step.end for step in steps]
+        """Offset of the end of each frame."""
+        self.no_bytes: list[Silence] = []
+        """All without bytes, in order of time."""
+        self.no_frame: list[Silence] = []
+        """All with bytes and without a frame, in order of time."""
+        self.longest_wait: Silence | None = None
+        """The longest wait between two chunks, however short."""
+        if clock.is_known and clock.times:
+            self._find()
+
+    def _find(self) -> None:
+        times, ends = self._clock.times, self._clock.ends
+        begin = 0
+        """Number of the chunk with which the bytes begin that have finished no frame."""
+        longest = 0
+        """Number of the chunk behind the longest wait."""
+        is_finishing = self._finishes_frame(0)
+        for index in range(1, len(times)):
+            if is_finishing:
+                begin = index - 1 if self._is_inside_frame(ends[index - 1]) else index
+            is_finishing = self._finishes_frame(index)
+            wait = times[index] - times[index - 1]
+            if longest == 0 or wait > times[longest] - times[longest - 1]:
+                longest = index
+            if wait >= THRESHOLD:
+                self._add_unfinished(begin, index - 1)
+                self.no_bytes.append(self._silence(index - 1, index, ends[index - 1]))
+                begin = index
+            elif is_finishing:
+                self._add_unfinished(begin, index)
+        if not is_finishing:
+            self._add_unfinished(begin, len(times) - 1)
+        if longest:
+            self.longest_wait = self._silence(longest - 1, longest, ends[longest - 1])
+
+    def _add_unfinished(self, first: int, last: int) -> None:
+        """Adds the time between two chunks where it is long enough."""
+        times, ends = self._clock.times, self._clock.ends
+        if first >= last or times[last] - times[first] < THRESHOLD:
+            return
+        frame = bisect_left(self._frame_ends, ends[first])
+        start = self._frame_ends[frame - 1] if frame else 0
+        self.no_frame.append(self._silence(first, last, start, ends[last] - ends[first]))
+
+    def _silence(self, first: int, last: int, offset: int, received: int = 0) -> Silence:
+        times = self._clock.times
+        frame = min(bisect_left(self._frame_ends, offset + 1), len(self._frame_ends) - 1)
+        return Silence(
+            start=times[first], end=times[last], byte=offset, frame=max(0, frame), bytes=received
+        )
+
+    def _finishes_frame(self, chunk: int) -> bool:
+        """Whether a frame ends with one of the bytes of a chunk."""
+        start = self._clock.ends[chunk - 1] if chunk else 0
+        place = bisect_left(self._frame_ends, start + 1)
+        return place < len(self._frame_ends) and self._frame_ends[place] <= self._clock.ends[chunk]
+
+    def _is_inside_frame(self, offset: int) -> bool:
+        place = bisect_left(self._frame_ends, offset)
+        return place == len(self._frame_ends) or self._frame_ends[place] != offset
+
+
+def listed(waits: Waits) -> Silences:
+    """The silences of a document."""
+    return Silences(
+        threshold=THRESHOLD,
+        no_bytes=_longest(waits.no_bytes),
+        no_frame=_longest(waits.no_frame),
+    )
+
+
+def longest(silences: Sequence[Silence]) -> Silence | None:
+    """The longest one; None where there is none."""
+    return max(silences, key=_length, default=None)
+
+
+def _longest(silences: Sequence[Silence]) -> tuple[Silence, ...]:
+    """The longest ones, in order of time."""
+    chosen = sorted(silences, key=_length, reverse=True)[:MAX_SILENCES]
+    return tuple(sorted(chosen, key=_start))
+
+
+def _length(silence: Silence) -> float:
+    return silence.end - silence.start
+
+
+def _start(silence: Silence) -> float:
+    return silence.start

@@ -1,0 +1,384 @@
+"""Compares two inspections event by event.
+
+Adjacent deltas of one text are one row, because two responses with the same text are the same,
+however it was divided. Rows are aligned by what they are (the kind of event and the kind of item),
+as lines are in a comparison of files; then the rows of a pair are compared field by field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import accumulate, zip_longest
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from streamlib.inspection.document import Inspection
+from streamlib.inspection.event_text import quote
+from streamlib.terminal.printable import printable
+from streamlib_parsers.items import JsonObject
+
+DIFFERENCE_FORMAT: Final = "streamlib.difference/1"
+"""Value of the key `format` of every difference."""
+
+Operation: TypeAlias = Literal["same", "ids", "changed", "only_a", "only_b"]
+
+ID_KEYS: Final = frozenset(
+    {
+        "call_id",
+        "encrypted_content",
+        "id",
+        "origin",
+        "request_id",
+        "reset_after",
+        "reset_at",
+        "response_id",
+        "seq",
+        "signature",
+    }
+)
+"""Keys that differ between any two responses."""
+
+ID_EVENTS: Final = frozenset({"rate_limits", "response_metadata"})
+"""Events that differ between any two responses."""
+
+TEXT_EVENTS: Final = frozenset(
+    {
+        "function_call_arguments_delta",
+        "output_text_delta",
+        "reasoning_content_delta",
+        "reasoning_summary_delta",
+        "refusal_delta",
+    }
+)
+"""Events whose deltas are joined."""
+
+POSITION_KEYS: Final = ("type", "index", "content_index", "summary_index")
+"""Keys by which deltas belong to one text."""
+
+AROUND: Final = 60
+"""Characters that are shown on each side of a difference."""
+
+ALIGNED_SPANS: Final = 600
+"""Spans of each side that are aligned, between those that are alike at the beginning and at the
+end; of more, each is compared with the one of its number."""
+
+
+class DifferenceRow(Struct, frozen=True, kw_only=True):
+    """One event, or one text, of A and of B.
+
+    Attributes:
+        op: `same`; `ids`: only ids, times or rate limits differ; `changed`; `only_a`; `only_b`.
+        type: of the events.
+        label: what they are, in words.
+        a: number of the first event in A, and how many there are; None: A lacks it.
+        b: the same in B.
+        a_frame: number of the frame of the first event in A.
+        b_frame: the same in B.
+        a_at: seconds from the request to that frame; None: not known.
+        b_at: the same in B.
+        fields: keys that differ.
+        character: where two texts part, in characters from their beginning.
+        a_text: the value around the difference.
+        b_text: the same in B.
+    """
+
+    op: Operation
+    type: str
+    label: str
+    a: tuple[int, int] | None = None
+    b: tuple[int, int] | None = None
+    a_frame: int | None = None
+    b_frame: int | None = None
+    a_at: float | None = None
+    b_at: float | None = None
+    fields: tuple[str, ...] = ()
+    character: int | None = None
+    a_text: str = ""
+    b_text: str = ""
+
+
+class FirstDifference(Struct, frozen=True, kw_only=True):
+    """The first row that differs, and in words how."""
+
+    row: int
+    text: str
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """What is different between two responses.
+
+    Attributes:
+        format: name and version of the format.
+        a: name of the one.
+        b: name of the other.
+        redacted: of texts only their lengths are here.
+        equal: nothing but ids, times and rate limits differs.
+        first: None where nothing differs at all.
+        rows: all events, aligned.
+    """
+
+    format: str = DIFFERENCE_FORMAT
+    a: str
+    b: str
+    redacted: bool = False
+    equal: bool
+    first: FirstDifference | None = None
+    rows: tuple[DifferenceRow, ...] = ()
+
+
+class _Span(Struct):
+    """One event, or the adjacent deltas of one text.
+
+    Attributes:
+        first: number of its first event.
+        count: how many events.
+        frame: number of the frame of the first.
+        at: seconds from the request to that frame.
+        value: the event; of deltas the first, with their joined text.
+        key: by which spans are aligned.
+    """
+
+    first: int
+    count: int
+    frame: int
+    at: float | None
+    value: JsonObject
+    key: tuple[Any, ...]
+
+
+def compare(a: Inspection, b: Inspection) -> Difference:
+    """Compares two inspections, which must not be redacted.
+
+    Args:
+        a: the one.
+        b: the other.
+    """
+    rows = tuple([_row(ours, theirs) for ours, theirs in _aligned(_spans(a), _spans(b))])
+    first = _first(rows)
+    equal = all(row.op in ("same", "ids") for row in rows)
+    return Difference(a=a.source.name, b=b.source.name, equal=equal, first=first, rows=rows)
+
+
+# --- spans ---
+
+
+def _spans(inspection: Inspection) -> list[_Span]:
+    frames = _frames_of_events(inspection)
+    times = frame_times(inspection)
+    spans: list[_Span] = []
+    texts: list[list[str]] = []
+    """Deltas of each span that is a text."""
+    for number, event in enumerate(inspection.events):
+        key = _key(event)
+        if event["type"] in TEXT_EVENTS:
+            if spans and spans[-1].key == key:
+                spans[-1].count += 1
+                texts[-1].append(event["delta"])
+                continue
+        frame = frames[number]
+        spans.append(_Span(number, 1, frame, times[frame], event, key))
+        texts.append([event.get("delta", "")])
+    for span, deltas in zip(spans, texts, strict=True):
+        if span.count > 1:
+            span.value = {**span.value, "delta": "".join(deltas)}
+    return spans
+
+
+def _key(event: JsonObject) -> tuple[Any, ...]:
+    """What an event is, apart from what it says."""
+    item = event.get("item") or {}
+    key: list[Any] = [event.get(name) for name in POSITION_KEYS]
+    return (*key, item.get("type"), item.get("name"))
+
+
+def _frames_of_events(inspection: Inspection) -> list[int]:
+    """The number of the frame of each event."""
+    frames: list[int] = []
+    for number, count in enumerate(inspection.frames.events):
+        frames += [number] * count
+    return frames
+
+
+def frame_times(inspection: Inspection) -> list[float | None]:
+    """When the last byte of each frame was received, in seconds; None where it is not known."""
+    times: list[float | None] = []
+    chunk_ends = list(accumulate(inspection.chunks.bytes))
+    last = len(chunk_ends) - 1
+    chunk = 0
+    for end in accumulate(inspection.frames.bytes):
+        while chunk < last and chunk_ends[chunk] < end:
+            chunk += 1
+        is_known = inspection.source.recorded and last >= 0
+        times.append(inspection.chunks.at[chunk] if is_known else None)
+    return times
+
+
+# --- alignment ---
+
+
+def _aligned(a: list[_Span], b: list[_Span]) -> Iterator[tuple[_Span | None, _Span | None]]:
+    """Pairs of spans in order; None where one side has none."""
+    start = _alike(a, b)
+    end = _alike(a[start:][::-1], b[start:][::-1])
+    a_stop, b_stop = len(a) - end, len(b) - end
+    yield from zip(a[:start], b[:start], strict=True)
+    yield from _aligned_middle(a[start:a_stop], b[start:b_stop])
+    yield from zip(a[a_stop:], b[b_stop:], strict=True)
+
+
+def _alike(a: Sequence[_Span], b: Sequence[_Span]) -> int:
+    """How many spans at the beginning have the same key."""
+    count = 0
+    for ours, theirs in zip(a, b, strict=False):
+        if ours.key != theirs.key:
+            break
+        count += 1
+    return count
+
+
+def _aligned_middle(
+    a: Sequence[_Span], b: Sequence[_Span]
+) -> Iterator[tuple[_Span | None, _Span | None]]:
+    if max(len(a), len(b)) > ALIGNED_SPANS:
+        # Aligning takes time in proportion to the product of the two.
+        yield from _paired(a, b)
+        return
+    a_keys = [span.key for span in a]
+    b_keys = [span.key for span in b]
+    matcher = SequenceMatcher(None, a_keys, b_keys, autojunk=False)
+    for _, a_start, a_end, b_start, b_end in matcher.get_opcodes():
+        yield from _paired(a[a_start:a_end], b[b_start:b_end])
+
+
+def _paired(a: Sequence[_Span], b: Sequence[_Span]) -> Iterator[tuple[_Span | None, _Span | None]]:
+    for ours, theirs in zip_longest(a, b):
+        if ours is None or theirs is None or ours.key == theirs.key:
+            yield ours, theirs
+        else:
+            yield ours, None
+            yield None, theirs
+
+
+# --- rows ---
+
+
+def _row(ours: _Span | None, theirs: _Span | None) -> DifferenceRow:
+    if ours is not None and theirs is not None:
+        return _compared(ours, theirs)
+    if ours is not None:
+        return DifferenceRow(op="only_a", **_about(ours), **_side("a", ours))
+    if theirs is not None:
+        return DifferenceRow(op="only_b", **_about(theirs), **_side("b", theirs))
+    raise AssertionError("a row has at least one side")
+
+
+def _about(span: _Span) -> dict[str, Any]:
+    return {"type": str(span.value["type"]), "label": _label(span)}
+
+
+def _side(side: str, span: _Span) -> dict[str, Any]:
+    return {
+        side: (span.first, span.count),
+        f"{side}_frame": span.frame,
+        f"{side}_at": span.at,
+    }
+
+
+def _compared(ours: _Span, theirs: _Span) -> DifferenceRow:
+    row = DifferenceRow(op="same", **_about(ours), **_side("a", ours), **_side("b", theirs))
+    a, b = ours.value, theirs.value
+    fields: list[str] = []
+    for key in sorted({*a, *b} - {"seq"}):
+        if a.get(key) != b.get(key):
+            fields.append(key)
+    if not fields:
+        return row
+    different = [key for key in fields if _without_ids(key, a) != _without_ids(key, b)]
+    if not different or row.type in ID_EVENTS:
+        return msgspec.structs.replace(row, op="ids", fields=tuple(fields))
+    a_text = value_text(_without_ids(different[0], a))
+    b_text = value_text(_without_ids(different[0], b))
+    character = _parting(a_text, b_text)
+    return msgspec.structs.replace(
+        row,
+        op="changed",
+        fields=tuple(different),
+        character=character,
+        a_text=_around(a_text, character),
+        b_text=_around(b_text, character),
+    )
+
+
+def _without_ids(key: str, event: JsonObject) -> Any:
+    """The value of a key, where ids are left out at any depth."""
+    if key in ID_KEYS:
+        return None
+    return _stripped(event.get(key))
+
+
+def _stripped(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _stripped(inner) for key, inner in value.items() if key not in ID_KEYS}
+    if isinstance(value, list):
+        return [_stripped(element) for element in value]
+    return value
+
+
+def value_text(value: Any) -> str:
+    """A value as text: a text as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    return msgspec.json.encode(value).decode()
+
+
+def _parting(a: str, b: str) -> int:
+    """Number of the first character that is not the same."""
+    for number, (ours, theirs) in enumerate(zip(a, b, strict=False)):
+        if ours != theirs:
+            return number
+    return min(len(a), len(b))
+
+
+def _around(text: str, character: int) -> str:
+    return text[max(0, character - AROUND) : character + AROUND]
+
+
+def _label(span: _Span) -> str:
+    value = span.value
+    parts = [str(value["type"])]
+    if isinstance(value.get("index"), int):
+        parts.append(str(value["index"]))
+    item = value.get("item")
+    if isinstance(item, dict):
+        parts.append(" ".join([str(item[key]) for key in ("type", "name") if item.get(key)]))
+    if value["type"] in TEXT_EVENTS:
+        parts.append(f"({len(value['delta']):,} characters)")
+    return printable(" ".join(parts)).replace("\n", " ")
+
+
+def _first(rows: Sequence[DifferenceRow]) -> FirstDifference | None:
+    """The first row that differs; one that differs only in ids where there is no other."""
+    only_ids: int | None = None
+    for number, row in enumerate(rows):
+        if row.op == "ids" and only_ids is None:
+            only_ids = number
+        if row.op not in ("same", "ids"):
+            return FirstDifference(row=number, text=describe(row))
+    if only_ids is None:
+        return None
+    return FirstDifference(row=only_ids, text=describe(rows[only_ids]))
+
+
+def describe(row: DifferenceRow) -> str:
+    """How the two sides of a row differ, on one line."""
+    if row.op == "same":
+        return f"{row.label}: the same"
+    if row.op == "ids":
+        return f"{row.label}: {', '.join(row.fields)} (ids, times or limits)"
+    if row.op in ("only_a", "only_b"):
+        return f"{row.label}: only in {row.op[-1].upper()}"
+    texts = f"{quote(row.a_text, 60)} / {quote(row.b_text, 60)}"
+    return f"{row.label}: {', '.join(row.fields)} at character {row.character}: {texts}"

@@ -1,0 +1,115 @@
+"""The numbers of an inspection: times, tokens, rate limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from streamlib.inspection.clock import Clock, Waits, longest
+from streamlib.inspection.document import Facts, RateLimit
+from streamlib.inspection.frames import Step
+from streamlib.inspection.positions import TEXT_DELTAS, Positions
+from streamlib_parsers.events import MediaDelta, RateLimits, Window
+from streamlib_parsers.items import JsonObject
+from streamlib_parsers.response import Response
+from streamlib_parsers.usage import Usage
+
+SHORTEST_OUTPUT: Final = 0.1
+"""Seconds between first and last output, below which a speed tells nothing of the model."""
+
+OUTPUT_EVENTS: Final = (*TEXT_DELTAS, MediaDelta)
+"""Events that hold output of a model."""
+
+
+def facts_of(
+    clock: Clock,
+    steps: Sequence[Step],
+    positions: Positions,
+    waits: Waits,
+    response: Response,
+) -> Facts:
+    """The facts of a response.
+
+    Args:
+        clock: Knows when its bytes were received.
+        steps: Its frames.
+        positions: Its events, counted.
+        waits: Its silences.
+        response: What it adds up to.
+    """
+    times = clock.times if clock.is_known else []
+    first_token, last_token = _output_times(clock, steps)
+    limits = response.rate_limits
+    return Facts(
+        bytes=clock.ends[-1] if clock.ends else 0,
+        chunks=len(clock.ends),
+        frames=len(steps),
+        characters=positions.characters,
+        events=positions.event_counts,
+        first_byte=times[0] if times else None,
+        first_token=first_token,
+        duration=times[-1] if times else None,
+        tokens_per_second=_speed(response.usage, first_token, last_token),
+        usage=usage_fields(response.usage),
+        limits=tuple(_limits(limits)) if limits is not None else (),
+        retry_after=limits.retry_after if limits is not None else None,
+        request_id=limits.request_id if limits is not None else None,
+        longest_no_bytes=waits.longest_wait,
+        longest_no_frame=longest(waits.no_frame),
+    )
+
+
+def _output_times(clock: Clock, steps: Sequence[Step]) -> tuple[float | None, float | None]:
+    """When the first and the last output of the model was received; None: there is none."""
+    if not clock.is_known:
+        return None, None
+    outputs = [step for step in steps if _has_output(step)]
+    if not outputs:
+        return None, None
+    # A frame is known once its last byte is here.
+    return clock.seconds(outputs[0].end - 1), clock.seconds(outputs[-1].end - 1)
+
+
+def _has_output(step: Step) -> bool:
+    return any(isinstance(event, OUTPUT_EVENTS) for event in step.events)
+
+
+def _speed(usage: Usage | None, first: float | None, last: float | None) -> float | None:
+    if usage is None or usage.output_tokens is None or first is None or last is None:
+        return None
+    if last - first < SHORTEST_OUTPUT:
+        return None
+    return round(usage.output_tokens / (last - first), 1)
+
+
+def usage_fields(usage: Usage | None) -> JsonObject | None:
+    """Token counts under the names of `Usage`, without the provider's own object."""
+    if usage is None:
+        return None
+    fields: JsonObject = msgspec.to_builtins(usage)
+    fields.pop("raw", None)
+    return fields
+
+
+def _limits(limits: RateLimits) -> list[RateLimit]:
+    windows: dict[str, Window | None] = {
+        "requests": limits.requests,
+        "tokens": limits.tokens,
+        "input_tokens": limits.input_tokens,
+        "output_tokens": limits.output_tokens,
+        **limits.windows,
+    }
+    return [_limit(name, window) for name, window in windows.items() if window is not None]
+
+
+def _limit(name: str, window: Window) -> RateLimit:
+    values: dict[str, Any] = msgspec.to_builtins(window)
+    return RateLimit(
+        name=name,
+        remaining=values.get("remaining"),
+        limit=values.get("limit"),
+        reset_after=values.get("reset_after"),
+        reset_at=values.get("reset_at"),
+    )

@@ -1,0 +1,273 @@
+"""Explains what is wrong with a captured response.
+
+Whether it is complete, where it was truncated, what is missing, and what is unusual about it. A
+finding's `detail` quotes the response; its `text` does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from streamlib.inspection.capture import Capture, wrong_wire_hint
+from streamlib.inspection.clock import Waits, longest
+from streamlib.inspection.document import Finding
+from streamlib.inspection.event_text import item_label, quote
+from streamlib.inspection.frames import Step
+from streamlib.providers.wire_specs import WIRE_SPECS
+from streamlib.terminal.printable import printable
+from streamlib_parsers.events import (
+    Completed,
+    Failed,
+    Notice,
+    OutputItemAdded,
+    OutputItemDone,
+    Passthrough,
+)
+from streamlib_parsers.items import ResponseItem, WireApi
+
+COMPLETE: Final = "the response is complete"
+
+TEXT_FIELDS: Final = ("arguments", "input", "text")
+"""Fields of an item that hold what the model wrote."""
+
+STOPPED_BY_READER: Final = ("unread", "CancelledError", "Cancelled")
+"""Ends of a recording that the recording program itself caused."""
+
+MIN_GAP: Final = 1.0
+"""Seconds of silence that are worth a line."""
+
+EXCERPT_CHARACTERS: Final = 80
+
+
+def findings(capture: Capture, steps: Sequence[Step], waits: Waits) -> list[Finding]:
+    """Lists the findings about a response: whether it is complete first, then anomalies.
+
+    Args:
+        capture: The captured response.
+        steps: Its frames.
+        waits: Its silences.
+    """
+    found = list(_verdict(capture, steps))
+    found += _anomalies(capture.wire_api, steps)
+    found += _unread_bytes(capture, steps)
+    found += _silences(waits)
+    return found
+
+
+def _verdict(capture: Capture, steps: Sequence[Step]) -> Iterator[Finding]:
+    for number, step in enumerate(steps):
+        for event in step.events:
+            if isinstance(event, Completed):
+                yield Finding(level="ok", code="complete", text=COMPLETE, frame=number)
+            elif isinstance(event, Failed):
+                yield from _failure(capture, steps, number, event)
+
+
+def _failure(
+    capture: Capture, steps: Sequence[Step], number: int, event: Failed
+) -> Iterator[Finding]:
+    hint = wrong_wire_hint(capture)
+    if hint is not None:
+        # First, because the other findings follow from it.
+        yield Finding(level="error", code="wrong_wire", text=hint)
+    kind = event.error.kind
+    yield Finding(
+        level="error",
+        code="failed",
+        text=f"failed ({kind})",
+        detail=f": {printable(event.error.message)}",
+        frame=number,
+    )
+    yield _failure_offset(capture, steps[number], number, kind)
+    # Of an empty capture or a body everything is missing: the line would add nothing.
+    if kind == "truncated" and len(steps) > 1:
+        missing = f"not received: {WIRE_SPECS[capture.wire_api].completed_by}"
+        yield Finding(level="error", code="not_received", text=missing)
+    yield from _incomplete_items(steps)
+    yield from _end_of_recording(capture)
+
+
+def _failure_offset(capture: Capture, step: Step, number: int, kind: str) -> Finding:
+    body = capture.recording.body
+    code, offset, detail = "truncated", len(body), ""
+    # A body has no frames, and any other failure is about a frame that was received completely.
+    if kind != "truncated" or capture.is_complete_body:
+        code, offset = "failed_at", step.start
+        text = f"at byte {offset:,}"
+        detail = f": {excerpt(body[offset : step.end])}"
+    elif step.start == offset:
+        text = f"truncated at byte {offset:,}, after a complete frame"
+    else:
+        text = f"truncated at byte {offset:,}, inside the frame that starts at byte {step.start:,}"
+        detail = f": {excerpt(body[step.start :])}"
+    return Finding(level="error", code=code, text=text, detail=detail, byte=offset, frame=number)
+
+
+def _incomplete_items(steps: Sequence[Step]) -> Iterator[Finding]:
+    for number, step in enumerate(steps):
+        for event in step.events:
+            if isinstance(event, OutputItemDone) and event.item.status == "incomplete":
+                end = quote(_written(event.item)[-60:], 70)
+                yield Finding(
+                    level="error",
+                    code="incomplete_item",
+                    text=f"item {event.index} is incomplete",
+                    detail=f" ({item_label(event.item)}): it ends with {end}",
+                    byte=step.start,
+                    frame=number,
+                )
+
+
+def _written(item: ResponseItem) -> str:
+    for name in TEXT_FIELDS:
+        text: str = getattr(item, name, "")
+        if text:
+            return text
+    return ""
+
+
+def _end_of_recording(capture: Capture) -> Iterator[Finding]:
+    end = capture.recording.end
+    if end in STOPPED_BY_READER:
+        text = "the recording program stopped reading here"
+        yield Finding(level="error", code="connection", text=text)
+    elif end is not None:
+        yield Finding(
+            level="error",
+            code="connection",
+            text="the connection was lost here",
+            detail=f" ({printable(end)})",
+        )
+
+
+class Anomaly(NamedTuple):
+    """Something unusual, apart from where it is. Equal ones are one finding.
+
+    Attributes:
+        code: of the finding.
+        label: in front of the offset.
+        after: behind the offset, without a quotation.
+        detail: behind the offset.
+    """
+
+    code: str
+    label: str
+    after: str
+    detail: str
+
+
+class Position(NamedTuple):
+    """Where something is: the offset of a frame, and its number."""
+
+    byte: int
+    frame: int
+
+
+def _anomalies(wire_api: WireApi, steps: Sequence[Step]) -> Iterator[Finding]:
+    """One finding for each kind of anomaly, in order of first occurrence."""
+    positions: dict[Anomaly, list[Position]] = {}
+    for position, anomaly in _each_anomaly(wire_api, steps):
+        positions.setdefault(anomaly, []).append(position)
+    for anomaly, found in positions.items():
+        repeated = ""
+        if len(found) == 2:
+            repeated = " and 1 more time"
+        elif len(found) > 2:
+            repeated = f" and {len(found) - 1:,} more times"
+        yield Finding(
+            level="warning",
+            code=anomaly.code,
+            text=f"{anomaly.label} at byte {found[0].byte:,}{repeated}{anomaly.after}",
+            detail=anomaly.detail,
+            byte=found[0].byte,
+            frame=found[0].frame,
+            count=len(found),
+        )
+
+
+def _each_anomaly(wire_api: WireApi, steps: Sequence[Step]) -> Iterator[tuple[Position, Anomaly]]:
+    has_blocks = WIRE_SPECS[wire_api].has_blocks
+    newest = -1
+    for number, step in enumerate(steps):
+        for event in step.events:
+            anomaly: Anomaly | None = None
+            if isinstance(event, Notice):
+                detail = f": {printable(event.detail)}"
+                anomaly = Anomaly("notice", printable(event.code), "", detail)
+            elif isinstance(event, Passthrough):
+                detail = f": {printable(event.event)}"
+                anomaly = Anomaly("unknown_event", "unknown event", "", detail)
+            elif isinstance(event, OutputItemAdded):
+                newest = event.index
+            elif (
+                isinstance(event, OutputItemDone)
+                # On a wire without blocks items overlap as a rule.
+                and has_blocks
+                and event.index < newest
+                and event.item.status == "completed"
+            ):
+                label = f"late end: item {event.index} was closed"
+                after = f", after item {newest} had started"
+                anomaly = Anomaly("late_end", label, after, "")
+            if anomaly is not None:
+                yield Position(step.start, number), anomaly
+
+
+def _unread_bytes(capture: Capture, steps: Sequence[Step]) -> Iterator[Finding]:
+    """Bytes after a terminal event that the wire itself ended the response with."""
+    end = _end_of_response(steps)
+    if end is None:
+        return
+    rest = capture.recording.body[end:].strip()
+    if rest:
+        yield Finding(
+            level="warning",
+            code="unread_bytes",
+            text=f"not read: {len(rest):,} bytes after the end at byte {end:,}",
+            detail=f": {excerpt(rest)}",
+            byte=end,
+        )
+
+
+def _end_of_response(steps: Sequence[Step]) -> int | None:
+    for step in steps:
+        for event in step.events:
+            if isinstance(event, (Completed, Failed)):
+                return step.end
+    return None
+
+
+def _silences(waits: Waits) -> Iterator[Finding]:
+    wait = waits.longest_wait
+    if wait is not None and wait.end - wait.start >= MIN_GAP:
+        yield Finding(
+            level="warning",
+            code="no_bytes",
+            text=f"longest gap: {wait.end - wait.start:.1f} s, before byte {wait.byte:,}",
+            byte=wait.byte,
+            frame=wait.frame,
+        )
+    slow = longest(waits.no_frame)
+    if slow is not None and slow.end - slow.start >= MIN_GAP:
+        seconds = slow.end - slow.start
+        yield Finding(
+            level="warning",
+            code="no_frame",
+            text=(
+                f"longest wait for one frame: {seconds:.1f} s, while {slow.bytes:,} bytes "
+                f"of the frame at byte {slow.byte:,} were received"
+            ),
+            byte=slow.byte,
+            frame=slow.frame,
+        )
+
+
+def excerpt(data: bytes) -> str:
+    """The first characters of a frame, on one line and safe for a terminal."""
+    # Four times as many bytes, because a character takes up to four.
+    start = data[: EXCERPT_CHARACTERS * 4].decode("utf-8", "replace")
+    text = " ".join(printable(start).split())
+    if len(text) > EXCERPT_CHARACTERS:
+        return text[:EXCERPT_CHARACTERS] + "…"
+    return text or "(nothing)"

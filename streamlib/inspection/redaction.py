@@ -1,0 +1,299 @@
+"""An inspection without what was said: of every text only its length stays.
+
+What may stay is listed; everything else goes. A text becomes as many `*` as it has characters, so
+that its growth can still be seen. Names of kinds stay where streamlib knows each of their words:
+a server may write anything there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from streamlib.inspection.difference import (
+    Difference,
+    DifferenceRow,
+    FirstDifference,
+    describe,
+)
+from streamlib.inspection.document import (
+    Finding,
+    InspectedItem,
+    InspectedNotice,
+    InspectedRequest,
+    Inspection,
+    Outcome,
+    RateLimit,
+    Source,
+    UnknownEvent,
+)
+from streamlib.inspection.known_words import KNOWN_WORDS
+from streamlib.request.report import Change
+from streamlib_parsers.items import JsonObject
+
+UNKNOWN: Final = "unknown"
+"""Stands for a name that was left out."""
+
+OWN_KEYS: Final = frozenset({"type", "role", "stop_reason"})
+"""Keys of events and items whose values streamlib writes, whatever the wire says."""
+
+WORD_KEYS: Final = frozenset({"status", "phase", "native_stop_reason", "kind", "code"})
+"""Keys of events and items whose values are names, some of them the wire's."""
+
+TEXT_KEYS: Final = frozenset(
+    {
+        "arguments",
+        "content",
+        "delta",
+        "detail",
+        "input",
+        "message",
+        "name",
+        "output",
+        "refusal",
+        "summary",
+        "text",
+        "transcript",
+    }
+)
+"""Keys of events and items whose values are texts, or lists of texts."""
+
+INNER_KEYS: Final = frozenset(
+    {
+        "choices",
+        "content",
+        "error",
+        "input_tokens",
+        "item",
+        "output",
+        "output_tokens",
+        "requests",
+        "summary",
+        "tokens",
+        "usage",
+    }
+)
+"""Keys of events and items whose values are objects with such keys, or lists of them."""
+
+NUMBER_KEYS: Final = frozenset(
+    {
+        "cache_read_input_tokens",
+        "cache_write_1h_input_tokens",
+        "cache_write_24h_input_tokens",
+        "cache_write_5m_input_tokens",
+        "cache_write_input_tokens",
+        "choice",
+        "content_index",
+        "index",
+        "input_tokens",
+        "is_error",
+        "limit",
+        "output_tokens",
+        "reasoning_output_tokens",
+        "redacted",
+        "remaining",
+        "reset_after",
+        "retry_after",
+        "retryable",
+        "seq",
+        "status",
+        "summary_index",
+    }
+)
+"""Keys of events and items whose values are numbers."""
+
+_MODEL: Final = re.compile(r"[A-Za-z0-9._:/@-]{1,80}")
+"""What names of models look like: no text has this form."""
+
+_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^A-Za-z]")
+"""The words of a name of any style, and the characters between them."""
+
+_SEPARATORS: Final = frozenset("_.-/ ,:()")
+
+DONE: Final = "[DONE]"
+"""What ends a stream of Chat Completions."""
+
+
+def redacted(inspection: Inspection) -> Inspection:
+    """The same inspection without texts, arguments, outputs, bytes, addresses, ids and file names.
+
+    The names of wire, model and kinds stay, and so do sizes, numbers and times.
+
+    Args:
+        inspection: Is not changed.
+    """
+    frames = inspection.frames
+    facts = inspection.facts
+    return msgspec.structs.replace(
+        inspection,
+        redacted=True,
+        source=_source(inspection.source),
+        outcome=_outcome(inspection.outcome),
+        findings=tuple([_finding(found) for found in inspection.findings]),
+        facts=msgspec.structs.replace(
+            facts,
+            request_id=None,
+            limits=tuple([_limit(limit) for limit in facts.limits]),
+            usage=_object(facts.usage or {}) if facts.usage is not None else None,
+        ),
+        frames=msgspec.structs.replace(frames, kinds=[known_name(kind) for kind in frames.kinds]),
+        events=[redacted_event(event) for event in inspection.events],
+        items=tuple([_item(item) for item in inspection.items]),
+        unknown_events=tuple([_unknown_event(event) for event in inspection.unknown_events]),
+        notices=tuple([_notice(notice) for notice in inspection.notices]),
+        request=_request(inspection.request),
+        body=None,
+    )
+
+
+def redacted_difference(difference: Difference) -> Difference:
+    """The same difference without texts, ids and file names.
+
+    Args:
+        difference: Is not changed.
+    """
+    rows = tuple([_row(row) for row in difference.rows])
+    first = difference.first
+    if first is not None:
+        first = FirstDifference(row=first.row, text=describe(rows[first.row]))
+    return msgspec.structs.replace(difference, a="", b="", redacted=True, first=first, rows=rows)
+
+
+def masked(text: str) -> str:
+    """As many `*` as the text has characters."""
+    return "*" * len(text)
+
+
+def known_name(name: str) -> str:
+    """A name whose words are all known; else `unknown`."""
+    if name == DONE:
+        return name
+    for word in _WORD.findall(name):
+        if word not in _SEPARATORS and word.lower() not in KNOWN_WORDS:
+            return UNKNOWN
+    return name
+
+
+def redacted_event(event: JsonObject) -> JsonObject:
+    """The JSON of an event without what was said."""
+    shown = _object(event)
+    if event.get("type") == "passthrough":
+        shown["event"] = known_name(str(event.get("event", "")))
+        shown["data"] = None
+    if event.get("type") == "notice":
+        # Ours, not the wire's.
+        shown["code"] = event["code"]
+    if event.get("type") in ("created", "completed") and isinstance(event.get("model"), str):
+        shown["model"] = model_name(event["model"])
+    return shown
+
+
+def model_name(name: str | None) -> str | None:
+    """A model's name; None for what does not look like one."""
+    if name is not None and _MODEL.fullmatch(name):
+        return name
+    return None
+
+
+def _object(value: JsonObject) -> JsonObject:
+    """Of an object the keys that may stay, by what their values are."""
+    shown: JsonObject = {}
+    for key, inner in value.items():
+        if isinstance(inner, str):
+            if key in OWN_KEYS:
+                shown[key] = inner
+            elif key in WORD_KEYS:
+                shown[key] = known_name(inner)
+            elif key in TEXT_KEYS:
+                shown[key] = masked(inner)
+        elif inner is None or isinstance(inner, (bool, int, float)):
+            if key in NUMBER_KEYS:
+                shown[key] = inner
+        elif key in INNER_KEYS:
+            shown[key] = _inner(inner)
+    return shown
+
+
+def _inner(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _object(value)
+    shown: list[Any] = []
+    for element in value:
+        if isinstance(element, dict):
+            shown.append(_object(element))
+        elif isinstance(element, str):
+            shown.append(masked(element))
+    return shown
+
+
+# --- what is beside the events ---
+
+
+def _source(source: Source) -> Source:
+    end = source.end
+    if end is not None:
+        end = known_name(end)
+    return msgspec.structs.replace(source, name="", url="", method="", headers={}, end=end)
+
+
+def _outcome(outcome: Outcome) -> Outcome:
+    native = outcome.native_stop_reason
+    return msgspec.structs.replace(
+        outcome,
+        native_stop_reason=known_name(native) if native is not None else None,
+        response_id=None,
+        model=model_name(outcome.model),
+        error=_object(outcome.error) if outcome.error is not None else None,
+    )
+
+
+def _finding(finding: Finding) -> Finding:
+    return msgspec.structs.replace(finding, detail="")
+
+
+def _limit(limit: RateLimit) -> RateLimit:
+    return msgspec.structs.replace(limit, name=known_name(limit.name))
+
+
+def _item(item: InspectedItem) -> InspectedItem:
+    return msgspec.structs.replace(item, label=item.type)
+
+
+def _unknown_event(event: UnknownEvent) -> UnknownEvent:
+    return msgspec.structs.replace(event, event=known_name(event.event))
+
+
+def _notice(notice: InspectedNotice) -> InspectedNotice:
+    return msgspec.structs.replace(notice, detail=masked(notice.detail))
+
+
+def _request(request: InspectedRequest | None) -> InspectedRequest | None:
+    if request is None:
+        return None
+    return msgspec.structs.replace(
+        request,
+        headers={},
+        model=model_name(request.model),
+        text=None,
+        changes=tuple([_change(change) for change in request.changes]),
+    )
+
+
+def _change(change: Change) -> Change:
+    segments: list[str] = []
+    for segment in change.path.split("/"):
+        is_index = segment.isascii() and segment.isdigit()
+        segments.append(segment if is_index else known_name(segment))
+    return msgspec.structs.replace(change, path="/".join(segments), reason="")
+
+
+def _row(row: DifferenceRow) -> DifferenceRow:
+    return msgspec.structs.replace(
+        row,
+        label=row.type,
+        fields=tuple([known_name(name) for name in row.fields]),
+        a_text=masked(row.a_text),
+        b_text=masked(row.b_text),
+    )

@@ -1,0 +1,46 @@
+"""The request of a recording: what was asked, and what a gateway changed on the way."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from streamlib.errors import StreamError
+from streamlib.inspection.document import InspectedRequest
+from streamlib.recording.files import RecordedRequest, Recording
+from streamlib.request.prompt import Prompt
+from streamlib_parsers.items import WireApi
+
+
+def inspected_request(recording: Recording, wire_api: WireApi) -> InspectedRequest | None:
+    """The request of a recording; None where the recording does not hold it.
+
+    Args:
+        recording: as it was read.
+        wire_api: of the response, and so of the request.
+    """
+    request = recording.request
+    if request is None:
+        return None
+    prompt = _prompt(request, wire_api, recording.url)
+    return InspectedRequest(
+        bytes=len(request.body),
+        headers=request.headers,
+        wire_api=wire_api,
+        model=prompt.model if prompt is not None else None,
+        items=len(prompt.input) if prompt is not None else None,
+        tools=len(prompt.tools or ()) if prompt is not None else None,
+        text=request.body.decode("utf-8", "replace"),
+        changes=request.changes,
+    )
+
+
+def _prompt(request: RecordedRequest, wire_api: WireApi, url: str) -> Prompt | None:
+    """What the request says; None where it cannot be read."""
+    # Decoders are many modules, and most recordings hold no request.
+    from streamlib.wires.decoders import parse_request
+
+    try:
+        path = urlsplit(url).path
+        return parse_request(wire_api, request.body, headers=request.headers, path=path)
+    except (StreamError, ValueError):
+        return None

@@ -1,0 +1,79 @@
+"""Finds the boundaries of chunks that lie inside a character."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from struct import unpack_from
+from typing import Final
+
+from streamlib.inspection.capture import Capture
+from streamlib.inspection.document import SplitCharacters
+from streamlib.inspection.frames import Step
+from streamlib.providers.wire_specs import WIRE_SPECS
+
+MAX_OFFSETS: Final = 1000
+"""Boundaries whose offsets are listed."""
+
+_AWS_PRELUDE_BYTES: Final = 12
+_AWS_CHECKSUM_BYTES: Final = 4
+
+
+def split_characters(capture: Capture, steps: Sequence[Step]) -> SplitCharacters:
+    """The boundaries of chunks inside a character of UTF-8.
+
+    Args:
+        capture: The captured response.
+        steps: Its frames: those of Bedrock are text only in part.
+    """
+    body = capture.recording.body
+    is_binary = WIRE_SPECS[capture.wire_api].frames == "aws" and not capture.is_complete_body
+    starts = [step.start for step in steps]
+    count = 0
+    offsets: list[int] = []
+    offset = 0
+    for chunk in capture.recording.chunks[:-1]:
+        offset += len(chunk.data)
+        if not _is_inside_character(body, offset):
+            continue
+        if is_binary:
+            step = steps[bisect_right(starts, offset) - 1]
+            if not _is_payload(body[step.start : step.end], offset - step.start):
+                continue
+        count += 1
+        if count <= MAX_OFFSETS:
+            offsets.append(offset)
+    return SplitCharacters(count=count, bytes=tuple(offsets))
+
+
+def _is_inside_character(body: bytes, offset: int) -> bool:
+    """Whether the byte at an offset continues a character that began before it."""
+    if not 0 < offset < len(body) or body[offset] & 0xC0 != 0x80:
+        return False
+    start = offset - 1
+    while start > max(0, offset - 3) and body[start] & 0xC0 == 0x80:
+        start -= 1
+    try:
+        body[start : start + _length(body[start])].decode()
+    except UnicodeDecodeError:
+        return False
+    return start + _length(body[start]) > offset
+
+
+def _length(first_byte: int) -> int:
+    """Bytes of a character, by its first one."""
+    if first_byte < 0xC0:
+        return 1
+    if first_byte < 0xE0:
+        return 2
+    if first_byte < 0xF0:
+        return 3
+    return 4
+
+
+def _is_payload(message: bytes, offset: int) -> bool:
+    """Whether an offset is in the payload of an AWS message, behind its headers."""
+    if len(message) < _AWS_PRELUDE_BYTES:
+        return False
+    headers = unpack_from(">I", message, 4)[0]
+    return _AWS_PRELUDE_BYTES + headers < offset < len(message) - _AWS_CHECKSUM_BYTES

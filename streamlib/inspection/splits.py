@@ -1,0 +1,105 @@
+"""Parses a body again in other chunks: the events must be the same.
+
+Each split is really parsed. The work is bounded: of a large body the small chunks are left out, and
+the document says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+import msgspec
+
+from streamlib.inspection.capture import Capture
+from streamlib.inspection.document import SkippedSplit, SplitResult, Splits
+from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.protocol import parser
+
+SIZES: Final = (1, 2, 3, 7, 16, 64, 1024, 65536)
+"""Bytes of a chunk that are tried."""
+
+WORK_CHUNKS: Final = 150_000
+"""Chunks of all splits together. One costs about a microsecond."""
+
+WORK_BYTES: Final = 12_000_000
+"""Bytes of all splits together: a hundred million take about a second."""
+
+
+def tried(capture: Capture, events: Sequence[ResponseEvent], sizes: Iterable[int] = ()) -> Splits:
+    """Parses a capture in several splits.
+
+    Args:
+        capture: The captured response.
+        events: What it was parsed into, frame by frame.
+        sizes: Bytes of a chunk that are tried in any case, however long that takes.
+    """
+    if capture.is_complete_body:
+        return Splits()
+    expected = msgspec.json.encode(list(events))
+    body = capture.recording.body
+    chunks_left, bytes_left = WORK_CHUNKS, WORK_BYTES
+    results: list[SplitResult] = []
+    skipped: list[SkippedSplit] = []
+    wanted = set(sizes)
+    for split in ("whole", "recorded", *sorted({*SIZES, *wanted}, reverse=True)):
+        if isinstance(split, int) and split >= len(body):
+            continue  # the same as `whole`
+        count = _count(capture, split)
+        is_cheap = count <= chunks_left and len(body) <= bytes_left
+        if split not in wanted and split != "whole" and not is_cheap:
+            reason = f"{count:,} chunks of {len(body):,} bytes would take too long"
+            skipped.append(SkippedSplit(split=split, reason=reason))
+            continue
+        chunks_left -= count
+        bytes_left -= len(body)
+        results.append(_result(capture, split, count, events, expected))
+    return Splits(results=tuple(results), skipped=tuple(skipped))
+
+
+def _count(capture: Capture, split: int | str) -> int:
+    size = len(capture.recording.body)
+    if isinstance(split, int):
+        return -(-size // split)
+    if split == "recorded":
+        return len(capture.recording.chunks)
+    return 1
+
+
+def _result(
+    capture: Capture,
+    split: int | str,
+    count: int,
+    events: Sequence[ResponseEvent],
+    expected: bytes,
+) -> SplitResult:
+    parse = parser(capture.wire_api, **capture.options)
+    found: list[ResponseEvent] = []
+    for chunk in _chunks(capture, split):
+        found += parse.feed(chunk)
+    found += parse.close()
+    if msgspec.json.encode(found) == expected:
+        return SplitResult(split=split, chunks=count, same=True)
+    return SplitResult(
+        split=split, chunks=count, same=False, first_difference=_first_difference(events, found)
+    )
+
+
+def _chunks(capture: Capture, split: int | str) -> Iterator[bytes]:
+    body = capture.recording.body
+    if isinstance(split, int):
+        for start, end in pairwise([*range(0, len(body), split), len(body)]):
+            yield body[start:end]
+    elif split == "recorded":
+        for chunk in capture.recording.chunks:
+            yield chunk.data
+    else:
+        yield body
+
+
+def _first_difference(events: Sequence[ResponseEvent], others: Sequence[ResponseEvent]) -> int:
+    for number, (event, other) in enumerate(zip(events, others, strict=False)):
+        if msgspec.json.encode(event) != msgspec.json.encode(other):
+            return number
+    return min(len(events), len(others))
