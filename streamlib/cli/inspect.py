@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from streamlib.cli.captures import add_wire_option, files_of, for_each_capture
-from streamlib.cli.command_error import CommandError
 from streamlib.cli.commands import COMMANDS
 from streamlib.cli.exit_codes import EXIT_CODES
 from streamlib.cli.inspect_page import print_page, reading_of
@@ -21,10 +19,8 @@ from streamlib.cli.progress import Progress
 from streamlib.inspection.capture import Capture, events_of
 from streamlib.inspection.document import encode
 from streamlib.inspection.inspector import inspected
-from streamlib.terminal.printable import printable
 
 if TYPE_CHECKING:
-    from streamlib.inspection.difference import Difference
     from streamlib.inspection.document import Inspection
 
 DESCRIPTION: Final = """\
@@ -37,12 +33,10 @@ EXAMPLES: Final = f"""examples:
   streamlib inspect capture.sse --wire-api messages
   # a recording (chat --record) knows its wire, and when each byte was received
   streamlib inspect response.jsonl
-  # the same as a page, in one file that needs no network
-  streamlib inspect response.jsonl --html response.html
-  # to send it to somebody: of every text only its length
-  streamlib inspect response.jsonl --html response.html --redact
+  # all that is known of it, for programs; of every text only its length
+  streamlib inspect response.jsonl --json --full --redact
   # what a gateway recorded (gateway --record exchanges)
-  streamlib inspect exchanges --html exchanges.html
+  streamlib inspect exchanges
   # two responses, event by event
   streamlib inspect before.jsonl after.jsonl --diff
   # standard input
@@ -50,8 +44,8 @@ EXAMPLES: Final = f"""examples:
   # one JSON object a line for each response, for programs
   streamlib inspect *.sse --wire-api chat --json
 
-The highest code of all responses counts. With --json and --html it is 1 for a
-file that cannot be read, else 0; with --diff 1 where the responses differ.
+The highest code of all responses counts. With --json it is 1 for a file that
+cannot be read, else 0; with --diff 1 where the responses differ.
 
 {EXIT_CODES}"""
 
@@ -69,23 +63,19 @@ def add(commands: Any) -> None:
         "files", nargs="+", metavar="FILE", help="or a directory; - is standard input"
     )
     add_wire_option(command)
-    forms = command.add_mutually_exclusive_group()
-    forms.add_argument(
+    command.add_argument(
         "--json", action="store_true", help="one JSON object a line for each response"
-    )
-    forms.add_argument(
-        "--html", metavar="OUT", help="write a page that shows all of them; - is standard output"
     )
     command.add_argument(
         "--full",
         action="store_true",
-        help="with --json: all that the page shows (docs: the inspection document)",
+        help="with --json: all that is known of it, as a document",
     )
     command.add_argument("--diff", action="store_true", help="compare two responses")
     command.add_argument(
         "--redact",
         action="store_true",
-        help="with --html, --full or --diff: of texts only their lengths",
+        help="with --full or --diff: of texts only their lengths",
     )
     command.add_argument(
         "--chunk",
@@ -101,8 +91,6 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     if arguments.diff:
         return _compare(arguments)
-    if arguments.html is not None:
-        return _make_page(arguments)
 
     def handle(capture: Capture) -> int:
         if arguments.full:
@@ -127,11 +115,8 @@ def _check(arguments: argparse.Namespace) -> None:
     """Refuses options that would do nothing."""
     if arguments.full and not arguments.json:
         arguments.refuse("--full needs --json")
-    is_document = arguments.full or arguments.diff or arguments.html is not None
-    if arguments.redact and not is_document:
-        arguments.refuse(
-            "--redact needs --html, --json --full or --diff: this would show the texts"
-        )
+    if arguments.redact and not (arguments.full or arguments.diff):
+        arguments.refuse("--redact needs --json --full or --diff")
 
 
 def _summary(capture: Capture, chunk_bytes: int | None) -> dict[str, Any]:
@@ -162,39 +147,6 @@ def _shown(inspection: Inspection, arguments: argparse.Namespace) -> Inspection:
     return redacted(inspection)
 
 
-def _make_page(arguments: argparse.Namespace) -> int:
-    inspections: list[Inspection] = []
-
-    def handle(capture: Capture) -> int:
-        inspections.append(_inspection(capture, arguments))
-        return 0
-
-    code = _for_each(arguments, handle)
-    if inspections:
-        _write_page(arguments.html, inspections, None)
-    return code
-
-
-def _write_page(out: str, inspections: list[Inspection], difference: Difference | None) -> None:
-    # The page is larger than everything else here.
-    from streamlib.inspection.page import render
-
-    text = render(inspections, difference)
-    if out == "-":
-        sys.stdout.write(text)
-        return
-    data = text.encode()
-    try:
-        Path(out).write_bytes(data)
-    except OSError as error:
-        raise CommandError(f"{out}: {error.strerror}") from None
-    count = "1 response" if len(inspections) == 1 else f"{len(inspections):,} responses"
-    holds = "it holds what was said, and no keys"
-    if inspections[0].redacted:
-        holds = "it holds nothing that was said"
-    print(printable(f"{out}: {count}, {len(data):,} bytes; {holds}"), file=sys.stderr)
-
-
 # --- comparing ---
 
 
@@ -208,7 +160,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 
     def handle(capture: Capture) -> int:
         if len(inspections) < 3:
-            inspections.append(inspected(reading_of(capture)))
+            inspections.append(inspected(reading_of(capture), None))
         return 0
 
     if _for_each(arguments, handle):
@@ -217,12 +169,9 @@ def _compare(arguments: argparse.Namespace) -> int:
         count = "more" if len(inspections) > 2 else str(len(inspections))
         arguments.refuse(f"--diff compares two responses, and these files hold {count}")
     difference = compare(*inspections)
-    shown = [_shown(inspection, arguments) for inspection in inspections]
     if arguments.redact:
         difference = redacted_difference(difference)
-    if arguments.html is not None:
-        _write_page(arguments.html, shown, difference)
-    elif arguments.json:
+    if arguments.json:
         _print(msgspec.json.encode(difference))
     else:
         print_difference(difference)

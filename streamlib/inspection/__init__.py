@@ -100,7 +100,7 @@ def inspect(
     wire_api: WireApi | None = None,
     *,
     name: str = "",
-    splits: Iterable[int] = (),
+    splits: Iterable[int] | None = (),
 ) -> Inspection:
     """Explains a recorded response, or a captured body.
 
@@ -108,8 +108,8 @@ def inspect(
         source: A recording, or the bytes of a body without their times.
         wire_api: The wire it is read as; None: the recording's own.
         name: What the document calls it.
-        splits: Bytes of chunks that the body is parsed in again, however long that takes. Some
-            are always tried, as far as that is quick.
+        splits: Bytes of chunks that the body is parsed in again, however long that takes, beside
+            those that are tried as far as that is quick. None: none are.
 
     Raises:
         ValueError: Neither the recording nor the caller names the wire.

@@ -19,6 +19,7 @@ from streamlib.inspection.document import (
     Level,
     Outcome,
     Source,
+    Splits,
 )
 from streamlib.inspection.facts import facts_of
 from streamlib.inspection.findings import findings
@@ -76,12 +77,13 @@ def read_capture(capture: Capture, report: Report = no_report) -> Reading:
     )
 
 
-def inspected(reading: Reading, splits: Iterable[int] = ()) -> Inspection:
+def inspected(reading: Reading, splits: Iterable[int] | None = ()) -> Inspection:
     """The inspection of a capture.
 
     Args:
         reading: What was read of it.
-        splits: Bytes of chunks that the body is parsed in again, whatever its size.
+        splits: Bytes of chunks that the body is parsed in again, whatever its size, beside those
+            that are tried as far as that is quick. None: none are.
     """
     # Most inspections on a terminal need neither.
     from streamlib.inspection.request import inspected_request
@@ -106,7 +108,7 @@ def inspected(reading: Reading, splits: Iterable[int] = ()) -> Inspection:
         unknown_events=tuple(positions.unknown_events),
         notices=tuple(positions.notices),
         request=inspected_request(capture.recording, capture.wire_api),
-        splits=tried(capture, positions.events, splits),
+        splits=Splits() if splits is None else tried(capture, positions.events, splits),
         body=capture.recording.body,
     )
 

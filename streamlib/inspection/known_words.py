@@ -19,13 +19,14 @@ _ENVELOPE: Final = """
 """
 
 _KINDS: Final = """
-    action added annotation annotations apply approval arguments array audio bool bytes call
-    calls cancelled code compaction computer context custom data dict document edit embedding
-    encrypted executable execution fetch file files float generating generation google grounding
-    id ids image images inline int interpreter interpreting json list local log logprobs mcp
-    media name none nothing object opaque output partial patch plan plans reasoning redacted
-    refusal request requests result results safety search searching server shell signature
-    source sources str string tokens transcript transcription url video web
+    action added annotation annotations apply approval arguments array audio blocks bool bytes
+    call calls cancelled channel code compaction computer context count custom data details dict
+    document edit embedding encrypted executable executed execution fetch fields file files
+    float generating generation google grounding id ids image images inline int interpreter
+    interpreting invocation json list local log logprobs mcp media name none nothing object
+    opaque output outputs partial patch plan plans provider reasoning redacted refusal request
+    requests result results safety search searching server shell signature source sources
+    specific str string tokens trace transcript transcription url video web
 """
 
 _ENDS: Final = """

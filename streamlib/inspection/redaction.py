@@ -168,9 +168,7 @@ def masked(text: str) -> str:
 
 def known_name(name: str) -> str:
     """A name whose words are all known; else `unknown`."""
-    if name == DONE:
-        return name
-    for word in _WORD.findall(name):
+    for word in _WORD.findall(name.replace(DONE, "")):
         if word not in _SEPARATORS and word.lower() not in KNOWN_WORDS:
             return UNKNOWN
     return name

@@ -1,0 +1,176 @@
+"""`streamlib inspect --json --full`, `--diff`, `--redact`, and directories."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamlib.cli import main
+from streamlib.inspection import inspect, load
+from streamlib.recording import Chunk, Recording, append, save
+from tests.support.shared import ROOT
+
+TOOL_CALL = ROOT / "tests" / "recordings" / "messages" / "aimock-tool.sse"
+BODY = TOOL_CALL.read_bytes()
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def in_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "130")
+    save(recording_of(BODY), "whole.jsonl")
+    save(recording_of(BODY[:760], "ReadError"), "truncated.jsonl")
+
+
+def recording_of(body: bytes, end: str | None = None) -> Recording:
+    chunks = (Chunk(0.25, body[:500]), Chunk(1.5, body[500:]))
+    return Recording(200, {}, chunks, end, url="http://x/v1/messages", wire_api="messages")
+
+
+def lines_of(output: Output) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in output.readouterr().out.splitlines()]
+
+
+def test_full_prints_the_document_of_each_response(capsys: Output) -> None:
+    assert main(["inspect", "truncated.jsonl", "whole.jsonl", "--json", "--full"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert load(first) == inspect(recording_of(BODY[:760], "ReadError"), name="truncated.jsonl")
+    assert load(second).outcome.level == "warning"
+    assert [finding.code for finding in load(second).findings] == ["complete", "no_bytes"]
+
+
+def test_full_tries_the_split_that_was_asked_for(capsys: Output) -> None:
+    assert main(["inspect", "whole.jsonl", "--json", "--full", "--chunk", "11"]) == 0
+    splits = load(capsys.readouterr().out).splits
+    assert {"split": 11, "same": True} in [
+        {"split": result.split, "same": result.same} for result in splits.results
+    ]
+
+
+def test_json_without_full_keeps_its_keys(capsys: Output) -> None:
+    assert main(["inspect", "whole.jsonl", "--json"]) == 0
+    (fields,) = lines_of(capsys)
+    names = (
+        "file response_id model text reasoning refusal tool_calls server_tools stop_reason usage "
+        "terminal error_kind error events passthrough notices"
+    )
+    assert list(fields) == names.split()
+
+
+def test_redact_leaves_out_what_was_said(capsys: Output) -> None:
+    assert main(["inspect", "whole.jsonl", "--json", "--full", "--redact"]) == 0
+    text = capsys.readouterr().out
+    assert load(text).redacted
+    for said in ("Paris", "get_weather", "whole.jsonl", "http", "msg_"):
+        assert said not in text
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--full"], "--full needs --json"),
+        (["--redact"], "--redact needs --json --full"),
+        (["--json", "--redact"], "--redact needs --json --full"),
+        (["--diff"], "compares two responses, and these files hold 1"),
+        (["--diff", "whole.jsonl", "whole.jsonl"], "these files hold more"),
+    ],
+)
+def test_inspect_refuses_options_that_would_do_nothing(
+    options: list[str], reason: str, capsys: Output
+) -> None:
+    with pytest.raises(SystemExit) as exit_code:
+        main(["inspect", "whole.jsonl", *options])
+    assert exit_code.value.code == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_directory_is_read_recording_by_recording(capsys: Output) -> None:
+    Path("folder").mkdir()
+    for name in ("b.jsonl", "a.jsonl"):
+        append(recording_of(BODY), f"folder/{name}")
+    append(recording_of(BODY), "folder/a.jsonl")
+    Path("folder/notes.txt").write_text("no recording")
+    Path("folder/inner").mkdir()
+    assert main(["inspect", "folder", "--json"]) == 0
+    names = [fields["file"] for fields in lines_of(capsys)]
+    assert names == ["folder/a.jsonl#1", "folder/a.jsonl#2", "folder/b.jsonl"]
+    assert main(["inspect", "folder/inner", "--json"]) == 1
+    assert capsys.readouterr().err == "folder/inner: a directory without recordings\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["whole.jsonl", "truncated.jsonl", "--diff"],
+        ["--diff", "whole.jsonl", "truncated.jsonl"],
+        ["whole.jsonl", "--diff", "truncated.jsonl"],
+    ],
+)
+def test_diff_shows_the_first_difference_first(words: list[str], capsys: Output) -> None:
+    assert main(["inspect", *words]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "different: A whole.jsonl, B truncated.jsonl"
+    assert lines[1] == (
+        "  first: function_call_arguments_delta 0 (25 characters): delta at character 14: "
+        """'{"city":"Paris","days":3}' / '{"city":"Paris'"""
+    )
+    assert "     +0.250    +0.250  created" in lines[4]
+    assert "!    +1.500    +1.500  function_call_arguments_delta 0 (25 characters)" in lines
+    assert "+         -    +1.500  failed" in lines
+
+
+def test_diff_of_equal_responses_is_0(capsys: Output) -> None:
+    Path("capture.sse").write_bytes(BODY)
+    words = ["inspect", "whole.jsonl", "capture.sse", "--diff", "--wire-api", "messages"]
+    assert main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "the same: A whole.jsonl, B capture.sse"
+    # The number of the frame, where no times are known.
+    assert lines[3].split()[:3] == ["+0.250", "#0", "created"]
+
+
+def test_diff_prints_json_and_redacts_it(capsys: Output) -> None:
+    assert main(["inspect", "whole.jsonl", "truncated.jsonl", "--diff", "--json"]) == 1
+    (shown,) = lines_of(capsys)
+    assert (shown["format"], shown["equal"]) == ("streamlib.difference/1", False)
+    assert shown["rows"][shown["first"]["row"]]["a_text"] == '{"city":"Paris","days":3}'
+    words = ["inspect", "whole.jsonl", "truncated.jsonl", "--diff", "--json", "--redact"]
+    assert main(words) == 1
+    text = capsys.readouterr().out
+    assert "Paris" not in text
+    assert "whole.jsonl" not in text
+
+
+def test_diff_compares_both_sides_of_an_exchange(capsys: Output) -> None:
+    append(recording_of(BODY), "exchange.jsonl")
+    append(recording_of(BODY), "exchange.jsonl")
+    assert main(["inspect", "exchange.jsonl", "--diff"]) == 0
+    first_line = capsys.readouterr().out.splitlines()[0]
+    assert first_line == "the same: A exchange.jsonl#1, B exchange.jsonl#2"
+
+
+def test_diff_reports_a_file_that_cannot_be_read(capsys: Output) -> None:
+    assert main(["inspect", "whole.jsonl", "missing.jsonl", "--diff"]) == 1
+    assert capsys.readouterr().err == "missing.jsonl: No such file or directory\n"
+
+
+def test_diff_cannot_write_to_the_terminal(capsys: Output) -> None:
+    evil = "\x1b]0;title\x07\u202e"
+    body = BODY.replace(b"get_weather", evil.encode())
+    save(recording_of(body, evil), "evil.jsonl")
+    assert main(["inspect", "whole.jsonl", "evil.jsonl", "--diff"]) == 1
+    shown = capsys.readouterr().out
+    assert not {"\x1b", "\x07", "\u202e"} & set(shown)
+
+
+def test_full_reads_standard_input(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(BODY)))
+    assert main(["inspect", "-", "--wire-api", "messages", "--json", "--full"]) == 0
+    assert load(capsys.readouterr().out) == inspect(BODY, "messages", name="-")

@@ -1,0 +1,108 @@
+"""Two responses, event by event: what is said counts, and neither ids nor the sizes of deltas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streamlib.bench import bodies
+from streamlib.bench.responses import SampleCall, SampleResponse, SampleText
+from streamlib.inspection import Difference, Inspection, compare, inspect
+from streamlib.recording import Chunk, Recording
+from tests.support.cases import each_case
+from tests.support.shared import ROOT
+from tests.support.timing import cpu_seconds
+
+RECORDINGS = ROOT / "tests" / "recordings"
+FILES = sorted(path for path in RECORDINGS.glob("*/*") if path.suffix != ".md")
+RIVERS = SampleText(["The Rhine ", "is a ", "river."])
+CALL = SampleCall("call_1", "get_weather", ['{"city":', '"Paris"}'])
+
+
+def inspection_of(*items: SampleText | SampleCall, at: float = 0.5) -> Inspection:
+    response: SampleResponse = items
+    body = b"".join(bodies.messages(response))
+    half = len(body) // 2
+    chunks = (Chunk(at, body[:half]), Chunk(2 * at, body[half:]))
+    return inspect(Recording(200, {}, chunks), "messages", name=f"{at}.jsonl", splits=None)
+
+
+def operations(difference: Difference) -> list[str]:
+    return [f"{row.op} {row.type}" for row in difference.rows if row.op != "same"]
+
+
+@each_case("path", FILES)
+def test_response_equals_itself(path: Path) -> None:
+    inspection = inspect(path.read_bytes(), path.parent.name, splits=None)  # type: ignore[arg-type]
+    difference = compare(inspection, inspection)
+    assert (difference.equal, difference.first) == (True, None)
+    assert sum(row.a[1] for row in difference.rows if row.a) == len(inspection.events)
+
+
+def test_sizes_of_deltas_are_no_difference() -> None:
+    joined = SampleText(["The Rhine is a river."])
+    ours, theirs = inspection_of(RIVERS), inspection_of(joined)
+    assert len(ours.events) != len(theirs.events)
+    difference = compare(ours, theirs)
+    assert difference.equal
+    text = next(row for row in difference.rows if row.type == "output_text_delta")
+    assert text.a is not None
+    assert text.b is not None
+    assert (text.op, text.a[1], text.b[1]) == ("same", 3, 1)
+
+
+def test_ids_alone_are_no_difference() -> None:
+    ours = inspection_of(CALL)
+    theirs = inspection_of(SampleCall("call_2", "get_weather", ['{"city":"Paris"}']))
+    difference = compare(ours, theirs)
+    assert difference.equal
+    assert operations(difference) == ["ids output_item_added", "ids output_item_done"]
+    assert difference.first is not None
+    assert difference.first.text.endswith("item (ids, times or limits)")
+
+
+def test_first_difference_names_the_character_and_both_times() -> None:
+    ours = inspection_of(RIVERS, CALL, at=0.5)
+    theirs = inspection_of(SampleText(["The Rhine is a stream."]), CALL, at=3.0)
+    difference = compare(ours, theirs)
+    assert not difference.equal
+    assert difference.first is not None
+    row = difference.rows[difference.first.row]
+    assert (row.op, row.type, row.character) == ("changed", "output_text_delta", 15)
+    assert (row.a_text, row.b_text) == ("The Rhine is a river.", "The Rhine is a stream.")
+    assert (row.a_at, row.b_at) == (0.5, 3.0)
+    assert "at character 15" in difference.first.text
+
+
+def test_missing_item_is_only_on_one_side() -> None:
+    ours, theirs = inspection_of(RIVERS, CALL), inspection_of(RIVERS)
+    difference = compare(ours, theirs)
+    missing = [row.type for row in difference.rows if row.op == "only_a"]
+    assert missing == ["output_item_added", "function_call_arguments_delta", "output_item_done"]
+    swapped = compare(theirs, ours)
+    assert [row.type for row in swapped.rows if row.op == "only_b"] == missing
+
+
+def test_truncated_response_differs_at_its_end() -> None:
+    whole = (RECORDINGS / "messages" / "aimock-tool.sse").read_bytes()
+    difference = compare(inspect(whole, "messages"), inspect(whole[:760], "messages"))
+    assert difference.first is not None
+    row = difference.rows[difference.first.row]
+    assert (row.type, row.character, row.a_at) == ("function_call_arguments_delta", 14, None)
+    assert "only_b failed" in operations(difference)
+
+
+@pytest.mark.parametrize("bodies_", [(b"", b""), (b"", b"data: x\n\n"), (b"[]", b"{}")])
+def test_any_bytes_are_compared(bodies_: tuple[bytes, bytes]) -> None:
+    ours, theirs = (inspect(body, "chat") for body in bodies_)
+    assert compare(ours, theirs).equal is (ours.events == theirs.events)
+
+
+def test_many_different_items_are_compared_in_linear_time() -> None:
+    def seconds(count: int) -> float:
+        ours = inspection_of(*([RIVERS, CALL] * count))
+        theirs = inspection_of(CALL, *([RIVERS, CALL] * count))
+        return cpu_seconds(lambda: compare(ours, theirs), tries=2)
+
+    assert seconds(120) < 3 * seconds(60)
