@@ -9,8 +9,7 @@ from typing import Final
 from streamlib.cli.screen import BOLD, DIM, GREEN, RED, YELLOW, paint
 from streamlib.cli.tables import hanging, terminal_width
 from streamlib.cli.timeline import fitted
-from streamlib.inspection.difference import Difference, DifferenceRow
-from streamlib.inspection.event_text import quote
+from streamlib.inspection.difference import Difference, DifferenceRow, parting_texts
 from streamlib.terminal.printable import one_line
 
 MARKS: Final = {"same": " ", "ids": "~", "changed": "!", "only_a": "-", "only_b": "+"}
@@ -56,15 +55,16 @@ def _row_lines(row: DifferenceRow, width: int) -> Iterator[tuple[str, str]]:
     yield fitted(f"{MARKS[row.op]} {times}  {row.label}", width), style
     if row.op != "changed":
         return
-    for side, text in (("A", row.a_text), ("B", row.b_text)):
-        start = f"{'':23}{side} {', '.join(row.fields)} "
-        yield fitted(start + quote(text, width - len(start)), width), style
+    fields = ", ".join(row.fields)
+    texts = parting_texts(row, max(20, width - 35 - len(fields)))
+    for side, text in zip("AB", texts, strict=True):
+        yield fitted(f"{'':23}{side} {fields} {text}", width), style
 
 
-def _position(at: float | None, frame: int | None) -> str:
+def _position(seconds: float | None, frame: int | None) -> str:
     """The time, or the number of the frame where no times are known."""
     if frame is None:
         return "-"
-    if at is None:
+    if seconds is None:
         return f"#{frame}"
-    return f"{at:+.3f}"
+    return f"{seconds:+.3f}"

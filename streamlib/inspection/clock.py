@@ -25,12 +25,14 @@ class Clock:
         is_known: The capture is a recording, so there are times.
         times: Seconds from the request to each chunk.
         ends: Offset of the end of each chunk.
+        bytes: Of all chunks.
     """
 
     def __init__(self, capture: Capture) -> None:
         self.is_known = capture.is_recorded
         self.times: list[float] = []
         self.ends: list[int] = []
+        self.bytes = len(capture.recording.body)
         end = 0
         seconds = 0.0
         for chunk in capture.recording.chunks:
@@ -115,15 +117,15 @@ class Waits:
     def _finishes_frame(self, chunk: int) -> bool:
         """Whether a frame ends with one of the bytes of a chunk."""
         start = self._clock.ends[chunk - 1] if chunk else 0
-        place = bisect_left(self._frame_ends, start + 1)
-        return place < len(self._frame_ends) and self._frame_ends[place] <= self._clock.ends[chunk]
+        index = bisect_left(self._frame_ends, start + 1)
+        return index < len(self._frame_ends) and self._frame_ends[index] <= self._clock.ends[chunk]
 
     def _is_inside_frame(self, offset: int) -> bool:
-        place = bisect_left(self._frame_ends, offset)
-        return place == len(self._frame_ends) or self._frame_ends[place] != offset
+        index = bisect_left(self._frame_ends, offset)
+        return index == len(self._frame_ends) or self._frame_ends[index] != offset
 
 
-def listed(waits: Waits) -> Silences:
+def silences_of(waits: Waits) -> Silences:
     """The silences of a document."""
     return Silences(
         threshold=THRESHOLD,

@@ -16,7 +16,6 @@ import msgspec
 from msgspec import Struct
 
 from streamlib.inspection.document import Inspection
-from streamlib.inspection.event_text import quote
 from streamlib.terminal.printable import printable
 from streamlib_parsers.items import JsonObject
 
@@ -60,6 +59,9 @@ POSITION_KEYS: Final = ("type", "index", "content_index", "summary_index")
 
 AROUND: Final = 60
 """Characters that are shown on each side of a difference."""
+
+BEFORE: Final = 12
+"""Characters of those in front of it that are shown on a terminal."""
 
 ALIGNED_SPANS: Final = 600
 """Spans of each side that are aligned, between those that are alike at the beginning and at the
@@ -136,7 +138,7 @@ class _Span(Struct):
         first: number of its first event.
         count: how many events.
         frame: number of the frame of the first.
-        at: seconds from the request to that frame.
+        seconds: from the request to that frame.
         value: the event; of deltas the first, with their joined text.
         key: by which spans are aligned.
     """
@@ -144,7 +146,7 @@ class _Span(Struct):
     first: int
     count: int
     frame: int
-    at: float | None
+    seconds: float | None
     value: JsonObject
     key: tuple[Any, ...]
 
@@ -283,7 +285,7 @@ def _side(side: str, span: _Span) -> dict[str, Any]:
     return {
         side: (span.first, span.count),
         f"{side}_frame": span.frame,
-        f"{side}_at": span.at,
+        f"{side}_at": span.seconds,
     }
 
 
@@ -380,5 +382,17 @@ def describe(row: DifferenceRow) -> str:
         return f"{row.label}: {', '.join(row.fields)} (ids, times or limits)"
     if row.op in ("only_a", "only_b"):
         return f"{row.label}: only in {row.op[-1].upper()}"
-    texts = f"{quote(row.a_text, 60)} / {quote(row.b_text, 60)}"
-    return f"{row.label}: {', '.join(row.fields)} at character {row.character}: {texts}"
+    a_text, b_text = parting_texts(row, 40)
+    fields = ", ".join(row.fields)
+    return f"{row.label}: {fields} from character {row.character} on: {a_text} and {b_text}"
+
+
+def parting_texts(row: DifferenceRow, width: int) -> tuple[str, str]:
+    """The texts of a changed row where they part, as Python literals.
+
+    Args:
+        row: a row that is `changed`.
+        width: characters of each.
+    """
+    start = max(0, min(row.character or 0, AROUND) - BEFORE)
+    return repr(row.a_text[start : start + width]), repr(row.b_text[start : start + width])

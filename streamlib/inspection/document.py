@@ -18,6 +18,24 @@ from streamlib_parsers.items import JsonObject
 FORMAT: Final = "streamlib.inspection/1"
 """Value of the key `format` of every inspection."""
 
+FindingCode: TypeAlias = Literal[
+    "complete",
+    "failed",
+    "failed_at",
+    "truncated",
+    "not_received",
+    "incomplete_item",
+    "connection",
+    "wrong_wire",
+    "notice",
+    "unknown_event",
+    "late_end",
+    "unread_bytes",
+    "no_bytes",
+    "no_frame",
+]
+"""What findings are about. Documents of later versions may hold others."""
+
 Level: TypeAlias = Literal["ok", "warning", "error"]
 SourceKind: TypeAlias = Literal["stream", "body", "error"]
 

@@ -41,21 +41,24 @@ def facts_of(
     """
     times = clock.times if clock.is_known else []
     first_token, last_token = _output_times(clock, steps)
-    limits = response.rate_limits
+    first_byte = duration = None
+    if times:
+        first_byte, duration = times[0], times[-1]
+    limits = response.rate_limits or RateLimits()
     return Facts(
-        bytes=clock.ends[-1] if clock.ends else 0,
+        bytes=clock.bytes,
         chunks=len(clock.ends),
         frames=len(steps),
         characters=positions.characters,
         events=positions.event_counts,
-        first_byte=times[0] if times else None,
+        first_byte=first_byte,
         first_token=first_token,
-        duration=times[-1] if times else None,
+        duration=duration,
         tokens_per_second=_speed(response.usage, first_token, last_token),
         usage=usage_fields(response.usage),
-        limits=tuple(_limits(limits)) if limits is not None else (),
-        retry_after=limits.retry_after if limits is not None else None,
-        request_id=limits.request_id if limits is not None else None,
+        limits=tuple(_limits(limits)),
+        retry_after=limits.retry_after,
+        request_id=limits.request_id,
         longest_no_bytes=waits.longest_wait,
         longest_no_frame=longest(waits.no_frame),
     )

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from streamlib.inspection.capture import Capture, wrong_wire_hint
 from streamlib.inspection.clock import Waits, longest
-from streamlib.inspection.document import Finding
+from streamlib.inspection.document import Finding, FindingCode
 from streamlib.inspection.event_text import item_label, quote
 from streamlib.inspection.frames import Step
 from streamlib.providers.wire_specs import WIRE_SPECS
@@ -48,11 +48,11 @@ def findings(capture: Capture, steps: Sequence[Step], waits: Waits) -> list[Find
         steps: Its frames.
         waits: Its silences.
     """
-    found = list(_verdict(capture, steps))
-    found += _anomalies(capture.wire_api, steps)
-    found += _unread_bytes(capture, steps)
-    found += _silences(waits)
-    return found
+    listed = list(_verdict(capture, steps))
+    listed += _anomalies(capture.wire_api, steps)
+    listed += _unread_bytes(capture, steps)
+    listed += _silences(waits)
+    return listed
 
 
 def _verdict(capture: Capture, steps: Sequence[Step]) -> Iterator[Finding]:
@@ -90,7 +90,8 @@ def _failure(
 
 def _failure_offset(capture: Capture, step: Step, number: int, kind: str) -> Finding:
     body = capture.recording.body
-    code, offset, detail = "truncated", len(body), ""
+    code: FindingCode = "truncated"
+    offset, detail = len(body), ""
     # A body has no frames, and any other failure is about a frame that was received completely.
     if kind != "truncated" or capture.is_complete_body:
         code, offset = "failed_at", step.start
@@ -151,7 +152,7 @@ class Anomaly(NamedTuple):
         detail: behind the offset.
     """
 
-    code: str
+    code: FindingCode
     label: str
     after: str
     detail: str
@@ -169,20 +170,20 @@ def _anomalies(wire_api: WireApi, steps: Sequence[Step]) -> Iterator[Finding]:
     positions: dict[Anomaly, list[Position]] = {}
     for position, anomaly in _each_anomaly(wire_api, steps):
         positions.setdefault(anomaly, []).append(position)
-    for anomaly, found in positions.items():
+    for anomaly, repeats in positions.items():
         repeated = ""
-        if len(found) == 2:
+        if len(repeats) == 2:
             repeated = " and 1 more time"
-        elif len(found) > 2:
-            repeated = f" and {len(found) - 1:,} more times"
+        elif len(repeats) > 2:
+            repeated = f" and {len(repeats) - 1:,} more times"
         yield Finding(
             level="warning",
             code=anomaly.code,
-            text=f"{anomaly.label} at byte {found[0].byte:,}{repeated}{anomaly.after}",
+            text=f"{anomaly.label} at byte {repeats[0].byte:,}{repeated}{anomaly.after}",
             detail=anomaly.detail,
-            byte=found[0].byte,
-            frame=found[0].frame,
-            count=len(found),
+            byte=repeats[0].byte,
+            frame=repeats[0].frame,
+            count=len(repeats),
         )
 
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from streamlib.inspection.capture import Capture, Report, no_report
-from streamlib.inspection.clock import Clock, Waits, listed
+from streamlib.inspection.clock import Clock, Waits, silences_of
 from streamlib.inspection.document import (
     ChunkColumns,
     Finding,
@@ -19,6 +19,7 @@ from streamlib.inspection.document import (
     Level,
     Outcome,
     Source,
+    SourceKind,
     Splits,
 )
 from streamlib.inspection.facts import facts_of
@@ -99,7 +100,7 @@ def inspected(reading: Reading, splits: Iterable[int] | None = ()) -> Inspection
         outcome=_outcome(reading.response, positions, reading.findings),
         findings=tuple(reading.findings),
         facts=facts,
-        silences=listed(reading.waits),
+        silences=silences_of(reading.waits),
         chunks=_chunk_columns(capture, reading.clock),
         frames=_frame_columns(walked),
         events=event_objects(positions.events),
@@ -120,7 +121,7 @@ def event_objects(events: Sequence[ResponseEvent]) -> list[JsonObject]:
 
 def _source(capture: Capture) -> Source:
     recording = capture.recording
-    kind = "stream"
+    kind: SourceKind = "stream"
     if recording.status >= 400:
         kind = "error"
     elif capture.is_complete_body:
@@ -139,14 +140,14 @@ def _source(capture: Capture) -> Source:
     )
 
 
-def _outcome(response: Response, positions: Positions, found: Sequence[Finding]) -> Outcome:
+def _outcome(response: Response, positions: Positions, listed: Sequence[Finding]) -> Outcome:
     level: Level = "ok"
     text = outcome_text(response)
     error: JsonObject | None = None
     if response.error is not None:
         level = "error"
         error = msgspec.json.decode(msgspec.json.encode(response.error))
-    elif response.status != "completed" or any(one.level != "ok" for one in found):
+    elif response.status != "completed" or any(finding.level != "ok" for finding in listed):
         level = "warning"
     return Outcome(
         level=level,

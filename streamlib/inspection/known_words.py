@@ -49,12 +49,5 @@ _POINTERS: Final = """
 """
 
 
-def _words(*texts: str) -> frozenset[str]:
-    words: set[str] = set()
-    for text in texts:
-        words.update(text.split())
-    return frozenset(words)
-
-
-KNOWN_WORDS: Final = _words(_ENVELOPE, _KINDS, _ENDS, _POINTERS)
+KNOWN_WORDS: Final = frozenset(" ".join((_ENVELOPE, _KINDS, _ENDS, _POINTERS)).split())
 """In lower case."""

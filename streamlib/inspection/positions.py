@@ -67,7 +67,7 @@ class Positions:
         self._open: dict[int, _OpenItem] = {}
         """Items by index, from their first event."""
         self._unknown: dict[str, int] = {}
-        """Kind of an unknown event -> its place in `unknown_events`."""
+        """Kind of an unknown event -> its index in `unknown_events`."""
         failed_frame = _failed_frame(steps)
         for number, step in enumerate(steps):
             for event in step.events:
@@ -117,13 +117,13 @@ class Positions:
         self.items.append(closed)
 
     def _add_unknown(self, name: str, byte: int, frame: int) -> None:
-        place = self._unknown.get(name)
-        if place is None:
+        number = self._unknown.get(name)
+        if number is None:
             self._unknown[name] = len(self.unknown_events)
             self.unknown_events.append(UnknownEvent(event=name, byte=byte, frame=frame))
             return
-        known = self.unknown_events[place]
-        self.unknown_events[place] = UnknownEvent(
+        known = self.unknown_events[number]
+        self.unknown_events[number] = UnknownEvent(
             event=name, byte=known.byte, frame=known.frame, count=known.count + 1
         )
 

@@ -19,7 +19,9 @@ from streamlib.inspection.difference import (
     describe,
 )
 from streamlib.inspection.document import (
+    Facts,
     Finding,
+    FrameColumns,
     InspectedItem,
     InspectedNotice,
     InspectedRequest,
@@ -107,7 +109,7 @@ NUMBER_KEYS: Final = frozenset(
 _MODEL: Final = re.compile(r"[A-Za-z0-9._:/@-]{1,80}")
 """What names of models look like: no text has this form."""
 
-_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^A-Za-z]")
+_TOKEN: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^A-Za-z]")
 """The words of a name of any style, and the characters between them."""
 
 _SEPARATORS: Final = frozenset("_.-/ ,:()")
@@ -124,25 +126,18 @@ def redacted(inspection: Inspection) -> Inspection:
     Args:
         inspection: Is not changed.
     """
-    frames = inspection.frames
-    facts = inspection.facts
     return msgspec.structs.replace(
         inspection,
         redacted=True,
         source=_source(inspection.source),
         outcome=_outcome(inspection.outcome),
-        findings=tuple([_finding(found) for found in inspection.findings]),
-        facts=msgspec.structs.replace(
-            facts,
-            request_id=None,
-            limits=tuple([_limit(limit) for limit in facts.limits]),
-            usage=_object(facts.usage or {}) if facts.usage is not None else None,
-        ),
-        frames=msgspec.structs.replace(frames, kinds=[known_name(kind) for kind in frames.kinds]),
-        events=[redacted_event(event) for event in inspection.events],
-        items=tuple([_item(item) for item in inspection.items]),
-        unknown_events=tuple([_unknown_event(event) for event in inspection.unknown_events]),
-        notices=tuple([_notice(notice) for notice in inspection.notices]),
+        findings=tuple(map(_finding, inspection.findings)),
+        facts=_facts(inspection.facts),
+        frames=_frames(inspection.frames),
+        events=list(map(redacted_event, inspection.events)),
+        items=tuple(map(_item, inspection.items)),
+        unknown_events=tuple(map(_unknown_event, inspection.unknown_events)),
+        notices=tuple(map(_notice, inspection.notices)),
         request=_request(inspection.request),
         body=None,
     )
@@ -168,8 +163,8 @@ def masked(text: str) -> str:
 
 def known_name(name: str) -> str:
     """A name whose words are all known; else `unknown`."""
-    for word in _WORD.findall(name.replace(DONE, "")):
-        if word not in _SEPARATORS and word.lower() not in KNOWN_WORDS:
+    for token in _TOKEN.findall(name.replace(DONE, "")):
+        if token not in _SEPARATORS and token.lower() not in KNOWN_WORDS:
             return UNKNOWN
     return name
 
@@ -237,18 +232,34 @@ def _source(source: Source) -> Source:
 
 
 def _outcome(outcome: Outcome) -> Outcome:
-    native = outcome.native_stop_reason
+    native, error = outcome.native_stop_reason, outcome.error
+    if native is not None:
+        native = known_name(native)
+    if error is not None:
+        error = _object(error)
     return msgspec.structs.replace(
         outcome,
-        native_stop_reason=known_name(native) if native is not None else None,
+        native_stop_reason=native,
         response_id=None,
         model=model_name(outcome.model),
-        error=_object(outcome.error) if outcome.error is not None else None,
+        error=error,
     )
 
 
 def _finding(finding: Finding) -> Finding:
     return msgspec.structs.replace(finding, detail="")
+
+
+def _facts(facts: Facts) -> Facts:
+    usage = facts.usage
+    if usage is not None:
+        usage = _object(usage)
+    limits = tuple(map(_limit, facts.limits))
+    return msgspec.structs.replace(facts, request_id=None, limits=limits, usage=usage)
+
+
+def _frames(frames: FrameColumns) -> FrameColumns:
+    return msgspec.structs.replace(frames, kinds=list(map(known_name, frames.kinds)))
 
 
 def _limit(limit: RateLimit) -> RateLimit:

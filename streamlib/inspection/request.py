@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+import msgspec
+
 from streamlib.errors import StreamError
 from streamlib.inspection.document import InspectedRequest
 from streamlib.recording.files import RecordedRequest, Recording
@@ -21,16 +23,21 @@ def inspected_request(recording: Recording, wire_api: WireApi) -> InspectedReque
     request = recording.request
     if request is None:
         return None
-    prompt = _prompt(request, wire_api, recording.url)
-    return InspectedRequest(
+    inspected = InspectedRequest(
         bytes=len(request.body),
         headers=request.headers,
         wire_api=wire_api,
-        model=prompt.model if prompt is not None else None,
-        items=len(prompt.input) if prompt is not None else None,
-        tools=len(prompt.tools or ()) if prompt is not None else None,
         text=request.body.decode("utf-8", "replace"),
         changes=request.changes,
+    )
+    prompt = _prompt(request, wire_api, recording.url)
+    if prompt is None:
+        return inspected
+    return msgspec.structs.replace(
+        inspected,
+        model=prompt.model,
+        items=len(prompt.input),
+        tools=len(prompt.tools or ()),
     )
 
 

@@ -75,5 +75,5 @@ def _is_payload(message: bytes, offset: int) -> bool:
     """Whether an offset is in the payload of an AWS message, behind its headers."""
     if len(message) < _AWS_PRELUDE_BYTES:
         return False
-    headers = unpack_from(">I", message, 4)[0]
+    headers: int = unpack_from(">I", message, 4)[0]
     return _AWS_PRELUDE_BYTES + headers < offset < len(message) - _AWS_CHECKSUM_BYTES

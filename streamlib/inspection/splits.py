@@ -43,7 +43,9 @@ def tried(capture: Capture, events: Sequence[ResponseEvent], sizes: Iterable[int
     results: list[SplitResult] = []
     skipped: list[SkippedSplit] = []
     wanted = set(sizes)
-    for split in ("whole", "recorded", *sorted({*SIZES, *wanted}, reverse=True)):
+    candidates: list[int | str] = ["whole", "recorded"]
+    candidates += sorted({*SIZES, *wanted}, reverse=True)
+    for split in candidates:
         if isinstance(split, int) and split >= len(body):
             continue  # the same as `whole`
         count = _count(capture, split)
@@ -75,14 +77,14 @@ def _result(
     expected: bytes,
 ) -> SplitResult:
     parse = parser(capture.wire_api, **capture.options)
-    found: list[ResponseEvent] = []
+    parsed: list[ResponseEvent] = []
     for chunk in _chunks(capture, split):
-        found += parse.feed(chunk)
-    found += parse.close()
-    if msgspec.json.encode(found) == expected:
+        parsed += parse.feed(chunk)
+    parsed += parse.close()
+    if msgspec.json.encode(parsed) == expected:
         return SplitResult(split=split, chunks=count, same=True)
     return SplitResult(
-        split=split, chunks=count, same=False, first_difference=_first_difference(events, found)
+        split=split, chunks=count, same=False, first_difference=_first_difference(events, parsed)
     )
 
 

@@ -14,6 +14,7 @@ import streamlib_parsers
 MODULES: Final = (
     "streamlib",
     "streamlib.durable",
+    "streamlib.inspection",
     "streamlib.loopback",
     "streamlib.pipeline",
     "streamlib.recording",

@@ -69,6 +69,7 @@ terms that stand for them."""
 ALLOWED_NAMES: Final = {
     ("chunks.py", "thought"): "a field of Gemini's parts",
     ("files.py", "at"): "a field of saved recordings",
+    ("document.py", "at"): "named as in saved recordings",
     ("cursor.py", "word"): "a documented method for authors of grammars",
     ("app.py", "answer"): "a public method of Gateway since 0.1.0",
     ("behaviour.py", "at"): "a public field of Behaviour since 0.1.0",

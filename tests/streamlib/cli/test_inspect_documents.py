@@ -64,7 +64,7 @@ def test_json_without_full_keeps_its_keys(capsys: Output) -> None:
     assert list(fields) == names.split()
 
 
-def test_redact_leaves_out_what_was_said(capsys: Output) -> None:
+def test_redact_leaves_out_the_texts(capsys: Output) -> None:
     assert main(["inspect", "whole.jsonl", "--json", "--full", "--redact"]) == 0
     text = capsys.readouterr().out
     assert load(text).redacted
@@ -118,8 +118,8 @@ def test_diff_shows_the_first_difference_first(words: list[str], capsys: Output)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "different: A whole.jsonl, B truncated.jsonl"
     assert lines[1] == (
-        "  first: function_call_arguments_delta 0 (25 characters): delta at character 14: "
-        """'{"city":"Paris","days":3}' / '{"city":"Paris'"""
+        "  first: function_call_arguments_delta 0 (25 characters): delta from character 14 on: "
+        """'city":"Paris","days":3}' and 'city":"Paris'"""
     )
     assert "     +0.250    +0.250  created" in lines[4]
     assert "!    +1.500    +1.500  function_call_arguments_delta 0 (25 characters)" in lines

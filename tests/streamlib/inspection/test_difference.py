@@ -72,7 +72,7 @@ def test_first_difference_names_the_character_and_both_times() -> None:
     assert (row.op, row.type, row.character) == ("changed", "output_text_delta", 15)
     assert (row.a_text, row.b_text) == ("The Rhine is a river.", "The Rhine is a stream.")
     assert (row.a_at, row.b_at) == (0.5, 3.0)
-    assert "at character 15" in difference.first.text
+    assert "from character 15 on" in difference.first.text
 
 
 def test_missing_item_is_only_on_one_side() -> None:
