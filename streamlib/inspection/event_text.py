@@ -30,6 +30,8 @@ from streamlib_parsers.usage import Usage
 MIN_QUOTE: Final = 12
 """Columns of a quoted text, however narrow the terminal is."""
 
+BETWEEN: Final = 5
+"""Columns of the quotes, and of " … " in place of what is left out."""
 
 NAME_COLUMNS: Final = 80
 """Columns of a tool's name, before it is escaped."""
@@ -56,10 +58,23 @@ def quote(text: str, width: int) -> str:
     if len(literal) <= max(width, MIN_QUOTE):
         return literal
     size = f" ({len(text):,} characters)"
-    available = max(MIN_QUOTE, width - len(size) - 6)  # 6: quotes and " … "
+    available = width - len(size) - BETWEEN
+    if available < MIN_QUOTE:
+        # The text matters more than its size.
+        size = ""
+        available = max(MIN_QUOTE, width - BETWEEN)
+    quoted = _without_middle(text, available)
+    # A line feed is two characters of the literal.
+    excess = len(quoted) + len(size) - width
+    if excess > 0:
+        quoted = _without_middle(text, max(MIN_QUOTE, available - excess))
+    return quoted + size
+
+
+def _without_middle(text: str, available: int) -> str:
     start = repr(text[: available * 2 // 3])[:-1]
     end = repr(text[-available // 3 :])[1:]
-    return f"{start} … {end}{size}"
+    return f"{start} … {end}"
 
 
 def shorten(line: str, width: int) -> str:
