@@ -117,9 +117,7 @@ def _add_picture(
     for line in range(screen.lines):
         for column in range(screen.columns):
             character = screen.buffer[line][column]
-            style = Style(
-                character.fg, character.bold, character.italics, character.underscore
-            )
+            style = Style(character.fg, character.bold, character.italics, character.underscore)
             cells = spans[line, column]
             last = cells[-1] if cells else None
             if last is not None and last.end is None:

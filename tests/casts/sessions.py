@@ -6,7 +6,6 @@ import shlex
 import tempfile
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, chdir
-from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -28,10 +27,10 @@ def chat() -> Tape:
     """A question, and Markdown that is drawn while it streams."""
     tape = Tape(78, 23)
     model = {"STREAMLIB_MODEL": "loopback:scripted"}
-    with patch("streamlib.cli.conversation.Conversation._client", _replayed):
-        with patch.dict("os.environ", model):
-            _start(tape)
-            _run(tape, f'streamlib "{QUESTION}"')
+    client = "streamlib.cli.conversation.Conversation._client"
+    with patch(client, _replayed), patch.dict("os.environ", model):
+        _start(tape)
+        _run(tape, f'streamlib "{QUESTION}"')
     _end(tape)
     return tape
 

@@ -20,7 +20,7 @@ from streamlib.cli.progress import Progress
 from streamlib.cli.timeline import page, rows
 from streamlib.inspection.capture import Capture, events_of
 from streamlib.inspection.clock import Clock
-from streamlib.inspection.event_text import item_label
+from streamlib.inspection.event_text import item_label, quote
 from streamlib.inspection.frames import steps
 from streamlib.inspection.inspector import read_capture
 from streamlib.recording import Chunk, Recording, append, from_body, save
@@ -147,6 +147,12 @@ def test_findings_never_call_a_truncated_capture_complete(path: Path) -> None:
         assert isinstance(terminal, Completed) or any(
             f"byte {n:,}" in " ".join(lines) for n in (size, walked[-1].start)
         )
+
+
+@pytest.mark.parametrize("width", [24, 40, 80])
+def test_quote_keeps_to_its_width(width: int) -> None:
+    for text in ("word " * 80, "line\n" * 80):
+        assert width / 2 <= len(quote(text, width)) <= width
 
 
 def test_page_shows_a_long_text_in_few_rows() -> None:
