@@ -11,6 +11,7 @@ the key. All patterns are linear in the text.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
 
@@ -66,6 +67,35 @@ def redact(text: str) -> str:
     return _secret().sub(_masked, text)
 
 
+def redacted_pieces(text: str, window: int = 1 << 16) -> Iterator[str]:
+    """`redact(text)` in pieces: a long text keeps the interpreter for 0.15 s a megabyte.
+
+    Args:
+        text: any text.
+        window: characters that are looked at for a piece; a key may be as long as that.
+    """
+    start = 0
+    while start < len(text):
+        end = start + window
+        parts: list[str] = []
+        kept = start
+        # What begins in this window may end in the next one.
+        for match in _secret().finditer(text, start, end + window):
+            if match.start() >= end:
+                break
+            parts += (text[kept : match.start()], _masked(match))
+            kept = match.end()
+        stop = max(kept, min(end, len(text)))
+        parts.append(text[kept:stop])
+        yield "".join(parts)
+        start = stop
+
+
+def is_key_name(name: str) -> bool:
+    """Whether a field of this name holds a key: `api_key`, `Authorization`, `password` …."""
+    return _names().fullmatch(name) is not None
+
+
 def redact_value(value: Any, depth: int = 0) -> Any:
     """A JSON value that can be shown: keys masked, valid Unicode, bounded in size and depth."""
     if isinstance(value, str):
@@ -85,7 +115,7 @@ def _redact_object(value: dict[Any, Any], depth: int) -> dict[Any, Any]:
     for key in list(value)[:_ENTRIES]:
         name = str(key)
         inner = value[key]
-        if isinstance(inner, str) and _names().fullmatch(name):
+        if isinstance(inner, str) and is_key_name(name):
             inner = MASK
         else:
             inner = redact_value(inner, depth + 1)

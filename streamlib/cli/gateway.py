@@ -292,7 +292,7 @@ def _serve_with_workers(
         def serve(number: int) -> int:
             return _serve_alone(arguments, table, token, listener, number=number, parent=parent)
 
-        return Workers(arguments.workers, serve, arguments.grace, bury).run()
+        return Workers(arguments.workers, serve, arguments.grace, bury, listener.close).run()
 
 
 def _serve_alone(
@@ -337,6 +337,7 @@ def _serve_alone(
         limits=arguments.limits,
         observers=observers(arguments),
         record=record,
+        grace_seconds=arguments.grace,
     )
     with ExitStack() as stack:
         try:

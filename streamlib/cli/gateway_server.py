@@ -1,8 +1,8 @@
 """How `streamlib gateway` serves: what its signals do, and what happens to open streams at its end.
 
 SIGHUP           reads the route file again; one that makes no sense changes nothing
-SIGTERM, SIGINT  accepts no more connections and lets open streams finish for `--grace` seconds;
-                 the others then end with an error of their wire
+SIGTERM, SIGINT  accepts no more connections and lets open streams, and responses in the
+                 background, finish for `--grace` seconds; the others then end with an error
 a second one     ends them at once
 """
 
@@ -113,8 +113,7 @@ class GatewayServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accepts no more connections, and ends what is under way."""
         self._running.readiness.block("draining", "the gateway is stopping")
-        count = len(self._running.streams)
-        _log.info("stopping: %d streams open, up to %g seconds", count, self._grace)
+        _log.info("stopping: %s open, up to %g seconds", self._under_way(), self._grace)
         async with anyio.create_task_group() as group:
             group.start_soon(self._end_streams)
             await super().shutdown(sockets)
@@ -125,8 +124,14 @@ class GatewayServer(uvicorn.Server):
         # A handler of signals sets no event of a loop.
         while anyio.current_time() < until and not self._is_urgent:  # noqa: ASYNC110
             await anyio.sleep(TICK_SECONDS)
-        _log.info("%d streams did not finish", len(self._running.streams))
+        _log.info("%s did not finish", self._under_way())
         self._running.end_streams()
+
+    def _under_way(self) -> str:
+        text = f"{len(self._running.streams)} streams"
+        if self._running.background_count:
+            text += f" and {self._running.background_count} responses in the background"
+        return text
 
 
 def _has_terminal() -> bool:

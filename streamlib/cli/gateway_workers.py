@@ -1,7 +1,8 @@
 """`streamlib gateway --workers N`: several processes that accept from one port.
 
 The parent has no event loop and serves nothing: it passes signals on to its workers, and starts one
-again that has died. The port is open all the time, so a connection waits for another worker.
+again that has died. The port is open until the gateway stops, so a connection waits for another
+worker; from then on it is refused.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Workers:
         serve: Callable[[int], int],
         grace: float,
         bury: Callable[[int], object] = lambda process: None,
+        close: Callable[[], object] = lambda: None,
     ) -> None:
         """Prepares them.
 
@@ -49,8 +51,11 @@ class Workers:
             serve: What a worker does, with its number from 0 on; returns its exit code.
             grace: Seconds for open streams to finish.
             bury: Called with the id of each process that has ended.
+            close: Closes this process's copy of the port, once the gateway stops: while one is
+                open, connections are accepted that no worker serves.
         """
         self._bury = bury
+        self._close = close
         self._count = count
         self._serve = serve
         self._grace = grace
@@ -78,6 +83,8 @@ class Workers:
         return self._exit_code or 0
 
     def _start(self, number: int) -> None:
+        if self._exit_code is not None:
+            return
         sys.stdout.flush()
         sys.stderr.flush()
         process = os.fork()
@@ -132,6 +139,7 @@ class Workers:
 
     def _stop(self, number: int, code: int) -> None:
         self._exit_code = code
+        self._close()
         self._send(number)
         signal.alarm(round(self._grace + SPARE_SECONDS))
 

@@ -29,9 +29,9 @@ from streamlib.gateway.identity import (
 )
 from streamlib.gateway.log_text import log_error
 from streamlib.gateway.named_clients import SCOPE_KEY, ClientTable
+from streamlib.gateway.operations import asked_for
 from streamlib.gateway.page_access import FORM_PATHS, PAGE_PATHS
 from streamlib.wires.encoders import error_body
-from streamlib.wires.routes import route
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 
@@ -258,11 +258,10 @@ def wire_of(scope: Scope) -> WireApi:
     """The wire of a path, for the format of an error; `chat` where the path is of no wire."""
     path: str = scope["path"]
     # Counts and compactions fail as the requests that they are about.
-    for suffix in ("", "/count_tokens", "/input_tokens", "/compact"):
-        match = route(path.removesuffix(suffix))
-        if match is not None:
-            return match.wire_api
-    # Also for Google's other paths, such as `:countTokens`.
+    asked = asked_for(path)
+    if asked is not None:
+        return asked.match.wire_api
+    # Also for Google's other paths.
     if "/interactions/" in path:
         return "interactions"
     if "/v1beta/" in path:

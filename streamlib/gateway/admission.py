@@ -11,11 +11,10 @@ from streamlib.errors import StreamError
 from streamlib.gateway.client_limits import Balance, ClientLimits, rate_limits
 from streamlib.gateway.named_clients import NamedClient
 from streamlib.gateway.request_body import Workers
-from streamlib.gateway.token_count import CHARACTERS, estimate
+from streamlib.gateway.token_count import estimate, received_tokens, usage_so_far
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import RateLimits
-from streamlib_parsers.items import CustomToolCall, FunctionCall
 from streamlib_parsers.response import Response
 
 CORRECTION_SECONDS: Final = 2.0
@@ -71,31 +70,19 @@ def used_tokens(response: Response | None, estimated_input: int) -> int:
     """
     if response is None:
         return 0
-    usage = response.usage
     has_output = bool(response.items)
-    if usage is None and not has_output and response.error is not None:
+    if response.usage is None and not has_output and response.error is not None:
         return 0  # refused by the target, or it was never reached
+    usage, _ = usage_so_far(response)
     input_tokens: int | None = None
     output_tokens: int | None = None
     if usage is not None:
         input_tokens, output_tokens = usage.input_tokens, usage.output_tokens
     if input_tokens is None:
         input_tokens = estimated_input
-    if output_tokens is None or response.status == "cancelled":
-        # A count of a response under way is often its first one, of a single token.
-        output_tokens = max(output_tokens or 0, _received_tokens(response))
+    if output_tokens is None:
+        output_tokens = received_tokens(response)
     return input_tokens + output_tokens
-
-
-def _received_tokens(response: Response) -> int:
-    """An estimate of the tokens that were received, by their characters."""
-    size = len(response.text) + len(response.reasoning)
-    for item in response.items:
-        if isinstance(item, FunctionCall):
-            size += len(item.name) + len(item.arguments)
-        elif isinstance(item, CustomToolCall):
-            size += len(item.name) + len(item.input)
-    return size // CHARACTERS
 
 
 async def admit(
@@ -134,7 +121,9 @@ async def reserve(client: NamedClient, limits: ClientLimits, tokens: int) -> Adm
     Raises:
         LimitExceeded: They are not there.
     """
-    balance = await limits.take(client, tokens)
+    # Not cancelled half-way: a server may have taken them, and nobody would give them back.
+    with anyio.CancelScope(shield=True):
+        balance = await limits.take(client, tokens)
     if balance.wait == 0:
         return Admission(client, limits, tokens, balance)
     shown = rate_limits(client, balance)

@@ -27,43 +27,36 @@ from streamlib.client.credentials import Secret
 from streamlib.durable import Log, open_log
 from streamlib.errors import StreamError
 from streamlib.gateway.access import AccessControl, refuse, wire_of
-from streamlib.gateway.admission import admit
-from streamlib.gateway.background import BackgroundResponses, refuse_own_history
+from streamlib.gateway.background import BackgroundResponses
 from streamlib.gateway.client_limits import ClientLimits, MemoryLimits
-from streamlib.gateway.client_request import (
-    beta_headers,
-    prompt_of,
-    refusal_headers,
-    sent_path,
-    user_agent,
-)
+from streamlib.gateway.client_request import refusal_headers
 from streamlib.gateway.client_state import ClientState
 from streamlib.gateway.exchanges import (
     end_refused,
     end_unread,
     note_request,
-    note_route,
     refusal_of,
     watch_of,
 )
 from streamlib.gateway.handler import RequestHandler
 from streamlib.gateway.headers import id_header, status_of
 from streamlib.gateway.health import HEALTH, READY, HealthPages, Readiness
-from streamlib.gateway.identity import identity_of
 from streamlib.gateway.live_view import LiveView
 from streamlib.gateway.log_text import escaped
 from streamlib.gateway.metrics_page import METRICS, MetricsPage, metrics_if_installed
-from streamlib.gateway.named_clients import check_model, client_of
+from streamlib.gateway.model_endpoints import ModelEndpoints
 from streamlib.gateway.observer import Observer, Watch, call_observers
 from streamlib.gateway.open_route import OpenRoute
 from streamlib.gateway.open_streams import OpenStreams
+from streamlib.gateway.operations import Operation
 from streamlib.gateway.page import Page
 from streamlib.gateway.page_access import PageAccess
 from streamlib.gateway.record import ExchangeFiles
-from streamlib.gateway.request_body import BODY_SECONDS, Workers, read_body
+from streamlib.gateway.request_body import BODY_SECONDS, Workers
 from streamlib.gateway.request_log import RequestLog
+from streamlib.gateway.request_reader import RequestReader
 from streamlib.gateway.routes import RouteTable
-from streamlib.gateway.side_requests import SideRequests
+from streamlib.gateway.side_handlers import CompactionHandler, CountHandler
 from streamlib.gateway.state_store import StateStore
 from streamlib.gateway.state_urls import open_state
 from streamlib.gateway.target_pool import TargetPool
@@ -71,23 +64,19 @@ from streamlib.gateway.target_streams import GatewayRequest, TargetStreams
 from streamlib.loopback import running
 from streamlib.providers import Provider
 from streamlib.providers.loopback import PROVIDER as LOOPBACK
-from streamlib.providers.wire_specs import WIRE_SPECS
-from streamlib.wires.client_sdks import encoder_options
-from streamlib.wires.encoders import request_settings
-from streamlib.wires.responses.background import StoredResponse, without_background
-from streamlib.wires.routes import route
+from streamlib.wires.responses.background import StoredResponse
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.items import WireApi
-from streamlib_parsers.response import Response as ClientResponse
-
-CLIENT_WIRES: Final[frozenset[WireApi]] = frozenset(
-    wire_api for wire_api, spec in WIRE_SPECS.items() if spec.gateway is not None
-)
-"""The wires that clients may use here."""
 
 KEEP_ALIVE: Final = 15.0
 """Seconds of silence after which a client is sent a keep-alive: proxies close a silent connection
 after 30 or 60."""
+
+HANDLERS: Final[dict[Operation, type[RequestHandler]]] = {
+    "response": RequestHandler,
+    "count": CountHandler,
+    "compaction": CompactionHandler,
+}
+"""What a client asks for -> what serves it."""
 
 SERVED: Final = "/v1/messages, /v1/chat/completions, /v1/responses, /v1beta/models, /v1/models"
 
@@ -111,6 +100,7 @@ class Gateway:
         observers: Sequence[Observer] = (),
         limits: ClientLimits | str | None = None,
         record: ExchangeFiles | None = None,
+        grace_seconds: float = 0.0,
     ) -> None:
         """Configures a gateway.
 
@@ -129,6 +119,7 @@ class Gateway:
             limits: where the limits of named clients are counted: the URL of a Redis server where
                 several gateways share them; None: each gateway counts for itself.
             record: keeps whole exchanges in files. None: nothing is kept.
+            grace_seconds: how long responses in the background may go on when the block ends.
         """
         self.readiness = Readiness()
         """Whether requests should be sent here; `/ready` serves it."""
@@ -139,15 +130,14 @@ class Gateway:
         own = (RequestLog(), self.view, self.metrics, record)
         self._observers = [*filter(None, own), *observers]
         self._record = record
+        self._grace_seconds = grace_seconds
         self.table = table or RouteTable()
         """The routes; once the gateway runs, with the address of its loopback provider."""
         self._options = dict(client or {})
         self._keep_alive = keep_alive
         self._log_content = log_content
-        self._body_seconds = body_seconds
         self._workers = Workers()
-        self.side_requests = SideRequests(self, self._workers, body_seconds)
-        """Lists of models, counts of tokens, compaction."""
+        self._reader = RequestReader(self, self._workers, body_seconds)
         self._durable = log
         if isinstance(state, str):
             state = open_state(state)
@@ -187,6 +177,7 @@ class Gateway:
         except BaseException:
             await self.__aexit__(None, None, None)
             raise
+        self.streams.begin()
         self.readiness.unblock("starting")
         self.readiness.unblock("stopped")
         return self
@@ -243,6 +234,8 @@ class Gateway:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._background is not None and kind is None:
+            await self._background.finish(self._grace_seconds)
         self._client = None
         self._background = None
         self._state = None
@@ -255,6 +248,11 @@ class Gateway:
         if self._background is not None:
             self._background.stop()
         self.streams.end()
+
+    @property
+    def background_count(self) -> int:
+        """Responses in the background that this gateway writes now."""
+        return 0 if self._background is None else self._background.count
 
     @property
     def client(self) -> Client:
@@ -270,14 +268,9 @@ class Gateway:
         return self._client
 
     @property
-    def client_state(self) -> ClientState | None:
-        """What the running gateway stores for its clients; None: nothing."""
-        return self._state
-
-    @property
-    def observers(self) -> Sequence[Observer]:
-        """What sees each request."""
-        return self._observers
+    def keeps_responses(self) -> bool:
+        """Whether a response may outlive its request."""
+        return self._background is not None
 
     def note_refusal(self, scope: Scope, error: ErrorInfo, status: int) -> None:
         """Tells the observers of a request that may not use the gateway.
@@ -301,7 +294,7 @@ class Gateway:
             receive, send = self._record.watch(request_id, scope, receive, send)
         stored: StoredResponse | None = None
         try:
-            request = await self._read(scope, receive, watch)
+            request = await self._reader.read(scope, receive, watch)
             note_request(watch, request)
             if request.in_background and self._background is not None:
                 stored = await self._start_in_background(self._background, request, scope, watch)
@@ -320,7 +313,7 @@ class Gateway:
         if stored is not None and self._background is not None:
             await self._background.respond(request, stored, receive, send)
             return
-        handler = RequestHandler(
+        handler = HANDLERS[request.operation](
             request,
             self.client,
             send,
@@ -342,7 +335,7 @@ class Gateway:
     ) -> StoredResponse:
         try:
             return await background.start(request, scope, watch)
-        except StreamError:
+        except BaseException:  # a client that leaves while it starts, too
             if request.admission is not None:
                 await request.admission.settle(None)
             raise
@@ -359,55 +352,7 @@ class Gateway:
 
         admission = targets.request.admission
         if admission is not None:
-            response: ClientResponse | None = None
-            if targets.stream is not None:
-                response = targets.stream.response
-            await admission.settle(response)
-
-    async def _read(self, scope: Scope, receive: Receive, watch: Watch) -> GatewayRequest:
-        path = sent_path(scope)
-        match = route(path)
-        if match is None or match.wire_api not in CLIENT_WIRES:
-            raise _unknown_path(path)
-        body = await read_body(scope, receive, seconds=self._body_seconds)
-        prompt = await self._workers.run(
-            len(body), prompt_of, match, body, path, beta_headers(scope)
-        )
-        settings = await self._workers.run(len(body), request_settings, match.wire_api, body)
-        model = prompt.model or ""
-        note_route(watch, model)
-        is_stream = match.stream
-        if is_stream is None:
-            is_stream = bool(prompt.stream)
-        in_background = False
-        if self._background is not None and match.wire_api == "responses":
-            refuse_own_history(prompt.extra)
-            detached = without_background(prompt)
-            in_background = detached is not None
-            prompt = detached or prompt
-        table, client = self.table, client_of(scope)
-        check_model(client, model)
-        rule = table.rule(model)
-        note_route(watch, model, rule.model)
-        hops = table.hops(rule, model)
-        admission = await admit(client, self.limits, prompt, self._workers, len(body))
-        # Google's REST clients get an array by default; its SDKs send `alt=sse`.
-        is_json_array = match.wire_api == "gemini" and b"alt=sse" not in scope["query_string"]
-        return GatewayRequest(
-            wire_api=match.wire_api,
-            prompt=prompt,
-            size=len(body),
-            rule=rule,
-            hops=hops,
-            is_stream=is_stream,
-            request_id=watch.exchange.request_id,
-            is_json_array=is_json_array,
-            settings=settings,
-            in_background=in_background,
-            encoder_options=encoder_options(match.wire_api, user_agent(scope)),
-            identity=identity_of(scope),
-            admission=admission,
-        )
+            await admission.settle(targets.response)
 
     async def stored(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves a request about a response in the background (ASGI)."""
@@ -434,14 +379,6 @@ def loopback_at(url: str) -> Provider:
         for wire_api, address in LOOPBACK.wire_urls.items()
     }
     return msgspec.structs.replace(LOOPBACK, base_url=url, wire_urls=urls)
-
-
-def _unknown_path(path: str) -> StreamError:
-    message = f"no API has the path {path[:200]}"
-    # A client whose base URL ends in /v1, and which adds /v1 itself.
-    if path.startswith("/v1/v1/"):
-        message += ": the base URL that this client takes has no /v1"
-    return StreamError(ErrorInfo("not_found", message, code="path"))
 
 
 class _Endpoint:
@@ -492,7 +429,7 @@ def gateway(
         OpenRoute(HEALTH, health.live, methods=["GET"]),
         OpenRoute(READY, health.ready, methods=["GET"]),
         Route(METRICS, MetricsPage(served.metrics).read, methods=["GET"]),
-        *served.side_requests.routes(),
+        *ModelEndpoints(served).routes(),
         Route("/v1/responses/{response_id}", stored, methods=["GET", "DELETE"]),
         Route("/v1/responses/{response_id}/cancel", stored, methods=["POST"]),
         Route("/{path:path}", _Endpoint(served.answer), methods=["POST"]),

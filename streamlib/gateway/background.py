@@ -36,7 +36,7 @@ from streamlib.gateway.access import refuse, send_json
 from streamlib.gateway.client_state import ClientState
 from streamlib.gateway.event_stream import EventStream
 from streamlib.gateway.headers import id_header
-from streamlib.gateway.identity import QUERY_PARAMETER, TOKEN_HEADERS, identity_of
+from streamlib.gateway.identity import identity_of
 from streamlib.gateway.log_text import log_error, log_text
 from streamlib.gateway.observer import Watch
 from streamlib.gateway.open_streams import STOPPING, OpenStreams
@@ -68,8 +68,8 @@ CANCEL_SECONDS: Final = 5.0
 
 STOP_REASON: Final = "user"
 
-IDENTITY_HEADERS: Final = (*TOKEN_HEADERS, "openai-organization", "openai-project")
-"""What tells a client from others: the key that it sends, its organisation and its project."""
+PROJECT_HEADERS: Final = ("openai-organization", "openai-project")
+"""What separates the responses of one client."""
 
 _RESPONSE_ID: Final = re.compile(re.escape(ID_PREFIX) + "[0-9a-f]{32}")
 
@@ -213,6 +213,20 @@ class BackgroundResponses:
         # Each log gets its end: the response was stopped.
         self._group.cancel_scope.cancel()
         await self._group.__aexit__(None, None, None)
+
+    @property
+    def count(self) -> int:
+        """Responses that this gateway writes now."""
+        return len(self._writing)
+
+    async def finish(self, seconds: float) -> None:
+        """Waits for the responses that this gateway writes.
+
+        Args:
+            seconds: at most.
+        """
+        with anyio.move_on_after(seconds):
+            await self._writing.wait_until_empty()
 
     def stop(self) -> None:
         """Ends the responses that this gateway writes, as failed."""
@@ -426,20 +440,18 @@ async def _first_stream(targets: TargetStreams) -> ResponseStream | None:
 
 
 def owner_of(scope: Scope, response_id: str) -> str:
-    """A digest of what tells this client from others; it is of no use for another response."""
-    digest = hashlib.blake2b(key=response_id.encode())
-    has_key = False
+    """A digest of what tells this client from others; it is of no use for another response.
+
+    That is its identity, as for everything else that is kept for it, and the organisation and the
+    project that it names.
+    """
+    parts: list[tuple[str, str]] = [("identity", identity_of(scope).key or "")]
     for name, value in scope["headers"]:
         field = name.decode("latin-1").lower()
-        if field in IDENTITY_HEADERS:
-            digest.update(msgspec.json.encode([field, value]))
-            has_key = has_key or field in TOKEN_HEADERS
-    # A key in the query is no longer there: access control has read it. A header beside it may have
-    # any other one.
-    identity = identity_of(scope)
-    if identity.key is not None and (identity.name is not None or not has_key):
-        digest.update(msgspec.json.encode([QUERY_PARAMETER, identity.key]))
-    return digest.hexdigest()
+        if field in PROJECT_HEADERS:
+            parts.append((field, value.decode("latin-1")))
+    content = msgspec.json.encode(sorted(parts))
+    return hashlib.blake2b(content, key=response_id.encode()).hexdigest()
 
 
 def refuse_own_history(request_extra: JsonObject | None) -> None:

@@ -14,16 +14,13 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib.client import Client
-from streamlib.errors import StreamError
 from streamlib.gateway.envelopes import seal
 from streamlib.gateway.routes import RouteTarget
-from streamlib.gateway.target_streams import REQUEST_FAULTS, GatewayRequest, TargetStreams
-from streamlib.request.build import build_for
+from streamlib.request.build import Request, build_for
 from streamlib.request.prompt import Prompt
 from streamlib.wires.encoders import encode_body
 from streamlib.wires.responses.build_parts import input_part
-from streamlib_parsers.accumulate import Accumulator, Response
+from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import Compaction, JsonObject, Message, Origin, user
 from streamlib_parsers.usage import Usage
@@ -58,17 +55,16 @@ def compacts_itself(hop: RouteTarget) -> bool:
     return hop.provider.name == "openai" and hop.target.wire_api == "responses"
 
 
-async def forward_compaction(client: Client, prompt: Prompt, hop: RouteTarget) -> bytes:
-    """The target's own compaction.
+def forwarded_request(prompt: Prompt, hop: RouteTarget) -> Request:
+    """The request for a target's own compaction.
 
     Raises:
-        StreamError: the request failed.
+        StreamError: it cannot be built.
     """
     request = build_for(msgspec.structs.replace(prompt, stream=None), hop.target)
     body = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
     taken = msgspec.json.encode({key: body[key] for key in COMPACTED if key in body})
-    request = msgspec.structs.replace(request, url=f"{request.url}/compact", body=taken)
-    return await client.fetch(request, hop.provider, api_key=hop.key)
+    return msgspec.structs.replace(request, url=f"{request.url}/compact", body=taken)
 
 
 def compaction_usage(body: bytes) -> Usage | None:
@@ -97,48 +93,28 @@ def summary_prompt(prompt: Prompt) -> Prompt:
     )
 
 
-async def summarise(targets: TargetStreams) -> Response:
-    """The response of the first target that gives one.
-
-    Raises:
-        StreamError: none does, or its response has no text or is not complete.
-    """
-    failure = ErrorInfo("server_error", "the route has no target")
-    for hop in targets.request.hops:
-        try:
-            stream = await targets.open(hop)
-        except StreamError as error:
-            failure = error.info
-            continue
-        accumulator = Accumulator()
-        async with stream:
-            async for batch in stream.batches():
-                for event in batch:
-                    accumulator.feed(event)
-        response = accumulator.response
-        if response.status == "completed" and response.text:
-            return response
-        failure = response.error or _no_summary(response)
-        if failure.kind in REQUEST_FAULTS:
-            break
-    raise StreamError(failure)
-
-
-def _no_summary(response: Response) -> ErrorInfo:
-    """Why a response that did not fail is no summary.
-
-    One that was cut at its token limit would take the rest of the history with it.
-    """
+def check_summary(response: Response) -> ErrorInfo | None:
+    """Why a response is no summary; None: it is one."""
+    if response.status == "completed" and response.text:
+        return None
+    if response.error is not None:
+        return response.error
+    # What was cut at its token limit would take the rest of the history with it.
     if response.text:
         message = f"the model's summary is not complete: {response.stop_reason}"
-        return ErrorInfo("truncated", message, code=response.stop_reason)
-    return ErrorInfo("server_error", "the model wrote no summary")
+        return ErrorInfo("generation_failed", message, retryable=True, code=response.stop_reason)
+    return ErrorInfo("generation_failed", "the model wrote no summary", retryable=True)
 
 
-def compaction_body(request: GatewayRequest, response: Response) -> JsonObject:
-    """The response body: the user's messages, then the summary in an envelope."""
+def compaction_body(conversation: Prompt, response: Response) -> JsonObject:
+    """The response body: the user's messages, then the summary in an envelope.
+
+    Args:
+        conversation: what was compacted.
+        response: the summary.
+    """
     output: list[JsonObject] = []
-    for item in request.prompt.items:
+    for item in conversation.items:
         if isinstance(item, Message) and item.role == "user":
             output.append(_user_message(item))
     summary = Compaction(response.text, origin=SUMMARY_ORIGIN)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -80,6 +81,8 @@ class RequestHandler:
         """What ended the request, unless it succeeded."""
         self.targets = TargetStreams(request, client, workers, watch, state)
         self._exchange = watch.exchange
+        self._client = client
+        self._workers = workers
         self._send = send
         self._keep_alive = keep_alive
         self._pool = pool
@@ -142,6 +145,8 @@ class RequestHandler:
     async def _serve(self, receive: Receive) -> None:
         async with anyio.create_task_group() as group:
             self._scope = group.cancel_scope
+            if self._is_stopped:
+                group.cancel_scope.cancel()
             group.start_soon(self._wait_for_disconnect, receive, group.cancel_scope)
             # One JSON body has no place for a keep-alive.
             if self.request.is_stream:
@@ -285,14 +290,30 @@ class RequestHandler:
         report, options = self.targets.report, self._body_options
         body = encode_body(wire_api, response, model=model, report=report, **options)
         self.targets.report_translation()
-        headers = self._response_headers()
-        headers.update(self._limits_of(response.rate_limits))
-        self._ended = True
-        self._exchange.status = 200
-        await send_json(self._send, 200, body, headers)
+        await self._send_whole(body, response.rate_limits)
         return None
 
     # --- bytes to the client ---
+
+    async def _send_whole(
+        self,
+        body: bytes,
+        limits: RateLimits | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """Sends a response that is one JSON body.
+
+        Args:
+            body: the response.
+            limits: the target's rate limits.
+            headers: beside those of every response.
+        """
+        fields = self._response_headers()
+        fields.update(self._limits_of(limits))
+        fields.update(headers or {})
+        self._ended = True
+        self._exchange.status = 200
+        await send_json(self._send, 200, body, fields)
 
     def _response_headers(self) -> dict[str, str]:
         headers = id_header(self.request.wire_api, self.request.request_id)

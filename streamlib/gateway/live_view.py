@@ -47,8 +47,9 @@ class LiveView(Observer):
         """Since the gateway started."""
 
     def started(self, exchange: Exchange) -> None:
-        """Lists a stream."""
-        self._open[exchange.request_id] = exchange
+        """Lists a stream; agents count tokens too often to show that."""
+        if exchange.operation != "count":
+            self._open[exchange.request_id] = exchange
 
     def upstream_failed(self, exchange: Exchange, error: ErrorInfo) -> None:
         """Remembers a failure; another target may make it good."""
@@ -58,6 +59,8 @@ class LiveView(Observer):
         """Counts a stream, and lists its error."""
         self._open.pop(exchange.request_id, None)
         failure = self._failures.pop(exchange.request_id, None)
+        if exchange.operation == "count" and exchange.error is None:
+            return
         self._totals["ended"] += 1
         if exchange.usage is not None:
             self._totals["input"] += exchange.usage.input_tokens or 0

@@ -55,13 +55,15 @@ class Metrics(Observer):
         """Request id -> the histogram of its gaps: found once, and not for each read."""
         self._requests = Counter(
             "streamlib_gateway_requests",
-            "Requests that ended, by HTTP status and by the kind of what ended them.",
-            (*LABELS, "status", "error"),
+            "Requests that ended, by what was asked for, by HTTP status and by the kind of what "
+            "ended them.",
+            (*LABELS, "operation", "status", "error"),
             registry=self.registry,
         )
         self._tokens = Counter(
             "streamlib_gateway_tokens",
-            "Tokens as providers counted them: input (with cached ones), cached, output.",
+            "Tokens as providers counted them: input (with cached ones), cached, output. Of a "
+            "response that ended early, output is estimated.",
             (*LABELS, "kind"),
             registry=self.registry,
         )
@@ -111,6 +113,8 @@ class Metrics(Observer):
 
     def target_tried(self, exchange: Exchange) -> None:
         """Counts an open stream, or moves it to its next target."""
+        if exchange.operation == "count":
+            return  # no response is under way
         self._close(exchange)
         gauge = self._open_streams.labels(*self._labels(exchange))
         gauge.inc()
@@ -140,7 +144,7 @@ class Metrics(Observer):
         labels = self._labels(exchange)
         error = exchange.error.kind if exchange.error else ""
         status = str(exchange.status or "")
-        self._requests.labels(*labels, status, error).inc()
+        self._requests.labels(*labels, exchange.operation, status, error).inc()
         usage = exchange.usage
         if usage is not None:
             counts = {

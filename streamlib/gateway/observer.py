@@ -22,6 +22,7 @@ from msgspec import Struct, field
 
 from streamlib.client.stream_timing import TOKEN_EVENTS
 from streamlib.gateway.log_text import log_error
+from streamlib.gateway.operations import Operation
 from streamlib.request.report import Change
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import ResponseEvent
@@ -40,6 +41,7 @@ class Exchange(Struct, kw_only=True, eq=False):
     Attributes:
         request_id: names the request in the log and in the response headers.
         wire_api: the client's wire.
+        operation: what the client asked for: a response, or a `count` of tokens or a `compaction`.
         client: the client's name in the route file; None: it has none.
         requested: the model that the client requested; "" where its request could not be read.
         route: the pattern of the route; None where no route was found.
@@ -56,6 +58,7 @@ class Exchange(Struct, kw_only=True, eq=False):
         longest_gap: seconds between two reads with output, at most.
         deltas: events with output so far: about the tokens, until the usage is known.
         usage: as the provider counted it.
+        is_usage_estimated: the response ended early, and its output was counted by its characters.
         stop_reason: of the response.
         status: HTTP status that the client got; None before it got any.
         error: what ended the request, unless it succeeded.
@@ -66,6 +69,7 @@ class Exchange(Struct, kw_only=True, eq=False):
 
     request_id: str
     wire_api: WireApi
+    operation: Operation = "response"
     client: str | None = None
     requested: str = ""
     route: str | None = None
@@ -82,6 +86,7 @@ class Exchange(Struct, kw_only=True, eq=False):
     longest_gap: float = 0.0
     deltas: int = 0
     usage: Usage | None = None
+    is_usage_estimated: bool = False
     stop_reason: str | None = None
     status: int | None = None
     error: ErrorInfo | None = None
@@ -94,8 +99,8 @@ class AccessRefusal(Struct, kw_only=True, frozen=True):
     """A request that may not use the gateway. It was not read, and is no exchange.
 
     Attributes:
-        reason: what is wrong: `token`, `login` (the form of the page), `host`, `origin` or
-            `headers`.
+        reason: what is wrong: `token`, `login` (the form of the page), `session` (the page without
+            one), `host`, `origin` or `headers`.
         error: what its client was told; the message is the library's own.
         status: HTTP status that the client got.
         method: of HTTP, as it was sent.

@@ -44,6 +44,12 @@ _OTHER_ORIGIN: Final = ErrorInfo("permission", "a form from another origin", cod
 
 _WRONG_TOKEN: Final = ErrorInfo("authentication", "the page's form had another token", code="login")
 
+_NO_SESSION: Final = ErrorInfo("authentication", "the page without a session", code="session")
+
+_NO_OWNER: Final = ErrorInfo(
+    "permission", "the page of a gateway without a token of its own", code="session"
+)
+
 _INLINE: Final = re.compile(r"<(script|style)>(.*?)</\1>", re.DOTALL)
 
 
@@ -65,7 +71,7 @@ class Page:
             access: who may see it.
             readiness: ends the events when the gateway is about to stop.
             served: the paths of the gateway, for programs that ask for `/`.
-            refused: is told of each form that is refused.
+            refused: is told of each request that is refused.
         """
         self._refused = refused
         self._view = view
@@ -82,8 +88,10 @@ class Page:
         if self._access.allows(request.scope):
             return html_page("live.html")
         if not self._access.has_token:
+            self._refused(request.scope, _NO_OWNER, 403)
             message = "this page needs the gateway's own token: start it with --token-env\n"
             return PlainTextResponse(message, 403)
+        self._refused(request.scope, _NO_SESSION, 401)
         return html_page("login.html", status=401)
 
     async def login(self, request: Request) -> Response:
@@ -101,12 +109,14 @@ class Page:
     async def logout(self, request: Request) -> Response:
         """`/logout`: removes the cookie."""
         if not is_own_origin(request.scope):
+            self._refused(request.scope, _OTHER_ORIGIN, 403)
             return PlainTextResponse("from another origin\n", 403)
         return _to_page(request.scope, None)
 
     async def live(self, scope: Scope, receive: Receive, send: Send) -> None:
         """`/live`: what the page shows, as server-sent events (ASGI)."""
         if not self._access.allows(scope):
+            self._refused(scope, _NO_SESSION, 401)
             await PlainTextResponse("sign in first\n", 401)(scope, receive, send)
         elif self._viewers >= VIEWERS:
             await PlainTextResponse("too many viewers\n", 503)(scope, receive, send)

@@ -4,6 +4,8 @@ A file is a recording for each response of an exchange: first what the client se
 what each target was sent and returned. `streamlib inspect` opens it. No header with a key is
 recorded, as in every recording; keys that were sent with the requests are masked wherever they
 come again, and what looks like a key is masked in all bodies but streams. What was said is there.
+
+What is kept in memory until it is written is bounded, for one exchange and for all together.
 """
 
 from __future__ import annotations
@@ -28,10 +30,15 @@ from starlette.types import Message, Receive, Scope, Send
 from streamlib.gateway.identity import tokens_of
 from streamlib.gateway.log_text import log_error
 from streamlib.gateway.observer import Exchange, Observer
-from streamlib.gateway.recorded_bodies import long_keys, masked_chunks, masked_request, secrets_of
+from streamlib.gateway.recorded_bodies import (
+    long_keys,
+    masked_chunks,
+    masked_request,
+    masked_text,
+    secrets_of,
+)
 from streamlib.gateway.recording_transport import RecordingTransport, UpstreamRecord
 from streamlib.recording import Chunk, RecordedRequest, Recording, dump, kept_headers
-from streamlib_parsers.redaction import redact
 
 FILES: Final = 1000
 """Files that a folder keeps; the oldest go."""
@@ -45,6 +52,12 @@ EXCHANGE_BYTES: Final = 32 << 20
 CHANGES: Final = 1000
 """Changes between the two wires that are recorded of an exchange."""
 
+BUFFERED_BYTES: Final = 256 << 20
+"""Bytes of all exchanges that are not written yet; what comes then is left out."""
+
+CHUNK_BYTES: Final = 256
+"""Memory of a chunk beside its bytes: a stream may have a chunk a byte."""
+
 WAITING: Final = 100
 """Exchanges that wait to be written; more are left out, and the log says so."""
 
@@ -55,6 +68,32 @@ _NAME: Final = re.compile(r"\d{8}T\d{6}\.\d{3}Z-req_[0-9a-f]{24}\.jsonl")
 """Our files: nothing else in the folder is counted or deleted."""
 
 _log: Final = logging.getLogger("streamlib.gateway")
+
+
+class Buffered:
+    """Memory for all exchanges that are not written yet; the thread that writes gives it back."""
+
+    def __init__(self, limit: int) -> None:
+        """Prepares it.
+
+        Args:
+            limit: bytes.
+        """
+        self._left = limit
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> bool:
+        """Takes some bytes; False where they are not there."""
+        with self._lock:
+            if size > self._left:
+                return False
+            self._left -= size
+            return True
+
+    def give_back(self, size: int) -> None:
+        """Gives back what was taken."""
+        with self._lock:
+            self._left += size
 
 
 class ExchangeRecord(Struct, kw_only=True, eq=False):
@@ -74,7 +113,10 @@ class ExchangeRecord(Struct, kw_only=True, eq=False):
         is_complete: the client's response was sent to its end.
         upstream: the exchanges with targets.
         room: bytes that may still be kept.
+        buffered: of all exchanges.
+        taken: bytes of those.
         is_full: something was left out.
+        is_closed: the exchange has ended, and takes no more.
     """
 
     path: str
@@ -82,9 +124,12 @@ class ExchangeRecord(Struct, kw_only=True, eq=False):
     headers: dict[str, str]
     clock: Callable[[], float]
     started_at: float
-    secrets: set[bytes]
+    secrets: set[str]
     room: int
+    buffered: Buffered
+    taken: int = 0
     is_full: bool = False
+    is_closed: bool = False
     body: bytearray = field(default_factory=bytearray)
     status: int = 0
     response_headers: dict[str, str] = field(default_factory=dict[str, str])
@@ -94,11 +139,20 @@ class ExchangeRecord(Struct, kw_only=True, eq=False):
 
     def keep(self, data: bytes) -> bool:
         """Whether there is room for further bytes; it is taken."""
-        if self.is_full or len(data) > self.room:
+        if self.is_closed or self.is_full:
+            return False
+        size = len(data) + CHUNK_BYTES
+        if size > self.room or not self.buffered.take(size):
             self.is_full = True
             return False
-        self.room -= len(data)
+        self.room -= size
+        self.taken += size
         return True
+
+    def give_back(self) -> None:
+        """What was kept is written, or never will be."""
+        self.buffered.give_back(self.taken)
+        self.taken = 0
 
 
 _current: ContextVar[ExchangeRecord | None] = ContextVar("streamlib_gateway_record", default=None)
@@ -113,6 +167,7 @@ class ExchangeFiles(Observer):
         files: kept at most.
         folder_bytes: of all files, at most.
         exchange_bytes: of the bodies of one exchange, at most.
+        buffered_bytes: of all exchanges that are not written yet, at most.
 
     Raises:
         OSError: the folder cannot be made.
@@ -125,11 +180,13 @@ class ExchangeFiles(Observer):
         files: int = FILES,
         folder_bytes: int = FOLDER_BYTES,
         exchange_bytes: int = EXCHANGE_BYTES,
+        buffered_bytes: int = BUFFERED_BYTES,
     ) -> None:
         self._folder = Path(folder)
         self._files = files
         self._folder_bytes = folder_bytes
         self._exchange_bytes = exchange_bytes
+        self._buffered = Buffered(buffered_bytes)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._open: dict[str, ExchangeRecord] = {}
         """Request id -> its record, until it has ended."""
@@ -186,21 +243,23 @@ class ExchangeFiles(Observer):
         clock = time.monotonic
         headers = _text_headers(scope["headers"])
         record = ExchangeRecord(
-            path=redact(scope["path"]),
+            path=scope["path"],
             method=scope["method"],
             headers=kept_headers(headers),
             clock=clock,
             started_at=clock(),
             secrets=secrets_of(headers) | long_keys(tokens_of(scope)),
             room=self._exchange_bytes,
+            buffered=self._buffered,
         )
         self._open[request_id] = record
         _current.set(record)
 
         async def receiving() -> Message:
             message = await receive()
-            if message["type"] == "http.request" and record.keep(message.get("body", b"")):
-                record.body += message.get("body", b"")
+            data: bytes = message.get("body", b"")
+            if data and record.keep(data):
+                record.body += data
             return message
 
         async def sending(message: Message) -> None:
@@ -215,9 +274,11 @@ class ExchangeFiles(Observer):
         if record is None:
             return
         _current.set(None)
+        record.is_closed = True
         try:
             self._queue.put_nowait((exchange, record))
         except queue.Full:
+            record.give_back()
             _log.warning("%s is not recorded: the disk is too slow", exchange.request_id)
 
     # --- the thread that writes ---
@@ -232,6 +293,8 @@ class ExchangeFiles(Observer):
                 self._write(exchange.request_id, dump_exchange(exchange, record))
             except Exception as error:  # noqa: BLE001  # of a full disk, the next may be written
                 _log.error("%s is not recorded: %s", exchange.request_id, log_error(error))
+            finally:
+                record.give_back()
 
     def _write(self, request_id: str, data: bytes) -> None:
         time_text = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
@@ -278,7 +341,7 @@ def dump_exchange(exchange: Exchange, record: ExchangeRecord) -> bytes:
         chunks=masked_chunks(record.chunks, secrets, is_stream=_is_stream(record.response_headers)),
         end=end,
         method=record.method,
-        url=record.path,
+        url=masked_text(record.path, secrets),
         wire_api=exchange.wire_api,
         request=RecordedRequest(
             record.headers,

@@ -7,13 +7,18 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
-from streamlib.gateway.recorded_bodies import masked_chunks, masked_request, secrets_of
+from streamlib.gateway.operations import response_path
+from streamlib.gateway.recorded_bodies import (
+    masked_chunks,
+    masked_request,
+    masked_text,
+    secrets_of,
+)
 from streamlib.recording import Chunk, RecordedRequest, Recording, kept_headers
 from streamlib.recording.recorder import wire_of_url
 from streamlib.transport import HttpResponse, Transport, transport_for
 from streamlib.transport.base import CONNECTIONS
 from streamlib.transport.deadlines import Deadlines
-from streamlib_parsers.redaction import redact
 
 
 class UpstreamRecord(Struct, kw_only=True, eq=False):
@@ -35,13 +40,13 @@ class UpstreamRecord(Struct, kw_only=True, eq=False):
     url: str
     request_headers: dict[str, str]
     body: bytes
-    secrets: set[bytes]
+    secrets: set[str]
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict[str, str])
     chunks: list[Chunk] = field(default_factory=list[Chunk])
     end: str | None = "unread"
 
-    def recording(self, secrets: set[bytes], *, is_stream: bool) -> Recording:
+    def recording(self, secrets: set[str], *, is_stream: bool) -> Recording:
         """What is written of it, with these keys masked."""
         return Recording(
             status=self.status,
@@ -49,8 +54,9 @@ class UpstreamRecord(Struct, kw_only=True, eq=False):
             chunks=masked_chunks(self.chunks, secrets, is_stream=is_stream),
             end=self.end,
             method=self.method,
-            url=self.url,
-            wire_api=wire_of_url(self.url),
+            url=masked_text(self.url, secrets),
+            # A count is a request of its wire too.
+            wire_api=wire_of_url(response_path(self.url)),
             request=RecordedRequest(self.request_headers, masked_request(self.body, secrets)),
         )
 
@@ -108,7 +114,7 @@ class RecordingTransport:
             return await self._inner.send(method, url, headers, body, deadlines)
         record = UpstreamRecord(
             method=method,
-            url=redact(url.partition("?")[0]),
+            url=url.partition("?")[0],
             request_headers=kept_headers(headers),
             body=body if keeper.keep(body) else b"",
             secrets=secrets_of(headers),

@@ -113,19 +113,30 @@ def summary(exchange: Exchange) -> str:
     if exchange.is_refused and exchange.error is not None:
         message = shown_message(exchange.error, is_own=True)
         who = f" for {log_name(exchange.client)}" if exchange.client else ""
-        return f"{exchange.request_id} {exchange.wire_api}{who} refused: {message}"
-    requested = log_name(exchange.requested)
-    line = f"{exchange.request_id} {exchange.wire_api} {requested} -> {log_name(exchange.target)}"
+        return f"{exchange.request_id} {_asked(exchange)}{who} refused: {message}"
+    target = log_name(exchange.target)
+    if exchange.operation == "count" and not target:
+        target = "an estimate"
+    line = f"{exchange.request_id} {_asked(exchange)} {log_name(exchange.requested)} -> {target}"
     if exchange.base_url:
         # Without user and password, with which no request is sent.
         line += f" at {urlsplit(exchange.base_url).netloc.rpartition('@')[2]}"
     if exchange.client:
         line += f" for {log_name(exchange.client)}"
-    line += f": {_result(exchange)}, {_tokens(exchange)}"
+    line += f": {_result(exchange)}"
+    # A count uses none.
+    if exchange.operation != "count":
+        line += f", {_tokens(exchange)}"
     paths = changed_paths(exchange)
     if paths:
         line += f", report: {log_text(', '.join(paths))}"
     return line
+
+
+def _asked(exchange: Exchange) -> str:
+    if exchange.operation == "response":
+        return exchange.wire_api
+    return f"{exchange.wire_api} {exchange.operation}"
 
 
 def changed_paths(exchange: Exchange) -> list[str]:
@@ -151,16 +162,21 @@ def _result(exchange: Exchange) -> str:
     if error is not None:
         message = shown_message(error)
         return f"{error.kind} ({message})" if message else error.kind
-    if exchange.stop_reason is None:
+    if exchange.stop_reason is not None:
+        return log_name(exchange.stop_reason)
+    if exchange.operation == "response":
         return "nothing"
-    return log_name(exchange.stop_reason)
+    return "done"
 
 
 def _tokens(exchange: Exchange) -> str:
     usage = exchange.usage
     if usage is None:
         return "no usage"
-    return f"{usage.input_tokens}+{usage.output_tokens} tokens"
+    output = str(usage.output_tokens)
+    if exchange.is_usage_estimated:
+        output = f"about {output}"
+    return f"{usage.input_tokens}+{output} tokens"
 
 
 def fields_of(exchange: Exchange) -> dict[str, Any]:
@@ -176,6 +192,7 @@ def fields_of(exchange: Exchange) -> dict[str, Any]:
         "request_id": exchange.request_id,
         "client": exchange.client,
         "wire_api": exchange.wire_api,
+        "operation": exchange.operation,
         "route": exchange.route,
         "requested_model": log_name(exchange.requested),
         "model": log_name(exchange.target),
@@ -189,6 +206,7 @@ def fields_of(exchange: Exchange) -> dict[str, Any]:
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "cached_tokens": usage.cache_read_input_tokens,
+        "output_estimated": exchange.is_usage_estimated,
         "first_token": _rounded(exchange.first_token),
         "longest_gap": _rounded(exchange.longest_gap),
         "seconds": _rounded(exchange.seconds),

@@ -6,7 +6,8 @@
                                                  # A list: the others are fallbacks, each a
                                                  # name or a table with a server of its own
     reasoning = { high = "medium", "*" = "low" } # requested by the client -> requested of the model
-    overrides = { temperature = 0 }              # fields of the model's wire, merged last
+    overrides = { temperature = 0 }              # fields of the model's wire, merged last; a target
+                                                 # may have its own
 
 Without any route, everything goes to the loopback provider.
 """
@@ -76,6 +77,7 @@ class RouteTo(
         wire_api: in place of the provider's first.
         key_env: the environment variable with the key; a `base_url` that requires a key needs it.
         headers: sent to the provider, beside those of the route.
+        overrides: fields of the model's wire, merged last, over those of the route.
         max_streams: at a time; None: no limit. With `*` in `model`, of all its models together.
         cooldown_failures: in a row, after which other targets are preferred.
         cooldown_seconds: for which they are; doubled while it still fails. 0: never.
@@ -86,6 +88,7 @@ class RouteTo(
     wire_api: WireApi | None = None
     key_env: str | None = None
     headers: dict[str, str] = {}
+    overrides: dict[str, Any] = {}
     max_streams: Annotated[int, Meta(ge=1)] | None = None
     cooldown_failures: Annotated[int, Meta(ge=1)] | None = None
     cooldown_seconds: Annotated[float, Meta(ge=0)] | None = None
@@ -162,6 +165,7 @@ class RouteRule(
                     wire_api=target.wire_api or self.wire_api,
                     key_env=target.key_env or self.key_env,
                     headers={**self.headers, **target.headers},
+                    overrides=merged(self.overrides, target.overrides),
                     max_streams=target.max_streams or self.max_streams,
                     cooldown_failures=target.cooldown_failures or self.cooldown_failures,
                     cooldown_seconds=self._cooldown_seconds(target),
@@ -200,6 +204,7 @@ class RouteTarget(Struct, frozen=True):
         key: the route's own; None: the client's for this provider.
         name: what its failures are remembered under: model, server, and whose key.
         slot: what its streams are counted under: the target as the route has it.
+        overrides: fields of the model's wire, merged last into the request.
         max_streams: at a time; None: no limit.
         cooldown_failures: in a row, after which it cools down.
         cooldown_seconds: of its first cooldown; 0: none.
@@ -211,6 +216,7 @@ class RouteTarget(Struct, frozen=True):
     key: Secret | None = None
     name: str = ""
     slot: str = ""
+    overrides: dict[str, Any] = {}
     max_streams: int | None = None
     cooldown_failures: int = COOLDOWN_FAILURES
     cooldown_seconds: float = COOLDOWN_SECONDS
@@ -318,6 +324,7 @@ class RouteTable:
             self._keys.get(to.key_env or ""),
             name=" ".join([f"{provider.name}:{model}", *server]),
             slot=" ".join([to.model, *server]),
+            overrides=to.overrides,
             max_streams=to.max_streams,
             cooldown_failures=to.cooldown_failures or COOLDOWN_FAILURES,
             cooldown_seconds=_or(to.cooldown_seconds, COOLDOWN_SECONDS),
@@ -401,17 +408,18 @@ def apply_rule_limits(prompt: Prompt, rule: RouteRule) -> Prompt:
     return msgspec.structs.replace(prompt, reasoning=reasoning, extra=extra or None)
 
 
-def apply_rule_settings(prompt: Prompt, rule: RouteRule, wire_api: WireApi) -> Prompt:
-    """The prompt with the route's overrides.
+def apply_overrides(prompt: Prompt, hop: RouteTarget) -> Prompt:
+    """The prompt with the overrides of a target.
 
     Fields that the client sent stay only if they are of the same wire: `extra` is for one.
     """
-    if not rule.overrides:
+    if not hop.overrides:
         return prompt
+    wire_api = hop.target.wire_api
     extra: dict[str, Any] = {}
     if prompt.extra is not None and prompt.extra_wire in (None, wire_api):
         extra = prompt.extra
-    return msgspec.structs.replace(prompt, extra=merged(extra, rule.overrides), extra_wire=wire_api)
+    return msgspec.structs.replace(prompt, extra=merged(extra, hop.overrides), extra_wire=wire_api)
 
 
 def _route_reasoning(

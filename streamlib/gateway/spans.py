@@ -40,7 +40,7 @@ class Spans(Observer):
 
     def started(self, exchange: Exchange) -> None:
         """Opens the span of a request."""
-        operation = _operation(exchange.wire_api)
+        operation = _operation(exchange, exchange.wire_api)
         requested = log_name(exchange.requested)
         attributes: dict[str, AttributeValue] = {
             "gen_ai.operation.name": operation,
@@ -64,7 +64,7 @@ class Spans(Observer):
         """Opens the span of a target."""
         self._end_target(exchange)
         provider, _, model = exchange.target.partition(":")
-        operation = _operation(exchange.target_wire)
+        operation = _operation(exchange, exchange.target_wire)
         self._targets[exchange.request_id] = self._tracer.start_span(
             f"{operation} {log_name(model)}",
             context=trace.set_span_in_context(self._open[exchange.request_id]),
@@ -73,7 +73,7 @@ class Spans(Observer):
                 "gen_ai.operation.name": operation,
                 "gen_ai.provider.name": PROVIDER_NAMES.get(provider, provider),
                 "gen_ai.request.model": log_name(model),
-                "gen_ai.request.stream": True,
+                "gen_ai.request.stream": exchange.operation != "count",
             },
         )
 
@@ -106,7 +106,10 @@ def has_sdk() -> bool:
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
-def _operation(wire_api: WireApi | None) -> str:
+def _operation(exchange: Exchange, wire_api: WireApi | None) -> str:
+    # The conventions have no name for it.
+    if exchange.operation == "count":
+        return "count_tokens"
     return "generate_content" if wire_api in GENERATE_CONTENT else "chat"
 
 

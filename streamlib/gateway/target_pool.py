@@ -164,6 +164,13 @@ class TargetPool:
             raise StreamError(ErrorInfo("overloaded", message, retryable=True, code="busy"))
         return lease
 
+    def preferred(self, hops: Sequence[RouteTarget]) -> RouteTarget:
+        """The target that the next request would go to, had each a free slot."""
+        for hop in hops:
+            if self._is_healthy(hop):
+                return hop
+        return min(hops, key=self._ready_at)
+
     def _is_healthy(self, hop: RouteTarget) -> bool:
         health = self._health.get(hop.name)
         if health is None:

@@ -17,9 +17,11 @@ from streamlib.gateway.client_state import ClientState
 from streamlib.gateway.envelopes import hashed_origins
 from streamlib.gateway.identity import ANONYMOUS, ClientIdentity
 from streamlib.gateway.observer import Watch
+from streamlib.gateway.operations import Operation
 from streamlib.gateway.request_body import Workers
 from streamlib.gateway.restore import StoredResponse, restore_history
-from streamlib.gateway.routes import RouteRule, RouteTarget, apply_rule_limits, apply_rule_settings
+from streamlib.gateway.routes import RouteRule, RouteTarget, apply_overrides, apply_rule_limits
+from streamlib.gateway.token_count import usage_so_far
 from streamlib.gateway.translate import EventTranslator, QualifiedName
 from streamlib.providers.wire_specs import gateway_spec
 from streamlib.request.prompt import Prompt
@@ -27,6 +29,7 @@ from streamlib.request.report import Change
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import Completed, Created, Failed, ResponseEvent
 from streamlib_parsers.items import JsonObject, Origin, ResponseItem, WireApi
+from streamlib_parsers.response import Response
 
 REQUEST_FAULTS: Final[frozenset[ErrorKind]] = frozenset(
     {"invalid_request", "invalid_history", "request_too_large", "content_filter", "cancelled"}
@@ -45,6 +48,7 @@ class GatewayRequest(Struct, frozen=True, kw_only=True):
     Attributes:
         wire_api: the client's wire.
         prompt: with the model that the client requested.
+        operation: what is done with it.
         rule: the route.
         hops: the targets of the route, in the order in which they are tried.
         is_stream: the client wants a stream, not one body.
@@ -64,6 +68,7 @@ class GatewayRequest(Struct, frozen=True, kw_only=True):
     hops: Sequence[RouteTarget]
     is_stream: bool
     request_id: str
+    operation: Operation = "response"
     is_json_array: bool = False
     in_background: bool = False
     size: int = 0
@@ -125,7 +130,7 @@ def prompt_for(request: GatewayRequest, restored: Prompt, hop: RouteTarget) -> P
     # Betas are Anthropic's own: whoever else has the wire refuses them, or learns of them.
     if not takes_betas(hop):
         prompt = msgspec.structs.replace(prompt, headers={})
-    return apply_rule_settings(prompt, request.rule, hop.target.wire_api)
+    return apply_overrides(prompt, hop)
 
 
 def takes_betas(hop: RouteTarget) -> bool:
@@ -180,6 +185,8 @@ class TargetStreams:
         """`provider:model` of the target that was tried last."""
         self.stream: ResponseStream | None = None
         """The stream of the target that was tried last."""
+        self.body: Response | None = None
+        """What is known of a target's response that was no stream."""
         self.report: list[Change] = []
         """Changes to the request for that target, later those to its response too."""
         self._client = client
@@ -199,8 +206,7 @@ class TargetStreams:
         Raises:
             StreamError: the target cannot serve the request.
         """
-        self.model = f"{hop.provider.name}:{hop.target.model}"
-        self.watch.tried(self.model, hop.target.wire_api, hop.base_url)
+        self.note_tried(hop)
         if self._state is not None and self._stored is None:
             self._stored = await self._state.find(
                 self.request.identity, self.request.prompt.items, self._workers, self.request.size
@@ -215,6 +221,24 @@ class TargetStreams:
         if not is_first_target or stream.request.wire_api != self.request.wire_api:
             self._translator = EventTranslator(self.request.wire_api, self.request.custom_tools)
         return stream
+
+    def note_tried(self, hop: RouteTarget) -> None:
+        """The request goes to a target."""
+        self.model = f"{hop.provider.name}:{hop.target.model}"
+        self.watch.tried(self.model, hop.target.wire_api, hop.base_url)
+
+    def note_body(self, response: Response) -> None:
+        """A target that does not stream was asked; called again when more is known of it."""
+        self.stream = None
+        self.body = response
+
+    @property
+    def response(self) -> Response | None:
+        """The response of the target that was tried last, as far as it came; None: none was sent
+        a request."""
+        if self.stream is not None:
+            return self.stream.response
+        return self.body
 
     def _build(self, hop: RouteTarget) -> ResponseStream:
         # Once for all targets.
@@ -280,10 +304,11 @@ class TargetStreams:
         Args:
             error: what ended it, unless it succeeded.
         """
-        if self.stream is not None:
-            response = self.stream.response
-            self.watch.exchange.usage = response.usage
-            self.watch.exchange.stop_reason = response.stop_reason
+        response = self.response
+        if response is not None:
+            exchange = self.watch.exchange
+            exchange.usage, exchange.is_usage_estimated = usage_so_far(response)
+            exchange.stop_reason = response.stop_reason
         self.watch.ended(error, self.report)
 
 

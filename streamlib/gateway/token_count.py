@@ -20,7 +20,9 @@ from streamlib.gateway.routes import RouteTarget
 from streamlib.request.build import Request, build_for
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.items import JsonObject, WireApi
+from streamlib_parsers.items import CustomToolCall, FunctionCall, JsonObject, WireApi
+from streamlib_parsers.response import Response
+from streamlib_parsers.usage import Usage
 
 CHARACTERS: Final = 4
 """Characters of a token."""
@@ -76,6 +78,15 @@ COUNTERS: Final[Mapping[tuple[str, WireApi], TokenCounter]] = {
 """Provider and wire -> how it counts. Servers that only have the wire often cannot count."""
 
 
+def counts_itself(hop: RouteTarget) -> bool:
+    """Whether a target counts the tokens of its requests."""
+    return _counter(hop) is not None
+
+
+def _counter(hop: RouteTarget) -> TokenCounter | None:
+    return COUNTERS.get((hop.provider.name, hop.target.wire_api))
+
+
 async def count_tokens(
     client: Client, prompt: Prompt, hop: RouteTarget, workers: Workers, size: int
 ) -> tuple[int, bool]:
@@ -87,7 +98,7 @@ async def count_tokens(
     Raises:
         StreamError: the provider refused to count.
     """
-    counter = COUNTERS.get((hop.provider.name, hop.target.wire_api))
+    counter = _counter(hop)
     if counter is None:
         return await workers.run(size, estimate, prompt), True
     request = await workers.run(size, _count_request, prompt, hop, counter)
@@ -98,6 +109,32 @@ async def count_tokens(
     except (msgspec.MsgspecError, KeyError) as error:
         message = f"the response is no token count: {error}"
         raise StreamError(ErrorInfo("malformed", message)) from None
+
+
+def received_tokens(response: Response) -> int:
+    """An estimate of the tokens that were received, by their characters."""
+    size = len(response.text) + len(response.reasoning)
+    for item in response.items:
+        if isinstance(item, FunctionCall):
+            size += len(item.name) + len(item.arguments)
+        elif isinstance(item, CustomToolCall):
+            size += len(item.name) + len(item.input)
+    return size // CHARACTERS
+
+
+def usage_so_far(response: Response) -> tuple[Usage | None, bool]:
+    """The usage of a response, complete or not, and whether its output is an estimate.
+
+    The count of a response that ended early is missing, or its first one, of a single token: what
+    was received is then more than what was counted.
+    """
+    if response.stop_reason is not None:
+        return response.usage, False
+    usage = response.usage or Usage()
+    received = received_tokens(response)
+    if received <= (usage.output_tokens or 0):
+        return response.usage, False
+    return msgspec.structs.replace(usage, output_tokens=received), True
 
 
 def _count_request(prompt: Prompt, hop: RouteTarget, counter: TokenCounter) -> Request:

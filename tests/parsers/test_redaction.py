@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamlib_parsers.redaction import MASK, redact, redact_value
+from streamlib_parsers.redaction import MASK, redact, redact_value, redacted_pieces
 from tests.support.cases import each_case
 
 # Invented, each in the shape of its provider's keys.
@@ -141,3 +141,24 @@ def test_redact_value_is_always_json(value: Any) -> None:
 @given(st.text(max_size=300))
 def test_redact_is_idempotent(text: str) -> None:
     assert redact(redact(text)) == redact(text)
+
+
+TEXTS = [
+    "",
+    "no key",
+    "sk-proj-0123456789abcdef",
+    "x" * 20 + " Authorization: Bearer abc.def-ghi " + "sk-a1b2c3d4 " * 4 + "?key=abcdefgh&x",
+    "asksk-notakey sk-akey1234 AIzaSyD0123456789abc eyJhbGciOiJI.eyJzdWIiOiIx.sig",
+]
+
+
+@pytest.mark.parametrize("window", [40, 41, 64, 1 << 16])
+def test_pieces_are_the_redacted_text(window: int) -> None:
+    for text in TEXTS:
+        for shift in range(45):
+            shifted = "y " * shift + text
+            assert "".join(redacted_pieces(shifted, window)) == redact(shifted)
+
+
+def test_piece_looks_at_a_window() -> None:
+    assert len(list(redacted_pieces("word " * 1000, 100))) == 50

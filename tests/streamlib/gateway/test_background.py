@@ -16,11 +16,13 @@ from streamlib.durable import Log, LogError, open_log
 from streamlib.durable.memory import MemoryEngine
 from streamlib.gateway import Gateway, NamedClient, RouteRule, RouteTable, gateway
 from streamlib.gateway.background import ID_PREFIX, owner_of
+from streamlib.gateway.client_limits import MemoryLimits
 from streamlib.gateway.event_stream import EventStream
 from streamlib.gateway.identity import digest_of
 from streamlib_parsers.errors import ErrorInfo
 from tests.support.asgi_calls import AsgiCall
 from tests.support.asgi_servers import serving_app
+from tests.support.client_limits import Clock
 from tests.support.gateways import (
     MODELS,
     Upstream,
@@ -227,7 +229,7 @@ async def test_response_of_another_client_is_not_there() -> None:
     others: list[dict[str, str]] = [
         {},
         {"authorization": "Bearer two"},
-        {"x-api-key": "one"},
+        {"x-api-key": "two"},
         {**key, "openai-project": "other"},
     ]
     upstream = Upstream(weather_response("messages"))
@@ -241,7 +243,48 @@ async def test_response_of_another_client_is_not_there() -> None:
                 assert refused.status_code == unknown.status_code == 404
             stream = await client.get(f"{path}?stream=true", headers=headers)
             assert stream.status_code == 404
-        assert (await client.get(path, headers=key)).status_code == 200
+        # The same key is the same client, in whichever header it comes.
+        for headers in (key, {"x-api-key": "one"}):
+            assert (await client.get(path, headers=headers)).status_code == 200
+
+
+async def test_named_client_keeps_its_responses_with_a_new_token() -> None:
+    """As it keeps the state that is stored for it: both know it by its name."""
+
+    def table(token: str) -> RouteTable:
+        return RouteTable([rule("messages")], clients=[NamedClient("alice", digest_of(token))])
+
+    upstream = Upstream(weather_response("messages"))
+    async with Gateway(table("old"), client={"http": upstream}, log="memory:") as running:
+        transport = httpx.ASGITransport(gateway(running))
+        async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
+            answer = await client.post(PATH, json=BODY, headers={"x-api-key": "old"})
+            await running.use(table("new"))
+            path = f"{PATH}/{answer.json()['id']}"
+            found = await client.get(path, headers={"x-api-key": "new"})
+    assert found.status_code == 200
+
+
+async def test_cancelled_start_gives_its_tokens_back() -> None:
+    class Slow(MemoryEngine):
+        async def ask(self, *_: Any, **__: Any) -> Any:
+            await anyio.sleep_forever()
+
+    alice = NamedClient("alice", digest_of("ab"), tokens_per_minute=100_000)
+    limits = MemoryLimits(Clock())
+    table = RouteTable([rule("messages")], clients=[alice])
+    async with (
+        open_log(Slow()) as log,
+        Gateway(table, client={"http": silent()}, log=log, limits=limits) as running,
+    ):
+        transport = httpx.ASGITransport(gateway(running))
+        async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
+            with anyio.move_on_after(0.1) as scope:
+                body = {**BODY, "input": "x" * 4000}
+                await client.post(PATH, json=body, headers={"x-api-key": "ab"})
+        balance = await limits.take(alice, 0)
+    assert scope.cancelled_caught
+    assert balance.tokens == 100_000
 
 
 @pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer dummy"}])

@@ -17,7 +17,7 @@ import pytest
 
 from streamlib import Prompt
 from streamlib.gateway import Gateway, NamedClient, RouteRule, RouteTable, gateway, read_file
-from streamlib.gateway.client_limits import ClientLimits, MemoryLimits
+from streamlib.gateway.client_limits import Balance, ClientLimits, MemoryLimits
 from streamlib.gateway.identity import digest_of
 from streamlib.gateway.named_clients import ClientTable, new_token
 from streamlib_parsers.errors import ErrorInfo
@@ -333,6 +333,27 @@ async def test_cancelled_response_costs_what_was_received() -> None:
     assert balance.tokens is not None
     # `message_start` reported 12 tokens of input; signed reasoning, a text and two calls came.
     assert 100_000 - 12 - 30 < balance.tokens < 100_000 - 12 - 10
+
+
+async def test_cancelled_admission_gives_its_tokens_back() -> None:
+    """A server has taken them when its answer is still on its way."""
+
+    class Distant(MemoryLimits):
+        async def take(self, client: NamedClient, tokens: int) -> Balance:
+            balance = await super().take(client, tokens)
+            await anyio.sleep(0.2)
+            return balance
+
+    limits = Distant(Clock())
+    limited = named("alice", ALICE, tokens_per_minute=100_000)
+    upstream = Upstream(weather_response("messages"))
+    async with serving_clients(upstream, limited, limits=limits) as client:
+        with anyio.move_on_after(0.1):
+            await send(client, "messages", Prompt("x" * 4000), **as_client(ALICE))
+        balance = await limits.take(limited, 0)
+    assert balance.tokens is not None
+    # The estimate was 1,000; the provider may have counted 12 before the request ended.
+    assert balance.tokens >= 100_000 - 12
 
 
 # --- official SDKs ---

@@ -16,10 +16,10 @@ from starlette.types import Message, Receive, Scope, Send
 from streamlib.cli import main
 from streamlib.client.retry import NO_RETRY
 from streamlib.gateway import ExchangeFiles, Gateway, RouteRule, RouteTable, gateway
-from streamlib.gateway.record import LIMIT_REACHED
-from streamlib.gateway.recorded_bodies import masked_request
+from streamlib.gateway.record import LIMIT_REACHED, Buffered, ExchangeRecord
+from streamlib.gateway.recorded_bodies import masked_chunks, masked_request
 from streamlib.gateway.routes import RouteTo
-from streamlib.recording import Recording, load_all
+from streamlib.recording import Chunk, Recording, load_all
 from streamlib_parsers import accumulate
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
@@ -114,8 +114,111 @@ async def test_dummy_key_corrupts_no_recording(tmp_path: Path) -> None:
 
 
 def test_key_that_begins_as_another_is_masked() -> None:
-    secrets = {b"k" * length for length in range(8, 40)}
+    secrets = {"k" * length for length in range(8, 40)}
     assert masked_request(b'{"a":"' + b"k" * 39 + b'"}', secrets) == b'{"a":"***"}'
+
+
+SLASHED = "sk/slash+plus==4f9a8b7c"
+COOKIES = {"theme": "of-the-first-cookie", "session": "of-the-second-cookie", "last": "third-one"}
+
+
+async def test_every_cookie_is_masked(tmp_path: Path) -> None:
+    upstream = Upstream(weather_response("chat"))
+    cookie = "; ".join([f'{name}="{value}"' for name, value in COOKIES.items()])
+    async with serving(upstream, rule("chat"), record=ExchangeFiles(tmp_path)) as client:
+        prompt = weather_prompt(instructions=" and ".join(COOKIES.values()))
+        await send(client, "chat", prompt, cookie=cookie)
+    for recording in recorded(tmp_path)[0]:
+        assert recording.request is not None
+        assert b"*** and *** and ***" in recording.request.body
+
+
+ESCAPED = [
+    SLASHED,
+    SLASHED.replace("/", "\\/"),
+    SLASHED.replace("+", "\\u002b").replace("=", "\\u003D"),
+    "".join(f"\\u{ord(character):04x}" for character in SLASHED),
+]
+
+
+def test_key_is_masked_however_it_is_written() -> None:
+    secrets = {SLASHED}
+    for written in ESCAPED:
+        body = f'{{"text":"my {written} is","{written}":1}}'.encode()
+        assert masked_request(body, secrets) == b'{"text":"my *** is","***":1}'
+        # One that was cut at a limit is no JSON.
+        assert masked_request(body[:-1], secrets) == b'{"text":"my *** is","***":1'
+        frames = b'data: {"text":"a\\n\\u00e4"}\n\ndata: ' + body + b"\n\n"
+        [chunk] = masked_chunks([Chunk(1.0, frames)], secrets, is_stream=True)
+        assert chunk.data == frames.replace(written.encode(), b"***")
+
+
+def test_field_with_the_name_of_a_key_is_masked() -> None:
+    tool = {"type": "mcp", "authorization": "plain-word", "headers": {"X-Api-Key": "plain-word"}}
+    schema = {"properties": {"password": {"type": "string"}}}
+    masked = msgspec.json.decode(masked_request(msgspec.json.encode([tool, schema]), ()))
+    assert masked[0] == {"type": "mcp", "authorization": "***", "headers": {"X-Api-Key": "***"}}
+    assert masked[1] == schema
+
+
+def test_json_that_is_nested_too_deeply_is_not_kept() -> None:
+    deep = b"[" * 210 + b'"sk-proj-0123456789abcdef"' + b"]" * 210
+    assert b"sk-proj" not in masked_request(deep, ())
+
+
+async def test_key_in_a_path_is_masked(tmp_path: Path) -> None:
+    files = ExchangeFiles(tmp_path)
+    async with serving(Upstream(), rule("chat"), record=files) as client:
+        await client.post(f"/v1/{SLASHED}/x", json={}, headers={"x-api-key": SLASHED})
+    [[ours]] = recorded(tmp_path)
+    assert ours.url == "/v1/***/x"
+
+
+def kept_bytes(recordings: list[list[Recording]]) -> int:
+    size = 0
+    for recording in [one for exchange in recordings for one in exchange]:
+        size += len(recording.body)
+        if recording.request is not None:
+            size += len(recording.request.body)
+    return size
+
+
+async def test_all_exchanges_together_are_bounded(tmp_path: Path) -> None:
+    chunks: list[bytes | float] = [*weather_chunks("chat"), 0.05, b"data: [DONE]\n\n"]
+    upstream = Upstream(stream_response("chat", *chunks))
+    files = ExchangeFiles(tmp_path, buffered_bytes=20_000)
+    async with (
+        serving(upstream, rule("chat"), record=files) as client,
+        anyio.create_task_group() as group,
+    ):
+        for _ in range(12):
+            group.start_soon(send, client, "chat", weather_prompt())
+    together = recorded(tmp_path)
+    assert len(together) == 12
+    assert 0 < kept_bytes(together) <= 20_000
+    assert LIMIT_REACHED in {exchange[0].end for exchange in together}
+    # What was written makes room for the next.
+    async with serving(upstream, rule("chat"), record=files) as client:
+        response = await send(client, "chat", weather_prompt())
+    assert (recorded(tmp_path)[-1][0].end, recorded(tmp_path)[-1][0].body) == (
+        None,
+        response.content,
+    )
+
+
+def test_chunks_cost_more_than_their_bytes() -> None:
+    """A stream in chunks of one byte took a hundred times what it was bounded to."""
+    record = ExchangeRecord(
+        path="/",
+        method="POST",
+        headers={},
+        clock=lambda: 0.0,
+        started_at=0.0,
+        secrets=set(),
+        room=10_000,
+        buffered=Buffered(1_000_000),
+    )
+    assert sum(record.keep(b"x") for _ in range(10_000)) < 100
 
 
 async def test_refusal_is_recorded_with_its_response(tmp_path: Path) -> None:

@@ -12,7 +12,14 @@ import msgspec
 import pytest
 
 from streamlib.errors import StreamError
-from streamlib.gateway import ExchangeFiles, Gateway, RouteRule, RouteTable, gateway
+from streamlib.gateway import (
+    ExchangeFiles,
+    Gateway,
+    NamedClient,
+    RouteRule,
+    RouteTable,
+    gateway,
+)
 from streamlib.gateway.live_view import LiveView
 from streamlib.gateway.observer import AccessRefusal, Exchange, Observer
 from streamlib.gateway.request_log import FIELDS, LOGGED_REFUSALS, JsonFormatter, RequestLog
@@ -179,7 +186,7 @@ async def test_refusal_after_the_route_was_found_names_it(
     async def full(*args: Any) -> None:
         raise StreamError(ErrorInfo("rate_limited", "2 requests a minute", code="requests"))
 
-    monkeypatch.setattr("streamlib.gateway.app.admit", full)
+    monkeypatch.setattr("streamlib.gateway.request_reader.admit", full)
     caplog.set_level(logging.INFO, "streamlib.gateway")
     async with serving(Upstream(), rule("chat")) as client:
         await send(client, "chat", weather_prompt())
@@ -211,3 +218,29 @@ def test_page_has_the_message_of_a_refusal() -> None:
     for is_refused in (False, True):
         view.ended(Exchange(request_id="r", wire_api="chat", error=error, is_refused=is_refused))
     assert [entry["message"] for entry in view._errors] == [error.message, None]
+
+
+async def test_page_without_a_session_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    html = {"accept": "text/html"}
+    other = {"origin": "https://evil.example"}
+    async with serving(Upstream(), rule("chat"), token=TOKEN) as client:
+        statuses = [
+            (await client.get("/", headers=html)).status_code,
+            (await client.get("/live")).status_code,
+            (await client.post("/logout", headers=other)).status_code,
+        ]
+        await client.get("/")  # a program is told the paths, which are no secret
+    lines = json_lines(caplog)
+    assert [line["status"] for line in lines] == statuses == [401, 401, 403]
+    assert [line["path"] for line in lines] == ["/", "/live", "/logout"]
+    assert [line["reason"] for line in lines] == ["session", "session", "origin"]
+
+
+async def test_closed_page_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    table = RouteTable([rule("chat")], clients=[NamedClient("alice", "0" * 64)])
+    async with Gateway(table) as running:
+        transport = httpx.ASGITransport(gateway(running))
+        async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
+            response = await client.get("/", headers={"accept": "text/html"})
+    [line] = json_lines(caplog)
+    assert (line["status"], line["reason"]) == (response.status_code, "session") == (403, "session")

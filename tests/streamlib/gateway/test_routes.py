@@ -172,3 +172,25 @@ def test_key_in_the_headers_of_a_route_is_refused(header: str) -> None:
         with pytest.raises(ValueError, match="key_env") as raised:
             make({header: secret})
         assert secret not in str(raised.value)
+
+
+async def test_each_target_has_its_own_overrides() -> None:
+    busy = ProviderResponse(529, {"content-type": "application/json"}, [b"{}"])
+    upstream = Upstream(busy, weather_response("chat"))
+    rules = read_table(
+        """
+        [[route]]
+        model = "*"
+        wire_api = "chat"
+        overrides = { seed = 1, metadata = { a = "route", b = "route" } }
+        to = [
+            { model = "custom:a", base_url = "http://a", overrides = { metadata = { b = "a" } } },
+            { model = "custom:b", base_url = "http://b", overrides = { seed = 2 } },
+        ]
+        """
+    )
+    async with serving(upstream, *rules, client={"retry": NO_RETRY}) as client:
+        await send(client, "messages", weather_prompt())
+    first, second = upstream.body(0), upstream.body(1)
+    assert (first["seed"], first["metadata"]) == (1, {"a": "route", "b": "a"})
+    assert (second["seed"], second["metadata"]) == (2, {"a": "route", "b": "route"})

@@ -4,6 +4,7 @@ SIGTERM lets streams finish and then ends them with an error, a second one ends 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import time
@@ -115,11 +116,11 @@ async def test_second_sigterm_ends_streams_at_once(tmp_path: Path) -> None:
 
 
 @asyncio_alone
-async def test_killed_worker_is_replaced(tmp_path: Path) -> None:
+async def test_killed_worker_is_replaced_until_the_port_closes(tmp_path: Path) -> None:
     file = tmp_path / "routes.toml"
-    async with scripted(ENDLESS, SHORT) as upstream:
+    async with scripted(ENDLESS, SHORT, SHORT) as upstream:
         write_routes(file, upstream.url)
-        options = ["--config", str(file), "--workers", "2", "--grace", "0.5", "--state", "off"]
+        options = ["--config", str(file), "--workers", "2", "--grace", "5", "--state", "off"]
         with gateway_process(*options) as gateway:
             first: set[int] = set()
             cut: list[str] = []
@@ -143,8 +144,41 @@ async def test_killed_worker_is_replaced(tmp_path: Path) -> None:
             assert CHAT_DONE in response.text
             await gateway.wait_for("another is started")
             assert len(set(gateway.workers()) - first) >= 1
-            gateway.send(signal.SIGTERM)
+            # A stream goes on while new connections are refused.
+            finished: list[str] = []
+
+            async def stop() -> None:
+                signals = [(0.1, signal.SIGTERM)]
+                finished.append(await read_to_end(gateway.url, signals, gateway))
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(stop)
+                await gateway.wait_for("stopping: 1 streams")
+                await anyio.sleep(0.1)
+                with pytest.raises(httpx.ConnectError):
+                    await ask_until_served(gateway.url)
+                assert finished == []
+            assert CHAT_DONE in finished[0]
             assert gateway.wait() == 0
+
+
+@pytest.mark.slow  # test_stopping.py waits for one in this process
+@asyncio_alone
+async def test_sigterm_waits_for_a_background_response(tmp_path: Path) -> None:
+    file = tmp_path / "routes.toml"
+    async with scripted(SHORT) as upstream:
+        write_routes(file, upstream.url)
+        with gateway_process("--config", str(file), "--log", "memory:", "--grace", "9") as gateway:
+            await ask_until_served(gateway.url + "/v1/responses/none")  # no target is asked
+            body = {"model": "m", "input": "Hello", "background": True}
+            async with httpx.AsyncClient(timeout=30) as client:
+                await client.post(f"{gateway.url}/v1/responses", json=body)
+            gateway.send(signal.SIGTERM)
+            # In a thread: the model is in this loop.
+            assert await anyio.to_thread.run_sync(gateway.wait) == 0
+            assert "stopping: 0 streams and 1 responses in the background open" in gateway.log
+            assert "cancelled" not in gateway.log
+            assert re.search(r" responses m -> custom:m at .*: stop, ", gateway.log)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@ were complete; and one that reads its routes again goes on with what it has begu
 
 from __future__ import annotations
 
+import logging
+from functools import partial
 from typing import Any, Final
 
 import anyio
@@ -10,9 +12,14 @@ import httpx
 import pytest
 
 from streamlib import Prompt
+from streamlib.durable import open_log
+from streamlib.durable.memory import MemoryEngine
 from streamlib.gateway import Gateway, NamedClient, RouteTable, gateway
+from streamlib.gateway.client_limits import MemoryLimits
 from streamlib.gateway.identity import digest_of
 from streamlib_parsers.items import WireApi
+from tests.streamlib.gateway.test_metrics import samples
+from tests.support.client_limits import Clock
 from tests.support.gateways import (
     ProviderResponse,
     Upstream,
@@ -32,6 +39,12 @@ from tests.support.virtual_time import anyio_backend
 __all__ = ["anyio_backend"]
 
 PROMPT: Final = Prompt("Hello", max_output_tokens=50)
+LONG: Final = [
+    *weather_chunks("messages")[:7],
+    b'event: content_block_delta\ndata: {"type":"content_block_delta","index":1,'
+    b'"delta":{"type":"text_delta","text":"' + b"word " * 1000 + b'"}}\n\n',
+]
+"""A stream that breaks off inside a text."""
 
 
 def hanging() -> Upstream:
@@ -138,6 +151,100 @@ async def test_reader_of_a_background_response_gets_an_error() -> None:
                 await anyio.sleep(1)
                 running.end_streams()
     assert parse_stream("responses", received[0]).status == "failed"
+
+
+@pytest.mark.parametrize("model", ["messages", "chat", "gemini"])
+async def test_cut_stream_counts_what_was_received(
+    model: WireApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Most providers count at the end, and Anthropic's first count is of a single token."""
+    caplog.set_level(logging.INFO, "streamlib.gateway")
+    digest = digest_of("ab")
+    alice = NamedClient("alice", digest, tokens_per_minute=100_000)
+    limits = MemoryLimits(Clock())
+    table = RouteTable([rule(model)], clients=[alice])
+    hanging = Upstream(stream_response(model, *weather_chunks(model)[:-2], 1000.0))
+    async with Gateway(table, client={"http": hanging}, limits=limits) as running:
+        transport = httpx.ASGITransport(gateway(running, token="owner"))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            async with anyio.create_task_group() as group:
+                group.start_soon(partial(send, client, "chat", PROMPT, x_api_key="ab"))
+                await anyio.sleep(1)
+                running.end_streams()
+            found = samples((await client.get("/metrics", headers={"x-api-key": "owner"})).text)
+        balance = await limits.take(alice, 0)
+    # A text, reasoning and at least one call: 40 to 80 characters.
+    [counted] = [value for name, value in found.items() if name.endswith("kind=output}")]
+    assert 10 <= counted <= 25
+    assert f"about {int(counted)} tokens" in caplog.text
+    assert balance.tokens is not None
+    assert 100_000 - 12 - 25 <= balance.tokens <= 100_000 - 10
+
+
+async def test_failed_stream_counts_what_was_received() -> None:
+    """`message_start` counts one token of output; a stream that breaks off has no other count."""
+    alice = NamedClient("alice", digest_of("ab"), tokens_per_minute=100_000)
+    limits = MemoryLimits(Clock())
+    chunks = [chunk.replace(b'"output_tokens":0', b'"output_tokens":1') for chunk in LONG]
+    table = RouteTable([rule("messages")], clients=[alice])
+    upstream = Upstream(stream_response("messages", *chunks))
+    async with Gateway(table, client={"http": upstream}, limits=limits) as running:
+        transport = httpx.ASGITransport(gateway(running))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            await send(client, "chat", PROMPT, x_api_key="ab")
+        balance = await limits.take(alice, 0)
+    assert balance.tokens is not None
+    assert balance.tokens <= 100_000 - 12 - 1000
+
+
+async def test_request_that_arrives_after_the_end_ends_at_once() -> None:
+    async with Gateway(RouteTable([rule("messages")]), client={"http": hanging()}) as running:
+        running.end_streams()
+        transport = httpx.ASGITransport(gateway(running))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            with anyio.fail_after(5):
+                response = await send(client, "chat", PROMPT)
+    assert response.status_code == 503
+    assert "the gateway is stopping" in response.text
+
+
+# --- responses in the background ---
+
+BACKGROUND: Final = {"model": "m", "input": "Hello", "background": True}
+
+
+async def ended_after(chunks: list[bytes | float], grace: float) -> tuple[str, float]:
+    """How a response in the background ends whose gateway stops, and after how long."""
+    engine = MemoryEngine()
+    options = {"client": {"http": Upstream(stream_response("messages", *chunks))}}
+    async with open_log(engine) as log:
+        async with Gateway(
+            RouteTable([rule("messages")]), log=log, grace_seconds=grace, **options
+        ) as running:
+            transport = httpx.ASGITransport(gateway(running))
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://127.0.0.1"
+            ) as client:
+                created = (await client.post("/v1/responses", json=BACKGROUND)).json()
+            await anyio.sleep(1)
+            assert running.background_count == 1
+            stopped_at = anyio.current_time()
+        seconds = anyio.current_time() - stopped_at
+        events = [entry.event async for entry in log.read(created["id"])]
+    return type(events[-1]).__name__, seconds
+
+
+async def test_background_response_is_waited_for() -> None:
+    chunks = weather_chunks("messages")
+    end, seconds = await ended_after([*chunks[:6], 10.0, *chunks[6:]], grace=25.0)
+    assert (end, 8 < seconds < 11) == ("Completed", True)
+
+
+@pytest.mark.parametrize("grace", [0.0, 5.0])
+async def test_background_response_ends_with_the_grace(grace: float) -> None:
+    chunks = weather_chunks("messages")
+    end, seconds = await ended_after([*chunks[:6], 1000.0], grace)
+    assert (end, grace <= seconds < grace + 1) == ("Failed", True)
 
 
 # --- routes that are read again ---

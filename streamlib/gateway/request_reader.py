@@ -1,0 +1,179 @@
+"""A request of a client, from its bytes to what is to be done: within limits, with a route."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+import msgspec
+from starlette.types import Receive, Scope
+
+from streamlib.errors import StreamError
+from streamlib.gateway.admission import Admission, admit, reserve
+from streamlib.gateway.background import refuse_own_history
+from streamlib.gateway.client_limits import ClientLimits
+from streamlib.gateway.client_request import beta_headers, prompt_of, sent_path, user_agent
+from streamlib.gateway.exchanges import note_route
+from streamlib.gateway.identity import identity_of
+from streamlib.gateway.named_clients import NamedClient, check_model, client_of
+from streamlib.gateway.observer import Watch
+from streamlib.gateway.operations import AskedFor, asked_for
+from streamlib.gateway.request_body import BODY_SECONDS, Workers, read_body
+from streamlib.gateway.routes import RouteTable
+from streamlib.gateway.target_streams import GatewayRequest
+from streamlib.providers.wire_specs import WIRE_SPECS
+from streamlib.request.prompt import Prompt
+from streamlib.wires.client_sdks import encoder_options
+from streamlib.wires.encoders import request_settings
+from streamlib.wires.responses.background import without_background
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.items import JsonObject, WireApi
+
+CLIENT_WIRES: Final[frozenset[WireApi]] = frozenset(
+    wire_api for wire_api, spec in WIRE_SPECS.items() if spec.gateway is not None
+)
+"""The wires that clients may use here."""
+
+GEMINI_REQUEST: Final = "generateContentRequest"
+"""Key of a `:countTokens` body that holds a whole request, instead of its contents alone."""
+
+
+class Reading(Protocol):
+    """What the reading of a request needs of the gateway."""
+
+    @property
+    def table(self) -> RouteTable:
+        """The routes, as they are now."""
+        ...
+
+    @property
+    def limits(self) -> ClientLimits:
+        """Where the limits of named clients are counted."""
+        ...
+
+    @property
+    def keeps_responses(self) -> bool:
+        """Whether a response may outlive its request."""
+        ...
+
+
+class RequestReader:
+    """Reads the requests of a gateway."""
+
+    def __init__(
+        self, served: Reading, workers: Workers, body_seconds: float = BODY_SECONDS
+    ) -> None:
+        """Prepares it.
+
+        Args:
+            served: the gateway.
+            workers: decodes large requests.
+            body_seconds: how long a client may take to send its request.
+        """
+        self._served = served
+        self._workers = workers
+        self._body_seconds = body_seconds
+
+    async def read(self, scope: Scope, receive: Receive, watch: Watch) -> GatewayRequest:
+        """The request of a client (ASGI); what it takes of its client's limits is taken.
+
+        Args:
+            scope: of the request.
+            receive: its messages.
+            watch: notes what is known of it so far.
+
+        Raises:
+            StreamError: it cannot be read, no route serves its model, or a limit is reached.
+        """
+        sent = sent_path(scope)
+        asked = asked_for(sent)
+        if asked is None or asked.match.wire_api not in CLIENT_WIRES:
+            raise _unknown_path(sent)
+        watch.exchange.operation = asked.operation
+        wire_api = asked.match.wire_api
+        body = await read_body(scope, receive, seconds=self._body_seconds)
+        size = len(body)
+        if asked.operation == "count" and wire_api == "gemini":
+            body = await self._workers.run(size, _whole_request, body)
+        headers = beta_headers(scope)
+        prompt = await self._workers.run(size, prompt_of, asked.match, body, asked.path, headers)
+        settings: JsonObject | None = None
+        if asked.operation == "response":
+            settings = await self._workers.run(size, request_settings, wire_api, body)
+        model = prompt.model or ""
+        note_route(watch, model)
+        is_stream = _is_stream(asked, prompt)
+        prompt, in_background = self._detached(asked, prompt)
+        table, client = self._served.table, client_of(scope)
+        check_model(client, model)
+        rule = table.rule(model)
+        note_route(watch, model, rule.model)
+        hops = table.hops(rule, model)
+        # The last thing that may wait: nothing can go wrong between it and who settles it.
+        admission = await self._admission(asked, client, prompt, size)
+        return GatewayRequest(
+            wire_api=wire_api,
+            operation=asked.operation,
+            prompt=prompt,
+            size=size,
+            rule=rule,
+            hops=hops,
+            is_stream=is_stream,
+            request_id=watch.exchange.request_id,
+            # Google's REST clients get an array by default; its SDKs send `alt=sse`.
+            is_json_array=wire_api == "gemini" and b"alt=sse" not in scope["query_string"],
+            settings=settings,
+            in_background=in_background,
+            encoder_options=encoder_options(wire_api, user_agent(scope)),
+            identity=identity_of(scope),
+            admission=admission,
+        )
+
+    def _detached(self, asked: AskedFor, prompt: Prompt) -> tuple[Prompt, bool]:
+        """The prompt, and whether its response outlives the request."""
+        if asked.operation != "response" or asked.match.wire_api != "responses":
+            return prompt, False
+        if not self._served.keeps_responses:
+            return prompt, False
+        refuse_own_history(prompt.extra)
+        detached = without_background(prompt)
+        if detached is None:
+            return prompt, False
+        return detached, True
+
+    async def _admission(
+        self, asked: AskedFor, client: NamedClient | None, prompt: Prompt, size: int
+    ) -> Admission | None:
+        limits = self._served.limits
+        if asked.operation != "count":
+            return await admit(client, limits, prompt, self._workers, size)
+        # A count may be sent to the provider, so it is a request; it uses no tokens.
+        if client is None or not client.is_limited:
+            return None
+        return await reserve(client, limits, 0)
+
+
+def _is_stream(asked: AskedFor, prompt: Prompt) -> bool:
+    if asked.operation != "response":
+        return False
+    if asked.match.stream is None:
+        return bool(prompt.stream)
+    return asked.match.stream
+
+
+def _whole_request(body: bytes) -> bytes:
+    """The request whose tokens a Gemini client wants to know."""
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.MsgspecError, RecursionError):
+        return body  # the decoder says what is wrong with it
+    if isinstance(value, dict) and isinstance(value.get(GEMINI_REQUEST), dict):
+        return msgspec.json.encode(value[GEMINI_REQUEST])
+    return body
+
+
+def _unknown_path(path: str) -> StreamError:
+    message = f"no API has the path {path[:200]}"
+    # A client whose base URL ends in /v1, and which adds /v1 itself.
+    if path.startswith("/v1/v1/"):
+        message += ": the base URL that this client takes has no /v1"
+    return StreamError(ErrorInfo("not_found", message, code="path"))
