@@ -13,7 +13,7 @@ from streamlib.cli.command_error import CommandError
 from streamlib.cli.commands import COMMANDS
 from streamlib.cli.numbers import byte_count, integer, seconds
 from streamlib.loopback import Behaviour, Fault, running
-from streamlib.recording import is_recording, read
+from streamlib.recording.files import is_recording, read
 from streamlib.terminal.printable import printable
 
 DEFAULT_FAULT_CHUNK: Final = 3

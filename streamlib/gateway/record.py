@@ -38,7 +38,8 @@ from streamlib.gateway.recorded_bodies import (
     secrets_of,
 )
 from streamlib.gateway.recording_transport import RecordingTransport, UpstreamRecord
-from streamlib.recording import Chunk, RecordedRequest, Recording, dump, kept_headers
+from streamlib.recording import Chunk, RecordedRequest, Recording, dump
+from streamlib.recording.files import kept_headers
 
 FILES: Final = 1000
 """Files that a folder keeps; the oldest go."""

@@ -14,7 +14,8 @@ from streamlib.gateway.recorded_bodies import (
     masked_text,
     secrets_of,
 )
-from streamlib.recording import Chunk, RecordedRequest, Recording, kept_headers
+from streamlib.recording import Chunk, RecordedRequest, Recording
+from streamlib.recording.files import kept_headers
 from streamlib.recording.recorder import wire_of_url
 from streamlib.transport import HttpResponse, Transport, transport_for
 from streamlib.transport.base import CONNECTIONS

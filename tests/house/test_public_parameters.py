@@ -12,7 +12,8 @@ from streamlib.gateway import Gateway
 from streamlib.loopback import Behaviour, serve
 from streamlib.pipeline import until
 from streamlib.providers.shapes import Thinking
-from streamlib.recording import kept_headers, pieces
+from streamlib.recording.files import kept_headers
+from streamlib.recording.replay import pieces
 from streamlib.testing import strategies
 from streamlib_parsers.dialects import Opener
 

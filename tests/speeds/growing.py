@@ -20,7 +20,9 @@ from streamlib import Accumulator, Prompt, accumulate
 from streamlib.gateway.restore import restore_history
 from streamlib.gateway.translate import EventTranslator
 from streamlib.providers.wire_specs import WIRE_SPECS
-from streamlib.recording import dump, dump_events, load_events, parse, pieces
+from streamlib.recording import dump, dump_events, load_events
+from streamlib.recording.files import parse
+from streamlib.recording.replay import pieces
 from streamlib.structured.item_views import ItemViews
 from streamlib.wires.encoders import UI_PROTOCOLS
 from tests.speeds import things

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import anyio
 import msgspec
 import pytest
 
+import streamlib.recording
 from streamlib import Client, Prompt, RateLimits, StreamError
 from streamlib.client.retry import NO_RETRY
 from streamlib.recording import (
@@ -20,13 +22,13 @@ from streamlib.recording import (
     append,
     dump_events,
     from_body,
-    kept_headers,
     load,
     load_all,
     load_events,
-    random_pieces,
     save,
 )
+from streamlib.recording.files import kept_headers
+from streamlib.recording.replay import random_pieces
 from streamlib.testing import MODEL, loopback, replay
 from streamlib.transport.deadlines import Deadlines
 from tests.support.response_bodies import MESSAGE
@@ -227,3 +229,19 @@ def test_time_that_is_no_float_is_a_named_problem(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"0.5", b"1" + b"0" * 400))
     with pytest.raises(ValueError, match="cannot be read"):
         load(path)
+
+
+@pytest.mark.parametrize(
+    "name", ["is_recording", "kept_headers", "parse", "pieces", "random_pieces"]
+)
+def test_name_that_left_is_reachable_and_warns(name: str) -> None:
+    assert name not in streamlib.recording.__all__
+    with pytest.warns(DeprecationWarning, match=rf"streamlib\.recording\.{name} will go: `?\w"):
+        assert callable(getattr(streamlib.recording, name))
+
+
+def test_public_names_of_recordings_do_not_warn() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in streamlib.recording.__all__:
+            assert getattr(streamlib.recording, name) is not None

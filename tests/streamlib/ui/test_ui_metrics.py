@@ -18,7 +18,8 @@ import pytest
 
 from streamlib import OutputTextDelta, ResponseEvent
 from streamlib.pipeline import coalesce, pipe, tee
-from streamlib.recording import Chunk, Recording, dump_events, from_body, load, random_pieces, save
+from streamlib.recording import Chunk, Recording, dump_events, from_body, load, save
+from streamlib.recording.replay import random_pieces
 from streamlib.testing import replay
 from tests.streamlib.test_recording import bare, events_of
 from tests.support.shared import ROOT
