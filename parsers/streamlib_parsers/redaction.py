@@ -67,26 +67,26 @@ def redact(text: str) -> str:
     return _secret().sub(_masked, text)
 
 
-def redacted_pieces(text: str, window: int = 1 << 16) -> Iterator[str]:
-    """`redact(text)` in pieces: a long text keeps the interpreter for 0.15 s a megabyte.
+def redacted_parts(text: str, window: int = 1 << 16) -> Iterator[str]:
+    """`redact(text)` in parts: a long text keeps the interpreter for 0.15 s a megabyte.
 
     Args:
         text: any text.
-        window: characters that are looked at for a piece; a key may be as long as that.
+        window: characters that are looked at for a part; a key may be as long as that.
     """
     start = 0
     while start < len(text):
         end = start + window
         parts: list[str] = []
-        kept = start
+        position = start
         # What begins in this window may end in the next one.
         for match in _secret().finditer(text, start, end + window):
             if match.start() >= end:
                 break
-            parts += (text[kept : match.start()], _masked(match))
-            kept = match.end()
-        stop = max(kept, min(end, len(text)))
-        parts.append(text[kept:stop])
+            parts += (text[position : match.start()], _masked(match))
+            position = match.end()
+        stop = max(position, min(end, len(text)))
+        parts.append(text[position:stop])
         yield "".join(parts)
         start = stop
 

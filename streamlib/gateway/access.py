@@ -29,7 +29,7 @@ from streamlib.gateway.identity import (
 )
 from streamlib.gateway.log_text import log_error
 from streamlib.gateway.named_clients import SCOPE_KEY, ClientTable
-from streamlib.gateway.operations import asked_for
+from streamlib.gateway.operations import endpoint_of
 from streamlib.gateway.page_access import FORM_PATHS, PAGE_PATHS
 from streamlib.wires.encoders import error_body
 from streamlib_parsers.errors import ErrorInfo
@@ -258,9 +258,9 @@ def wire_of(scope: Scope) -> WireApi:
     """The wire of a path, for the format of an error; `chat` where the path is of no wire."""
     path: str = scope["path"]
     # Counts and compactions fail as the requests that they are about.
-    asked = asked_for(path)
-    if asked is not None:
-        return asked.match.wire_api
+    endpoint = endpoint_of(path)
+    if endpoint is not None:
+        return endpoint.match.wire_api
     # Also for Google's other paths.
     if "/interactions/" in path:
         return "interactions"

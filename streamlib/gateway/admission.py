@@ -122,7 +122,7 @@ async def reserve(client: NamedClient, limits: ClientLimits, tokens: int) -> Adm
         LimitExceeded: They are not there.
     """
     # Not cancelled half-way: a server may have taken them, and nobody would give them back.
-    with anyio.CancelScope(shield=True):
+    with anyio.fail_after(None, shield=True):
         balance = await limits.take(client, tokens)
     if balance.wait == 0:
         return Admission(client, limits, tokens, balance)

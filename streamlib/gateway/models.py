@@ -27,6 +27,9 @@ LIST_SECONDS: Final = 10.0
 LISTED_SECONDS: Final = 60.0
 """How long a provider's list is used again: clients ask for it at each start."""
 
+FAILED_SECONDS: Final = 10.0
+"""How long a provider whose list cannot be read is not asked again."""
+
 CREATED_KEYS: Final = ("created", "created_at", "modified_at")
 """Keys of the time in providers' lists: OpenAI's, Anthropic's, Ollama's."""
 
@@ -60,8 +63,8 @@ class ModelCatalog:
         self._clock = clock
         self._started = int(clock())
         """Since when the gateway serves its models."""
-        self._lists: dict[object, tuple[float, list[ModelInfo]]] = {}
-        """Server and key -> when its list was read, and the list."""
+        self._lists: dict[object, tuple[float, list[ModelInfo] | None]] = {}
+        """Server and key -> until when its list holds, and the list; None: it could not be read."""
 
     async def models(self, client: Client, table: RouteTable) -> list[ServedModel]:
         """The models that the routes serve, each once."""
@@ -136,7 +139,7 @@ class ModelCatalog:
         """The list of a target's provider; None where it has none, or none for us."""
         key = (hop.provider.name, hop.target.wire_api, hop.base_url, hop.key)
         now = self._clock()
-        if key in self._lists and now - self._lists[key][0] < LISTED_SECONDS:
+        if key in self._lists and now < self._lists[key][0]:
             return self._lists[key][1]
         listed: list[ModelInfo] | None = None
         with anyio.move_on_after(LIST_SECONDS):
@@ -151,8 +154,8 @@ class ModelCatalog:
                 # The provider has no list, or there is no key for it: its models are still
                 # served, only not listed.
                 listed = None
-        if listed is not None:
-            self._lists[key] = (now, listed)
+        seconds = LISTED_SECONDS if listed is not None else FAILED_SECONDS
+        self._lists[key] = (now + seconds, listed)
         return listed
 
 

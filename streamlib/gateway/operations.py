@@ -25,7 +25,7 @@ BESIDE_RESPONSES: Final[dict[str, tuple[str, Operation]]] = {
     "/v1/responses/input_tokens": ("/v1/responses", "count"),
     "/v1/responses/compact": ("/v1/responses", "compaction"),
 }
-"""Path -> that of a response with the same body, and what is asked for."""
+"""Path -> that of a response with the same body, and what is done."""
 
 GEMINI_COUNT: Final = ":countTokens"
 GEMINI_RESPONSE: Final = ":generateContent"
@@ -41,7 +41,7 @@ def response_path(path: str) -> str:
     return path
 
 
-class AskedFor(Struct, frozen=True):
+class Endpoint(Struct, frozen=True):
     """What a path asks for.
 
     Attributes:
@@ -55,7 +55,7 @@ class AskedFor(Struct, frozen=True):
     path: str
 
 
-def asked_for(path: str) -> AskedFor | None:
+def endpoint_of(path: str) -> Endpoint | None:
     """What a path asks for, as it was sent; None where no wire has it."""
     operation: Operation = "response"
     if path in BESIDE_RESPONSES:
@@ -66,4 +66,4 @@ def asked_for(path: str) -> AskedFor | None:
     match = route(path)
     if match is None:
         return None
-    return AskedFor(operation, match, path)
+    return Endpoint(operation, match, path)

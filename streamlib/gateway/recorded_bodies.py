@@ -15,7 +15,7 @@ import msgspec
 
 from streamlib.recording import Chunk
 from streamlib.request.headers import is_key_header
-from streamlib_parsers.redaction import MASK, is_key_name, redacted_pieces
+from streamlib_parsers.redaction import MASK, is_key_name, redacted_parts
 
 SHORTEST: Final = 8
 """Characters of a key that is masked wherever it stands: a shorter one would be in every text."""
@@ -40,8 +40,8 @@ def secrets_of(headers: Mapping[str, str]) -> set[str]:
             keys += _cookie_values(value)
         elif is_key_header(name, value):
             # `Bearer KEY`; a signature has several fields behind its scheme.
-            words = value.split()
-            keys += words[1:] or words
+            scheme, *rest = value.split() or [""]
+            keys += rest or [scheme]
             keys += value.replace(",", " ").split()[1:]
     return long_keys(keys)
 
@@ -166,9 +166,9 @@ def _masked_string(text: str, secrets: Sequence[str]) -> str:
 
 def _redacted(text: str) -> str:
     if len(text) <= WINDOW:
-        return next(redacted_pieces(text), "")
-    pieces: list[str] = []
-    for piece in redacted_pieces(text, WINDOW):
-        pieces.append(piece)
+        return next(redacted_parts(text), "")
+    parts: list[str] = []
+    for part in redacted_parts(text, WINDOW):
+        parts.append(part)
         time.sleep(0)
-    return "".join(pieces)
+    return "".join(parts)

@@ -113,11 +113,11 @@ def summary(exchange: Exchange) -> str:
     if exchange.is_refused and exchange.error is not None:
         message = shown_message(exchange.error, is_own=True)
         who = f" for {log_name(exchange.client)}" if exchange.client else ""
-        return f"{exchange.request_id} {_asked(exchange)}{who} refused: {message}"
+        return f"{exchange.request_id} {_purpose(exchange)}{who} refused: {message}"
     target = log_name(exchange.target)
     if exchange.operation == "count" and not target:
         target = "an estimate"
-    line = f"{exchange.request_id} {_asked(exchange)} {log_name(exchange.requested)} -> {target}"
+    line = f"{exchange.request_id} {_purpose(exchange)} {log_name(exchange.requested)} -> {target}"
     if exchange.base_url:
         # Without user and password, with which no request is sent.
         line += f" at {urlsplit(exchange.base_url).netloc.rpartition('@')[2]}"
@@ -133,7 +133,7 @@ def summary(exchange: Exchange) -> str:
     return line
 
 
-def _asked(exchange: Exchange) -> str:
+def _purpose(exchange: Exchange) -> str:
     if exchange.operation == "response":
         return exchange.wire_api
     return f"{exchange.wire_api} {exchange.operation}"

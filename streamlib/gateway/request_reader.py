@@ -16,7 +16,7 @@ from streamlib.gateway.exchanges import note_route
 from streamlib.gateway.identity import identity_of
 from streamlib.gateway.named_clients import NamedClient, check_model, client_of
 from streamlib.gateway.observer import Watch
-from streamlib.gateway.operations import AskedFor, asked_for
+from streamlib.gateway.operations import Endpoint, endpoint_of
 from streamlib.gateway.request_body import BODY_SECONDS, Workers, read_body
 from streamlib.gateway.routes import RouteTable
 from streamlib.gateway.target_streams import GatewayRequest
@@ -85,34 +85,35 @@ class RequestReader:
             StreamError: it cannot be read, no route serves its model, or a limit is reached.
         """
         sent = sent_path(scope)
-        asked = asked_for(sent)
-        if asked is None or asked.match.wire_api not in CLIENT_WIRES:
+        endpoint = endpoint_of(sent)
+        if endpoint is None or endpoint.match.wire_api not in CLIENT_WIRES:
             raise _unknown_path(sent)
-        watch.exchange.operation = asked.operation
-        wire_api = asked.match.wire_api
+        watch.exchange.operation = endpoint.operation
+        wire_api = endpoint.match.wire_api
         body = await read_body(scope, receive, seconds=self._body_seconds)
         size = len(body)
-        if asked.operation == "count" and wire_api == "gemini":
+        if endpoint.operation == "count" and wire_api == "gemini":
             body = await self._workers.run(size, _whole_request, body)
         headers = beta_headers(scope)
-        prompt = await self._workers.run(size, prompt_of, asked.match, body, asked.path, headers)
+        path = endpoint.path
+        prompt = await self._workers.run(size, prompt_of, endpoint.match, body, path, headers)
         settings: JsonObject | None = None
-        if asked.operation == "response":
+        if endpoint.operation == "response":
             settings = await self._workers.run(size, request_settings, wire_api, body)
         model = prompt.model or ""
         note_route(watch, model)
-        is_stream = _is_stream(asked, prompt)
-        prompt, in_background = self._detached(asked, prompt)
+        is_stream = _is_stream(endpoint, prompt)
+        prompt, in_background = self._detached(endpoint, prompt)
         table, client = self._served.table, client_of(scope)
         check_model(client, model)
         rule = table.rule(model)
         note_route(watch, model, rule.model)
         hops = table.hops(rule, model)
         # The last thing that may wait: nothing can go wrong between it and who settles it.
-        admission = await self._admission(asked, client, prompt, size)
+        admission = await self._admission(endpoint, client, prompt, size)
         return GatewayRequest(
             wire_api=wire_api,
-            operation=asked.operation,
+            operation=endpoint.operation,
             prompt=prompt,
             size=size,
             rule=rule,
@@ -128,9 +129,9 @@ class RequestReader:
             admission=admission,
         )
 
-    def _detached(self, asked: AskedFor, prompt: Prompt) -> tuple[Prompt, bool]:
+    def _detached(self, endpoint: Endpoint, prompt: Prompt) -> tuple[Prompt, bool]:
         """The prompt, and whether its response outlives the request."""
-        if asked.operation != "response" or asked.match.wire_api != "responses":
+        if endpoint.operation != "response" or endpoint.match.wire_api != "responses":
             return prompt, False
         if not self._served.keeps_responses:
             return prompt, False
@@ -141,10 +142,10 @@ class RequestReader:
         return detached, True
 
     async def _admission(
-        self, asked: AskedFor, client: NamedClient | None, prompt: Prompt, size: int
+        self, endpoint: Endpoint, client: NamedClient | None, prompt: Prompt, size: int
     ) -> Admission | None:
         limits = self._served.limits
-        if asked.operation != "count":
+        if endpoint.operation != "count":
             return await admit(client, limits, prompt, self._workers, size)
         # A count may be sent to the provider, so it is a request; it uses no tokens.
         if client is None or not client.is_limited:
@@ -152,12 +153,12 @@ class RequestReader:
         return await reserve(client, limits, 0)
 
 
-def _is_stream(asked: AskedFor, prompt: Prompt) -> bool:
-    if asked.operation != "response":
+def _is_stream(endpoint: Endpoint, prompt: Prompt) -> bool:
+    if endpoint.operation != "response":
         return False
-    if asked.match.stream is None:
+    if endpoint.match.stream is None:
         return bool(prompt.stream)
-    return asked.match.stream
+    return endpoint.match.stream
 
 
 def _whole_request(body: bytes) -> bytes:

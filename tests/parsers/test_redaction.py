@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamlib_parsers.redaction import MASK, redact, redact_value, redacted_pieces
+from streamlib_parsers.redaction import MASK, redact, redact_value, redacted_parts
 from tests.support.cases import each_case
 
 # Invented, each in the shape of its provider's keys.
@@ -153,12 +153,12 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("window", [40, 41, 64, 1 << 16])
-def test_pieces_are_the_redacted_text(window: int) -> None:
+def test_parts_are_the_redacted_text(window: int) -> None:
     for text in TEXTS:
         for shift in range(45):
             shifted = "y " * shift + text
-            assert "".join(redacted_pieces(shifted, window)) == redact(shifted)
+            assert "".join(redacted_parts(shifted, window)) == redact(shifted)
 
 
-def test_piece_looks_at_a_window() -> None:
-    assert len(list(redacted_pieces("word " * 1000, 100))) == 50
+def test_part_is_of_a_window() -> None:
+    assert len(list(redacted_parts("word " * 1000, 100))) == 50

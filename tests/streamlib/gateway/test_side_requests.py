@@ -137,6 +137,14 @@ async def test_provider_without_a_list_is_still_served() -> None:
     assert one.json()["id"] == "a-9"
 
 
+async def test_provider_without_a_list_is_not_asked_each_time() -> None:
+    upstream = Upstream(ProviderResponse(404, {}, [b"{}"]))
+    async with serving(upstream, *ROUTES) as client:
+        for _ in range(5):
+            await get(client, "chat", "models")
+    assert len(upstream.requests) <= len(ROUTES)
+
+
 MODELS = [ServedModel(name, 1) for name in "abcde"]
 
 
