@@ -24,6 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct, field
 from starlette.types import Message, Receive, Scope, Send
 
@@ -40,6 +41,7 @@ from streamlib.gateway.recorded_bodies import (
 from streamlib.gateway.recording_transport import RecordingTransport, UpstreamRecord
 from streamlib.recording import Chunk, RecordedRequest, Recording, dump
 from streamlib.recording.files import kept_headers
+from streamlib.request.report import Change
 
 FILES: Final = 1000
 """Files that a folder keeps; the oldest go."""
@@ -347,13 +349,19 @@ def dump_exchange(exchange: Exchange, record: ExchangeRecord) -> bytes:
         request=RecordedRequest(
             record.headers,
             masked_request(bytes(record.body), secrets),
-            tuple(exchange.report[:CHANGES]),
+            tuple(_masked_change(change, secrets) for change in exchange.report[:CHANGES]),
         ),
     )
     recordings = [client]
     for upstream in record.upstream:
         recordings.append(upstream.recording(secrets, is_stream=_is_stream(upstream.headers)))
     return b"".join([dump(recording) for recording in recordings])
+
+
+def _masked_change(change: Change, secrets: set[str]) -> Change:
+    # A path has the keys of the client's JSON in it.
+    path, reason = masked_text(change.path, secrets), masked_text(change.reason, secrets)
+    return msgspec.structs.replace(change, path=path, reason=reason)
 
 
 def _text_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

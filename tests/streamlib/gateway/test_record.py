@@ -174,6 +174,19 @@ async def test_key_in_a_path_is_masked(tmp_path: Path) -> None:
     assert ours.url == "/v1/***/x"
 
 
+async def test_key_in_a_report_is_masked(tmp_path: Path) -> None:
+    """A field that is left out is named with its path."""
+    upstream = Upstream(weather_response("chat"))
+    async with serving(upstream, rule("chat"), record=ExchangeFiles(tmp_path)) as client:
+        body = {"model": "m", "input": "Hello", SLASHED: True}
+        await client.post("/v1/responses", json=body, headers={"x-api-key": SLASHED})
+    [[ours, _]] = recorded(tmp_path)
+    assert ours.request is not None
+    paths = [change.path for change in ours.request.changes]
+    assert paths
+    assert not [path for path in paths if "plus==4f9a" in path]
+
+
 def kept_bytes(recordings: list[list[Recording]]) -> int:
     size = 0
     for recording in [one for exchange in recordings for one in exchange]:
