@@ -1,4 +1,7 @@
-"""Records as a bar chart: an SVG file that needs only a browser."""
+"""Records as a bar chart: an SVG file that needs only a browser.
+
+Its colours and patterns are those of the inspector's page, light and dark as the browser prefers.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,14 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from streamlib.bench.records import OURS, Record, shown
+from streamlib.inspection.page import drawing_style, patterns
 
 # Pixels: height of a row, gap between groups, width of the labels, width of the chart.
 ROW, GAP, LEFT, WIDTH = 18, 10, 250, 900
-OURS_COLOUR, PEER_COLOUR = "#2563eb", "#94a3b8"
-STYLE: Final = "text{font:12px system-ui,sans-serif;fill:#334155}.t{font-size:15px;font-weight:600}"
+OURS_CLASS, PEER_CLASS = "message", "other"
+"""Classes of `drawing.css`, and the ids of their patterns: a solid bar and a striped one."""
+
+TITLE_STYLE: Final = "svg .title{font-size:15px;font-weight:600}"
 
 
 def bars(title: str, records: Sequence[Record]) -> str:
@@ -34,11 +40,15 @@ def bars(title: str, records: Sequence[Record]) -> str:
         top += GAP
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{top}" '
-        f'viewBox="0 0 {WIDTH} {top}"><style>{STYLE}</style>'
+        f'viewBox="0 0 {WIDTH} {top}" role="img">'
     )
-    background = '<rect width="100%" height="100%" fill="#fff"/>'
-    heading = f'<text class="t" x="12" y="24">{escape(title)}</text>'
-    return "\n".join([svg, background, heading, *parts, "</svg>\n"])
+    name = f"<title>{escape(title)}</title>"
+    style = f"<style>{drawing_style()}{TITLE_STYLE}</style>"
+    # White for programs that know no variables of CSS.
+    background = '<rect class="backing" width="100%" height="100%" fill="#fff"/>'
+    heading = f'<text class="title" x="12" y="24">{escape(title)}</text>'
+    lines = [svg, name, style, patterns(), background, heading, *parts, "</svg>\n"]
+    return "\n".join(lines)
 
 
 def _group(record: Record) -> tuple[str, str]:
@@ -47,14 +57,14 @@ def _group(record: Record) -> tuple[str, str]:
 
 def _bar(record: Record, label: str, top: int, share: float) -> list[str]:
     length = max(1.0, share * (WIDTH - LEFT - 110))
-    colour = PEER_COLOUR
+    look = PEER_CLASS
     if record.contestant == OURS:
-        colour = OURS_COLOUR
+        look = OURS_CLASS
     baseline = top + 13
     value = f"{shown(record.best)} {escape(record.unit)}"
     size = f'width="{length:.1f}" height="{ROW - 4}"'
     return [
         f'<text x="{LEFT - 8}" y="{baseline}" text-anchor="end">{escape(label)}</text>',
-        f'<rect x="{LEFT}" y="{top + 2}" {size} rx="2" fill="{colour}"/>',
+        f'<rect class="{look} bar" x="{LEFT}" y="{top + 2}" {size} rx="2" fill="url(#{look})"/>',
         f'<text x="{LEFT + length + 6:.1f}" y="{baseline}">{value}</text>',
     ]

@@ -1,0 +1,79 @@
+// The verdict with its findings, and the cards.
+
+function showVerdict(model) {
+  const { inspection } = model;
+  const { outcome, source, facts } = inspection;
+  at("verdict").replaceChildren(pill(outcome), quoted(outcome.model || ""));
+  at("name").replaceChildren(quoted(source.name || "streamlib inspector"));
+  const about = [source.wire_api, count(facts.bytes, "byte")];
+  if (source.recorded) about.push(`HTTP ${source.status}`);
+  about.push(outcome.response_id, source.url, source.end && `ended by ${source.end}`, inspection.made_by);
+  at("about").replaceChildren(quoted(about.filter(Boolean).join(" · ")));
+  at("findings").replaceChildren(...inspection.findings.map(finding => make("li", { class: finding.level },
+    `${MARKS[finding.level]} `, frameLink(finding.frame, finding.text + (finding.detail || "")))));
+  document.title = shown(`${source.name || "recording"} – streamlib inspector`);
+  at("privacy").textContent = inspection.redacted
+    ? "Texts are masked, their lengths are true. Holds no keys."
+    : "Holds what was said, no keys.";
+}
+
+const MARKS = { ok: "=", warning: "!", error: "×" }; // as in the terminal: colour alone says nothing
+
+function pill(outcome) {
+  const text = make("span", { class: `pill ${outcome.level}` });
+  text.append(`${MARKS[outcome.level]} `, quoted(outcome.text));
+  return text;
+}
+
+// A text that leads to a frame, where it is known which.
+function frameLink(frame, text) {
+  if (frame === null || frame === undefined) return quoted(text);
+  return make("a", { href: `#frame=${frame}` }, quoted(text));
+}
+
+function showCards(model) {
+  const { facts } = model.inspection;
+  const rate = facts.tokens_per_second;
+  const cards = [
+    ["first byte", seconds(facts.first_byte)],
+    ["first token", seconds(facts.first_token)],
+    ["duration", seconds(facts.duration)],
+    ["tokens/s", rate === null || rate === undefined ? "–" : rate.toFixed(1)],
+    ["tokens in → out", tokensText(facts.usage), cacheText(facts.usage)],
+    ["frames / chunks", `${count(facts.frames)} / ${count(facts.chunks)}`, `${count(facts.characters, "character")}`],
+    ["limits left", limitsText(facts.limits), facts.retry_after ? `retry after ${seconds(facts.retry_after)}` : ""],
+    ["longest silence", ...silenceTexts(facts)],
+  ];
+  at("cards").replaceChildren(...cards.map(([label, value, detail]) => make("div", {},
+    make("dt", {}, label), make("dd", {}, quoted(value), make("small", {}, quoted(detail || ""))))));
+}
+
+function tokensText(usage) {
+  if (!usage) return "–";
+  const known = value => value === null || value === undefined ? "?" : count(value);
+  return `${known(usage.input_tokens)} → ${known(usage.output_tokens)}`;
+}
+
+const TOKEN_KINDS = { cache_read_input_tokens: "from cache", cache_write_input_tokens: "into cache", reasoning_output_tokens: "reasoning" };
+
+function cacheText(usage) {
+  const parts = [];
+  for (const [field, label] of Object.entries(TOKEN_KINDS)) {
+    if (usage && usage[field]) parts.push(`${count(usage[field])} ${label}`);
+  }
+  return parts.join(", ");
+}
+
+function limitsText(limits) {
+  if (!limits || !limits.length) return "–";
+  return limits.map(({ name, remaining, limit }) => `${name} ${remaining ?? "?"} of ${limit ?? "?"}`).join(", ");
+}
+
+// No bytes, and bytes without a finished frame: two silences, with two causes.
+function silenceTexts({ longest_no_bytes: bytes, longest_no_frame: frame }) {
+  const lasts = silence => silence.end - silence.start;
+  return [
+    bytes ? `${seconds(lasts(bytes))} without bytes` : "–",
+    frame ? `${seconds(lasts(frame))} of bytes without a frame` : "",
+  ];
+}

@@ -1,0 +1,75 @@
+"""Makes the pictures of docs/inspector.md from recordings of this repository.
+
+    python -m tests.real.inspector_pictures
+
+Bodies of `tests/recordings` have no times: those in the pictures are made here.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from streamlib.inspection import compare, inspect
+from streamlib.inspection.page import render
+from streamlib.recording import Recording
+from tests.real.ui_readers import HOME, absence_in, chromium
+from tests.support.inspections import body_of, paced
+from tests.support.shared import ROOT
+
+IMAGES: Final = ROOT / "docs" / "images"
+SCRIPT: Final = Path(__file__).with_name("inspector_page.mjs")
+MOST_BYTES: Final = 120_000
+
+
+def truncated_call() -> Recording:
+    """A real model's call of a tool, whose connection is lost in its arguments."""
+    body = body_of("chat/llama-tool.sse")
+    cut = body[: len(body) * 3 // 4]
+    return paced(cut, "chat", chunk_bytes=97, pauses={9: 0.7, 22: 0.4}, end="ReadError")
+
+
+def main() -> int:
+    """Writes the pictures; 1 where there is no browser or one is too large."""
+    why = absence_in(HOME, ("playwright-core",)) or (None if chromium() else "no chromium")
+    if why is not None:
+        sys.stderr.write(f"no pictures: {why}\n")
+        return 1
+    call = inspect(truncated_call(), name="response.jsonl")
+    other = inspect(paced(body_of("chat/aimock-tool.sse"), "chat"), name="other.jsonl")
+    complete = inspect(paced(body_of("chat/llama-tool.sse"), "chat"), name="response.jsonl")
+    views = {
+        "light": (render([call]), "light", False, 900),
+        "dark-phone": (render([call]), "dark", True, 1500),
+        "difference": (render([complete, other], compare(complete, other)), "light", False, 620),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        pages: dict[str, str] = {}
+        asked: dict[str, object] = {}
+        for name, (html, scheme, phone, height) in views.items():
+            path = Path(folder) / f"{name}.html"
+            path.write_text(html, encoding="utf-8")
+            pages[name] = str(path)
+            asked[name] = {"scheme": scheme, "phone": phone, "height": height}
+        command = ["node", str(SCRIPT), str(HOME), chromium() or "", folder]
+        task = {"task": "pictures", "pages": pages, "views": asked}
+        done = subprocess.run(
+            command, input=json.dumps(task).encode(), stdout=subprocess.PIPE, check=True
+        )
+    code = 0
+    for name, picture in json.loads(done.stdout)["pictures"].items():
+        data = base64.b64decode(picture)
+        (IMAGES / f"inspector-{name}.webp").write_bytes(data)
+        sys.stdout.write(f"inspector-{name}.webp: {len(data):,} bytes\n")
+        if len(data) > MOST_BYTES:
+            code = 1
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

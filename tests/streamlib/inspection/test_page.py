@@ -1,0 +1,131 @@
+"""The inspector's page without a browser: what it allows, what it holds, how large it is."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from typing import Any, Final
+
+import pytest
+
+from streamlib.inspection.page import (
+    SCRIPTS,
+    assemble,
+    digest,
+    drawing_style,
+    packed,
+    shell,
+    text_of,
+)
+from tests.support.cases import each_case
+from tests.support.shared import ROOT
+
+FOLDER: Final = ROOT / "streamlib" / "inspection" / "page" / "files"
+SHELL_BYTES: Final = 40_000
+HOSTILE: Final = (
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<!--",
+    "\u202e\u2066",
+)
+TEXT_COLOURS: Final = ("text", "soft", "link", "good", "bad", "wait")
+BAR_COLOURS: Final = ("message", "reasoning", "call", "tool", "other", "bad", "wait")
+
+
+def parts(page: str, name: str) -> list[bytes]:
+    """The unpacked blocks of a page with this name."""
+    pattern = rf'<script type="application/octet-stream" data-part="{name}">([^<]*)</script>'
+    return [zlib.decompress(base64.b64decode(data)) for data in re.findall(pattern, page)]
+
+
+def policy_of(page: str) -> dict[str, str]:
+    [policy] = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    rules: dict[str, str] = {}
+    for rule in policy.split("; "):
+        name, _, sources = rule.partition(" ")
+        rules[name] = sources
+    return rules
+
+
+def test_policy_allows_the_scripts_and_the_style_by_digest() -> None:
+    page = shell()
+    [scripts] = parts(page, "script")
+    [loader] = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    [style] = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    assert policy_of(page) == {
+        "default-src": "'none'",
+        "script-src": f"'{digest(loader)}' '{digest(scripts.decode())}'",
+        "style-src": f"'{digest(style)}'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+
+
+def test_page_is_one_small_file_without_addresses() -> None:
+    page = shell()
+    [scripts] = parts(page, "script")
+    text = page + scripts.decode()
+    assert len(page.encode()) <= SHELL_BYTES
+    assert re.findall(r"\w+://[^\s\"']+", text) == ["http://www.w3.org/2000/svg"]
+    assert re.findall(r"<(?:link|iframe|object|embed|img|base)\b", page) == []
+    assert re.findall(r"\b(?:src|style|on\w+)=", re.sub(r"<script>.*?</script>", "", page)) == []
+    assert "url(" not in page.replace("url(#", "")
+
+
+def test_scripts_take_no_html_and_load_nothing() -> None:
+    [scripts] = parts(shell(), "script")
+    text = scripts.decode() + text_of("loader.js")
+    forbidden = (
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|srcdoc"
+        r"|\beval\b|new Function|\bimport\b|\bfetch\b|XMLHttpRequest|WebSocket|EventSource"
+        r"|sendBeacon|localStorage|\.cookie|setAttribute\(.style"
+    )
+    assert re.findall(forbidden, text) == []
+
+
+def test_every_file_of_the_page_is_in_it() -> None:
+    others = {"shell.html", "style.css", "drawing.css", "patterns.svg", "loader.js"}
+    assert {path.name for path in FOLDER.iterdir()} == others | set(SCRIPTS)
+    assert "<!--" not in re.sub(r"<!--data-->", "", shell())
+
+
+@each_case("hostile", HOSTILE)
+def test_text_of_a_recording_stays_in_its_block(hostile: str) -> None:
+    inspection = json.dumps({"name": hostile}, ensure_ascii=False).encode()
+    page = assemble([packed("inspection", inspection), packed("body", hostile.encode())])
+    assert parts(page, "inspection") == [inspection]
+    assert parts(page, "body") == [hostile.encode()]
+    assert hostile not in page.replace(shell().partition("<!--data-->")[0], "")
+    assert page.count("<script") == shell().count("<script") + 2
+
+
+def light(colour: str) -> float:
+    """The relative luminance of WCAG."""
+    shares = [int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)]
+    linear = [
+        share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(first: str, second: str) -> float:
+    lights = sorted((light(first), light(second)))
+    return (lights[1] + 0.05) / (lights[0] + 0.05)
+
+
+def colours_of(scheme: str) -> dict[str, Any]:
+    blocks = re.findall(r":root \{(.*?)\}", drawing_style(), re.DOTALL)
+    block = blocks[{"light": 0, "dark": 1}[scheme]]
+    return dict(re.findall(r"--(\w+): (#[0-9a-f]{6});", block))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_have_the_contrast_of_aa(scheme: str) -> None:
+    colours = colours_of(scheme)
+    backgrounds = [colours[name] for name in ("page", "card", "chosen")]
+    for name in TEXT_COLOURS:
+        assert min(contrast(colours[name], each) for each in backgrounds) >= 4.5, name
+    for name in BAR_COLOURS:
+        assert min(contrast(colours[name], each) for each in backgrounds) >= 3, name
