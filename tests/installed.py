@@ -13,6 +13,8 @@ from pathlib import Path
 
 import streamlib
 import streamlib_parsers
+from streamlib.inspection import inspect
+from streamlib.inspection.page import render
 
 PACKAGES = ("streamlib", "streamlib_parsers", "streamlib_pytest")
 
@@ -41,6 +43,10 @@ def main() -> None:
         getattr(streamlib, name)
     parser = streamlib.parser("chat")
     response = streamlib_parsers.accumulate([*parser.feed(BODY), *parser.close()])
+    # Its files are no Python.
+    page = render([inspect(BODY, "chat")])
+    if not page.startswith("<!doctype html>"):
+        sys.exit(f"the inspector's page is {page[:80]!r}")
     if response.text != "Hello" or response.status != "completed":
         sys.exit(f"parsed {response!r}")
     sys.stdout.write(f"streamlib {distribution.version}: {len(streamlib.__all__)} names\n")

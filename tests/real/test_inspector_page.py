@@ -219,7 +219,9 @@ def test_page_of_20000_frames_opens_within_a_second(tmp_path: Path) -> None:
 
 def test_page_shows_the_first_difference_of_two(tmp_path: Path) -> None:
     body = body_of("chat/llama-tool.sse")
-    changed = body.replace(b'"content":"London', b'"content":"Paris', 1).replace(b"city", b"town", 1)
+    changed = body.replace(b'"content":"London', b'"content":"Paris', 1).replace(
+        b"city", b"town", 1
+    )
     a, b = (
         inspect(paced(each, "chat", step=step), name=name)
         for each, step, name in ((body, 0.02, "a.jsonl"), (changed, 0.05, "b.jsonl"))
@@ -236,7 +238,10 @@ def test_page_shows_the_first_difference_of_two(tmp_path: Path) -> None:
     assert "city" in row[4]
     assert "town" in row[4]
     assert seen["different"] == len([each for each in difference.rows if each.op != "same"])
-    assert seen["responses"] == ["A: a.jsonl completed (tool_calls)", "B: b.jsonl completed (tool_calls)"]
+    assert seen["responses"] == [
+        "A: a.jsonl completed (tool_calls)",
+        "B: b.jsonl completed (tool_calls)",
+    ]
     assert seen["name"] == "b.jsonl"
 
 

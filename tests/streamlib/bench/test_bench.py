@@ -72,6 +72,11 @@ def test_chart_is_an_svg_with_a_bar_for_each_record() -> None:
     lengths = [float(rect.get("width") or 0) for rect in rects]
     assert lengths == sorted(lengths)
     assert len(rects) == 2
+    # A colour alone tells nobody whose bar it is, and not every screen is white.
+    assert [rect.get("fill") for rect in rects] == ["url(#message)", "url(#other)"]
+    patterns = {part.get("id") for part in picture.iter("{http://www.w3.org/2000/svg}pattern")}
+    assert {"message", "other"} <= patterns
+    assert "prefers-color-scheme: dark" in ET.tostring(picture, "unicode")
     assert ET.fromstring(chart.bars("nothing", [])).tag.endswith("svg")
 
 

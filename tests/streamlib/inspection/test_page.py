@@ -8,36 +8,26 @@ import re
 import zlib
 from typing import Any, Final
 
+import msgspec
 import pytest
 
-from streamlib.inspection.page import (
-    SCRIPTS,
-    assemble,
-    digest,
-    drawing_style,
-    packed,
-    shell,
-    text_of,
-)
+from streamlib.inspection import Difference, compare, inspect, load, redacted
+from streamlib.inspection.page import SCRIPTS, digest, drawing_style, render, shell, text_of
 from tests.support.cases import each_case
+from tests.support.inspections import HOSTILE_TEXTS, body_of, hostile_body
 from tests.support.shared import ROOT
 
 FOLDER: Final = ROOT / "streamlib" / "inspection" / "page" / "files"
 SHELL_BYTES: Final = 40_000
-HOSTILE: Final = (
-    "</script><script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "<!--",
-    "\u202e\u2066",
-)
+BLOCK: Final = r'<script type="application/octet-stream" data-part="([\w-]+)">([^<]*)</script>'
 TEXT_COLOURS: Final = ("text", "soft", "link", "good", "bad", "wait")
 BAR_COLOURS: Final = ("message", "reasoning", "call", "tool", "other", "bad", "wait")
 
 
 def parts(page: str, name: str) -> list[bytes]:
     """The unpacked blocks of a page with this name."""
-    pattern = rf'<script type="application/octet-stream" data-part="{name}">([^<]*)</script>'
-    return [zlib.decompress(base64.b64decode(data)) for data in re.findall(pattern, page)]
+    blocks = re.findall(BLOCK, page)
+    return [zlib.decompress(base64.b64decode(data)) for part, data in blocks if part == name]
 
 
 def policy_of(page: str) -> dict[str, str]:
@@ -91,14 +81,41 @@ def test_every_file_of_the_page_is_in_it() -> None:
     assert "<!--" not in re.sub(r"<!--data-->", "", shell())
 
 
-@each_case("hostile", HOSTILE)
+@each_case("hostile", HOSTILE_TEXTS)
 def test_text_of_a_recording_stays_in_its_block(hostile: str) -> None:
-    inspection = json.dumps({"name": hostile}, ensure_ascii=False).encode()
-    page = assemble([packed("inspection", inspection), packed("body", hostile.encode())])
-    assert parts(page, "inspection") == [inspection]
-    assert parts(page, "body") == [hostile.encode()]
-    assert hostile not in page.replace(shell().partition("<!--data-->")[0], "")
-    assert page.count("<script") == shell().count("<script") + 2
+    inspection = inspect(hostile_body(), "messages", name=hostile)
+    page = render([inspection])
+    before, after = shell().split("<!--data-->")
+    assert page.startswith(before)
+    assert page.endswith(after)
+    data = page.removeprefix(before).removesuffix(after)
+    blocks = re.findall(BLOCK, data)
+    assert re.sub(BLOCK, "", data) == ""
+    assert [name for name, _ in blocks] == ["names", "inspection-0", "body-0"]
+    names, document, body = (zlib.decompress(base64.b64decode(packed)) for _, packed in blocks)
+    assert json.loads(names)[0].startswith(hostile)
+    assert load(document) == msgspec.structs.replace(inspection, body=None)
+    assert body == hostile_body()
+
+
+def test_page_holds_a_difference_and_both_responses() -> None:
+    a, b = (inspect(body_of(f"chat/{name}-tool.sse"), "chat") for name in ("llama", "aimock"))
+    difference = compare(a, b)
+    [packed] = parts(render([a, b], difference), "difference")
+    assert msgspec.json.decode(packed, type=Difference) == difference
+    with pytest.raises(ValueError, match="of two inspections, not of 1"):
+        render([a], difference)
+    with pytest.raises(ValueError, match="nothing to show"):
+        render([])
+
+
+def test_redacted_page_has_no_text_of_the_response() -> None:
+    inspection = redacted(inspect(hostile_body(), "messages", name="secret.sse"))
+    page = render([inspection])
+    [document] = parts(page, "inspection-0")
+    assert parts(page, "body-0") == []
+    for text in ("alert", "onerror", "window.hit", "secret.sse"):
+        assert text not in document.decode()
 
 
 def light(colour: str) -> float:
