@@ -28,10 +28,13 @@ MOST_BYTES: Final = 120_000
 
 
 def truncated_call() -> Recording:
-    """A real model's call of a tool, whose connection is lost in its arguments."""
-    body = body_of("chat/llama-tool.sse")
-    cut = body[: len(body) * 3 // 4]
-    return paced(cut, "chat", chunk_bytes=97, pauses={9: 0.7, 22: 0.4}, end="ReadError")
+    """A real model's reasoning and call of a tool, whose connection is lost in its arguments."""
+    body = body_of("messages/llama-thinking.sse")
+    # A second without bytes, and a second in which the bytes of one frame trickle in.
+    pauses = {26: 1.0, 52: 0.35, 53: 0.35, 54: 0.35}
+    third_last = body.rsplit(b"partial_json", 3)[0]
+    truncated = body[: len(third_last) + 20]
+    return paced(truncated, "messages", chunk_bytes=37, pauses=pauses, end="ReadError")
 
 
 def main() -> int:
@@ -42,11 +45,12 @@ def main() -> int:
         return 1
     call = inspect(truncated_call(), name="response.jsonl")
     other = inspect(paced(body_of("chat/aimock-tool.sse"), "chat"), name="other.jsonl")
-    complete = inspect(paced(body_of("chat/llama-tool.sse"), "chat"), name="response.jsonl")
+    slower = paced(body_of("chat/llama-tool.sse"), "chat", step=0.05)
+    complete = inspect(slower, name="response.jsonl")
     views = {
-        "light": (render([call]), "light", False, 900),
-        "dark-phone": (render([call]), "dark", True, 1500),
-        "difference": (render([complete, other], compare(complete, other)), "light", False, 620),
+        "light": (render([call]), "light", False, 1330),
+        "dark-phone": (render([call]), "dark", True, 1600),
+        "difference": (render([complete, other], compare(complete, other)), "light", False, 820),
     }
     with tempfile.TemporaryDirectory() as folder:
         pages: dict[str, str] = {}

@@ -89,14 +89,16 @@ def text_deltas(texts: Iterable[str]) -> list[dict[str, str]]:
     return [{"type": "text_delta", "text": text} for text in texts]
 
 
+def argument_deltas(fragments: Iterable[str]) -> list[dict[str, str]]:
+    """Deltas of the arguments of a call."""
+    return [{"type": "input_json_delta", "partial_json": fragment} for fragment in fragments]
+
+
 def hostile_body() -> bytes:
     """A stream whose every text would run something in a page that took it for HTML."""
     call = {"type": "tool_use", "id": "c1", "name": HOSTILE_TEXTS[1], "input": {}}
     fragment = json.dumps({HOSTILE_TEXTS[0]: HOSTILE_TEXTS[1], "x": HOSTILE_TEXTS[3]})
-    arguments = [
-        {"type": "input_json_delta", "partial_json": part}
-        for part in (fragment[:40], fragment[40:])
-    ]
+    arguments = argument_deltas([fragment[:40], fragment[40:]])
     blocks = [{"type": "text", "text": ""}, call]
     body = messages_body(blocks, [text_deltas(HOSTILE_TEXTS), arguments])
     unknown = sse({"type": HOSTILE_TEXTS[1], "data": HOSTILE_TEXTS[0]})
@@ -105,9 +107,8 @@ def hostile_body() -> bytes:
 
 def long_body(deltas: int) -> bytes:
     """A stream of so many deltas, about half of them reasoning."""
-    thinking = [
-        {"type": "thinking_delta", "thinking": f"step {number} "} for number in range(deltas // 2)
-    ]
+    thoughts = [f"step {number} " for number in range(deltas // 2)]
+    thinking = [{"type": "thinking_delta", "thinking": thought} for thought in thoughts]
     words = text_deltas(f"wörd{number} " for number in range(deltas - deltas // 2))
     blocks = [{"type": "thinking", "thinking": ""}, {"type": "text", "text": ""}]
     return messages_body(blocks, [thinking, words])

@@ -66,9 +66,9 @@ class Frames {
     const kind = make("span", {});
     if (row.size > 1) {
       const isOpen = this.opened.has(row.first);
-      kind.append(make("button", { type: "button", class: "fold", tabindex: -1, "aria-expanded": String(isOpen) }, isOpen ? "−" : "+"));
+      kind.append(make("button", { type: "button", class: "fold", tabindex: -1, "aria-expanded": String(isOpen) }, `${isOpen ? "−" : "+"}${count(row.size)}`));
     }
-    kind.append(quoted(oneLine(model.kind(row.first), 60)), row.size > 1 ? ` ×${count(row.size)}` : "");
+    kind.append(quoted(oneLine(model.kind(row.first), 60)));
     return [
       [count(model.frameStarts[row.first]), "number"],
       [clockTime(model.times[row.first]), "number time"],

@@ -19,7 +19,8 @@ function showModel(model) {
     frame.split = result ? result.split : "recorded";
     frame.move(position.frame);
   };
-  showSplit(model, 0);
+  const recorded = model.inspection.splits.results.findIndex(result => result.split === "recorded");
+  showSplit(model, Math.max(0, recorded));
   position.set(model.lastFrame); // the response as it ended
 }
 

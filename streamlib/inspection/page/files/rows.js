@@ -27,18 +27,21 @@ class Rows {
     this.show(this.size, this.active);
   }
 
+  // Draws everything anew: there are other rows, or they have other places.
   show(size, active) {
     this.size = size;
+    this.first = null;
+    this.body.replaceChildren();
     this.body.style.height = `${size * this.height}px`;
+    this.room = this.element.clientHeight - this.titles.offsetHeight;
     this.element.setAttribute("aria-rowcount", size + 1);
     this.moveTo(active);
   }
 
   moveTo(active) {
     this.active = Math.max(0, Math.min(active, this.size - 1));
-    const { element, height } = this;
+    const { element, height, room } = this;
     const top = this.active * height;
-    const room = element.clientHeight - this.titles.offsetHeight;
     if (top < element.scrollTop) element.scrollTop = top;
     if (top + height > element.scrollTop + room) element.scrollTop = top + height - room;
     this.draw();
@@ -46,11 +49,22 @@ class Rows {
 
   draw() {
     const first = Math.max(0, Math.floor(this.element.scrollTop / this.height) - 2);
-    const last = Math.min(this.size, first + Math.ceil(this.element.clientHeight / this.height) + 4);
-    const rows = [];
-    for (let index = first; index < last; index++) rows.push(this.row(index));
-    this.body.replaceChildren(...rows);
+    const last = Math.min(this.size, first + Math.ceil(this.room / this.height) + 4);
+    if (first !== this.first || last !== this.last) {
+      const rows = [];
+      for (let index = first; index < last; index++) rows.push(this.row(index));
+      this.body.replaceChildren(...rows);
+      Object.assign(this, { first, last });
+    }
+    for (const row of this.body.children) this.mark(row);
     this.element.setAttribute("aria-activedescendant", this.rowId(this.active));
+  }
+
+  mark(row) {
+    const isActive = row.id === this.rowId(this.active);
+    if (isActive === row.classList.contains("chosen")) return;
+    row.classList.toggle("chosen", isActive);
+    row.setAttribute("aria-selected", isActive);
   }
 
   rowId(index) {
@@ -58,8 +72,7 @@ class Rows {
   }
 
   row(index) {
-    const isActive = index === this.active;
-    const row = make("div", { class: isActive ? "row chosen" : "row", role: "row", id: this.rowId(index), "aria-rowindex": index + 2, "aria-selected": String(isActive) },
+    const row = make("div", { class: "row", role: "row", id: this.rowId(index), "aria-rowindex": index + 2, "aria-selected": "false" },
       ...this.drawRow(index).map(([content, className]) => make("span", { role: "gridcell", class: className }, content)));
     row.style.top = `${index * this.height}px`;
     return row;

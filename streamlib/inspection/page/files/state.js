@@ -1,7 +1,7 @@
 // What the response is at one frame: each item with its texts, and the usage.
 
 const ITEMS_SHOWN = 40; // the newest; a response may have 10,000
-const TEXT_SHOWN = 4000; // characters at the end of a text
+const TEXT_SHOWN = 2000; // characters at the end of a text
 const TREE_CHARACTERS = 50000;
 
 class State {
@@ -102,7 +102,8 @@ class TextView {
 
   showTree(text) {
     if (this.growing.label !== "arguments" || text.length > TREE_CHARACTERS) return;
-    const node = new PartialJson(text).read();
-    this.tree.replaceChildren(...(node && node.entries ? [treeView(node)] : []));
+    const [root] = partialJson(text);
+    const entries = root && root[1].entries;
+    this.tree.replaceChildren(...(entries ? [tree(entries)] : []));
   }
 }

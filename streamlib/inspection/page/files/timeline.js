@@ -118,16 +118,17 @@ class Timeline {
     const colour = colourOf(item.type);
     const shape = { x: start.toFixed(1), y: this.top + 3, width: width.toFixed(1), height: 12, rx: 2 };
     const kind = item.truncated ? "bar truncated" : "bar";
-    this.svg.append(
-      makeSvg("rect", { ...shape, class: "backing" }),
-      makeSvg("rect", { ...shape, class: `${colour} ${kind}`, fill: `url(#${colour})` }));
-    if (item.truncated) this.note(start + width, "truncated");
+    const bar = makeSvg("rect", { ...shape, class: `${colour} ${kind}`, fill: `url(#${colour})` });
+    bar.append(makeSvg("title", {}, shown(`${item.label}${item.truncated ? ", truncated" : ""}`)));
+    this.svg.append(makeSvg("rect", { ...shape, class: "backing" }), bar);
+    if (item.truncated) this.note(start, start + width, "truncated");
   }
 
-  // A word behind the end of a bar, or before it where there is no room.
-  note(x, text) {
-    const isRight = x + 70 < this.width;
-    const place = { x: isRight ? x + 5 : x - 5, y: this.top + 13, "text-anchor": isRight ? "start" : "end" };
+  // A word behind a bar, or before it where there is no room.
+  note(start, end, text) {
+    const isBehind = end + 70 < this.width;
+    if (!isBehind && start - 70 < this.gutter) return; // the bar says it too, by its look and its title
+    const place = { x: isBehind ? end + 5 : start - 5, y: this.top + 13, "text-anchor": isBehind ? "start" : "end" };
     this.svg.append(makeSvg("text", { ...place, class: "note" }, text));
   }
 
@@ -140,14 +141,15 @@ class Timeline {
 
   drawLane(name, spans, look) {
     this.label(name);
+    if (!spans.length) this.svg.append(makeSvg("text", { x: this.gutter + 4, y: this.top + 13, class: "soft" }, "none"));
     for (const { start, end } of spans) {
       const left = this.x(start);
       const width = Math.max(3, this.x(end) - left);
       const bar = makeSvg("rect", { ...look, x: left.toFixed(1), y: this.top + 3, width: width.toFixed(1), height: 12 });
       bar.append(makeSvg("title", {}, `${name}: ${seconds(end - start)}`));
       this.svg.append(bar);
-      // Behind the bar, unless the next one is there.
-      if (spans.length <= 3) this.note(left + width, seconds(end - start));
+      // Of many, the titles alone: the texts would cover other bars.
+      if (spans.length <= 3) this.note(left, left + width, seconds(end - start));
     }
     this.top += LANE;
   }
