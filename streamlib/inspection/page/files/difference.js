@@ -28,7 +28,7 @@ class Difference {
     const texts = make("div", { class: "texts" });
     if (op !== "same") texts.append(...[["A", left], ["B", right]].filter(([, text]) => text).map(([name, text]) => make("div", {}, `${name} `, quoted(oneLine(text, 160)))));
     return [
-      [make("span", { class: op === "same" ? "soft" : "error" }, OPS[op]), ""],
+      [make("span", { class: op === "same" || op === "ids" ? "soft" : "error" }, OPS[op]), ""],
       [clockTime(a ?? null), "number"], [clockTime(b ?? null), "number"],
       [quoted(label || type), ""], [texts, "last"],
     ];
