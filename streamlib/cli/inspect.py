@@ -1,4 +1,4 @@
-"""`streamlib inspect FILE…`: a captured response as a timeline with findings, or as JSON."""
+"""`streamlib inspect FILE…`: a captured response as a timeline with findings, JSON or a page."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from streamlib.cli.captures import add_wire_option, files_of, for_each_capture
+from streamlib.cli.command_error import CommandError
 from streamlib.cli.commands import COMMANDS
 from streamlib.cli.exit_codes import EXIT_CODES
 from streamlib.cli.inspect_page import print_page, reading_of
@@ -19,8 +20,10 @@ from streamlib.cli.progress import Progress
 from streamlib.inspection.capture import Capture, events_of
 from streamlib.inspection.document import encode
 from streamlib.inspection.inspector import inspected
+from streamlib.terminal.printable import printable
 
 if TYPE_CHECKING:
+    from streamlib.inspection.difference import Difference
     from streamlib.inspection.document import Inspection
 
 DESCRIPTION: Final = """\
@@ -33,8 +36,12 @@ EXAMPLES: Final = f"""examples:
   streamlib inspect capture.sse --wire-api messages
   # a recording (chat --record) knows its wire, and when each byte was received
   streamlib inspect response.jsonl
-  # all that is known of it, for programs; of every text only its length
-  streamlib inspect response.jsonl --json --full --redact
+  # the same as a page, in one file that needs no network
+  streamlib inspect response.jsonl --html response.html
+  # to send it to somebody: of every text only its length
+  streamlib inspect response.jsonl --html masked.html --redact
+  # all that is known of it, for programs
+  streamlib inspect response.jsonl --json --full
   # what a gateway recorded (gateway --record exchanges)
   streamlib inspect exchanges
   # two responses, event by event
@@ -44,8 +51,8 @@ EXAMPLES: Final = f"""examples:
   # one JSON object a line for each response, for programs
   streamlib inspect *.sse --wire-api chat --json
 
-The highest code of all responses counts. With --json it is 1 for a file that
-cannot be read, else 0; with --diff 1 where the responses differ.
+The highest code of all responses counts. With --json and --html it is 1 for a
+file that cannot be read, else 0; with --diff 1 where the responses differ.
 
 {EXIT_CODES}"""
 
@@ -63,8 +70,14 @@ def add(commands: Any) -> None:
         "files", nargs="+", metavar="FILE", help="or a directory; - is standard input"
     )
     add_wire_option(command)
-    command.add_argument(
+    forms = command.add_mutually_exclusive_group()
+    forms.add_argument(
         "--json", action="store_true", help="one JSON object a line for each response"
+    )
+    forms.add_argument(
+        "--html",
+        metavar="OUT",
+        help="write a page that shows all of them in a browser; - is standard output",
     )
     command.add_argument(
         "--full",
@@ -75,13 +88,13 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--redact",
         action="store_true",
-        help="with --full or --diff: of texts only their lengths",
+        help="with --html, --full or --diff: of texts only their lengths",
     )
     command.add_argument(
         "--chunk",
         type=byte_count,
         metavar="N",
-        help="with --json: feed the parser N bytes at a time",
+        help="with --json and --html: feed the parser N bytes at a time, too",
     )
     command.set_defaults(run=run, refuse=command.error)
 
@@ -91,6 +104,8 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     if arguments.diff:
         return _compare(arguments)
+    if arguments.html is not None:
+        return _show(arguments)
 
     def handle(capture: Capture) -> int:
         if arguments.full:
@@ -115,8 +130,9 @@ def _check(arguments: argparse.Namespace) -> None:
     """Refuses options that would do nothing."""
     if arguments.full and not arguments.json:
         arguments.refuse("--full needs --json")
-    if arguments.redact and not (arguments.full or arguments.diff):
-        arguments.refuse("--redact needs --json --full or --diff")
+    is_document = arguments.full or arguments.html is not None
+    if arguments.redact and not (is_document or arguments.diff):
+        arguments.refuse("--redact needs --html, --json --full or --diff")
 
 
 def _summary(capture: Capture, chunk_bytes: int | None) -> dict[str, Any]:
@@ -147,6 +163,36 @@ def _shown(inspection: Inspection, arguments: argparse.Namespace) -> Inspection:
     return redacted(inspection)
 
 
+def _show(arguments: argparse.Namespace) -> int:
+    """Writes the page of all responses."""
+    inspections: list[Inspection] = []
+
+    def handle(capture: Capture) -> int:
+        inspections.append(_inspection(capture, arguments))
+        return 0
+
+    code = _for_each(arguments, handle)
+    if inspections:
+        code = max(code, _write_html(arguments, inspections))
+    return code
+
+
+def _write_html(
+    arguments: argparse.Namespace,
+    inspections: list[Inspection],
+    difference: Difference | None = None,
+) -> int:
+    # Other forms need no page.
+    from streamlib.cli.inspect_html import write_html
+
+    try:
+        write_html(arguments.html, inspections, difference)
+    except CommandError as error:
+        print(printable(str(error)), file=sys.stderr)
+        return error.code
+    return 0
+
+
 # --- comparing ---
 
 
@@ -160,7 +206,9 @@ def _compare(arguments: argparse.Namespace) -> int:
 
     def handle(capture: Capture) -> int:
         if len(inspections) < 3:
-            inspections.append(inspected(reading_of(capture), None))
+            # Only a page shows other splits.
+            splits = None if arguments.html is None else ()
+            inspections.append(inspected(reading_of(capture), splits))
         return 0
 
     if _for_each(arguments, handle):
@@ -171,7 +219,11 @@ def _compare(arguments: argparse.Namespace) -> int:
     difference = compare(*inspections)
     if arguments.redact:
         difference = redacted_difference(difference)
-    if arguments.json:
+    if arguments.html is not None:
+        shown = [_shown(inspection, arguments) for inspection in inspections]
+        if _write_html(arguments, shown, difference):
+            return 1
+    elif arguments.json:
         _print(msgspec.json.encode(difference))
     else:
         print_difference(difference)

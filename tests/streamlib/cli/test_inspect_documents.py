@@ -76,8 +76,8 @@ def test_redact_leaves_out_the_texts(capsys: Output) -> None:
     ("options", "reason"),
     [
         (["--full"], "--full needs --json"),
-        (["--redact"], "--redact needs --json --full"),
-        (["--json", "--redact"], "--redact needs --json --full"),
+        (["--redact"], "--redact needs --html, --json --full"),
+        (["--json", "--redact"], "--redact needs --html, --json --full"),
         (["--diff"], "compares two responses, and these files hold 1"),
         (["--diff", "whole.jsonl", "whole.jsonl"], "these files hold more"),
     ],

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
-import zlib
 from typing import Any, Final
 
 import msgspec
@@ -15,19 +13,13 @@ from streamlib.inspection import Difference, compare, inspect, load, redacted
 from streamlib.inspection.page import SCRIPTS, digest, drawing_style, render, shell, text_of
 from tests.support.cases import each_case
 from tests.support.inspections import HOSTILE_TEXTS, body_of, hostile_body
+from tests.support.page_parts import BLOCK, parts, unpacked
 from tests.support.shared import ROOT
 
 FOLDER: Final = ROOT / "streamlib" / "inspection" / "page" / "files"
 SHELL_BYTES: Final = 40_000
-BLOCK: Final = r'<script type="application/octet-stream" data-part="([\w-]+)">([^<]*)</script>'
 TEXT_COLOURS: Final = ("text", "soft", "link", "good", "bad", "wait")
 BAR_COLOURS: Final = ("message", "reasoning", "call", "tool", "other", "bad", "wait")
-
-
-def parts(page: str, name: str) -> list[bytes]:
-    """The unpacked blocks of a page with this name."""
-    blocks = re.findall(BLOCK, page)
-    return [zlib.decompress(base64.b64decode(data)) for part, data in blocks if part == name]
 
 
 def policy_of(page: str) -> dict[str, str]:
@@ -92,7 +84,7 @@ def test_text_of_a_recording_stays_in_its_block(hostile: str) -> None:
     blocks = re.findall(BLOCK, data)
     assert re.sub(BLOCK, "", data) == ""
     assert [name for name, _ in blocks] == ["names", "inspection-0", "body-0"]
-    names, document, body = (zlib.decompress(base64.b64decode(packed)) for _, packed in blocks)
+    names, document, body = (unpacked(packed) for _, packed in blocks)
     assert json.loads(names)[0].startswith(hostile)
     assert load(document) == msgspec.structs.replace(inspection, body=None)
     assert body == hostile_body()
