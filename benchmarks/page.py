@@ -131,7 +131,7 @@ def losses(results: Results) -> str:
         lines.append([what, FRAMINGS.get(name, name), ", ".join(texts)])
     if not lines:
         return "Nobody."
-    return markdown(["of", "faster than streamlib", "takes … of our time"], lines)
+    return markdown(["what", "faster than streamlib", "share of streamlib's time"], lines)
 
 
 def frameworks(results: Results) -> str:

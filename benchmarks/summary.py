@@ -36,10 +36,10 @@ def _faster(result: Result, name: str) -> str:
     """On how many wires a reader without state is faster."""
     ratios = result.find(bench="events", contestant=name, measure="ratio", chunks="an event")
     faster = [entry for entry in ratios if entry.median < 1]
-    wires = f"{len(faster)} of {len(ratios)} wires"
+    wires = f"{len(faster)} of {len(ratios)} wire APIs"
     if not faster:
         return f"{STATELESS[name]} on none"
-    return f"{STATELESS[name]} on {wires} (in {_range(faster)} of our time)"
+    return f"{STATELESS[name]} on {wires} ({_range(faster)} of streamlib's time)"
 
 
 def _paced(result: Result, name: str) -> str:
@@ -63,9 +63,9 @@ def sentences(results: Mapping[str, Result | None]) -> str:
     events = _range(_sdks(peers, "events"))
     sdk = _paced(sockets, "anthropic")
     return f"""\
-- An event costs {_range(own)} µs of CPU; the official SDKs take {events} times as long.
-- With a snapshot at every event on both sides, their helpers take {snapshots} times as long.
-- Faster than streamlib, one event at a time: {faster}. Neither keeps state, nor notices a response
-  that broke off.
-- Over sockets the HTTP library and the event loop are most of the cost: with 100 paced streams an
-  event takes {over}; through anthropic's SDK {sdk}."""
+- An event takes {_range(own)} µs of CPU time. The official SDKs take {events} times as long.
+- With a snapshot at every event on both sides, the SDKs' helpers take {snapshots} times as long.
+- Faster than streamlib, one event at a time: {faster}. Both keep no state, and do not notice that a
+  response broke off.
+- Over sockets, most of the time is spent in the HTTP library and the event loop. With 100 paced
+  streams an event takes {over}; through anthropic's SDK {sdk}."""
