@@ -313,3 +313,12 @@ ResponseEvent: TypeAlias = (
 RunEvent: TypeAlias = ResponseEvent | CallOutput
 """What a run of several responses consists of: after the terminal event of a response that asked
 for calls come their outputs, then the events of the next response."""
+
+DELTA_KEYS: Final[dict[type, tuple[str, ...]]] = {
+    OutputTextDelta: ("index", "content_index"),
+    ReasoningContentDelta: ("index", "content_index"),
+    ReasoningSummaryDelta: ("index", "summary_index"),
+    FunctionCallArgumentsDelta: ("index",),
+    RefusalDelta: ("index", "content_index"),
+}
+"""Kinds of deltas that append a text -> their fields that tell which text they belong to."""

@@ -46,9 +46,6 @@ exit code: 0 success, 1 failure, 2 usage error, 3 the response is not whole,
            4 refused, 5 failed, but may succeed later, 130 stopped
 """
 
-INTERMIXED: Final = ("chat", "inspect")
-"""Commands whose options may stand between their words."""
-
 ENCODING_ERRORS: Final = (
     ("stdin", "replace"),
     ("stdout", "backslashreplace"),
@@ -111,10 +108,14 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         own_options = _command(meant).options() - parser.options()
         if any(typed.partition("=")[0] in {*own_options, "-h", "--help"} for typed in rest):
             _refuse(argv, meant)
-    if name in INTERMIXED:
+    if name == "chat":
+        # Options may stand between the words of a question.
         arguments, unknown = parser.parse_known_intermixed_args(rest)
     else:
         arguments, unknown = parser.parse_known_args(rest)
+        if unknown and name == "inspect":
+            # Between its files too. This way takes longer, so it is not the first.
+            arguments, unknown = parser.parse_known_intermixed_args(rest)
     if meant is not None and _is_meant(meant, arguments.text):
         _refuse(argv, meant)
     if unknown:

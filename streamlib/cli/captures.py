@@ -7,9 +7,9 @@ means the same to each of them. A file named `-` is standard input.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from streamlib.cli.command_error import CommandError
 from streamlib.cli.progress import Progress
@@ -68,19 +68,20 @@ def read_captures(name: str, wire_api: WireApi | None) -> Iterator[Capture]:
 
 def files_of(name: str) -> list[str]:
     """A file itself; of a directory the recordings in it, by name, which is by time for ours."""
-    folder = Path(name)
-    if "\0" in name or not folder.is_dir():
+    # Without `pathlib` the command starts sooner.
+    if not os.path.isdir(name):
         return [name]
     files: list[str] = []
-    for path in sorted(folder.iterdir()):
-        if path.is_file() and _is_recording_file(path):
-            files.append(str(path))
+    for file in sorted(os.listdir(name)):
+        path = os.path.join(name, file)
+        if os.path.isfile(path) and _is_recording_file(path):
+            files.append(path)
     # Without any, reading it fails with the reason.
     return files or [name]
 
 
-def _is_recording_file(path: Path) -> bool:
-    with path.open("rb") as file:
+def _is_recording_file(path: str) -> bool:
+    with open(path, "rb") as file:
         return is_recording(file.read(64))
 
 
@@ -93,7 +94,8 @@ def read_bytes(name: str) -> bytes:
     try:
         if name == "-":
             return sys.stdin.buffer.read()
-        return Path(name).read_bytes()
+        with open(name, "rb") as file:
+            return file.read()
     except IsADirectoryError:
         raise CommandError(f"{name}: a directory without recordings") from None
     except OSError as error:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
-from streamlib.cli.screen import BOLD, DIM, GREEN, RED, YELLOW, paint
+from streamlib.cli.colours import BOLD, DIM, GREEN, RED, YELLOW, paint
 from streamlib.cli.tables import hanging, terminal_width
 from streamlib.cli.timeline import fitted
 from streamlib.inspection.difference import Difference, DifferenceRow, parting_texts

@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from streamlib.cli.checks import Check, all_checks
+from streamlib.cli.colours import DIM, GREEN, RED, YELLOW, paint
 from streamlib.cli.commands import COMMANDS
-from streamlib.cli.screen import DIM, GREEN, RED, YELLOW, paint
 from streamlib.cli.tables import GAP, terminal_width, wrapped
 from streamlib.cli.waiting import WaitingLine
 from streamlib.terminal.printable import one_line

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
+from streamlib.cli.colours import BOLD, DIM, GREEN, RED, YELLOW, paint
 from streamlib.cli.exit_codes import code_of_response
 from streamlib.cli.inspect_summary import calls
 from streamlib.cli.progress import Progress
-from streamlib.cli.screen import BOLD, DIM, GREEN, RED, YELLOW, paint
 from streamlib.cli.tables import hanging, terminal_width
 from streamlib.cli.timeline import page
 from streamlib.inspection.capture import Capture

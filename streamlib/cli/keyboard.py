@@ -8,7 +8,7 @@ import stat
 import sys
 from typing import TYPE_CHECKING, Final
 
-from streamlib.cli.screen import GREEN, RESET, has_colours
+from streamlib.cli.colours import GREEN, RESET, has_colours
 from streamlib.cli.waiting import WaitingLine
 
 if TYPE_CHECKING:

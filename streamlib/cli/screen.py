@@ -10,6 +10,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Final, TextIO
 
+from streamlib.cli.colours import CYAN, DIM, RED, RESET, has_colours, paint
 from streamlib.cli.option_names import with_option_names
 from streamlib.errors import StreamError
 from streamlib.inspection.event_text import remaining_text, usage_text
@@ -33,14 +34,6 @@ from streamlib_parsers import (
 if TYPE_CHECKING:
     from streamlib.terminal import MarkdownWriter
     from streamlib.terminal.themes import ThemeName
-
-RESET: Final = "\x1b[0m"
-BOLD: Final = "\x1b[1m"
-DIM: Final = "\x1b[2m"
-RED: Final = "\x1b[31m"
-GREEN: Final = "\x1b[32m"
-YELLOW: Final = "\x1b[33m"
-CYAN: Final = "\x1b[36m"
 
 CALLS: Final = (FunctionCall, CustomToolCall, ServerToolCall)
 
@@ -250,18 +243,6 @@ class Screen:
         if self.colour:
             self._out.write(style)
         self._style = style
-
-
-def paint(line: str, style: str, stream: TextIO) -> str:
-    """A line in a colour, where the stream has colours."""
-    if not has_colours(stream):
-        return line
-    return f"{style}{line}{RESET}"
-
-
-def has_colours(stream: TextIO) -> bool:
-    """Whether a stream is a terminal with colours, and they are not turned off (no-color.org)."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _terminal_size() -> tuple[int, int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
+import os
+import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -73,4 +74,11 @@ def terminal_width(usual: int = 100) -> int:
     Args:
         usual: columns where there is none.
     """
-    return shutil.get_terminal_size((usual, 24)).columns
+    # As `shutil.get_terminal_size` does it; importing that takes longer than all of this.
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and int(columns) > 0:
+        return int(columns)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or usual
+    except (OSError, ValueError):
+        return usual

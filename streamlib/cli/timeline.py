@@ -18,9 +18,8 @@ from streamlib.inspection.capture import Capture
 from streamlib.inspection.clock import Clock
 from streamlib.inspection.event_text import describe_event
 from streamlib.inspection.frames import Step
-from streamlib.pipeline.stages import DELTA_KEYS
 from streamlib.terminal.printable import printable
-from streamlib_parsers.events import Notice, Passthrough, ResponseEvent, TokenCount
+from streamlib_parsers.events import DELTA_KEYS, Notice, Passthrough, ResponseEvent, TokenCount
 
 MAX_KIND_WIDTH: Final = 44
 """Columns for the wire's name of a frame; a longer name shifts the rest of its line."""

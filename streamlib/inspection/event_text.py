@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from streamlib.pipeline.stages import DELTA_KEYS
 from streamlib.terminal.printable import printable
 from streamlib_parsers.events import (
+    DELTA_KEYS,
     Completed,
     Created,
     Failed,

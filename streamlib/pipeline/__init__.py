@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from streamlib.pipeline.chain import Chain, through
 from streamlib.pipeline.stages import (
-    DELTA_KEYS,
     SUPERSEDED,
     Clock,
     Coalesce,
@@ -34,6 +33,7 @@ from streamlib.pipeline.stages import (
 )
 from streamlib.pipeline.stream import Pipeline, pipe
 from streamlib.pipeline.tee import READ_AHEAD, Branch, TeeReader, tee
+from streamlib_parsers.events import DELTA_KEYS
 
 __all__ = [
     "DELTA_KEYS",

@@ -11,6 +11,7 @@ import msgspec
 
 from streamlib_parsers.accumulate import Timing
 from streamlib_parsers.events import (
+    DELTA_KEYS,
     AnnotationAdded,
     Completed,
     Failed,
@@ -42,15 +43,6 @@ TextDelta: TypeAlias = (
 
 TextKey: TypeAlias = tuple[type[TextDelta], int, int]
 """The text that a delta belongs to: its kind, the item's index, the part's or paragraph's index."""
-
-DELTA_KEYS: Final[dict[type, tuple[str, ...]]] = {
-    OutputTextDelta: ("index", "content_index"),
-    ReasoningContentDelta: ("index", "content_index"),
-    ReasoningSummaryDelta: ("index", "summary_index"),
-    FunctionCallArgumentsDelta: ("index",),
-    RefusalDelta: ("index", "content_index"),
-}
-"""Kinds of `TextDelta` -> their fields that tell which text they belong to."""
 
 SUPERSEDED: Final = frozenset(
     {*DELTA_KEYS, MediaDelta, AnnotationAdded, ItemProgress, OutputItemAdded}

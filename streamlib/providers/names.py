@@ -5,7 +5,6 @@ They are fitted without collisions, equally for a call and its output, and rever
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable
 
@@ -75,4 +74,7 @@ def _digest(name: str, charset: Charset, taken: set[str]) -> str:
 
 
 def _hex_digest(name: str) -> str:
+    # Few names need it, and it loads OpenSSL.
+    import hashlib
+
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -23,6 +22,9 @@ from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.protocol import parser
 from streamlib_parsers.redaction import redact
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 VERSION: Final = 1
 """Version of the file format, the same since 0.1.0."""
@@ -208,12 +210,14 @@ def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 def save(recording: Recording, path: str | Path) -> None:
     """Writes a recording to a file of its own."""
-    Path(path).write_bytes(dump(recording))
+    # Without `pathlib`: `inspect` starts sooner.
+    with open(path, "wb") as file:
+        file.write(dump(recording))
 
 
 def append(recording: Recording, path: str | Path) -> None:
     """Adds a recording to the end of a file of recordings."""
-    with Path(path).open("ab") as file:
+    with open(path, "ab") as file:
         file.write(dump(recording))
 
 
@@ -263,7 +267,8 @@ def load_all(path: str | Path) -> list[Recording]:
         ValueError: the file is no recording.
     """
     try:
-        return parse(Path(path).read_bytes())
+        with open(path, "rb") as file:
+            return parse(file.read())
     except ValueError as error:
         raise ValueError(f"{path} is not a recording: {error}") from None
 

@@ -195,7 +195,17 @@ sys.stderr.write("modules " + " ".join(sys.modules))
         (["--help"], ["anyio", "markdown_it", "streamlib.cli.chat", "streamlib_parsers"]),
         (
             ["inspect", "CAPTURE"],
-            ["httpx", "h11", "streamlib.client", "streamlib.testing"],
+            [
+                "anyio",
+                "h11",
+                "hashlib",
+                "httpx",
+                "streamlib.client",
+                "streamlib.inspection.difference",
+                "streamlib.inspection.splits",
+                "streamlib.pipeline",
+                "streamlib.testing",
+            ],
         ),
         (["hi"], ["markdown_it", "prompt_toolkit", "shtab", "streamlib.recording"]),
     ],
