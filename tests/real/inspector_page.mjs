@@ -13,54 +13,84 @@ const [home, executablePath, pictures] = process.argv.slice(2);
 const { chromium } = createRequire(join(home, 'package.json'))('playwright-core');
 const asked = JSON.parse(await text(process.stdin));
 
-const QUIET = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const QUIET = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
 const browser = await chromium.launch({ executablePath, args: QUIET });
 const seen = { complaints: [], foreign: [], dialogs: [] };
 
-async function open(name, { scheme = 'light', phone = false, hash = '', motion = 'no-preference' } = {}) {
+async function open(
+  name,
+  { scheme = 'light', phone = false, hash = '', motion = 'no-preference' } = {},
+) {
   const viewport = phone ? { width: 400, height: 844 } : { width: 1280, height: 900 };
-  const context = await browser.newContext({ viewport, colorScheme: scheme, reducedMotion: motion, isMobile: phone, hasTouch: phone, deviceScaleFactor: 1 });
+  const context = await browser.newContext({
+    viewport,
+    colorScheme: scheme,
+    reducedMotion: motion,
+    isMobile: phone,
+    hasTouch: phone,
+    deviceScaleFactor: 1,
+  });
   context.setDefaultTimeout(20_000);
   const page = await context.newPage();
-  page.on('console', message => { if (['error', 'warning'].includes(message.type())) seen.complaints.push(message.text()); });
+  page.on('console', message => {
+    if (['error', 'warning'].includes(message.type())) seen.complaints.push(message.text());
+  });
   page.on('pageerror', error => seen.complaints.push(String(error)));
-  page.on('dialog', dialog => { seen.dialogs.push(dialog.message()); dialog.dismiss(); });
-  page.on('request', request => { if (!/^(file|blob|data):/.test(request.url())) seen.foreign.push(request.url()); });
+  page.on('dialog', dialog => {
+    seen.dialogs.push(dialog.message());
+    dialog.dismiss();
+  });
+  page.on('request', request => {
+    if (!/^(file|blob|data):/.test(request.url())) seen.foreign.push(request.url());
+  });
   await page.goto(pathToFileURL(asked.pages[name]).href + hash);
   await page.waitForFunction(() => document.getElementById('state').textContent !== 'Reading …');
   return page;
 }
 
-const texts = async (page, selector) => (await page.locator(selector).allInnerTexts()).map(one => one.trim());
+const texts = async (page, selector) =>
+  (await page.locator(selector).allInnerTexts()).map(one => one.trim());
 const textOf = (page, selector) => page.locator(selector).innerText();
 const frameOf = page => page.evaluate(() => position.frame);
 
-// Texts below the contrast of WCAG AA (4.5 to 1) against what is behind them, those of the drawing too.
-const faintTexts = page => page.evaluate(() => {
-  const rgb = value => value.match(/[\d.]+/g).map(Number);
-  const light = ([r, g, b]) => {
-    const part = value => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
-    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
-  };
-  const behind = node => {
-    for (; node; node = node.parentElement) {
-      const colour = rgb(getComputedStyle(node).backgroundColor);
-      if (colour.length === 3 || colour[3] > 0) return colour;
+// Texts below the contrast of WCAG AA (4.5 to 1) against what is behind them, in the drawing too.
+const faintTexts = page =>
+  page.evaluate(() => {
+    const rgb = value => value.match(/[\d.]+/g).map(Number);
+    const light = ([r, g, b]) => {
+      const part = value =>
+        (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+      return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+    };
+    const behind = node => {
+      for (; node; node = node.parentElement) {
+        const colour = rgb(getComputedStyle(node).backgroundColor);
+        if (colour.length === 3 || colour[3] > 0) return colour;
+      }
+      return [255, 255, 255];
+    };
+    const found = [];
+    for (const node of document.querySelectorAll('body *')) {
+      const own = [...node.childNodes].some(child => child.nodeType === 3 && child.data.trim());
+      if (!own || !node.checkVisibility() || node.closest('noscript, script, style, title, option'))
+        continue;
+      const style = getComputedStyle(node);
+      const colour = node instanceof SVGElement ? style.fill : style.color;
+      const [one, two] = [light(rgb(colour)), light(behind(node))].sort((a, b) => b - a);
+      const contrast = (one + 0.05) / (two + 0.05);
+      if (contrast < 4.5)
+        found.push(`${node.tagName} ${node.textContent.slice(0, 20)} ${contrast.toFixed(2)}`);
     }
-    return [255, 255, 255];
-  };
-  const found = [];
-  for (const node of document.querySelectorAll('body *')) {
-    const own = [...node.childNodes].some(child => child.nodeType === 3 && child.data.trim());
-    if (!own || !node.checkVisibility() || node.closest('noscript, script, style, title, option')) continue;
-    const style = getComputedStyle(node);
-    const colour = node instanceof SVGElement ? style.fill : style.color;
-    const [one, two] = [light(rgb(colour)), light(behind(node))].sort((a, b) => b - a);
-    const contrast = (one + 0.05) / (two + 0.05);
-    if (contrast < 4.5) found.push(`${node.tagName} ${node.textContent.slice(0, 20)} ${contrast.toFixed(2)}`);
-  }
-  return found;
-});
+    return found;
+  });
 
 const tasks = {
   // Each page, light and dark, on a desktop and on a phone: {"looks": [[scheme, phone]]}
@@ -87,22 +117,44 @@ const tasks = {
     seen.about = await textOf(page, '#about');
     seen.findings = await texts(page, '#findings > li');
     seen.privacy = await textOf(page, '#privacy');
-    seen.cards = Object.fromEntries(await page.locator('#cards > div').evaluateAll(all => all.map(one => [one.children[0].textContent, one.children[1].innerText])));
-    seen.lanes = await page.locator('#timeline text.soft').evaluateAll(all => all.map(one => one.firstChild.textContent));
-    seen.bars = await page.locator('#timeline rect.bar').evaluateAll(all => all.map(one => one.getAttribute('class')));
-    seen.notes = await page.locator('#timeline text.note').evaluateAll(all => all.map(one => one.textContent));
+    seen.cards = Object.fromEntries(
+      await page
+        .locator('#cards > div')
+        .evaluateAll(all =>
+          all.map(one => [one.children[0].textContent, one.children[1].innerText]),
+        ),
+    );
+    seen.lanes = await page
+      .locator('#timeline text.soft')
+      .evaluateAll(all => all.map(one => one.firstChild.textContent));
+    seen.bars = await page
+      .locator('#timeline rect.bar')
+      .evaluateAll(all => all.map(one => one.getAttribute('class')));
+    seen.notes = await page
+      .locator('#timeline text.note')
+      .evaluateAll(all => all.map(one => one.textContent));
     seen.unusual = await textOf(page, '#unusual');
     const last = await page.evaluate(() => position.model.lastFrame);
     await page.keyboard.press('Home');
     seen.states = [];
     for (let frame = 0; frame <= last; frame++) {
-      const items = await page.locator('#items > article').evaluateAll(all => all.map(one => ({
-        title: one.querySelector('h3').innerText,
-        texts: [...one.querySelectorAll('pre bdi')].filter(text => text.checkVisibility()).map(text => text.textContent),
-        tree: [...one.querySelectorAll('.tree li')].map(entry => entry.innerText),
-      })));
+      const items = await page.locator('#items > article').evaluateAll(all =>
+        all.map(one => ({
+          title: one.querySelector('h3').innerText,
+          texts: [...one.querySelectorAll('pre bdi')]
+            .filter(text => text.checkVisibility())
+            .map(text => text.textContent),
+          tree: [...one.querySelectorAll('.tree li')].map(entry => entry.innerText),
+        })),
+      );
       const bytes = await page.locator('#frame').evaluate(panel => panel.textContent);
-      seen.states.push({ frame: await frameOf(page), where: await textOf(page, '#where'), sum: await textOf(page, '#sum'), items, bytes });
+      seen.states.push({
+        frame: await frameOf(page),
+        where: await textOf(page, '#where'),
+        sum: await textOf(page, '#sum'),
+        items,
+        bytes,
+      });
       await page.keyboard.press('j');
     }
   },
@@ -110,9 +162,20 @@ const tasks = {
   // Everything by keyboard: {"page": NAME}
   async keyboard() {
     const page = await open(asked.page, { hash: '#frame=3' });
-    const press = async (...keys) => { for (const key of keys) await page.keyboard.press(key); return frameOf(page); };
+    const press = async (...keys) => {
+      for (const key of keys) await page.keyboard.press(key);
+      return frameOf(page);
+    };
     seen.opened = await frameOf(page);
-    seen.steps = { right: await press('ArrowRight'), left: await press('ArrowLeft'), j: await press('j'), k: await press('k'), ten: await press('Shift+ArrowRight'), home: await press('Home'), end: await press('End') };
+    seen.steps = {
+      right: await press('ArrowRight'),
+      left: await press('ArrowLeft'),
+      j: await press('j'),
+      k: await press('k'),
+      ten: await press('Shift+ArrowRight'),
+      home: await press('Home'),
+      end: await press('End'),
+    };
     await press('Home', 'ArrowRight');
     await page.waitForFunction(() => location.hash === '#frame=1');
     seen.address = await page.evaluate(() => location.hash);
@@ -126,7 +189,10 @@ const tasks = {
         const node = document.activeElement;
         if (node === document.body) return null;
         const { outlineStyle, outlineWidth } = getComputedStyle(node);
-        return { name: node.id || node.textContent.trim().slice(0, 30), outline: outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2 };
+        return {
+          name: node.id || node.textContent.trim().slice(0, 30),
+          outline: outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2,
+        };
       });
       if (at === null) break;
       seen.stops.push(at);
@@ -136,7 +202,10 @@ const tasks = {
     await page.evaluate(() => document.activeElement.blur());
     await press('/');
     await page.keyboard.type(asked.filter);
-    seen.filtered = { matches: await textOf(page, '#matches'), rows: await texts(page, '#frames .body .row') };
+    seen.filtered = {
+      matches: await textOf(page, '#matches'),
+      rows: await texts(page, '#frames .body .row'),
+    };
     await press('Escape');
     seen.unfiltered = await textOf(page, '#matches');
     seen.focus = await page.evaluate(() => document.activeElement.id);
@@ -159,7 +228,10 @@ const tasks = {
     await page.locator('#tabs [aria-selected=true]').focus();
     seen.tabs = [];
     for (let tab = 0; tab < 4; tab++) {
-      seen.tabs.push([await page.locator('#tabs [aria-selected=true]').innerText(), await page.locator('#frame').innerText()]);
+      seen.tabs.push([
+        await page.locator('#tabs [aria-selected=true]').innerText(),
+        await page.locator('#frame').innerText(),
+      ]);
       await press('ArrowRight');
     }
     seen.splits = [];
@@ -174,10 +246,12 @@ const tasks = {
     await page.locator('#keys-on').uncheck();
     await press('Escape', 'Home');
     const still = await frameOf(page);
-    seen.off = still === await press('j');
+    seen.off = still === (await press('j'));
     await press('?');
     seen.help_off = await page.evaluate(() => document.getElementById('keys').open);
-    await page.evaluate(() => { document.getElementById('keys-on').checked = true; });
+    await page.evaluate(() => {
+      document.getElementById('keys-on').checked = true;
+    });
 
     // playing to the end
     await page.locator('#speed').selectOption('0.1');
@@ -192,7 +266,10 @@ const tasks = {
     await press('Home');
     await page.locator('#findings a').last().focus();
     await press('Enter');
-    seen.led = { frame: await frameOf(page), focus: await page.evaluate(() => document.activeElement.id) };
+    seen.led = {
+      frame: await frameOf(page),
+      focus: await page.evaluate(() => document.activeElement.id),
+    };
   },
 
   // Milliseconds until everything is shown, the best of three, and of each step: {"page": NAME}
@@ -200,7 +277,9 @@ const tasks = {
     seen.opened = [];
     for (let round = 0; round < 3; round++) {
       const page = await open(asked.page);
-      seen.opened.push(await page.evaluate(() => performance.getEntriesByName('shown')[0].startTime));
+      seen.opened.push(
+        await page.evaluate(() => performance.getEntriesByName('shown')[0].startTime),
+      );
       seen.elements = await page.evaluate(() => document.querySelectorAll('*').length);
       seen.steps = await page.evaluate(() => {
         const times = [];
@@ -229,7 +308,7 @@ const tasks = {
     const page = await open(asked.page);
     await page.keyboard.press('Home');
     seen.text = '';
-    for (let frame = 0; frame <= await page.evaluate(() => position.model.lastFrame); frame++) {
+    for (let frame = 0; frame <= (await page.evaluate(() => position.model.lastFrame)); frame++) {
       for (const tab of ['Bytes', 'Hex', 'JSON', 'Events']) {
         await page.getByRole('tab', { name: tab }).click();
         seen.text += await page.evaluate(() => document.body.innerText + document.title);
@@ -237,14 +316,26 @@ const tasks = {
       await page.keyboard.press('j');
     }
     seen.hit = await page.evaluate(() => window.hit ?? null);
-    seen.made = await page.evaluate(() => ['img', 'iframe', 'a:not([href^="#frame="])', 'script:not([data-part])'].map(name => document.querySelectorAll(name).length));
-    seen.attributes = await page.evaluate(() => [...document.querySelectorAll('*')].flatMap(node => [...node.attributes]).filter(one => /^(on|style|src)/.test(one.name) && one.name !== 'style').map(one => one.name));
+    seen.made = await page.evaluate(() =>
+      ['img', 'iframe', 'a:not([href^="#frame="])', 'script:not([data-part])'].map(
+        name => document.querySelectorAll(name).length,
+      ),
+    );
+    seen.attributes = await page.evaluate(() =>
+      [...document.querySelectorAll('*')]
+        .flatMap(node => [...node.attributes])
+        .filter(one => /^(on|style|src)/.test(one.name) && one.name !== 'style')
+        .map(one => one.name),
+    );
     const before = seen.complaints.length;
     seen.blocked = await page.evaluate(async () => {
       const script = document.createElement('script');
       script.textContent = 'window.hit = 4';
       document.body.append(script);
-      const load = await fetch('https://example.invalid/').then(() => 'loaded', error => error.name);
+      const load = await fetch('https://example.invalid/').then(
+        () => 'loaded',
+        error => error.name,
+      );
       return { hit: window.hit ?? null, load };
     });
     seen.complaints.splice(before); // those of the two lines above are meant
@@ -254,7 +345,9 @@ const tasks = {
   async difference() {
     const page = await open(asked.page);
     seen.first = await textOf(page, '#first-difference');
-    seen.rows = await page.locator('#differences .body .row').evaluateAll(all => all.map(row => [...row.children].map(cell => cell.innerText)));
+    seen.rows = await page
+      .locator('#differences .body .row')
+      .evaluateAll(all => all.map(row => [...row.children].map(cell => cell.innerText)));
     await page.locator('#only-different').check();
     seen.different = await page.locator('#differences .body .row').count();
     await page.locator('#differences').focus();
@@ -272,16 +365,36 @@ const tasks = {
       const page = await open(asked.page, { motion });
       await page.evaluate(frame => position.set(frame), asked.frame);
       seen.animations[motion] = await page.evaluate(() => document.getAnimations().length);
-      seen[motion] = await page.evaluate(frame => new Promise(resolve => {
-        position.set(frame);
-        let steps = 0;
-        const set = position.set;
-        position.set = function (next) { steps += 1; set.call(this, next); };
-        play.toggle();
-        setTimeout(() => resolve(steps), 1600);
-      }), asked.frame);
+      seen[motion] = await page.evaluate(
+        frame =>
+          new Promise(resolve => {
+            position.set(frame);
+            let steps = 0;
+            const set = position.set;
+            position.set = function (next) {
+              steps += 1;
+              set.call(this, next);
+            };
+            play.toggle();
+            setTimeout(() => resolve(steps), 1600);
+          }),
+        asked.frame,
+      );
       await page.context().close();
     }
+  },
+
+  // The values that the tree of growing arguments is drawn from: {"page": NAME, "texts": [TEXT]}
+  async partial() {
+    const page = await open(asked.page);
+    seen.values = await page.evaluate(texts => {
+      const valueOf = node => {
+        if (!node.entries) return JSON.parse(node.text);
+        const values = node.entries.map(([key, value]) => [key, valueOf(value)]);
+        return node.isArray ? values.map(([, value]) => value) : Object.fromEntries(values);
+      };
+      return texts.map(text => partialJson(text).map(([, root]) => valueOf(root))[0] ?? null);
+    }, asked.texts);
   },
 
   // The pictures of the docs, as WebP in base64: {"views": {NAME: {scheme, phone, height}}}

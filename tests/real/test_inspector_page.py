@@ -11,12 +11,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from streamlib.inspection import compare, inspect, redacted
 from streamlib.inspection.page import render
-from streamlib.recording import Recording
+from streamlib.recording import RecordedRequest, Recording
+from streamlib.request.report import Change
 from streamlib_parsers import accumulate, parser
+from streamlib_parsers.json_fragments import IncrementalJson
 from tests.real.conftest import ABSENT
 from tests.real.ui_readers import HOME, absence_in, chromium
 from tests.support.inspections import (
@@ -81,7 +84,10 @@ def tool_call() -> Recording:
     truncated = body[: body.index(b"sius") + 2]
     # More than a second without bytes, then one frame of which each chunk comes late.
     pauses = {8: 1.4, 20: 0.3, 21: 0.3, 22: 0.3}
-    return paced(truncated, "messages", chunk_bytes=60, pauses=pauses, end="ReadError")
+    recording = paced(truncated, "messages", chunk_bytes=60, pauses=pauses, end="ReadError")
+    change = Change("dropped", "/seed", "not on this wire")
+    request = RecordedRequest({}, b'{"model": "claude", "messages": []}', (change,))
+    return msgspec.structs.replace(recording, request=request)
 
 
 def test_page_shows_every_frame_as_it_was_received(tmp_path: Path) -> None:
@@ -113,7 +119,8 @@ def test_page_shows_every_frame_as_it_was_received(tmp_path: Path) -> None:
         start += size
     assert inspection.split_characters.count > 0
     assert "".join(state["bytes"] for state in page["states"]).count("┊") > 0
-    assert "end inside a character" in page["unusual"]
+    assert "Chunks that end inside a character" in page["unusual"]
+    assert "dropped /seed: not on this wire" in page["unusual"]
 
 
 def shown_texts(state: Mapping[str, Any]) -> list[str]:
@@ -146,6 +153,22 @@ def expected_bytes(recording: Recording, start: int, end: int) -> str:
             shown += "┊" if is_inside else "│"
         shown += recording.body[first:last].decode("utf-8", "backslashreplace")
     return shown
+
+
+def test_growing_arguments_are_those_of_partial(tmp_path: Path) -> None:
+    arguments = [
+        '{"city": "Z\\u00fcrich \\ud83d\\ude00", "x": 12}',
+        '{"n": [1, -2.5e3, true, null, {"a": {}, "b": []}]}',
+        '["a\\n\\"b", {"c": "d"}]',
+        '{"a": tru, "b": 1}',
+    ]
+    texts = [text[:size] for text in arguments for size in range(len(text) + 1)]
+    pages = {"call": page_of(tool_call())}
+    seen = browse(tmp_path, pages, "partial", page="call", texts=texts)
+    for text, value in zip(texts, seen["values"], strict=True):
+        growing = IncrementalJson()
+        growing.feed(text)
+        assert value == growing.partial(), text
 
 
 def test_page_is_legible_and_fits_in_every_look(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import zlib
 from functools import cache
 from importlib.resources import files
@@ -94,7 +95,7 @@ def assemble(blocks: Sequence[str]) -> str:
 @cache
 def shell() -> str:
     """The page without data."""
-    style = drawing_style() + text_of("style.css")
+    style = drawing_style() + compact(text_of("style.css"))
     loader = text_of("loader.js")
     scripts = '"use strict";\n' + "".join(text_of(name) for name in SCRIPTS)
     # A hash allows exactly this text; `unsafe-inline` would allow any that got in.
@@ -119,7 +120,12 @@ def digest(text: str) -> str:
 
 def drawing_style() -> str:
     """The colours and bars that the page shares with the charts of `streamlib bench`."""
-    return text_of("drawing.css")
+    return compact(text_of("drawing.css"))
+
+
+def compact(style: str) -> str:
+    """A style without comments and line breaks: it is not deflated in the page."""
+    return " ".join(re.sub(r"/\*.*?\*/", "", style, flags=re.DOTALL).split())
 
 
 def patterns() -> str:

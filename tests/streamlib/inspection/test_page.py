@@ -73,6 +73,15 @@ def test_every_file_of_the_page_is_in_it() -> None:
     assert "<!--" not in re.sub(r"<!--data-->", "", shell())
 
 
+def test_scripts_and_styles_are_as_wide_as_python() -> None:
+    wide: list[str] = []
+    for path in sorted([*FOLDER.glob("*.js"), *FOLDER.glob("*.css")]):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if len(line) > 100:
+                wide.append(f"{path.name}:{number}")
+    assert wide == []
+
+
 @each_case("hostile", HOSTILE_TEXTS)
 def test_text_of_a_recording_stays_in_its_block(hostile: str) -> None:
     inspection = inspect(hostile_body(), "messages", name=hostile)

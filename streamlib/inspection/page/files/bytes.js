@@ -45,7 +45,9 @@ function rawView(bytes, borders) {
     }
     start = end;
     if (end === ends[ends.length - 1]) break;
-    const title = isInside(bytes, end) ? "a chunk ends here, inside a character" : "a chunk ends here";
+    const title = isInside(bytes, end)
+      ? "a chunk ends here, inside a character"
+      : "a chunk ends here";
     view.append(make("span", { class: "border", title }, isInside(bytes, end) ? "┊" : "│"));
   }
   return [view, ...more(bytes, RAW_BYTES)];
@@ -64,7 +66,8 @@ function hexView(bytes, borders, start) {
     let signs = "";
     for (let index = line; index < Math.min(line + 16, end); index++) {
       codes += (borders.includes(index) ? "│" : " ") + hex(bytes[index], 2);
-      signs += bytes[index] >= 0x20 && bytes[index] < 0x7f ? String.fromCharCode(bytes[index]) : "·";
+      signs +=
+        bytes[index] >= 0x20 && bytes[index] < 0x7f ? String.fromCharCode(bytes[index]) : "·";
     }
     lines.push(`${hex(start + line, 6)} ${codes.padEnd(48)}  ${signs}`);
   }
@@ -72,7 +75,9 @@ function hexView(bytes, borders, start) {
 }
 
 function more(bytes, limit) {
-  return bytes.length > limit ? [make("p", { class: "soft" }, `and ${count(bytes.length - limit, "byte")} more`)] : [];
+  return bytes.length > limit
+    ? [make("p", { class: "soft" }, `and ${count(bytes.length - limit, "byte")} more`)]
+    : [];
 }
 
 // Where chunks end inside a frame or at its start, as offsets in the frame.
@@ -81,9 +86,11 @@ function bordersIn(model, frame, split) {
   const borders = [];
   if (split === "recorded") {
     const { chunkStarts } = model;
-    for (let index = lastAtMost(chunkStarts, start - 1) + 1; chunkStarts[index] < end; index++) borders.push(chunkStarts[index] - start);
+    for (let index = lastAtMost(chunkStarts, start - 1) + 1; chunkStarts[index] < end; index++)
+      borders.push(chunkStarts[index] - start);
   } else if (split !== "whole") {
-    for (let border = Math.ceil(start / split) * split; border < end; border += split) borders.push(border - start);
+    for (let border = Math.ceil(start / split) * split; border < end; border += split)
+      borders.push(border - start);
   }
   return borders.filter(border => start + border > 0);
 }

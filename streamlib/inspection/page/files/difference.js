@@ -1,18 +1,36 @@
 // Two responses, aligned by their events.
 
-const OPS = { same: "=", ids: "≈ ids", changed: "≠ changed", only_a: "− only A", only_b: "+ only B" };
+const OPS = {
+  same: "=",
+  ids: "≈ ids",
+  changed: "≠ changed",
+  only_a: "− only A",
+  only_b: "+ only B",
+};
 
 class Difference {
   constructor(difference, choose) {
     this.difference = difference;
-    this.rows = new Rows(at("differences"), [[""], ["A", "number"], ["B", "number"], ["event"], ["what differs", "last"]],
+    this.rows = new Rows(
+      at("differences"),
+      [[""], ["A", "number"], ["B", "number"], ["event"], ["what differs", "last"]],
       index => this.cells(this.list[index]),
-      index => { this.rows.moveTo(index); choose(this.list[index]); },
-      () => {});
+      index => {
+        this.rows.moveTo(index);
+        choose(this.list[index]);
+      },
+      () => {},
+    );
     at("difference").hidden = false;
     at("only-different").onchange = () => this.arrange();
     const { first, a, b } = difference;
-    at("first-difference").replaceChildren(quoted(first ? `The first difference of ${a} (A) and ${b} (B): ${first.text}` : "The events are the same."));
+    at("first-difference").replaceChildren(
+      quoted(
+        first
+          ? `The first difference of ${a} (A) and ${b} (B): ${first.text}`
+          : "The events are the same.",
+      ),
+    );
     this.arrange();
     if (first) this.rows.moveTo(first.row);
   }
@@ -26,11 +44,21 @@ class Difference {
 
   cells({ op, a_at: a, b_at: b, type, label, a_text: left, b_text: right }) {
     const texts = make("div", { class: "texts" });
-    if (op !== "same") texts.append(...[["A", left], ["B", right]].filter(([, text]) => text).map(([name, text]) => make("div", {}, `${name} `, quoted(oneLine(text, 160)))));
+    if (op !== "same")
+      texts.append(
+        ...[
+          ["A", left],
+          ["B", right],
+        ]
+          .filter(([, text]) => text)
+          .map(([name, text]) => make("div", {}, `${name} `, quoted(oneLine(text, 160)))),
+      );
     return [
       [make("span", { class: op === "same" || op === "ids" ? "soft" : "error" }, OPS[op]), ""],
-      [clockTime(a ?? null), "number"], [clockTime(b ?? null), "number"],
-      [quoted(label || type), ""], [texts, "last"],
+      [clockTime(a ?? null), "number"],
+      [clockTime(b ?? null), "number"],
+      [quoted(label || type), ""],
+      [texts, "last"],
     ];
   }
 }

@@ -33,7 +33,8 @@ function quoted(text, className) {
 
 // Controls, and signs that change the order of what follows, are shown by their number. Joiners
 // stay: emoji and Persian are written with them.
-const UNSEEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
+const UNSEEN =
+  /[\0-\b\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
 
 function shown(text) {
   return String(text).replace(UNSEEN, sign => {
@@ -43,6 +44,8 @@ function shown(text) {
 }
 
 function oneLine(text, length) {
-  const line = shown(text.slice(0, length + 1)).replace(/[\n\t]/g, sign => sign === "\n" ? "⏎" : " ");
+  const line = shown(text.slice(0, length + 1)).replace(/[\n\t]/g, sign =>
+    sign === "\n" ? "⏎" : " ",
+  );
   return text.length > length ? `${line.slice(0, length)}…` : line;
 }

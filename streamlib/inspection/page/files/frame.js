@@ -4,11 +4,22 @@ class FrameView {
   constructor(model) {
     this.model = model;
     this.split = "recorded";
-    this.views = { Bytes: () => this.bytes(), Hex: () => this.hex(), JSON: () => this.json(), Events: () => this.events() };
+    this.views = {
+      Bytes: () => this.bytes(),
+      Hex: () => this.hex(),
+      JSON: () => this.json(),
+      Events: () => this.events(),
+    };
     this.chosen = model.inspection.source.frames === "aws" ? "Hex" : "Bytes";
     if (!model.body) this.chosen = "Events";
     const names = Object.keys(this.views);
-    this.tabs = names.map(name => make("button", { type: "button", role: "tab", "aria-controls": "frame", click: () => this.choose(name) }, name));
+    this.tabs = names.map(name =>
+      make(
+        "button",
+        { type: "button", role: "tab", "aria-controls": "frame", click: () => this.choose(name) },
+        name,
+      ),
+    );
     at("tabs").replaceChildren(...this.tabs);
     at("tabs").onkeydown = event => {
       const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
@@ -34,7 +45,10 @@ class FrameView {
     }
     const { model } = this;
     const [start, end] = [model.frameStarts[frame], model.frameStarts[frame + 1]];
-    at("frame-title").replaceChildren(`Frame ${frame}: bytes ${count(start)} to ${count(end)}, `, quoted(model.kind(frame) || ""));
+    at("frame-title").replaceChildren(
+      `Frame ${frame}: bytes ${count(start)} to ${count(end)}, `,
+      quoted(model.kind(frame) || ""),
+    );
     at("frame").replaceChildren(...this.views[this.chosen]());
   }
 
@@ -43,24 +57,41 @@ class FrameView {
   }
 
   hex() {
-    return this.ofBytes(bytes => hexView(bytes, bordersIn(this.model, this.frame, this.split), this.model.frameStarts[this.frame]));
+    return this.ofBytes(bytes =>
+      hexView(
+        bytes,
+        bordersIn(this.model, this.frame, this.split),
+        this.model.frameStarts[this.frame],
+      ),
+    );
   }
 
   json() {
-    const read = payload => [make("pre", { class: "mono" }, shown((isJson(payload) ? indented(payload) : payload).slice(0, RAW_BYTES)))];
+    const read = payload => [
+      make(
+        "pre",
+        { class: "mono" },
+        shown((isJson(payload) ? indented(payload) : payload).slice(0, RAW_BYTES)),
+      ),
+    ];
     return this.ofBytes(bytes => read(payloadOf(bytes, this.model.inspection.source.frames)));
   }
 
   ofBytes(view) {
     const bytes = this.model.bytesOf(this.frame);
-    if (bytes === null) return [make("p", { class: "soft" }, "The bytes are not in a redacted inspection.")];
-    return bytes.length ? view(bytes) : [make("p", { class: "soft" }, "No bytes: the input ended.")];
+    if (bytes === null)
+      return [make("p", { class: "soft" }, "The bytes are not in a redacted inspection.")];
+    return bytes.length
+      ? view(bytes)
+      : [make("p", { class: "soft" }, "No bytes: the input ended.")];
   }
 
   events() {
     const events = this.model.eventsOf(this.frame);
     if (!events.length) return [make("p", { class: "soft" }, "It became no event.")];
-    return events.map(event => make("pre", { class: "mono" }, shown(JSON.stringify(event, null, 2).slice(0, RAW_BYTES))));
+    return events.map(event =>
+      make("pre", { class: "mono" }, shown(JSON.stringify(event, null, 2).slice(0, RAW_BYTES))),
+    );
   }
 }
 
@@ -83,5 +114,10 @@ function payloadOf(bytes, framing) {
   }
   const text = lenient.decode(bytes);
   if (framing !== "sse") return text;
-  return text.split(/\r\n|\r|\n/).filter(line => line.startsWith("data:")).map(line => line.slice(5)).join("\n").trim();
+  return text
+    .split(/\r\n|\r|\n/)
+    .filter(line => line.startsWith("data:"))
+    .map(line => line.slice(5))
+    .join("\n")
+    .trim();
 }

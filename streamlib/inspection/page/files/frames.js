@@ -10,10 +10,13 @@ class Frames {
     this.filter = "";
     this.texts = new Map(); // first frame and number of frames of a row -> its text
     element.classList.toggle("untimed", !model.isTimed);
-    this.rows = new Rows(element, [["byte", "number"], ["seconds", "number time"], ["frame"], ["events", "last"]],
+    this.rows = new Rows(
+      element,
+      [["byte", "number"], ["seconds", "number time"], ["frame"], ["events", "last"]],
       index => this.cells(this.list[index]),
       index => this.choose(index),
-      index => this.toggle(this.list[index]));
+      index => this.toggle(this.list[index]),
+    );
     this.arrange();
   }
 
@@ -41,7 +44,8 @@ class Frames {
   find(text) {
     this.filter = text.toLowerCase();
     this.arrange();
-    at("matches").textContent = text && `${count(this.list.length)} of ${count(this.model.frameCount, "frame")}`;
+    at("matches").textContent =
+      text && `${count(this.list.length)} of ${count(this.model.frameCount, "frame")}`;
     if (text && this.list.length) position.set(this.list[0].first);
   }
 
@@ -66,7 +70,13 @@ class Frames {
     const kind = make("span", {});
     if (row.size > 1) {
       const isOpen = this.opened.has(row.first);
-      kind.append(make("button", { type: "button", class: "fold", tabindex: -1, "aria-expanded": String(isOpen) }, `${isOpen ? "−" : "+"}${count(row.size)}`));
+      kind.append(
+        make(
+          "button",
+          { type: "button", class: "fold", tabindex: -1, "aria-expanded": String(isOpen) },
+          `${isOpen ? "−" : "+"}${count(row.size)}`,
+        ),
+      );
     }
     kind.append(quoted(oneLine(model.kind(row.first), 60)));
     return [
@@ -85,7 +95,11 @@ class Frames {
 }
 
 function single({ first, size }) {
-  return Array.from({ length: size }, (_, index) => ({ first: first + index, size: 1, isInner: size > 1 }));
+  return Array.from({ length: size }, (_, index) => ({
+    first: first + index,
+    size: 1,
+    isInner: size > 1,
+  }));
 }
 
 // What frames append to or report. Those with the same text may share a row; null: none may.
@@ -93,7 +107,8 @@ function foldKey(events) {
   const keys = [];
   for (const event of events) {
     const { type, index, content_index, summary_index } = event;
-    if (CHANNELS[type] || type === "media_delta") keys.push([type, index, content_index, summary_index]);
+    if (CHANNELS[type] || type === "media_delta")
+      keys.push([type, index, content_index, summary_index]);
     else if (type === "token_count") keys.push([type]);
     else if (type === "passthrough") keys.push([type, event.event]);
     else if (type === "notice") keys.push([type, event.code, event.detail, index]);
@@ -108,9 +123,12 @@ function foldFrames(model) {
   for (let frame = 0; frame < model.frameCount; frame++) {
     const events = model.eventsOf(frame);
     const key = foldKey(events);
-    const isSame = last && model.kind(frame) === model.kind(last.first) && (!events.length || (key !== null && key === last.key));
+    const isSame =
+      last &&
+      model.kind(frame) === model.kind(last.first) &&
+      (!events.length || (key !== null && key === last.key));
     if (isSame) last.size += 1;
-    else folds.push(last = { first: frame, size: 1, key });
+    else folds.push((last = { first: frame, size: 1, key }));
   }
   return folds;
 }
@@ -122,13 +140,21 @@ function rowText(model, { first, size }) {
   for (let frame = first; frame < first + size && text.length < ROW_CHARACTERS; frame++) {
     for (const event of model.eventsOf(frame)) text += event.delta || "";
   }
-  return text ? `${events[0].type} ${events[0].index || 0} ${oneLine(text, ROW_CHARACTERS)}` : events.map(eventText).join(" · ");
+  return text
+    ? `${events[0].type} ${events[0].index || 0} ${oneLine(text, ROW_CHARACTERS)}`
+    : events.map(eventText).join(" · ");
 }
 
 function eventText(event) {
   const { type, item, error, index = 0 } = event;
   if (event.delta !== undefined) return `${type} ${index} ${oneLine(event.delta, ROW_CHARACTERS)}`;
   if (item) return `${type} ${index} ${item.type} ${item.name || ""}`;
-  const detail = event.response_id || event.code || event.event || event.stop_reason || (error && `${error.kind} ${error.message}`) || "";
+  const detail =
+    event.response_id ||
+    event.code ||
+    event.event ||
+    event.stop_reason ||
+    (error && `${error.kind} ${error.message}`) ||
+    "";
   return oneLine(`${type} ${detail} ${event.detail || ""}`.trim(), ROW_CHARACTERS);
 }

@@ -7,17 +7,25 @@ function indented(text) {
     depth += step;
     return `\n${"  ".repeat(Math.max(0, Math.min(depth, 40)))}`;
   };
-  return text.replace(/("(?:[^"\\]|\\.)*")|[{[](?!\s*[}\]])|[}\]]|,|:|\s+/g, (token, string, offset) => {
-    if (string) return string;
-    if (token === "{" || token === "[") return token + newLine(1);
-    if (token === ",") return token + newLine(0);
-    if (token === ":") return ": ";
-    if (token === "}" || token === "]") return /[{[]\s*$/.test(text.slice(Math.max(0, offset - 9), offset)) ? token : newLine(-1) + token;
-    return "";
-  });
+  return text.replace(
+    /("(?:[^"\\]|\\.)*")|[{[](?!\s*[}\]])|[}\]]|,|:|\s+/g,
+    (token, string, offset) => {
+      if (string) return string;
+      if (token === "{" || token === "[") return token + newLine(1);
+      if (token === ",") return token + newLine(0);
+      if (token === ":") return ": ";
+      if (token === "}" || token === "]")
+        return /[{[]\s*$/.test(text.slice(Math.max(0, offset - 9), offset))
+          ? token
+          : newLine(-1) + token;
+      return "";
+    },
+  );
 }
 
-const JSON_TOKEN = /\s*(?:([{[])|([}\]])|([,:])|("(?:[^"\\]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*)("?)|(-?\d[-+.\deE]*|true|false|null))/y;
+const STRING = /("(?:[^"\\]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*)("?)/.source; // and its quote
+const PLAIN = /(-?\d[-+.\deE]*|true|false|null)/.source;
+const JSON_TOKEN = new RegExp(`\\s*(?:([{[])|([}\\]])|([,:])|${STRING}|${PLAIN})`, "y");
 
 // The part of a growing JSON text that is certain, as `stream.partial` gives it: a string grows; a
 // key without a value, a number that may go on, and half an escape wait.

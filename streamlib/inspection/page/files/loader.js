@@ -1,5 +1,5 @@
-// The script that stands in the page as it is. What was inspected, and the other scripts, lie in the
-// page as deflated base64; the page's policy names the digest of each script, so nothing else runs.
+// The script that stands in the page as it is. What was inspected, and the other scripts, lie in
+// the page as deflated base64; its policy names the digests of the scripts, so nothing else runs.
 
 async function unpack(element) {
   const packed = bytesOf(element.textContent);
@@ -19,8 +19,10 @@ function fail(error) {
   document.getElementById("state").textContent = `This page cannot be shown: ${error}`;
 }
 
-unpack(document.querySelector("[data-part=script]")).then(bytes => {
-  const script = document.createElement("script");
-  script.textContent = new TextDecoder().decode(bytes);
-  document.head.append(script);
-}).catch(fail);
+unpack(document.querySelector("[data-part=script]"))
+  .then(bytes => {
+    const script = document.createElement("script");
+    script.textContent = new TextDecoder().decode(bytes);
+    document.head.append(script);
+  })
+  .catch(fail);

@@ -51,7 +51,9 @@ async function start() {
   const names = await unpackJson("names");
   const difference = await unpackJson("difference");
   at("page").hidden = false;
-  const options = names.map((name, number) => make("option", { value: number }, shown(`${difference ? "AB"[number] : number + 1}: ${name}`)));
+  const options = names.map((name, number) =>
+    make("option", { value: number }, shown(`${difference ? "AB"[number] : number + 1}: ${name}`)),
+  );
   at("responses").append(...options);
   at("choose").hidden = names.length < 2;
   at("responses").onchange = () => chooseResponse(Number(at("responses").value));

@@ -148,7 +148,8 @@ class Model {
 // Where each of some lengths starts; the last number is the end of all.
 function starts(lengths) {
   const result = new Float64Array(lengths.length + 1);
-  for (let index = 0; index < lengths.length; index++) result[index + 1] = result[index] + lengths[index];
+  for (let index = 0; index < lengths.length; index++)
+    result[index + 1] = result[index] + lengths[index];
   return result;
 }
 

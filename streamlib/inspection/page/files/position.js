@@ -14,8 +14,13 @@ const position = {
     const { model } = this;
     this.frame = Math.max(0, Math.min(frame, model.lastFrame));
     for (const view of this.views) view.move(this.frame);
-    const isTimed = model.isTimed ? ` · ${clockTime(model.times[this.frame])} s` : "";
-    const text = `frame ${count(this.frame)} of 0–${count(model.lastFrame)}${isTimed} · byte ${count(model.frameStarts[this.frame])}`;
+    const text = [
+      `frame ${count(this.frame)} of 0–${count(model.lastFrame)}`,
+      model.isTimed && `${clockTime(model.times[this.frame])} s`,
+      `byte ${count(model.frameStarts[this.frame])}`,
+    ]
+      .filter(Boolean)
+      .join(" · ");
     at("where").textContent = text;
     at("position").value = this.frame;
     at("position").setAttribute("aria-valuetext", text);
@@ -75,10 +80,12 @@ const play = {
     if (!this.isOn) return;
     const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (!isCalm || now - this.last >= CALM_STEP) {
-      this.value += Math.max(0, now - this.last) / 1000 * Number(at("speed").value);
+      this.value += (Math.max(0, now - this.last) / 1000) * Number(at("speed").value);
       this.last = now;
       const { model } = position;
-      const frame = model.isTimed ? lastAtMost(model.times, this.value) : Math.floor(this.value * UNTIMED_RATE);
+      const frame = model.isTimed
+        ? lastAtMost(model.times, this.value)
+        : Math.floor(this.value * UNTIMED_RATE);
       if (frame > position.frame) position.set(frame);
       if (position.frame >= model.lastFrame) return this.stop();
     }
@@ -99,11 +106,19 @@ function pressed(event) {
   if (target.type === "range" && target.id !== "position" && /^(Arrow|Home|End)/.test(key)) return;
   const steps = event.shiftKey ? 10 : 1;
   const actions = {
-    ArrowRight: () => position.step(steps), j: () => position.step(1), J: () => position.step(10),
-    ArrowLeft: () => position.step(-steps), k: () => position.step(-1), K: () => position.step(-10),
-    Home: () => position.step(-Infinity), End: () => position.step(Infinity),
-    " ": () => play.toggle(), "/": () => at("filter").focus(), "?": () => at("keys").showModal(),
-    "[": () => moveSplit(-1), "]": () => moveSplit(1),
+    ArrowRight: () => position.step(steps),
+    j: () => position.step(1),
+    J: () => position.step(10),
+    ArrowLeft: () => position.step(-steps),
+    k: () => position.step(-1),
+    K: () => position.step(-10),
+    Home: () => position.step(-Infinity),
+    End: () => position.step(Infinity),
+    " ": () => play.toggle(),
+    "/": () => at("filter").focus(),
+    "?": () => at("keys").showModal(),
+    "[": () => moveSplit(-1),
+    "]": () => moveSplit(1),
   };
   if (!Object.hasOwn(actions, key)) return;
   event.preventDefault();

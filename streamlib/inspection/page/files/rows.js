@@ -5,8 +5,13 @@ class Rows {
   // titles: of the columns, [text, class]; choose, open: what a row does when moved to, or opened.
   constructor(element, titles, drawRow, choose, open) {
     Object.assign(this, { drawRow, choose, open, size: 0, active: 0 });
-    this.titles = make("div", { class: "row titles", role: "row" },
-      ...titles.map(([text, className]) => make("span", { role: "columnheader", class: className }, text)));
+    this.titles = make(
+      "div",
+      { class: "row titles", role: "row" },
+      ...titles.map(([text, className]) =>
+        make("span", { role: "columnheader", class: className }, text),
+      ),
+    );
     this.body = make("div", { class: "body", role: "rowgroup" });
     this.element = element;
     element.replaceChildren(this.titles, this.body);
@@ -72,8 +77,19 @@ class Rows {
   }
 
   row(index) {
-    const row = make("div", { class: "row", role: "row", id: this.rowId(index), "aria-rowindex": index + 2, "aria-selected": "false" },
-      ...this.drawRow(index).map(([content, className]) => make("span", { role: "gridcell", class: className }, content)));
+    const row = make(
+      "div",
+      {
+        class: "row",
+        role: "row",
+        id: this.rowId(index),
+        "aria-rowindex": index + 2,
+        "aria-selected": "false",
+      },
+      ...this.drawRow(index).map(([content, className]) =>
+        make("span", { role: "gridcell", class: className }, content),
+      ),
+    );
     row.style.top = `${index * this.height}px`;
     return row;
   }
@@ -82,7 +98,8 @@ class Rows {
     const page = Math.floor(this.element.clientHeight / this.height) - 1;
     const steps = { ArrowUp: -1, ArrowDown: 1, PageUp: -page, PageDown: page };
     if (event.key === "Enter") this.open(this.active);
-    else if (event.key in steps) this.choose(Math.max(0, Math.min(this.active + steps[event.key], this.size - 1)));
+    else if (event.key in steps)
+      this.choose(Math.max(0, Math.min(this.active + steps[event.key], this.size - 1)));
     else return;
     event.preventDefault();
   }

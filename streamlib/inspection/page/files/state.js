@@ -50,8 +50,17 @@ class ItemView {
     this.model = model;
     this.item = item;
     this.status = make("span", { class: "soft" });
-    this.element = make("article", { class: "box" },
-      make("h3", {}, swatch(colourOf(item.type)), quoted(`${item.index} ${item.label} `), this.status));
+    this.element = make(
+      "article",
+      { class: "box" },
+      make(
+        "h3",
+        {},
+        swatch(colourOf(item.type)),
+        quoted(`${item.index} ${item.label} `),
+        this.status,
+      ),
+    );
     const texts = model.growing.get(item.index) || new Map();
     this.texts = Array.from(texts.values(), growing => new TextView(model, growing));
     this.element.append(...this.texts.map(text => text.element));
@@ -69,7 +78,9 @@ class ItemView {
     this.status.className = status === "truncated" || status === "incomplete" ? "error" : "soft";
     for (const text of this.texts) text.move(frame, isOpen);
     const final = this.model.finals.get(this.item.index);
-    if (!this.texts.length) this.final.textContent = isOpen || !final ? "" : shown(JSON.stringify(final, null, 1)).slice(0, TEXT_SHOWN);
+    if (!this.texts.length)
+      this.final.textContent =
+        isOpen || !final ? "" : shown(JSON.stringify(final, null, 1)).slice(0, TEXT_SHOWN);
   }
 }
 
@@ -81,7 +92,13 @@ class TextView {
     this.text = make("bdi", { dir: "auto" });
     this.caret = caret();
     this.tree = make("div");
-    this.element = make("div", {}, this.label, make("div", { class: "tail" }, make("pre", {}, this.text, this.caret)), this.tree);
+    this.element = make(
+      "div",
+      {},
+      this.label,
+      make("div", { class: "tail" }, make("pre", {}, this.text, this.caret)),
+      this.tree,
+    );
     this.size = -1;
   }
 

@@ -26,7 +26,10 @@ class Timeline {
     this.svg = makeSvg("svg", { role: "img", "aria-label": this.summary(), viewBox: "0 0 1 1" });
     this.drawSpeed();
     this.drawTicks("chunks", this.chunkPositions());
-    this.drawTicks("frames", Array.from({ length: model.frameCount }, (_, frame) => model.axisOf(frame)));
+    this.drawTicks(
+      "frames",
+      Array.from({ length: model.frameCount }, (_, frame) => model.axisOf(frame)),
+    );
     this.drawItems();
     this.drawSilences();
     this.drawAxis();
@@ -34,13 +37,19 @@ class Timeline {
     this.cursor = makeSvg("line", { class: "cursor", y1: 0, y2: this.top - LANE });
     this.svg.append(this.cursor);
     this.svg.addEventListener("pointerdown", event => this.point(event));
-    this.svg.addEventListener("pointermove", event => { if (event.buttons & 1) this.point(event); });
-    this.figure.replaceChildren(this.svg, legend(model), make("p", { class: "soft" }, this.summary()));
+    this.svg.addEventListener("pointermove", event => {
+      if (event.buttons & 1) this.point(event);
+    });
+    this.figure.replaceChildren(
+      this.svg,
+      legend(model),
+      make("p", { class: "soft" }, this.summary()),
+    );
     this.move(this.frame);
   }
 
   x(value) {
-    return this.gutter + value / this.model.axisEnd * (this.width - this.gutter - 8);
+    return this.gutter + (value / this.model.axisEnd) * (this.width - this.gutter - 8);
   }
 
   move(frame) {
@@ -50,14 +59,18 @@ class Timeline {
 
   point(event) {
     const { left, width } = this.svg.getBoundingClientRect();
-    const x = (event.clientX - left) / width * this.width;
+    const x = ((event.clientX - left) / width) * this.width;
     const share = (x - this.gutter) / (this.width - this.gutter - 8);
     position.set(this.model.frameNear(Math.max(0, Math.min(1, share)) * this.model.axisEnd));
   }
 
   label(text, title) {
     const y = this.top + 13;
-    const label = makeSvg("text", { x: 0, y, class: "soft" }, oneLine(text, this.gutter < 100 ? 13 : 21));
+    const label = makeSvg(
+      "text",
+      { x: 0, y, class: "soft" },
+      oneLine(text, this.gutter < 100 ? 13 : 21),
+    );
     label.append(makeSvg("title", {}, shown(title || text)));
     this.svg.append(label);
   }
@@ -68,14 +81,17 @@ class Timeline {
     const binWidth = model.axisEnd / bins;
     const sums = new Float64Array(bins);
     for (let frame = 0; frame < model.frameCount; frame++) {
-      sums[Math.min(bins - 1, Math.floor(model.axisOf(frame) / binWidth))] += model.characters[frame];
+      sums[Math.min(bins - 1, Math.floor(model.axisOf(frame) / binWidth))] +=
+        model.characters[frame];
     }
     const most = Math.max(1, ...sums);
     let path = "";
     sums.forEach((sum, bin) => {
-      const height = sum / most * SPEED_HEIGHT;
+      const height = (sum / most) * SPEED_HEIGHT;
       const [left, right] = [this.x(bin * binWidth), this.x((bin + 1) * binWidth)];
-      if (height) path += `M${left.toFixed(1)} ${SPEED_HEIGHT}v${-height.toFixed(1)}H${(right - 1).toFixed(1)}V${SPEED_HEIGHT}z`;
+      if (!height) return;
+      path += `M${left.toFixed(1)} ${SPEED_HEIGHT}v${-height.toFixed(1)}`;
+      path += `H${(right - 1).toFixed(1)}V${SPEED_HEIGHT}z`;
     });
     this.label(model.isTimed ? "characters/s" : "characters");
     const peak = model.isTimed ? most / binWidth : most;
@@ -103,12 +119,29 @@ class Timeline {
 
   drawItems() {
     const { items } = this.model.inspection;
-    items.forEach((item, number) => {
-      if (number < ITEM_LANES) this.label(item.label, `item ${item.index}: ${item.label}`);
-      else if (number === ITEM_LANES) this.label(`${count(items.length - ITEM_LANES)} more items`);
+    for (const item of items.slice(0, ITEM_LANES)) {
+      this.label(item.label, `item ${item.index}: ${item.label}`);
       this.drawBar(item);
-      if (number < ITEM_LANES || number === items.length - 1) this.top += LANE;
-    });
+      this.top += LANE;
+    }
+    if (items.length > ITEM_LANES) this.drawCrowd(items.slice(ITEM_LANES));
+  }
+
+  // Many items in one lane: thousands of bars would be slow, and most of them the same pixels.
+  drawCrowd(items) {
+    this.label(`${count(items.length)} more items`);
+    const spans = new Map(); // colour -> what was drawn in it
+    for (const item of items) {
+      const colour = item.truncated ? "bad" : colourOf(item.type);
+      if (!spans.has(colour)) spans.set(colour, new Set());
+      const [start, end] = [item.first_frame, item.last_frame].map(frame =>
+        Math.round(this.x(this.model.axisOf(frame))),
+      );
+      spans.get(colour).add(`M${start} ${this.top + 9}H${Math.max(end, start + 2)}`);
+    }
+    for (const [colour, paths] of spans)
+      this.svg.append(makeSvg("path", { class: `${colour} lines crowd`, d: [...paths].join("") }));
+    this.top += LANE;
   }
 
   drawBar(item) {
@@ -116,7 +149,13 @@ class Timeline {
     const start = this.x(model.axisOf(item.first_frame));
     const width = Math.max(4, this.x(model.axisOf(item.last_frame)) - start);
     const colour = colourOf(item.type);
-    const shape = { x: start.toFixed(1), y: this.top + 3, width: width.toFixed(1), height: 12, rx: 2 };
+    const shape = {
+      x: start.toFixed(1),
+      y: this.top + 3,
+      width: width.toFixed(1),
+      height: 12,
+      rx: 2,
+    };
     const kind = item.truncated ? "bar truncated" : "bar";
     const bar = makeSvg("rect", { ...shape, class: `${colour} ${kind}`, fill: `url(#${colour})` });
     bar.append(makeSvg("title", {}, shown(`${item.label}${item.truncated ? ", truncated" : ""}`)));
@@ -127,8 +166,13 @@ class Timeline {
   // A word behind a bar, or before it where there is no room.
   note(start, end, text) {
     const isBehind = end + 70 < this.width;
-    if (!isBehind && start - 70 < this.gutter) return; // the bar says it too, by its look and its title
-    const place = { x: isBehind ? end + 5 : start - 5, y: this.top + 13, "text-anchor": isBehind ? "start" : "end" };
+    // Without room the bar alone says it, by its look and its title.
+    if (!isBehind && start - 70 < this.gutter) return;
+    const place = {
+      x: isBehind ? end + 5 : start - 5,
+      y: this.top + 13,
+      "text-anchor": isBehind ? "start" : "end",
+    };
     this.svg.append(makeSvg("text", { ...place, class: "note" }, text));
   }
 
@@ -136,16 +180,28 @@ class Timeline {
     const { silences } = this.model.inspection;
     if (!this.model.isTimed || !silences) return;
     this.drawLane("no bytes", silences.no_bytes, { class: "bar none" });
-    this.drawLane("bytes, no frame", silences.no_frame, { class: "bar silence", fill: "url(#no-frame)" });
+    this.drawLane("bytes, no frame", silences.no_frame, {
+      class: "bar silence",
+      fill: "url(#no-frame)",
+    });
   }
 
   drawLane(name, spans, look) {
     this.label(name);
-    if (!spans.length) this.svg.append(makeSvg("text", { x: this.gutter + 4, y: this.top + 13, class: "soft" }, "none"));
+    if (!spans.length)
+      this.svg.append(
+        makeSvg("text", { x: this.gutter + 4, y: this.top + 13, class: "soft" }, "none"),
+      );
     for (const { start, end } of spans) {
       const left = this.x(start);
       const width = Math.max(3, this.x(end) - left);
-      const bar = makeSvg("rect", { ...look, x: left.toFixed(1), y: this.top + 3, width: width.toFixed(1), height: 12 });
+      const bar = makeSvg("rect", {
+        ...look,
+        x: left.toFixed(1),
+        y: this.top + 3,
+        width: width.toFixed(1),
+        height: 12,
+      });
       bar.append(makeSvg("title", {}, `${name}: ${seconds(end - start)}`));
       this.svg.append(bar);
       // Of many, the titles alone: the texts would cover other bars.
@@ -163,7 +219,13 @@ class Timeline {
       path += `M${x.toFixed(1)} 0V${this.top}`;
       const text = this.model.isTimed ? `${+value.toFixed(6)} s` : count(Math.round(value));
       const anchor = x + 30 > this.width ? "end" : "middle";
-      this.svg.append(makeSvg("text", { x: x.toFixed(1), y: this.top + 14, "text-anchor": anchor, class: "soft" }, text));
+      this.svg.append(
+        makeSvg(
+          "text",
+          { x: x.toFixed(1), y: this.top + 14, "text-anchor": anchor, class: "soft" },
+          text,
+        ),
+      );
     }
     this.label(this.model.isTimed ? "seconds" : "bytes");
     this.svg.prepend(makeSvg("path", { class: "axis", d: path }));
@@ -173,16 +235,29 @@ class Timeline {
   // The timeline in words, for those who do not see it.
   summary() {
     const { facts, items } = this.model.inspection;
-    const axis = this.model.isTimed ? seconds(facts.duration) : `${count(facts.bytes, "byte")}, times were not recorded`;
+    const axis = this.model.isTimed
+      ? seconds(facts.duration)
+      : `${count(facts.bytes, "byte")}, times were not recorded`;
     const truncated = items.filter(item => item.truncated).length;
-    const parts = [axis, count(facts.chunks, "chunk"), count(facts.frames, "frame"), count(items.length, "item")];
+    const parts = [
+      axis,
+      count(facts.chunks, "chunk"),
+      count(facts.frames, "frame"),
+      count(items.length, "item"),
+    ];
     if (truncated) parts.push(`${count(truncated)} truncated`);
     return parts.join(" · ");
   }
 }
 
 function legend(model) {
-  const names = { message: "message", reasoning: "reasoning", call: "call", tool: "the provider's tool", other: "other" };
+  const names = {
+    message: "message",
+    reasoning: "reasoning",
+    call: "call",
+    tool: "the provider's tool",
+    other: "other",
+  };
   const used = new Set(model.inspection.items.map(item => colourOf(item.type)));
   const caption = make("figcaption", { class: "soft" });
   for (const colour of used) caption.append(make("span", {}, swatch(colour), names[colour]));
@@ -190,7 +265,15 @@ function legend(model) {
 }
 
 function swatch(colour) {
-  const bar = makeSvg("rect", { class: `${colour} bar`, fill: `url(#${colour})`, x: 1, y: 1, width: 26, height: 11, rx: 2 });
+  const bar = makeSvg("rect", {
+    class: `${colour} bar`,
+    fill: `url(#${colour})`,
+    x: 1,
+    y: 1,
+    width: 26,
+    height: 11,
+    rx: 2,
+  });
   return makeSvg("svg", { viewBox: "0 0 28 13", "aria-hidden": "true" }, bar);
 }
 

@@ -12,7 +12,7 @@ async function modelOf(number) {
   if (!models.has(number)) {
     const inspection = await unpackJson(`inspection-${number}`);
     const body = document.querySelector(`[data-part=body-${number}]`);
-    models.set(number, new Model(inspection, body && await unpack(body)));
+    models.set(number, new Model(inspection, body && (await unpack(body))));
   }
   return models.get(number);
 }

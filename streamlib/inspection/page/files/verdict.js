@@ -7,17 +7,31 @@ function showVerdict(model) {
   at("name").replaceChildren(quoted(source.name || "streamlib inspector"));
   const about = [source.wire_api, count(facts.bytes, "byte")];
   if (source.recorded) about.push(`HTTP ${source.status}`);
-  about.push(outcome.response_id, source.url, source.end && `ended by ${source.end}`, inspection.made_by);
+  about.push(
+    outcome.response_id,
+    source.url,
+    source.end && `ended by ${source.end}`,
+    inspection.made_by,
+  );
   at("about").replaceChildren(quoted(about.filter(Boolean).join(" · ")));
-  at("findings").replaceChildren(...inspection.findings.map(finding => make("li", { class: finding.level },
-    `${MARKS[finding.level]} `, frameLink(finding.frame, finding.text + (finding.detail || "")))));
+  at("findings").replaceChildren(
+    ...inspection.findings.map(finding =>
+      make(
+        "li",
+        { class: finding.level },
+        `${MARKS[finding.level]} `,
+        frameLink(finding.frame, finding.text + (finding.detail || "")),
+      ),
+    ),
+  );
   document.title = shown(`${source.name || "recording"} – streamlib inspector`);
   at("privacy").textContent = inspection.redacted
     ? "Texts are masked, their lengths are true. Holds no keys."
     : "Holds what was said, no keys.";
 }
 
-const MARKS = { ok: "=", warning: "!", error: "×" }; // as in the terminal: colour alone says nothing
+// As in the terminal: a colour alone says nothing.
+const MARKS = { ok: "=", warning: "!", error: "×" };
 
 function pill(outcome) {
   const text = make("span", { class: `pill ${outcome.level}` });
@@ -40,21 +54,44 @@ function showCards(model) {
     ["duration", seconds(facts.duration)],
     ["tokens/s", rate === null || rate === undefined ? "–" : rate.toFixed(1)],
     ["tokens in → out", tokensText(facts.usage), cacheText(facts.usage)],
-    ["frames / chunks", `${count(facts.frames)} / ${count(facts.chunks)}`, `${count(facts.characters, "character")}`],
-    ["limits left", limitsText(facts.limits), facts.retry_after ? `retry after ${seconds(facts.retry_after)}` : ""],
+    [
+      "frames / chunks",
+      `${count(facts.frames)} / ${count(facts.chunks)}`,
+      `${count(facts.characters, "character")}`,
+    ],
+    [
+      "limits left",
+      limitsText(facts.limits),
+      facts.retry_after ? `retry after ${seconds(facts.retry_after)}` : "",
+    ],
     ["longest silence", ...silenceTexts(facts)],
   ];
-  at("cards").replaceChildren(...cards.map(([label, value, detail]) => make("div", {},
-    make("dt", {}, label), make("dd", {}, quoted(value), make("small", {}, quoted(detail || ""))))));
+  at("cards").replaceChildren(
+    ...cards.map(([label, value, detail]) =>
+      make(
+        "div",
+        {},
+        make("dt", {}, label),
+        make("dd", {}, quoted(value), make("small", {}, quoted(detail || ""))),
+      ),
+    ),
+  );
 }
 
 function tokensText(usage) {
   if (!usage) return "–";
-  const known = value => value === null || value === undefined ? "?" : count(value);
   return `${known(usage.input_tokens)} → ${known(usage.output_tokens)}`;
 }
 
-const TOKEN_KINDS = { cache_read_input_tokens: "from cache", cache_write_input_tokens: "into cache", reasoning_output_tokens: "reasoning" };
+function known(value) {
+  return value === null || value === undefined ? "?" : count(value);
+}
+
+const TOKEN_KINDS = {
+  cache_read_input_tokens: "from cache",
+  cache_write_input_tokens: "into cache",
+  reasoning_output_tokens: "reasoning",
+};
 
 function cacheText(usage) {
   const parts = [];
@@ -66,7 +103,9 @@ function cacheText(usage) {
 
 function limitsText(limits) {
   if (!limits || !limits.length) return "–";
-  return limits.map(({ name, remaining, limit }) => `${name} ${remaining ?? "?"} of ${limit ?? "?"}`).join(", ");
+  return limits
+    .map(({ name, remaining, limit }) => `${name} ${known(remaining)} of ${known(limit)}`)
+    .join(", ");
 }
 
 // No bytes, and bytes without a finished frame: two silences, with two causes.
