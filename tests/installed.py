@@ -13,8 +13,7 @@ from pathlib import Path
 
 import streamlib
 import streamlib_parsers
-from streamlib.inspection import inspect
-from streamlib.inspection.page import render
+from streamlib.inspection import inspect, render
 
 PACKAGES = ("streamlib", "streamlib_parsers", "streamlib_pytest")
 

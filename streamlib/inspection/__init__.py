@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         encode,
         load,
     )
+    from streamlib.inspection.page import render
     from streamlib.inspection.redaction import redacted, redacted_difference
     from streamlib.recording.files import Recording
     from streamlib_parsers.items import WireApi
@@ -81,6 +82,7 @@ __all__ = [
     "load",
     "redacted",
     "redacted_difference",
+    "render",
 ]
 
 _OTHER_MODULES: Final = {
@@ -91,6 +93,7 @@ _OTHER_MODULES: Final = {
     "compare": "difference",
     "redacted": "redaction",
     "redacted_difference": "redaction",
+    "render": "page",
 }
 """Name -> its module, where that is not `document`. The command needs few of them at its start."""
 

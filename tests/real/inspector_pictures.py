@@ -15,8 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from streamlib.inspection import compare, inspect
-from streamlib.inspection.page import render
+from streamlib.inspection import compare, inspect, render
 from streamlib.recording import Recording
 from tests.real.ui_readers import HOME, absence_in, chromium
 from tests.support.inspections import body_of, paced

@@ -14,8 +14,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from streamlib.inspection import compare, inspect, redacted
-from streamlib.inspection.page import render
+from streamlib.inspection import compare, inspect, redacted, render
 from streamlib.recording import RecordedRequest, Recording
 from streamlib.request.report import Change
 from streamlib_parsers import accumulate, parser

@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from streamlib.inspection import Difference, compare, inspect, load, redacted
-from streamlib.inspection.page import SCRIPTS, digest, drawing_style, render, shell, text_of
+from streamlib.inspection import Difference, compare, inspect, load, redacted, render
+from streamlib.inspection.page import SCRIPTS, digest, drawing_style, shell, text_of
 from tests.support.cases import each_case
 from tests.support.inspections import HOSTILE_TEXTS, body_of, hostile_body
 from tests.support.page_parts import BLOCK, parts, unpacked
