@@ -46,7 +46,6 @@ from streamlib_parsers.templates import (
     EventFraming,
     Fit,
     TemplateReader,
-    end_of_event,
 )
 
 if TYPE_CHECKING:
@@ -230,6 +229,12 @@ class Parser:
                         return
                 except DECODE_ERRORS:
                     pass  # another event
+        elif self._templates is None and remaining >= 0:
+            payload = self._single(chunk)
+            if payload is not None:
+                self._framed = True
+                self._read_frame(*payload)
+                return
         self._take_any(chunk, remaining)
 
     def _take_any(self, chunk: bytes, remaining: int) -> None:
@@ -252,7 +257,7 @@ class Parser:
         start = 0
         while chunk and not self._assembler.ended:
             chunk = templates.take(chunk)
-            end = end_of_event(chunk, start)
+            end = templates.end_of_event(chunk, start)
             if end == len(chunk):
                 break
             # One event, then a few, of the last of which a template may be made that the others

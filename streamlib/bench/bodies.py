@@ -9,7 +9,7 @@ import json
 import random
 from base64 import b64encode
 from collections.abc import Iterator
-from itertools import repeat, zip_longest
+from itertools import count, repeat, zip_longest
 from typing import Any, Final, TypeAlias
 
 from streamlib.bench.responses import (
@@ -534,19 +534,21 @@ def invoke(response: SampleResponse) -> Body:
 
 
 def ollama(response: SampleResponse) -> Body:
-    """JSON lines; calls are never split."""
+    """JSON lines, each with its time; calls are never split."""
+    times = _times()
     for item in response:
         if isinstance(item, SampleCall):
             continue
         key = "thinking" if isinstance(item, SampleReasoning) else "content"
         for text in item.deltas:
-            yield _line({"content": "", key: text})
+            yield _line(next(times), {"content": "", key: text})
     message: JsonObject = {"content": ""}
     calls = [_ollama_call(call) for call in calls_of(response)]
     if calls:
         message["tool_calls"] = calls
-    yield _line(message)
+    yield _line(next(times), message)
     yield _line(
+        next(times),
         {"content": ""},
         done=True,
         done_reason="stop",
@@ -559,10 +561,18 @@ def _ollama_call(call: SampleCall) -> JsonObject:
     return {"id": call.call_id, "function": {"name": call.name, "arguments": call.arguments}}
 
 
-def _line(message: JsonObject, **fields: Any) -> bytes:
+def _times() -> Iterator[str]:
+    """Times as Ollama writes them, one every 20.003 milliseconds."""
+    for number in count():
+        seconds, nanoseconds = divmod(number * 20_003_000, 1_000_000_000)
+        minutes, seconds = divmod(seconds, 60)
+        yield f"2026-11-23T07:{minutes:02}:{seconds:02}.{nanoseconds:09}Z"
+
+
+def _line(time: str, message: JsonObject, **fields: Any) -> bytes:
     line = {
         "model": "m",
-        "created_at": "t",
+        "created_at": time,
         "message": {"role": "assistant", **message},
         "done": False,
         **fields,

@@ -13,7 +13,12 @@ from typing import Any, Final
 import pytest
 
 from streamlib.bench import bodies
-from streamlib.bench.responses import SampleCall, SampleReasoning, SampleText
+from streamlib.bench.responses import (
+    SampleCall,
+    SampleReasoning,
+    SampleResponse,
+    SampleText,
+)
 from streamlib_parsers import ResponseEvent, WireApi, parser
 from streamlib_parsers.limits import Limits
 from streamlib_parsers.protocol import Parser
@@ -21,11 +26,11 @@ from streamlib_parsers.templates import LearnBackoff, TextGap, around_string
 from tests.support.cases import each_case
 from tests.support.partitions import byte_by_byte, every_single_split
 
-RESPONSE: Final = [
+RESPONSE: Final[SampleResponse] = (
     SampleReasoning([f"think {number} " for number in range(9)]),
     SampleText([f"word {number} " for number in range(12)]),
     SampleCall("call_0", "f", ['{"k":"', *(f"{number}" for number in range(6)), '"}']),
-]
+)
 
 WIRES: Final[dict[WireApi, Callable[[Any], Iterator[bytes]]]] = {
     "messages": bodies.messages,
@@ -33,6 +38,8 @@ WIRES: Final[dict[WireApi, Callable[[Any], Iterator[bytes]]]] = {
     "responses": bodies.responses,
     "gemini": bodies.gemini,
     "cohere": bodies.cohere,
+    "ollama": bodies.ollama,
+    "interactions": bodies.interactions,
 }
 
 ALTERED: Final[dict[str, Callable[[bytes], bytes]]] = {

@@ -67,11 +67,11 @@ ABOVE_FLOOR: Final = {
     ("responses", FAST): 2.0,
     ("gemini", EVENT): 1.6,
     ("gemini", FAST): 2.0,
-    ("converse", EVENT): 3.6,
-    ("invoke", EVENT): 3.6,
-    ("ollama", EVENT): 3.6,
+    ("converse", EVENT): 3.3,
+    ("invoke", EVENT): 3.4,
+    ("ollama", EVENT): 2.2,
     ("cohere", EVENT): 1.5,
-    ("interactions", EVENT): 4.2,
+    ("interactions", EVENT): 1.6,
 }
 """Wire and size of the chunks -> how many times its floor `feed` may take (`benchmarks.floors`)."""
 

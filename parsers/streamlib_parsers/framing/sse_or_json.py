@@ -67,6 +67,12 @@ class SSEOrJsonFraming:
             return self._framing.form_of(event)
         return None
 
+    def end_of_event(self, data: bytes, start: int) -> int:
+        """Returns what `SSEFraming` returns; the end for JSON."""
+        if isinstance(self._framing, SSEFraming):
+            return self._framing.end_of_event(data, start)
+        return len(data)
+
     def close(self) -> list[Frame]:
         """Returns what the chosen framing returns at the end of input."""
         if self._framing is None:

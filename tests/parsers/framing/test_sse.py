@@ -343,3 +343,46 @@ def test_stray_lines_never_change_the_events(lines: list[bytes], data: st.DataOb
         )
     plain, mixed = (run([b"".join(line + b"\n" for line in body)]) for body in (lines, strayed))
     assert events(plain.tolerant) == events(mixed.tolerant)
+
+
+@each_case(
+    "chunk, expected",
+    [
+        (b"data: a\n\n", (None, b"a")),
+        (b"event: x\ndata: a\n\n", ("x", b"a")),
+        (b"event:x\ndata: a\n\n", ("x", b"a")),
+        (b"event: \ndata: a\n\n", (None, b"a")),
+        (b"event: x\ndata: \n\n", ("x", b"")),
+        (b"event: " + b"x" * 129 + b"\ndata: a\n\n", None),
+        (b"event: x\ndata: " + b"a" * 5000 + b"\n\n", None),
+        (b"event: x\r\ndata: a\r\n\r\n", None),
+        (b"event: x\rdata: a\r\r", None),
+        (b"event: x\ndata: a\rb\n\n", None),
+        (b"event: x\ndata: a\ndata: b\n\n", None),
+        (b"event: x\ndata: a\n\nevent: x\ndata: b\n\n", None),
+        (b"id: 1\ndata: a\n\n", None),
+        (b": comment\n\n", None),
+        (b"event: x\ndata: a\n", None),
+        (b"event: x\ndata: a\n\n\n", None),
+    ],
+)
+def test_single_event_is_what_feed_returns(
+    chunk: bytes, expected: tuple[str | None, bytes] | None
+) -> None:
+    framing, by_lines = SSEFraming(), SSEFraming()
+    for each in (framing, by_lines):
+        each.feed(b"event: y\ndata: first\n\n")
+    # Twice, since the second may be of the usual form.
+    for _ in range(2):
+        single = framing.single(chunk)
+        assert single == expected
+        if single is not None:
+            assert [(frame.event, frame.data) for frame in by_lines.feed(chunk)] == [single]
+
+
+def test_no_event_is_single_where_a_line_is_unfinished() -> None:
+    framing = SSEFraming()
+    assert framing.single(b"data: a\n\n") is None  # a byte order mark may come first
+    framing.feed(b"data: a\n\nda")
+    assert framing.single(b"ta: a\n\n") is None
+    assert framing.single(b"data: a\n\n") is None

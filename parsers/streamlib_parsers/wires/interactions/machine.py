@@ -51,6 +51,7 @@ from streamlib_parsers.json_text import (
 )
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.stop_reasons import reconcile
+from streamlib_parsers.templates import DECODE_ERRORS, Gap
 from streamlib_parsers.wires.interactions.contents import Contents
 from streamlib_parsers.wires.interactions.envelope import STOP_REASONS, UNFINISHED, Envelope
 from streamlib_parsers.wires.interactions.events import (
@@ -64,6 +65,7 @@ from streamlib_parsers.wires.interactions.events import (
     decode_position,
     decode_start,
 )
+from streamlib_parsers.wires.interactions.gaps import find_gap
 from streamlib_parsers.wires.interactions.steps import item_of, output_of
 
 _EMPTY_ARGUMENTS: Final = (b"", b"null")
@@ -150,6 +152,32 @@ class Machine:
         if message.metadata is not None or message.event_id is not None:
             self._after(message.metadata, message.event_id)
 
+    def find_gap(self, event: str | None, data: bytes) -> Gap | None:
+        """Returns the text of a delta as a gap, and its id; None for any other event."""
+        try:
+            value = msgspec.json.decode(data)
+        except DECODE_ERRORS:
+            return None
+        if not isinstance(value, dict) or value.get("event_type") != "step.delta":
+            return None
+        step = self._steps.get(value["index"])
+        if step is None:
+            return None
+        append = self._appender(step, value["delta"].get("type"))
+        if append is None:
+            return None
+        return find_gap(data, value, append, self._report_id)
+
+    def _appender(self, step: Step, kind: Any) -> Callable[[str], bool] | None:
+        """Returns what takes the texts of such deltas; None where they are more than texts."""
+        if step.text_delta is TextDelta and kind == "text":
+            return self._assembler.appender(step.item)
+        if step.text_delta is ArgumentsDelta and kind == "arguments_delta":
+            return self._assembler.appender(step.item)
+        if isinstance(step.item.item, Reasoning) and kind == "thought_summary":
+            return self._assembler.summary_appender(step.item, step.paragraph)
+        return None
+
     def end(self) -> None:
         """Raises: `interaction.completed` completes the response at once."""
         detail = None
@@ -195,8 +223,11 @@ class Machine:
             if rest:
                 self._envelope.emit_metadata({"metadata": rest})
         if isinstance(event_id, str) and event_id:
-            self.position = event_id
-            self._envelope.emit_metadata({"event_id": event_id})
+            self._report_id(event_id)
+
+    def _report_id(self, event_id: str) -> None:
+        self.position = event_id
+        self._envelope.emit_metadata({"event_id": event_id})
 
     def _on_created(self, value: dict[str, Any], data: bytes) -> None:
         interaction = value.get("interaction")

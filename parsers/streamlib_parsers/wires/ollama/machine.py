@@ -35,7 +35,9 @@ from streamlib_parsers.events import StopReason
 from streamlib_parsers.items import FunctionCall, Image, JsonObject, Message, Reasoning
 from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
 from streamlib_parsers.open_items import OpenItem
+from streamlib_parsers.templates import Gap
 from streamlib_parsers.usage import Usage, count
+from streamlib_parsers.wires.ollama.gaps import find_gap
 from streamlib_parsers.wires.ollama.lines import (
     DECODE_ERRORS,
     NO_MESSAGE,
@@ -96,6 +98,16 @@ class Machine:
         self._append_text(line, line.message or NO_MESSAGE)
         if line.done:
             self._complete(decode_any(data))
+
+    def find_gap(self, event: str | None, data: bytes) -> Gap | None:
+        """Returns the text of a line as a gap, and its time; None for a line with more than it."""
+        if self._open is None:
+            return None
+        try:
+            line = decode(data)
+        except DECODE_ERRORS:
+            return None
+        return find_gap(data, line, self._assembler.appender(self._open))
 
     def end(self) -> None:
         """Raises: `done` completes the response at once, so the input was truncated."""
