@@ -18,6 +18,9 @@ from streamlib_parsers.items import JsonObject
 FORMAT: Final = "streamlib.inspection/1"
 """Value of the key `format` of every inspection."""
 
+FRAME_HEIGHT: Final = 720
+"""Pixels of the page in a notebook."""
+
 FindingCode: TypeAlias = Literal[
     "complete",
     "failed",
@@ -390,6 +393,24 @@ class Inspection(Struct, frozen=True, kw_only=True):
     request: InspectedRequest | None = None
     splits: Splits = Splits()
     body: bytes | None = None
+
+    def _repr_html_(self) -> str:
+        """The page for a notebook: in a frame of its own, which reaches nothing outside."""
+        from html import escape
+
+        from streamlib.inspection.page import render
+
+        return (
+            '<iframe sandbox="allow-scripts" title="inspection" '
+            f'style="width:100%;height:{FRAME_HEIGHT}px;border:0" '
+            f'srcdoc="{escape(render([self]))}"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        """One line: the page has the rest."""
+        return (
+            f"Inspection({self.source.name!r}, {self.outcome.text!r}, {self.facts.bytes:,} bytes)"
+        )
 
 
 def encode(inspection: Inspection, *, with_body: bool = True) -> bytes:

@@ -26,6 +26,9 @@ WORK_CHUNKS: Final = 150_000
 WORK_BYTES: Final = 12_000_000
 """Bytes of all splits together: a hundred million take about a second."""
 
+WORK_EVENTS: Final = 60_000
+"""Events of all splits together. One costs some microseconds."""
+
 
 def tried(capture: Capture, events: Sequence[ResponseEvent], sizes: Iterable[int] = ()) -> Splits:
     """Parses a capture in several splits.
@@ -39,7 +42,7 @@ def tried(capture: Capture, events: Sequence[ResponseEvent], sizes: Iterable[int
         return Splits()
     expected = msgspec.json.encode(list(events))
     body = capture.recording.body
-    chunks_left, bytes_left = WORK_CHUNKS, WORK_BYTES
+    chunks_left, bytes_left, events_left = WORK_CHUNKS, WORK_BYTES, WORK_EVENTS
     results: list[SplitResult] = []
     skipped: list[SkippedSplit] = []
     wanted = set(sizes)
@@ -49,13 +52,14 @@ def tried(capture: Capture, events: Sequence[ResponseEvent], sizes: Iterable[int
         if isinstance(split, int) and split >= len(body):
             continue  # the same as `whole`
         count = _count(capture, split)
-        is_cheap = count <= chunks_left and len(body) <= bytes_left
+        is_cheap = count <= chunks_left and len(body) <= bytes_left and len(events) <= events_left
         if split not in wanted and split != "whole" and not is_cheap:
             reason = f"{count:,} chunks of {len(body):,} bytes would take too long"
             skipped.append(SkippedSplit(split=split, reason=reason))
             continue
         chunks_left -= count
         bytes_left -= len(body)
+        events_left -= len(events)
         results.append(_result(capture, split, count, events, expected))
     return Splits(results=tuple(results), skipped=tuple(skipped))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from streamlib.bench import bodies, responses
 from streamlib.inspection import FORMAT, Inspection, encode, inspect, load, splits
+from streamlib.inspection.page import render
 from streamlib.recording import Chunk, RecordedRequest, Recording, load_events, save
 from streamlib.recording import load as load_recording
 from streamlib.request.report import Change
@@ -298,3 +300,17 @@ def test_inspection_takes_time_in_proportion_to_the_frames() -> None:
         return cpu_seconds(lambda: encode(inspect(recording)), tries=2)
 
     assert seconds(800) < 2.6 * seconds(400)
+
+
+# --- in a notebook ---
+
+
+def test_notebook_shows_the_page_in_a_frame_of_its_own() -> None:
+    body = TOOL_CALL.replace(b"get_weather", b"</iframe><script>hit()</script>")
+    inspection = inspect(body, "messages", name='"><script>')
+    shown = inspection._repr_html_()
+    assert shown.startswith('<iframe sandbox="allow-scripts" ')
+    inside = shown.partition('srcdoc="')[2].removesuffix('"></iframe>')
+    assert not {'"', "<", ">"} & set(inside)
+    assert html.unescape(inside) == render([inspection])
+    assert repr(inspection).startswith("Inspection('\"><script>', 'completed (tool_calls)', ")
