@@ -13,7 +13,7 @@ class Difference {
     this.difference = difference;
     this.rows = new Rows(
       at("differences"),
-      [[""], ["A", "number"], ["B", "number"], ["event"], ["what differs", "last"]],
+      [["rows"], ["A", "number"], ["B", "number"], ["event"], ["what differs", "last"]],
       index => this.cells(this.list[index]),
       index => {
         this.rows.moveTo(index);
