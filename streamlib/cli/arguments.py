@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 from typing import NoReturn
 
@@ -39,6 +38,9 @@ class Parser(argparse.ArgumentParser):
 
 def did_you_mean(typed: str, names: list[str]) -> str:
     """A question that names what is spelt alike; "" where nothing is."""
+    # Most commands are spelt well.
+    import difflib
+
     similar = difflib.get_close_matches(typed, [name for name in names if name], 1, 0.6)
     if not similar:
         return ""

@@ -9,7 +9,6 @@ your own. docs/guides/add-a-provider.md leads through a new file.
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from collections.abc import Iterable
 from functools import cache
 from typing import Any, Literal, TypeAlias
@@ -124,6 +123,9 @@ def register(provider: Provider) -> Provider:
 def shipped() -> dict[str, Provider]:
     """The providers that come with the library, by name and alias."""
     providers: dict[str, Provider] = {}
+    # Much of the package needs no list of providers.
+    import pkgutil
+
     for info in pkgutil.iter_modules(__path__):
         module = importlib.import_module(f"{__name__}.{info.name}")
         # Modules that providers share have no PROVIDER.

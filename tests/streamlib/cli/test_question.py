@@ -197,6 +197,7 @@ sys.stderr.write("modules " + " ".join(sys.modules))
             ["inspect", "CAPTURE"],
             [
                 "anyio",
+                "difflib",
                 "h11",
                 "hashlib",
                 "httpx",

@@ -13,6 +13,7 @@ import pytest
 
 from streamlib.bench import bodies, responses
 from streamlib.inspection import FORMAT, Inspection, encode, inspect, load, splits
+from streamlib.inspection.capture import Capture
 from streamlib.inspection.page import render
 from streamlib.recording import Chunk, RecordedRequest, Recording, load_events, save
 from streamlib.recording import load as load_recording
@@ -217,10 +218,12 @@ def test_large_bodies_are_split_as_far_as_that_is_quick(monkeypatch: pytest.Monk
 
 
 def test_splits_name_the_first_event_that_differs(monkeypatch: pytest.MonkeyPatch) -> None:
-    def without_the_last(chunks: Any) -> Any:
-        return lambda capture, split: list(chunks(capture, split))[:-1]
+    chunks_of = splits._chunks
 
-    monkeypatch.setattr(splits, "_chunks", without_the_last(splits._chunks))
+    def without_the_last(capture: Capture, split: int | str) -> list[bytes]:
+        return list(chunks_of(capture, split))[:-1]
+
+    monkeypatch.setattr(splits, "_chunks", without_the_last)
     results = inspect(TOOL_CALL, "messages").splits.results
     assert [result.first_difference for result in results if result.split == "whole"] == [0]
     assert not any(result.same for result in results)
