@@ -99,6 +99,10 @@ class Loopback:
         stored = stored_route(path)
         if stored is not None:
             return self._background.respond(stored, method, path, self.next_behaviour())
+        if matched is None and self._strict is not None:
+            cached = self._strict.cached(method, path, body)
+            if cached is not None:
+                return ServedResponse(cached.status, JSON, [cached.body], Behaviour())
         if matched is None:
             not_found = b'{"error":{"message":"no such path","type":"not_found_error"}}'
             return ServedResponse(404, JSON, [not_found], Behaviour())

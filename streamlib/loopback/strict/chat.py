@@ -2,13 +2,21 @@
 
 Numbers are those of docs/wires/chat.md. Fields are those of openai 3.54.0
 (``types/chat/completion_create_params.py``). Other providers of this wire accept other things: each
-difference is a value of `streamlib.providers.shapes.ChatShape`.
+difference is a value of `streamlib.providers.shapes.ChatShape`. Two of them sign what they give
+out, and are known by the model: OpenRouter (`anthropic/claude-…`: `chat_signatures.py`) and Google
+(`gemini-…`).
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from streamlib.loopback.strict.chat_signatures import (
+    SIGNATURE_RULES,
+    call_keys,
+    message_keys,
+    request_keys,
+)
 from streamlib.loopback.strict.openai import (
     effort_rejection,
     empty_array,
@@ -79,7 +87,7 @@ def check_fields(request: StrictRequest) -> Rejection | None:
     for name in ("model", "messages"):
         if name not in request.body:
             return missing_parameter(name)
-    unknown = unknown_key(request.body, FIELDS)
+    unknown = unknown_key(request.body, FIELDS | request_keys(request.model))
     if unknown is not None:
         return unknown_parameter(unknown)
     if "tools" in request.body and request.body["tools"] is None:
@@ -100,6 +108,8 @@ def check_messages(request: StrictRequest) -> Rejection | None:
         known = MESSAGE_FIELDS.get(role)
         if known is None:
             return wrong_value(f"{path}.role", role, tuple(MESSAGE_FIELDS))
+        if role == "assistant":
+            known |= message_keys(request.model)
         unknown = unknown_key(message, known)
         if unknown is not None:
             return unknown_parameter(f"{path}.{unknown}")
@@ -160,17 +170,18 @@ def check_calls(request: StrictRequest) -> Rejection | None:
         if calls == []:
             return empty_array(path)
         for m, call in enumerate(objects(calls)):
-            rejection = _call_rejection(call, f"{path}[{m}]")
+            further = call_keys(request.model)
+            rejection = _call_rejection(call, f"{path}[{m}]", further)
             if rejection is not None:
                 return rejection
     return None
 
 
-def _call_rejection(call: JsonObject, path: str) -> Rejection | None:
-    kind = call.get("type")
+def _call_rejection(call: JsonObject, path: str, further: frozenset[str]) -> Rejection | None:
+    kind = string(call.get("type"))
     if kind not in ("function", "custom"):
         return wrong_value(f"{path}.type", kind, ("function", "custom"))
-    unknown = unknown_key(call, ("id", "type", kind))
+    unknown = unknown_key(call, {"id", "type", kind} | further)
     if unknown is not None:
         return unknown_parameter(f"{path}.{unknown}")
     call_id = call.get("id")
@@ -331,5 +342,6 @@ RULES: Final[tuple[Rule, ...]] = (
     check_tool_choice,
     check_settings,
     check_response_format,
+    *SIGNATURE_RULES,
 )
 """The rules of this wire, in their order."""

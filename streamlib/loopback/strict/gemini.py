@@ -221,7 +221,7 @@ def check_signatures(request: StrictRequest) -> Rejection | None:
     for turn in turns_of(request):
         for part in parts_of(turn):
             signature = part.get("thoughtSignature")
-            if signature is None or _is_placeholder(signature):
+            if signature is None or is_placeholder(signature):
                 continue
             content = signed_content(part)
             if request.ledger.read("gemini", signature, content) is None:
@@ -238,7 +238,8 @@ def signed_content(part: JsonObject) -> str:
     return string(object_of(part.get("functionCall")).get("name"))
 
 
-def _is_placeholder(signature: Any) -> bool:
+def is_placeholder(signature: Any) -> bool:
+    """Whether this stands in the place of a signature, in plain text or in base64."""
     encoded = [base64.b64encode(text.encode()).decode() for text in PLACEHOLDERS]
     return signature in PLACEHOLDERS or signature in encoded
 
@@ -425,9 +426,21 @@ def check_tool_config(request: StrictRequest) -> Rejection | None:
 
 
 def check_cached_content(request: StrictRequest) -> Rejection | None:
-    """Cached content excludes what it contains (G16)."""
+    """Cached content exists, for this model, and excludes what it contains (G16)."""
     body = camel_case(request.body)
-    if "cachedContent" in body and body.keys() & {"systemInstruction", "tools", "toolConfig"}:
+    name = body.get("cachedContent")
+    if name is None:
+        return None
+    # Vertex has project and location before it.
+    cached_for = request.ledger.cached.get("/".join(string(name).split("/")[-2:]))
+    if cached_for is None:
+        return Rejection("CachedContent not found (or permission denied)", status=403)
+    if cached_for != request.model:
+        return Rejection(
+            f"Model used by GenerateContent request (models/{request.model}) and CachedContent "
+            f"(models/{cached_for}) has to be the same."
+        )
+    if body.keys() & {"systemInstruction", "tools", "toolConfig"}:
         return Rejection(
             "CachedContent can not be used with GenerateContent request setting "
             "system_instruction, tools or tool_config."

@@ -54,11 +54,13 @@ class Ledger:
     Attributes:
         stored: the stored responses by their id.
         reasoning_before: id of an item -> id of the reasoning that produced it.
+        cached: name of cached content -> the model that it is for (Gemini).
     """
 
     def __init__(self, account: str = "loopback") -> None:
         self.stored: dict[str, StoredResponse] = {}
         self.reasoning_before: dict[str, str] = {}
+        self.cached: dict[str, str] = {}
         self._key = hashlib.sha256(f"streamlib strict {account}".encode()).digest()
         """Of all HMACs. An account's signatures are valid on every run of its provider."""
         self._responses = 0

@@ -1,7 +1,8 @@
 """What the server asks: is this request refused, and what does a response look like when signed.
 
 Signed are: Claude's reasoning, the first call of a response and the end of a text of Gemini 3,
-thoughts of Interactions, and the encrypted content and the ids of Responses.
+thoughts of Interactions, and the encrypted content and the ids of Responses; on Chat, reasoning of
+OpenRouter's Claude and calls of Google's Gemini.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from streamlib.loopback.strict import (
     ollama,
     responses,
 )
+from streamlib.loopback.strict.cached_contents import CacheResponse, cache_response
+from streamlib.loopback.strict.chat_signatures import signs_calls, signs_reasoning
 from streamlib.loopback.strict.ledger import Ledger, Signed, StoredResponse
 from streamlib.loopback.strict.messages_thinking import THINKING_RULES
 from streamlib.loopback.strict.messages_tools import TOOL_RULES
@@ -125,6 +128,16 @@ class StrictProvider:
             return None
         return _refused(wire_api, rejection)
 
+    def cached(self, method: str, path: str, body: bytes) -> CacheResponse | None:
+        """The response to a request about cached content; None for any other path.
+
+        Args:
+            method: of HTTP.
+            path: of the request.
+            body: of the request.
+        """
+        return cache_response(self.ledger, method, path, body)
+
     def signed(
         self, wire_api: WireApi, events: Sequence[ResponseEvent], raw_body: bytes
     ) -> list[ResponseEvent]:
@@ -136,10 +149,11 @@ class StrictProvider:
             raw_body: of the request that it answers: Responses stores both.
         """
         number = self.ledger.next_number()
-        signer = _Signer(wire_api, self.ledger, number, events)
+        body: JsonObject = msgspec.json.decode(raw_body)
+        signer = _Signer(wire_api, self.ledger, number, events, string(body.get("model")))
         signed = [signer.signed(event) for event in events]
         if wire_api == "responses":
-            self._store(signer, msgspec.json.decode(raw_body))
+            self._store(signer, body)
         return signed
 
     def _store(self, signer: _Signer, body: JsonObject) -> None:
@@ -160,11 +174,18 @@ class _Signer:
     """
 
     def __init__(
-        self, wire_api: WireApi, ledger: Ledger, number: int, events: Sequence[ResponseEvent]
+        self,
+        wire_api: WireApi,
+        ledger: Ledger,
+        number: int,
+        events: Sequence[ResponseEvent],
+        model: str,
     ) -> None:
         self.response_id = f"resp_{hashlib.sha256(str(number).encode()).hexdigest()[:24]}"
         self.output: list[JsonObject] = []
         self._wire_api: WireApi = wire_api
+        self._model = model
+        """As the body names it: on Chat it says which server this is."""
         self._ledger = ledger
         self._index = 0
         """Signed items so far."""
@@ -173,7 +194,7 @@ class _Signer:
         self._reasoning_id: str | None = None
         """The reasoning directly before the next item (Responses)."""
         self._has_signed_call = False
-        """The first call of the response has its signature (Gemini)."""
+        """The first call of the response has its signature (Gemini, on its wire and on Chat)."""
         for event in events:
             if isinstance(event, OutputItemDone) and isinstance(event.item, Reasoning):
                 self._count += 1
@@ -208,6 +229,8 @@ class _Signer:
                 return self._claude_item(item)
             case "gemini":
                 return self._gemini_item(item)
+            case "chat":
+                return self._chat_item(item)
             case "interactions":
                 return self._interactions_item(item)
             case "responses":
@@ -235,6 +258,15 @@ class _Signer:
         if isinstance(item, Message):
             return msgspec.structs.replace(item, signature=self._signature(""))
         return msgspec.structs.replace(item, signature=None)
+
+    def _chat_item(self, item: ResponseItem) -> ResponseItem:
+        if isinstance(item, Reasoning) and signs_reasoning(self._model):
+            return msgspec.structs.replace(item, signature=self._signature(item.text))
+        is_first_call = isinstance(item, FunctionCall) and not self._has_signed_call
+        if isinstance(item, FunctionCall) and is_first_call and signs_calls(self._model):
+            self._has_signed_call = True
+            return msgspec.structs.replace(item, signature=self._signature(item.name))
+        return item
 
     def _interactions_item(self, item: ResponseItem) -> ResponseItem:
         """Only thoughts are signed; what they say is a summary."""
@@ -291,7 +323,7 @@ def _refused(wire_api: WireApi, rejection: Rejection) -> Refused:
                 }
             }
         case "gemini":
-            status = "INVALID_ARGUMENT"
+            status = "PERMISSION_DENIED" if rejection.status == 403 else "INVALID_ARGUMENT"
             body = {"error": {"code": rejection.status, "message": message, "status": status}}
         case "interactions":
             body = {"error": {"code": rejection.code or "invalid_request", "message": message}}

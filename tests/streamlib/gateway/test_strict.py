@@ -26,6 +26,8 @@ MODELS: dict[WireApi, str] = {
     "ollama": "ollama:qwen3:4b",
     "cohere": "cohere:command-a-reasoning-08-2025",
 }
+SIGNING = ("openrouter:anthropic/claude-sonnet-4.5", "google:gemini-3.5-flash")
+"""Models whose servers sign on Chat."""
 WEATHER = ToolSpec(
     "weather",
     "Weather of a place.",
@@ -40,7 +42,13 @@ CALLING = (
     FunctionCall("", "weather", '{"place":"Oslo"}'),
 )
 FINAL = (Reasoning("Now I know."), Message("assistant", (Text("Sunny."),)))
-KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "AWS_BEARER_TOKEN_BEDROCK")
+KEYS = (
+    "ANTHROPIC_API_KEY",
+    "OPENAI_API_KEY",
+    "OPENROUTER_API_KEY",
+    "GEMINI_API_KEY",
+    "AWS_BEARER_TOKEN_BEDROCK",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +61,19 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_no_request_of_a_conversation_is_refused(client: WireApi, model: WireApi) -> None:
+    await converse(client, model, MODELS[model])
+
+
+@pytest.mark.parametrize("name", SIGNING)
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_no_request_of_signed_chat_is_refused(client: WireApi, name: str) -> None:
+    """With a key, as SDKs send one: Chat's parser learns of a call's signature at the call's end,
+    and clients of Messages and Responses leave out reasoning at the end of a turn."""
+    await converse(client, "chat", name, x_api_key="any-key")
+
+
+async def converse(client: WireApi, model: WireApi, name: str, **headers: str) -> None:
+    """Four turns of a client, with the model of a route."""
     prompt = Prompt(
         input=[user("Weather in all three?", PIXEL)],
         instructions="Be brief.",
@@ -62,10 +83,10 @@ async def test_no_request_of_a_conversation_is_refused(client: WireApi, model: W
     )
     async with running(Behaviour(strict=True, turns=(CALLING, FINAL))) as url:
         base_url = url + WIRE_SPECS[model].root_path
-        route = RouteRule("*", MODELS[model], wire_api=model, base_url=base_url)
+        route = RouteRule("*", name, wire_api=model, base_url=base_url)
         async with serving(None, route) as http:
             for turn in range(4):
-                reply = await send(http, client, prompt)
+                reply = await send(http, client, prompt, **headers)
                 assert reply.status_code == 200, reply.text
                 response = read(client, reply)
                 assert response.error is None

@@ -10,7 +10,7 @@ import pytest
 from streamlib.loopback.strict import gemini
 from streamlib.loopback.strict.provider import RULES
 from streamlib_parsers.items import JsonObject
-from tests.support.strict_cases import Case, case_ids, check_case, rule_names, signature
+from tests.support.strict_cases import LEDGER, Case, case_ids, check_case, rule_names, signature
 
 NEW: Final = "gemini-3.5-flash"
 OLD: Final = "gemini-2.5-flash"
@@ -64,6 +64,8 @@ PLACEHOLDER: Final = base64.b64encode(b"skip_thought_signature_validator").decod
 LOOP: Final = (calling(), results("f"))
 SEARCH: Final = {"googleSearch": {}}
 SWITCH: Final = {"includeServerSideToolInvocations": True}
+
+LEDGER.cached.update({"cachedContents/1": NEW, "cachedContents/old": OLD})
 
 CASES: Final = (
     Case(gemini.check_fields, body(max_tokens=9), body(), 'Unknown name "maxTokens"', NEW),
@@ -248,6 +250,20 @@ CASES: Final = (
         body(cachedContent="cachedContents/1", tools=[TOOL]),
         body(cachedContent="cachedContents/1"),
         "CachedContent can not be used",
+        NEW,
+    ),
+    Case(
+        gemini.check_cached_content,
+        body(cachedContent="cachedContents/2"),
+        body(cachedContent="projects/p/locations/l/cachedContents/1"),
+        "CachedContent not found (or permission denied)",
+        NEW,
+    ),
+    Case(
+        gemini.check_cached_content,
+        body(cachedContent="cachedContents/old"),
+        body(cachedContent="cachedContents/1"),
+        "(models/gemini-2.5-flash) has to be the same",
         NEW,
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from streamlib.loopback.strict import chat, responses
+from streamlib.loopback.strict import chat, chat_signatures, responses
 from streamlib.loopback.strict.ledger import StoredResponse
 from streamlib.loopback.strict.provider import RULES
 from streamlib_parsers.items import JsonObject
@@ -324,6 +324,77 @@ CHAT_CASES: Final = (
 )
 
 
+# --- Chat of servers that sign ---
+
+CLAUDE: Final = "anthropic/claude-sonnet-4.5"
+GEMINI: Final = "gemini-3.5-flash"
+
+
+def thinking(text: str) -> JsonObject:
+    """A message of OpenRouter's Claude, with the signature of another text."""
+    signed = {"type": "reasoning.text", "text": text, "signature": signature("chat", "Hm.")}
+    return {"role": "assistant", "content": "so", "reasoning": text, "reasoning_details": [signed]}
+
+
+def signed_call(signed_name: str | None) -> JsonObject:
+    """A message of Google's Gemini whose call `f` has the signature of another name."""
+    call = calling()["tool_calls"][0]
+    if signed_name is not None:
+        google = {"thought_signature": signature("chat", signed_name)}
+        call = {**call, "extra_content": {"google": google}}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+def signing_body(model: str, *messages: JsonObject) -> JsonObject:
+    """A request of Chat for a model of a server that signs."""
+    return {**chat_body(*messages), "model": model}
+
+
+SIGNED_CHAT_CASES: Final = (
+    Case(
+        chat_signatures.check_reasoning_details,
+        signing_body(CLAUDE, thinking("Hmm.")),
+        signing_body(CLAUDE, thinking("Hm.")),
+        "messages.1.content.0: Invalid `signature` in `thinking` block",
+    ),
+    Case(
+        chat_signatures.check_call_signatures,
+        signing_body(GEMINI, signed_call(None), CHAT_OUTPUT),
+        signing_body(GEMINI, signed_call("f"), CHAT_OUTPUT),
+        "missing a thought_signature",
+    ),
+    Case(
+        chat_signatures.check_call_signatures,
+        signing_body(GEMINI, signed_call("g"), CHAT_OUTPUT),
+        signing_body(GEMINI, signed_call(None), CHAT_OUTPUT, HELLO),
+        "Thought signature is not valid",
+    ),
+    Case(
+        chat.check_messages,
+        chat_body(thinking("Hm.")),
+        signing_body(CLAUDE, thinking("Hm.")),
+        "Unknown parameter: 'messages[1].reasoning'",
+    ),
+    Case(
+        chat.check_calls,
+        chat_body(signed_call("f"), CHAT_OUTPUT),
+        signing_body(GEMINI, signed_call("f"), CHAT_OUTPUT),
+        "Unknown parameter: 'messages[1].tool_calls[0].extra_content'",
+    ),
+    Case(
+        chat.check_fields,
+        chat_body(reasoning={"effort": "low"}),
+        {**signing_body(CLAUDE), "reasoning": {"effort": "low"}},
+        "Unknown parameter: 'reasoning'",
+    ),
+)
+
+
+@pytest.mark.parametrize("case", SIGNED_CHAT_CASES, ids=case_ids(SIGNED_CHAT_CASES))
+def test_rule_of_signed_chat_refuses_its_fault_only(case: Case) -> None:
+    check_case("chat", case)
+
+
 @pytest.mark.parametrize("case", CHAT_CASES, ids=case_ids(CHAT_CASES))
 def test_chat_rule_refuses_its_fault_only(case: Case) -> None:
     check_case("chat", case)
@@ -332,6 +403,6 @@ def test_chat_rule_refuses_its_fault_only(case: Case) -> None:
 def test_every_rule_has_a_case() -> None:
     for rules, cases in (
         (RULES["responses"], RESPONSES_CASES),
-        (RULES["chat"], CHAT_CASES),
+        (RULES["chat"], (*CHAT_CASES, *SIGNED_CHAT_CASES)),
     ):
         assert rule_names(rules) == rule_names(case.rule for case in cases)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import anthropic
+import httpx
 import msgspec
 import openai
 import pytest
@@ -167,3 +168,36 @@ async def test_official_sdk_may_replay_what_it_received() -> None:
     assert len(results) == 3
     assert first.content[0].type == "thinking"
     assert second.content[-1].type == "text"
+
+
+async def test_cached_content_is_made_named_and_deleted() -> None:
+    model = "gemini-3.5-flash"
+    hello = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+    async with (
+        running(Behaviour(strict=True)) as url,
+        httpx.AsyncClient(base_url=f"{url}/v1beta") as client,
+    ):
+        made = (
+            await client.post("/cachedContents", json={**hello, "model": f"models/{model}"})
+        ).json()
+        name = made["name"]
+        bad = await client.post("/cachedContents", json=hello)
+        listed = (await client.get("/cachedContents")).json()
+        found = await client.get(f"/{name}")
+        statuses: list[int] = []
+        for named in (model, "gemini-2.5-flash"):
+            body = {**hello, "cachedContent": name}
+            answer = await client.post(f"/models/{named}:generateContent", json=body)
+            statuses.append(answer.status_code)
+        await client.delete(f"/{name}")
+        gone = await client.post(f"/models/{model}:generateContent", json=body)
+        empty = (await client.get("/cachedContents")).json()
+    assert (bad.status_code, found.json(), listed) == (400, made, {"cachedContents": [made]})
+    assert (statuses, empty) == ([200, 400], {})
+    assert (gone.status_code, gone.json()["error"]["status"]) == (403, "PERMISSION_DENIED")
+
+
+async def test_cached_content_needs_the_strict_provider() -> None:
+    async with running() as url, httpx.AsyncClient(base_url=url) as client:
+        response = await client.post("/v1beta/cachedContents", json={"model": "models/m"})
+    assert response.status_code == 404
