@@ -436,6 +436,8 @@ def url_of(host: str, port: int) -> str:
 
 
 def _greeting(table: RouteTable, token: Secret | None, address: tuple[Any, ...]) -> str:
+    from streamlib.gateway.log_text import server_of
+
     url = url_of(*address[:2])
     key = "the token" if token or table.clients else "any"
     lines = [f"gateway on {url}  (Ctrl-C stops, streams finish)"]
@@ -447,7 +449,7 @@ def _greeting(table: RouteTable, token: Secret | None, address: tuple[Any, ...])
         for target in rule.targets:
             text = target.model
             if target.base_url:
-                text += f" at {target.base_url}"
+                text += f" at {server_of(target.base_url)}"
             targets.append(text)
         lines.append(f"  {rule.model:<24} -> {', '.join(targets)}")
     lines += [

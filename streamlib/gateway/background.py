@@ -243,24 +243,36 @@ class BackgroundResponses:
         if len(self._running) >= RUNNING_LIMIT:
             message = f"{RUNNING_LIMIT} responses run in the background: try again later"
             raise StreamError(ErrorInfo("overloaded", message, code="background"))
-        targets = TargetStreams(request, self._client, self._workers, watch, self._state)
-        first = await _first_stream(targets)
         stored = StoredResponse(
             response_id=ID_PREFIX + secrets.token_hex(16),
             model=request.prompt.model or "",
             created_at=int(time.time()),
             settings=request.settings,
         )
-        owner = owner_of(scope, stored.response_id)
+        targets = TargetStreams(request, self._client, self._workers, watch, self._state)
+        # Counted before anything waits: others start meanwhile.
+        self._running.add(stored.response_id)
+        try:
+            first = await _first_stream(targets)
+            await self._create(stored, owner_of(scope, stored.response_id))
+        except BaseException:
+            self._running.discard(stored.response_id)
+            raise
+        watch.exchange.status = 200
+        self._group.start_soon(self._write, targets, stored, first)
+        return stored
+
+    async def _create(self, stored: StoredResponse, owner: str) -> None:
+        """Makes the log of a response.
+
+        Raises:
+            StreamError: It cannot be written.
+        """
         meta = {"response": msgspec.to_builtins(stored), "owner": owner}
         try:
             await self._durable.create(stored.response_id, meta)
         except LogError as error:
             raise StreamError(_failure(error)) from None
-        watch.exchange.status = 200
-        self._running.add(stored.response_id)
-        self._group.start_soon(self._write, targets, stored, first)
-        return stored
 
     async def _write(
         self, targets: TargetStreams, stored: StoredResponse, first: ResponseStream | None

@@ -36,6 +36,8 @@ class EventStream:
         self._scope: anyio.CancelScope | None = None
         """Of all tasks of the stream, while it is sent."""
         self._is_stopped = False
+        self._is_started = False
+        """Set when the headers are sent."""
         self._ended = False
         """Set when the last bytes are sent."""
         self._last_write = anyio.current_time()
@@ -64,11 +66,15 @@ class EventStream:
         await self._serve(frames, receive)
         if self._is_stopped and last_frame is not None and not self._ended:
             with anyio.move_on_after(END_SECONDS), suppress(OSError):
+                if not self._is_started:
+                    await self._start()
                 await self._write(last_frame(), more=False)
 
     async def _serve(self, frames: AsyncGenerator[bytes], receive: Receive) -> None:
         async with aclosing(frames), anyio.create_task_group() as group:
             self._scope = group.cancel_scope
+            if self._is_stopped:
+                return
             group.start_soon(_wait_for_disconnect, receive, group.cancel_scope)
             try:
                 await self._start()
@@ -84,6 +90,7 @@ class EventStream:
 
     async def _start(self) -> None:
         headers = raw_headers(self._headers)
+        self._is_started = True
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
 
     async def _write(self, data: bytes, *, more: bool = True) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import traceback
 from pathlib import PurePath
 from typing import Final
+from urllib.parse import urlsplit
 
 NAME_CHARACTERS: Final = 100
 """Of a model's name; the longest real ones have about 80."""
@@ -49,6 +50,11 @@ def log_error(error: BaseException) -> str:
         frames.append(f"{PurePath(frame.filename).name}:{frame.lineno} in {frame.name}")
     message = log_text(str(error))
     return f"{type(error).__name__}: {message} (at {', '.join(frames[:FRAMES])})"
+
+
+def server_of(url: str) -> str:
+    """Host and port of a URL: user and password stay out of the log, and a query with a key."""
+    return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def log_name(name: str) -> str:

@@ -155,7 +155,9 @@ class ModelCatalog:
                 # served, only not listed.
                 listed = None
         seconds = LISTED_SECONDS if listed is not None else FAILED_SECONDS
-        self._lists[key] = (now + seconds, listed)
+        # With other routes or keys, a list is not asked for again.
+        fresh = {known: entry for known, entry in self._lists.items() if entry[0] > now}
+        self._lists = {**fresh, key: (now + seconds, listed)}
         return listed
 
 

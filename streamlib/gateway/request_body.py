@@ -24,6 +24,9 @@ Result = TypeVar("Result")
 BODY_BYTES: Final = 32 << 20
 """Maximum size of a request body: that of the provider with the highest limit."""
 
+DIGITS: Final = 20
+"""Of a ``Content-Length`` that is converted."""
+
 BODY_SECONDS: Final = 60.0
 """How long a client may take to send its body: half a minute for 32 MiB at 10 Mbit/s."""
 
@@ -117,7 +120,10 @@ async def read_body(
     """
     # Refused before a byte of it is read. Chunked bodies declare nothing.
     for name, value in scope["headers"]:
-        if name.lower() == b"content-length" and value.isdigit() and int(value) > limit:
+        if name.lower() != b"content-length" or not value.isdigit():
+            continue
+        # Python converts no number of thousands of digits.
+        if len(value) > DIGITS or int(value) > limit:
             raise _too_large(limit)
     try:
         with anyio.fail_after(seconds):

@@ -13,11 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import msgspec
 
-from streamlib.gateway.log_text import log_name, log_text
+from streamlib.gateway.log_text import log_name, log_text, server_of
 from streamlib.gateway.observer import AccessRefusal, Exchange, Observer
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.usage import Usage
@@ -119,8 +118,7 @@ def summary(exchange: Exchange) -> str:
         target = "an estimate"
     line = f"{exchange.request_id} {_purpose(exchange)} {log_name(exchange.requested)} -> {target}"
     if exchange.base_url:
-        # Without user and password, with which no request is sent.
-        line += f" at {urlsplit(exchange.base_url).netloc.rpartition('@')[2]}"
+        line += f" at {server_of(exchange.base_url)}"
     if exchange.client:
         line += f" for {log_name(exchange.client)}"
     line += f": {_result(exchange)}"

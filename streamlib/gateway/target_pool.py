@@ -22,7 +22,7 @@ import anyio
 from msgspec import Struct
 
 from streamlib.errors import StreamError
-from streamlib.gateway.log_text import log_name
+from streamlib.gateway.log_text import log_name, server_of
 from streamlib.gateway.routes import RouteTarget
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 
@@ -280,7 +280,9 @@ class TargetPool:
             now = self.now()
             health.cooldowns += 1
             health.since, health.until = now, now + seconds
-            name = log_name(hop.name)
+            name = log_name(f"{hop.provider.name}:{hop.target.model}")
+            if hop.base_url:
+                name += f" at {server_of(hop.base_url)}"
             _log.warning("%s cools down for %g seconds: %s", name, seconds, error.kind)
         self._forget_oldest()
 

@@ -134,6 +134,11 @@ async def test_request_has_a_limit_of_size() -> None:
         declared = {"content-length": str(33 << 20)}
         too_large = await client.post("/v1/messages", content=b"{}", headers=declared)
         assert too_large.status_code == 413
+        # More digits than Python converts.
+        endless = await client.post(
+            "/v1/messages", content=b"{}", headers={"content-length": "9" * 5000}
+        )
+        assert endless.status_code == 413
         streamed = await client.post("/v1/chat/completions", content=b" " * (33 << 20))
         assert streamed.status_code == 413
 

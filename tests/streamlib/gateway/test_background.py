@@ -248,6 +248,35 @@ async def test_response_of_another_client_is_not_there() -> None:
             assert (await client.get(path, headers=headers)).status_code == 200
 
 
+async def test_limit_of_running_responses_holds_while_they_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("streamlib.gateway.background.RUNNING_LIMIT", 2)
+    statuses: list[int] = []
+    async with serving(silent(0), rule("messages"), log="memory:") as client:
+
+        async def start() -> None:
+            statuses.append((await client.post(PATH, json=BODY)).status_code)
+
+        async with anyio.create_task_group() as group:
+            for _ in range(5):
+                group.start_soon(start)
+        refused = await client.post(PATH, json={**BODY, "previous_response_id": "resp_1"})
+    assert sorted(statuses) == [200, 200, 503, 503, 503]
+    assert refused.status_code == 503
+
+
+async def test_response_that_cannot_start_is_not_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("streamlib.gateway.background.RUNNING_LIMIT", 1)
+    upstream = Upstream(weather_response("messages"))
+    async with serving(upstream, rule("messages"), log="memory:") as client:
+        bad = await client.post(PATH, json={**BODY, "conversation": "conv_1"})
+        good = await client.post(PATH, json=BODY)
+    assert (bad.status_code, good.status_code) == (400, 200)
+
+
 async def test_named_client_keeps_its_responses_with_a_new_token() -> None:
     """As it keeps the state that is stored for it: both know it by its name."""
 

@@ -10,10 +10,11 @@ import msgspec
 import pytest
 
 from streamlib.client.retry import NO_RETRY
-from streamlib.gateway import RouteRule
+from streamlib.gateway import RouteRule, RouteTable
 from streamlib.gateway.observer import Exchange, Observer
 from streamlib.gateway.request_log import FIELDS, JsonFormatter, fields_of
 from streamlib.gateway.routes import RouteTo
+from streamlib.gateway.target_pool import TargetPool
 from streamlib_parsers.errors import ErrorInfo
 from tests.support.gateways import (
     Upstream,
@@ -159,6 +160,18 @@ async def test_log_has_no_password_of_an_address(caplog: pytest.LogCaptureFixtur
         await send(client, "chat", weather_prompt())
     assert " at host: invalid_request" in caplog.text
     assert "pass-word" not in caplog.text
+
+
+async def test_warning_has_no_key_of_an_address(caplog: pytest.LogCaptureFixture) -> None:
+    address = "http://ada:pass-word@host:99/v1?key=abcdefgh"
+    route = RouteRule("*", "custom:m", base_url=address, wire_api="chat", cooldown_failures=1)
+    [hop] = RouteTable([route]).hops(route, "m")
+    pool = TargetPool()
+    with await pool.lease([hop], 0) as lease:
+        lease.ended(OVERLOADED)
+    assert "custom:m at host:99 cools down for 30 seconds: overloaded" in caplog.text
+    assert "pass-word" not in caplog.text
+    assert "abcdefgh" not in caplog.text
 
 
 async def test_json_line_has_figures_and_no_content(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,13 +9,24 @@ import httpx
 import msgspec
 import pytest
 
-from streamlib import Message, Origin, Prompt, Reasoning, Response, Text, encode_body, parse_body
-from streamlib.gateway import RouteRule
+from streamlib import (
+    Client,
+    Message,
+    Origin,
+    Prompt,
+    Reasoning,
+    Response,
+    Text,
+    encode_body,
+    parse_body,
+)
+from streamlib.gateway import RouteRule, RouteTable
 from streamlib.gateway.model_pages import model_list
-from streamlib.gateway.models import ServedModel
+from streamlib.gateway.models import ModelCatalog, ServedModel
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers.items import WireApi, user
 from tests.support.cases import each_case
+from tests.support.client_limits import Clock
 from tests.support.gateways import (
     SIGNED,
     ProviderResponse,
@@ -143,6 +154,17 @@ async def test_provider_without_a_list_is_not_asked_each_time() -> None:
         for _ in range(5):
             await get(client, "chat", "models")
     assert len(upstream.requests) <= len(ROUTES)
+
+
+async def test_lists_of_old_routes_are_forgotten() -> None:
+    clock = Clock()
+    catalog = ModelCatalog(clock)
+    async with Client(http=Upstream(LIST)) as client:
+        for number in range(5):
+            table = RouteTable([RouteRule("a-*", "custom:*", base_url=f"http://host-{number}")])
+            assert await catalog.models(client, table)
+            clock.now += 61
+    assert len(catalog._lists) == 1
 
 
 MODELS = [ServedModel(name, 1) for name in "abcde"]

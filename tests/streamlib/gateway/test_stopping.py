@@ -39,6 +39,7 @@ from tests.support.virtual_time import anyio_backend
 __all__ = ["anyio_backend"]
 
 PROMPT: Final = Prompt("Hello", max_output_tokens=50)
+BACKGROUND: Final = {"model": "m", "input": "Hello", "background": True}
 LONG: Final = [
     *weather_chunks("messages")[:7],
     b'event: content_block_delta\ndata: {"type":"content_block_delta","index":1,'
@@ -208,9 +209,21 @@ async def test_request_that_arrives_after_the_end_ends_at_once() -> None:
     assert "the gateway is stopping" in response.text
 
 
-# --- responses in the background ---
+async def test_reader_that_arrives_after_the_end_gets_an_error() -> None:
+    table = RouteTable([rule("messages")])
+    async with Gateway(table, client={"http": hanging()}, log="memory:") as running:
+        transport = httpx.ASGITransport(gateway(running))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            created = (await client.post("/v1/responses", json=BACKGROUND)).json()
+            running.streams.end()
+            with anyio.fail_after(5):
+                response = await client.get(f"/v1/responses/{created['id']}?stream=true")
+    result = parse_stream("responses", response.content)
+    assert result.error is not None
+    assert "the gateway is stopping" in result.error.message
 
-BACKGROUND: Final = {"model": "m", "input": "Hello", "background": True}
+
+# --- responses in the background ---
 
 
 async def ended_after(chunks: list[bytes | float], grace: float) -> tuple[str, float]:
