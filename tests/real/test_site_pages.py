@@ -1,0 +1,121 @@
+"""Pages of the documentation site in headless Chromium: contrast, keyboard, narrow screens.
+
+The site is built first, as `nox -s docs` does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from functools import cache, partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests import site
+from tests.real.conftest import ABSENT
+from tests.real.ui_readers import HOME, absence_in, chromium
+
+pytestmark = [pytest.mark.real]
+
+SCRIPT: Final = Path(__file__).with_name("site_pages.mjs")
+PAGES: Final = (
+    "index.html",
+    "quick-start.html",
+    "command-line.html",
+    "reference/asking.html",
+    "gateway/routes.html",
+    "comparison.html",
+    "coming-from/vercel-ai.html",
+)
+"""One of each kind: code, sessions, the reference, TOML, a wide table, HTML in Markdown."""
+WIDE, NARROW = 1280, 400
+LOOKS: Final = [("light", WIDE), ("dark", WIDE), ("light", NARROW), ("dark", NARROW)]
+each_look = pytest.mark.parametrize(("scheme", "width"), LOOKS)
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """Where the site is served."""
+    why = absence_in(HOME, ["playwright-core"]) or (None if chromium() else "there is no chromium")
+    if why is not None:
+        pytest.skip(f"{ABSENT}: browser, {why}")
+    site.build()
+    site.write_index_for_models()
+    handler = partial(_Quiet, directory=str(site.SITE))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the screenshots go: STREAMLIB_PICTURES keeps them."""
+    folder = os.environ.get("STREAMLIB_PICTURES")
+    return Path(folder) if folder else tmp_path_factory.mktemp("pictures")
+
+
+@cache
+def seen(url: str, pictures: Path, scheme: str, width: int) -> dict[str, Any]:
+    """What one visit saw; each look is visited once."""
+    settings = {"url": url, "pages": PAGES, "scheme": scheme, "width": width}
+    command = ["node", str(SCRIPT), str(HOME), chromium() or "", str(pictures)]
+    asked = json.dumps(settings)
+    done = subprocess.run(
+        command, input=asked, capture_output=True, text=True, timeout=180, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+@each_look
+def test_site_has_contrast_and_fits(url: str, pictures: Path, scheme: str, width: int) -> None:
+    look = seen(url, pictures, scheme, width)
+    assert look["faint"] == []
+    assert look["texts"] > 3000
+    assert look["wide"] == []
+    assert set(look["scheme"]) == {"default" if scheme == "light" else "slate"}
+
+
+@each_look
+def test_site_asks_no_other_server(url: str, pictures: Path, scheme: str, width: int) -> None:
+    look = seen(url, pictures, scheme, width)
+    assert (look["foreign"], look["complaints"]) == ([], [])
+
+
+@each_look
+def test_site_is_used_by_keyboard(url: str, pictures: Path, scheme: str, width: int) -> None:
+    look = seen(url, pictures, scheme, width)
+    assert look["unseen"] == [], "the focus cannot be seen"
+    for path, stops in look["stops"].items():
+        assert stops[0] == "page: Skip to content"
+        assert "header: Search" in stops, path
+    reached = {stop.partition(":")[0] for stops in look["stops"].values() for stop in stops}
+    assert {"content", "footer"} <= reached
+    if width == WIDE:
+        assert {"tabs", "navigation", "contents"} <= reached
+    assert look["search"] == {"value": "truncated"}
+    assert look["landed"] != f"{url}{PAGES[0]}"
+    assert "truncated" in look["landed"]
+
+
+@each_look
+def test_site_rests_where_less_motion_is_wanted(
+    url: str, pictures: Path, scheme: str, width: int
+) -> None:
+    stills = seen(url, pictures, scheme, width)["stills"]
+    assert stills
+    assert all(name.endswith("-still.svg") for name in stills)
