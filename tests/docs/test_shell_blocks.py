@@ -1,4 +1,4 @@
-"""Runs the shell blocks of README and of every page, and compares their output with the page.
+"""Runs the shell blocks of every page, and compares their output with the page.
 
 The blocks of a page are one session, in a folder of its own; a block after `<!-- file: NAME -->`
 is written to that file. What is not run says why, and its commands, modules and files exist.
@@ -96,7 +96,7 @@ def test_slow_block_runs(block: Block, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "block", [b for b in shell_blocks() if b.mark == "not run"], ids=lambda block: block.name
 )
-def test_block_that_is_not_run_says_why_and_names_what_exists(block: Block) -> None:
+def test_block_that_is_not_run_names_what_exists(block: Block) -> None:
     assert REASON.fullmatch(block.word), "<!-- not run: it … -->"
     for path in re.findall(r"(?:tests|\.ci)/[\w/.]+", block.word):
         assert (ROOT / path).exists(), path

@@ -84,12 +84,16 @@ const contrasts = () => page.evaluate(() => {
 });
 
 // Where the focus is, and whether it can be seen: a style that the element has not without it.
-const focus = () => page.evaluate(() => {
+const focus = async () => {
+  await page.waitForTimeout(width < 1000 ? 300 : 0); // the navigation slides in
+  return page.evaluate(inFocus);
+};
+const inFocus = () => {
   const node = document.activeElement;
   if (!node || node === document.body) return null;
   const LOOKS = ['outlineStyle', 'outlineWidth', 'outlineColor', 'boxShadow', 'backgroundColor', 'color', 'borderColor', 'textDecorationLine', 'opacity', 'transform'];
-  // A switch is an input that cannot be seen, before a label that can.
-  const shown = node.matches('.md-option') ? node.nextElementSibling : node;
+  // The switch of colours is inputs that cannot be seen, and a label that can.
+  const shown = node.matches('.md-option') ? node.parentElement.querySelector('label:not([hidden])') : node;
   const look = () => LOOKS.map(name => getComputedStyle(shown)[name]).join();
   const regions = { header: '.md-header', tabs: '.md-tabs', navigation: '.md-sidebar--primary', contents: '.md-sidebar--secondary', content: '.md-content', footer: '.md-footer' };
   const region = Object.keys(regions).find(name => node.closest(regions[name])) ?? 'page';
@@ -98,8 +102,10 @@ const focus = () => page.evaluate(() => {
   node.blur();
   const blurred = look();
   node.focus({ focusVisible: true });
-  return { region, label, tag: node.tagName, shown: focused !== blurred };
-});
+  const box = shown.getBoundingClientRect();
+  const isOnScreen = box.right > 0 && box.left < innerWidth && box.bottom > 0 && box.top < innerHeight;
+  return { region, label, tag: node.tagName, shown: isOnScreen && focused !== blurred };
+};
 
 // What stands in the field of the search; null where the focus is elsewhere.
 const searching = () => page.evaluate(() => {
