@@ -148,7 +148,7 @@ class _Growing:
     def __init__(self, label: str, style: str) -> None:
         self.block = Block(label, "", style)
         self.fragments: list[str] = []
-        """Deltas behind the block's text."""
+        """Deltas after the block's text."""
         self.has_changed = True
         """Whether it must be drawn again."""
         self.output: Output | None = None

@@ -47,7 +47,7 @@ class Conversation:
         self._changed = anyio.Event()
 
     async def follow(self, after: int) -> AsyncIterator[list[bytes]]:
-        """Yield the entries behind number `after`, then each that comes; never ends."""
+        """Yield the entries after number `after`, then each that comes; never ends."""
         while True:
             changed = self._changed
             entries = self.entries[after:]

@@ -249,7 +249,7 @@ class LoggedChat:
     async def turn_events(
         self, name: str, turn: int, question: Question
     ) -> AsyncIterator[list[bytes]]:
-        """Yield what tabs are shown of a turn behind its question."""
+        """Yield what tabs are shown of a turn after its question."""
         encode = encoder("jsonl", public=True, run=True)
         error: ErrorInfo | None = None
         for step in count():

@@ -49,7 +49,7 @@ __all__ = [
     "Timing",
     "accumulate",
 ]
-"""What it folds events into is imported from here too: programs written before 0.2.0 do so."""
+"""`Response` and its parts are exported here too, for programs written before 0.2.0."""
 
 
 class Accumulator:
@@ -93,7 +93,7 @@ class Accumulator:
             except KeyError:
                 raise ValueError(_not_open(event)) from None
         elif not isinstance(event, Event):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"a {type(event).__name__} is not an event of a stream")
+            raise TypeError(f"feed() takes a ResponseEvent, not {type(event).__name__}")
         self._seq = event.seq
 
     @property
@@ -113,7 +113,8 @@ class Accumulator:
                     position = bisect.bisect_left(self._indexes, index)
                 items[position] = open_item.snapshot("incomplete", response_id)
         own_items = tuple(items)
-        # While it streams, a response of one choice takes the short way: see above.
+        # A response of one choice that still streams needs no look at each item: `response` may be
+        # read after every event.
         if self._terminal is None and not self._has_more_choices:
             status: ResponseStatus = "incomplete"
             choices: tuple[Choice, ...] = (Choice(0, own_items),) if items else ()
@@ -151,7 +152,7 @@ class Accumulator:
             error: Why the response ends.
 
         Returns:
-            None at all where the response has ended.
+            Empty if the response has ended already.
         """
         if self._terminal is not None:
             return []

@@ -164,7 +164,7 @@ class EventAssembler(Envelope):
         part: int = 0,
         logprobs: Sequence[JsonObject] | None = None,
     ) -> None:
-        """Text of a message."""
+        """Appends a delta to the text of a message."""
         if self.surrogates is not None:
             delta = self.surrogates.join((item.index, "text", part), delta)
         if delta or logprobs:
@@ -179,7 +179,7 @@ class EventAssembler(Envelope):
         part: int = 0,
         logprobs: Sequence[JsonObject] | None = None,
     ) -> None:
-        """Readable reasoning."""
+        """Appends a delta to readable reasoning."""
         if self.surrogates is not None:
             delta = self.surrogates.join((item.index, "reasoning", part), delta)
         if delta or logprobs:
@@ -188,9 +188,9 @@ class EventAssembler(Envelope):
             self._events.append(ReasoningContentDelta(item.index, part, delta, logprobs, seq=seq))
 
     def appender(self, item: OpenItem, part: int = 0) -> Callable[[str], bool]:
-        """What `text`, `reasoning` or `arguments` does, for the texts of one item.
+        """Returns a function that does what `text`, `reasoning` or `arguments` does, for one item.
 
-        It serves while the item is open. The returned function always returns True, for templates.
+        It may be called while the item is open, and always returns True, as templates require.
 
         Args:
             item: a message, reasoning or a call.
@@ -238,7 +238,7 @@ class EventAssembler(Envelope):
         return append_text
 
     def summary(self, item: OpenItem, delta: str, part: int = 0) -> None:
-        """A paragraph of a reasoning summary."""
+        """Appends a delta to a paragraph of a reasoning summary."""
         if self.surrogates is not None:
             delta = self.surrogates.join((item.index, "summary", part), delta)
         if delta:
@@ -247,7 +247,7 @@ class EventAssembler(Envelope):
             self._events.append(ReasoningSummaryDelta(item.index, part, delta, seq=seq))
 
     def arguments(self, item: OpenItem, delta: str) -> None:
-        """Arguments, input or code of a call.
+        """Appends a delta to the arguments, input or code of a call.
 
         Raises:
             ParseFailure: they are longer than `limits.argument_bytes`, counted in characters.
@@ -269,7 +269,7 @@ class EventAssembler(Envelope):
         part: int = 0,
         logprobs: Sequence[JsonObject] | None = None,
     ) -> None:
-        """Text with which the model declines."""
+        """Appends a delta to the text with which the model declines."""
         if self.surrogates is not None:
             delta = self.surrogates.join((item.index, "refusal", part), delta)
         if delta or logprobs:
@@ -286,7 +286,7 @@ class EventAssembler(Envelope):
         data: str | None = None,
         transcript: str | None = None,
     ) -> None:
-        """A fragment of an image or audio (base64 text) and of its transcript."""
+        """Appends a fragment of an image or audio (base64 text), and of its transcript."""
         transcript = self._clean(transcript)
         open_part = item.part(part)
         open_part.media_type = media_type or open_part.media_type
@@ -299,17 +299,17 @@ class EventAssembler(Envelope):
         )
 
     def annotation(self, item: OpenItem, annotation: JsonObject, part: int = 0) -> None:
-        """A citation of a text part."""
+        """Adds a citation of a text part."""
         annotation = self._clean(annotation)
         item.part(part).annotations.append(annotation)
         self._events.append(AnnotationAdded(item.index, part, annotation, seq=self._next_seq()))
 
     def progress(self, item: OpenItem, status: str) -> None:
-        """The state of a provider-run tool."""
+        """Emits the state of a provider-run tool."""
         self._events.append(ItemProgress(item.index, status, seq=self._next_seq()))
 
     def mark_incomplete(self, item: OpenItem, detail: str) -> None:
-        """The item received a delta that cannot be applied: it ends `incomplete`, with a Notice."""
+        """Makes an item end `incomplete`, with a Notice, for a delta that cannot be applied to it."""
         item.forced_incomplete = True
         self.notice("unknown_delta", detail, item)
 
@@ -386,7 +386,7 @@ class EventAssembler(Envelope):
         stop_sequence: str | None = None,
         choices: Iterable[FinishedChoice] = (),
     ) -> None:
-        """The wire reported a complete response.
+        """Ends the response as complete, as the wire reported it.
 
         An item that the wire never closed ends `incomplete`.
         """

@@ -49,7 +49,7 @@ class ComputerCall(Item, frozen=True):
 
         Args:
             image: The screen after the actions.
-            acknowledged: The accepted ones of `pending_safety_checks`.
+            acknowledged: Those of `pending_safety_checks` that a person accepted.
         """
         return ComputerCallOutput(self.call_id, image, acknowledged)
 

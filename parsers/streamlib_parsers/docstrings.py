@@ -7,10 +7,10 @@ Three styles are read, by their headers:
         days (int): how       city : str                      at most 14.
             many days.            where.
 
-The description is the text before the first section, of whatever name. Written here, and not left
-to an optional library, because the same function would then be another tool to the model where the
-library is missing: neither an error nor the same prompt cache. `tests/parsers/test_docstrings.py`
-compares it with docstring-parser.
+The description is the text before the first section, whatever its name. No optional library does
+this: where it is missing, the same function would silently become another tool for the model, and
+miss the prompt cache. `tests/parsers/test_docstrings.py` compares the results with
+docstring-parser.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _google(lines: list[str]) -> dict[str, str]:
     indented: list[str] = []
     for line in lines:
         if line and not line.startswith(" "):
-            break  # a paragraph behind the section
+            break  # a paragraph after the section
         indented.append(line)
     entries: dict[str, list[str]] = {}
     current: list[str] = []

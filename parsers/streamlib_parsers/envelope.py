@@ -49,7 +49,7 @@ class Envelope:
         self._inferred_end = ""
         """The detail of the first `note_inferred_end`."""
         self._metadata: dict[str, Any] = {}
-        """Envelope keys emitted so far, to tell changed ones."""
+        """Envelope keys emitted so far, with their values: only changed ones are emitted again."""
 
     # --- the events ---
 
@@ -70,7 +70,7 @@ class Envelope:
     # --- the envelope ---
 
     def rate_limits(self, limits: RateLimits) -> None:
-        """Rate limits: from headers before anything else, or from a frame."""
+        """Emits rate limits: from headers, before anything else, or from a frame."""
         self._events.append(msgspec.structs.replace(limits, seq=self._next_seq()))
 
     def identify(self, response_id: str | None, model: str | None) -> None:
@@ -84,7 +84,7 @@ class Envelope:
             self._create()
 
     def rename_model(self, model: str | None) -> None:
-        """Another model continues the response (Messages: a `fallback` block)."""
+        """Sets the model that continues the response (Messages: a `fallback` block)."""
         self.model = self._clean(model) or self.model
 
     def _create(self) -> None:
@@ -93,7 +93,7 @@ class Envelope:
             self._events.append(Created(self.response_id, self.model, seq=self._next_seq()))
 
     def usage(self, usage: Usage) -> None:
-        """A newer snapshot of the usage; an event only where a number changed."""
+        """Takes a newer snapshot of the usage; emits it only if a number changed."""
         last = self.last_usage
         self.last_usage = usage
         # The output differs nearly always: some wires count in every chunk.
@@ -106,7 +106,7 @@ class Envelope:
             self._events.append(TokenCount(usage, seq=seq))
 
     def metadata(self, values: Mapping[str, Any]) -> None:
-        """Envelope keys; those that are new or changed are emitted."""
+        """Emits those envelope keys that are new or have changed."""
         changed: dict[str, Any] = {
             key: value
             for key, value in values.items()
@@ -118,20 +118,20 @@ class Envelope:
             self._events.append(ResponseMetadata(changed, seq=self._next_seq()))
 
     def passthrough(self, event: str, data: Any) -> None:
-        """An event of an unknown kind, in order."""
+        """Emits an event of an unknown kind, in its order."""
         self._events.append(
             Passthrough(self._clean(event), self._clean(data), seq=self._next_seq())
         )
 
     def notice(self, code: str, detail: str = "", item: OpenItem | None = None) -> None:
-        """An anomaly or a repair."""
+        """Emits a Notice of an anomaly or a repair."""
         index = None if item is None else item.index
         self._events.append(Notice(code, self._clean(detail), index, seq=self._next_seq()))
 
     def note_inferred_end(self, detail: str) -> None:
-        """The end is inferred: `complete` will emit one `Notice("end_inferred")`.
+        """Makes `complete` emit one `Notice("end_inferred")`: the wire did not send its end.
 
-        The first detail wins: it is nearest to the cause.
+        The first detail is kept, since it is nearest to the cause.
         """
         self._inferred_end = self._inferred_end or detail
 

@@ -51,8 +51,8 @@ _QUOTA_PERIODS: Final[dict[str, ErrorKind]] = {
     "perminute": "rate_limited",
     "persecond": "rate_limited",
 }
-"""Part of Google's `quotaId` -> kind. In order: where a daily quota is used up, the `retryDelay` of
-a minute beside it helps nobody."""
+"""Part of Google's `quotaId` -> kind, the daily quota first: where that is used up, it does not
+help to wait for the quota per minute that is reported beside it."""
 
 _SHOWN_MESSAGES: Final = 4
 _MESSAGE_BYTES: Final = 2048
@@ -122,7 +122,7 @@ def _by_quota(evidence: ErrorEvidence) -> ErrorKind | None:
         for name, window in evidence.limits.windows.items():
             if name.endswith("day") and window.remaining == 0:
                 return "quota_exhausted"
-    # Gemini without a quotaId: the delay says that the limit is a short one.
+    # Gemini without a quotaId: a delay means that the limit is per minute, not per day.
     if "RESOURCE_EXHAUSTED" in evidence.codes:
         for error_object in evidence.objects:
             if "retryDelay" in error_object.value:

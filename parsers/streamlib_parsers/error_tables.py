@@ -103,8 +103,8 @@ CODES: Final[dict[str, ErrorKind]] = {
 """Codes and types that name a kind."""
 
 KIND_ORDER: Final = tuple(_CODES)
-"""Which kind counts where the codes of one failure name several: the one that leaves the caller
-less to try."""
+"""Order of precedence where the codes of one failure name several kinds: first the kind that leaves
+the caller the fewest ways to go on."""
 
 # Types by the HTTP status that they repeat.
 _TYPES: Final = {

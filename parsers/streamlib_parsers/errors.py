@@ -134,7 +134,7 @@ def truncated(message: str, detail: Any = None) -> ParseFailure:
 
 
 def generation_failed(reason: str) -> ParseFailure:
-    """The provider ended the response with a reason that says that the generation failed.
+    """The provider ended the response with a reason for which the generation counts as failed.
 
     `code` is the reason. What was generated is not to be trusted: no item counts as complete.
     """

@@ -79,8 +79,8 @@ class FilterAssembler(EventAssembler):
         """`preferred` if it is not empty and no other call has it, else a generated id."""
         call_id = preferred
         # A `call_id` function that never repeats itself finds a free id in this many attempts. One
-        # that does (it may be
-        # the caller's) yields a duplicate, not an endless loop.
+        # that does repeat itself (the caller may have written it) yields a duplicate id, not an
+        # endless loop.
         for _ in range(len(self._used_call_ids) + 1):
             if call_id and call_id not in self._used_call_ids:
                 break

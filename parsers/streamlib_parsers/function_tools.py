@@ -51,7 +51,7 @@ def is_async(function: FunctionLike) -> bool:
 
 
 def _defined(function: FunctionLike) -> FunctionLike:
-    """The function with the annotations and the docstring: what is called in the end."""
+    """The function under partials and objects, which has the annotations and the docstring."""
     while isinstance(function, functools.partial):
         function = function.func
     if inspect.isroutine(function) or inspect.isclass(function):
@@ -78,7 +78,7 @@ class FunctionSignature:
         self._name: str = getattr(defined, "__qualname__", "a function")
         """For messages."""
         if inspect.isgeneratorfunction(defined) or inspect.isasyncgenfunction(defined):
-            raise TypeError(f"{self._name} is a generator: a tool returns its result")
+            raise TypeError(f"{self._name} is a generator: a tool must return its result instead")
         docstring = read_docstring(inspect.getdoc(defined) or "")
         self.description = docstring.description or None
         self._descriptions = docstring.parameters
@@ -97,7 +97,7 @@ class FunctionSignature:
         for parameter in parameters:
             if type(parameter.default).__module__ == "pydantic.fields":
                 # Called without the argument, the function would get the description as its value.
-                message = "write Annotated[…, Field(…)], and the default behind it"
+                message = "put Field(…) into Annotated[…, Field(…)], and the default value after it"
                 raise TypeError(f"parameter {parameter.name} of {self._name}: {message}")
             resolved = parameter.replace(annotation=kinds.get(parameter.name, Any))
             if parameter.kind is Parameter.VAR_KEYWORD:
@@ -122,7 +122,9 @@ class FunctionSignature:
             properties.update(schema.get("properties", {}))
             for name, definition in schema.get("$defs", {}).items():
                 if definitions.setdefault(name, definition) != definition:
-                    raise TypeError(f"{self._name} has parameters of two classes named {name}")
+                    raise TypeError(
+                        f"{self._name} has parameters of two different classes named {name}: rename one"
+                    )
         described: JsonObject = {"type": "object", "properties": {}}
         for name, parameter in self._parameters.items():
             described["properties"][name] = self._described(parameter, properties[name])
@@ -144,7 +146,7 @@ class FunctionSignature:
         try:
             return json_schema(kind)
         except TypeError as error:
-            raise TypeError(f"the parameters of {self._name}: {error}") from error
+            raise TypeError(f"no JSON Schema for the parameters of {self._name}: {error}") from error
 
     def _described(self, parameter: Parameter, schema: JsonObject) -> JsonObject:
         """The schema of one parameter with its description and its default."""
@@ -190,7 +192,7 @@ class FunctionSignature:
         """The value of an argument that the ``**`` parameter gets."""
         path = pointer_of([key])
         if self._others is None or key in self._preset:
-            raise InvalidOutput("there is no such parameter", path)
+            raise InvalidOutput("the function has no such parameter", path)
         try:
             return typed_value(msgspec.json.encode(value).decode(), self._others.annotation)
         except InvalidOutput as error:

@@ -13,13 +13,15 @@ Newer interpreters count fewer."""
 class GrowingText(list[str]):
     """The fragments of a text.
 
-    A list, because parsers append a fragment per event: no method of ours runs then. `joined`
-    replaces the fragments by the text, and appends to that text what came since.
+    It is a list so that parsers append the fragment of each event without a call of a Python
+    method. `joined` replaces the fragments by the text; later calls append to that text what came
+    since.
 
     CPython appends to a string in place while nothing else refers to it. A caller who keeps the
     latest text (``snapshot = stream.snapshot`` in a loop keeps it until the next is made) prevents
-    that, and each look would copy the text: 74 us at half a megabyte. Hence two texts that take
-    turns, of which one is free again by then. Only a caller who keeps every text pays for each.
+    that, and each call would copy the text: 74 us at half a megabyte. Therefore two texts take
+    turns: by then nothing refers to the other one. Only a caller who keeps every text pays for a
+    copy of each.
     """
 
     _other: str = ""
@@ -32,8 +34,8 @@ class GrowingText(list[str]):
             return self[0] if self else ""
         text = self[0]
         if count > 2 and 2 * len(text) < sum(map(len, self)):
-            # Mostly new fragments, as at the first look of all: joined at once, for what came
-            # since and both of them together would be two more copies.
+            # Most of the text is new, as in the first call: all of it is joined at once. Joining what
+            # is new, and then both, would make two more copies.
             text = "".join(self)
             list.clear(self)
             self.append(text)

@@ -1,4 +1,4 @@
-"""Tools that the provider runs itself, in no wire's words.
+"""Tools that the provider runs itself, under names that belong to no wire.
 
 `streamlib/request/hosted_tools.py` has the table of what each API calls them.
 """
@@ -41,7 +41,7 @@ class HostedTool(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_de
 
     def __post_init__(self) -> None:
         if self.name not in HOSTED_NAMES:
-            raise ValueError(f"a hosted tool is one of {', '.join(HOSTED_NAMES)}, not {self.name}")
+            raise ValueError(f"a hosted tool is one of {', '.join(HOSTED_NAMES)}, not {self.name!r}")
         for field in _LISTS:
             values = getattr(self, field)
             # A string would be read as a list of letters.
@@ -50,4 +50,4 @@ class HostedTool(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_de
             force_setattr(self, field, tuple(values))
         unknown = set(self.location or ()) - set(LOCATION_KEYS)
         if unknown:
-            raise ValueError(f"location has {', '.join(LOCATION_KEYS)}, not {min(unknown)}")
+            raise ValueError(f"location takes {', '.join(LOCATION_KEYS)}, not {min(unknown)!r}")

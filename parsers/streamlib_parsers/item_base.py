@@ -138,7 +138,7 @@ class Media(Part, frozen=True):
     name: str | None = None
 
     def __post_init__(self) -> None:
-        # What a caller passes is not what the annotation says: it may be the bytes of a file.
+        # Annotated as text, but a caller may pass the bytes of a file.
         data: Any = self.data
         if data is None or isinstance(data, str):
             return
@@ -146,7 +146,7 @@ class Media(Part, frozen=True):
             raise TypeError(f"data is bytes, or their base64 text, not {type(data).__name__}")
         content = bytes(data)
         if content.startswith(BASE64_STARTS):
-            # Encoded a second time, it would be sent without an error and be no image.
+            # Encoded twice, it would be sent without an error, and be unreadable as an image.
             raise TypeError("data is base64 text as bytes: pass it as text, `data.decode()`")
         force_setattr(self, "data", b2a_base64(content, newline=False).decode("ascii"))
 

@@ -203,7 +203,7 @@ class FunctionCall(Item, frozen=True):
             result: A ``CallToolResult`` of the MCP SDK, or its JSON as a dict.
 
         Raises:
-            TypeError: it is no result of a tool.
+            TypeError: it is not the result of a tool.
         """
         # Imported here because few programs use MCP.
         from streamlib_parsers.mcp_tools import mcp_output
@@ -331,7 +331,7 @@ class Opaque(Item, frozen=True):
 
     @property
     def answers(self) -> str | None:
-        """The id of the call that it is the output of; None if it is no output of a call.
+        """The id of the call that this item is the output of; None for any other item.
 
         Histories saved before `ComputerCall` and its like answer those calls by such items.
         """
@@ -370,7 +370,7 @@ CallOutput: TypeAlias = FunctionCallOutput | CustomToolCallOutput | BuiltInOutpu
 """What the caller sends back for a `PendingCall`."""
 
 PendingCall: TypeAlias = FunctionCall | CustomToolCall | BuiltInCall
-"""A call that waits for an output of the caller's."""
+"""A call that waits for an output that the caller sends."""
 
 ResponseItem: TypeAlias = (
     Message

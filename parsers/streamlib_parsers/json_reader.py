@@ -18,8 +18,9 @@ DEEPEST: Final = 512
 goes."""
 
 WINDOW: Final = 4096
-"""Characters searched at a time for the end of a string. The quote and the backslash are two
-searches; without a window the one would run over all text up to a far match again and again."""
+"""Characters searched at a time for the end of a string. Quotes and backslashes are searched
+separately: without this window, a text with many of one and few of the other would be read again
+and again up to the next rare one."""
 
 _SPACE: Final = " \t\n\r"
 _LITERALS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None}
@@ -44,8 +45,8 @@ class JsonReader:
     """Reads JSON as it grows, and builds the part of the value that is certain.
 
     Each state is a method that reads from an index of the new text, may set the next state, and
-    returns the index where it stopped. What is built is the matter of the methods under "the
-    view": a subclass that builds something else replaces them.
+    returns the index where it stopped. The methods under "the view" build the value: a subclass
+    that builds something else replaces those.
     """
 
     def __init__(self) -> None:
@@ -220,7 +221,7 @@ class JsonReader:
         end = limit
         if quote >= 0:
             end = quote
-        escape = text.find("\\", index, end)  # one behind the quote is outside the string
+        escape = text.find("\\", index, end)  # one after the quote is outside the string
         if escape >= 0:
             end = escape
         if end > index:

@@ -49,7 +49,7 @@ def mcp_fields(tool: Any) -> McpFields:
     name = _field(tool, "name")
     schema = _field(tool, "inputSchema")
     if not isinstance(name, str) or not isinstance(schema, Mapping):
-        raise TypeError(f"a tool of MCP has a name and an input schema, unlike {tool!r:.100}")
+        raise TypeError(f"an MCP tool has a name and an input schema, unlike {tool!r:.100}")
     output_schema = _field(tool, "outputSchema")
     if output_schema is not None:
         output_schema = dict(output_schema)
@@ -64,11 +64,11 @@ def mcp_output(result: Any) -> McpOutput:
     but need not.
 
     Raises:
-        TypeError: it is no result of a tool.
+        TypeError: it is not the result of a tool.
     """
     content = _field(result, "content")
     if isinstance(content, str) or not isinstance(content, Sequence):
-        raise TypeError(f"a result of an MCP tool has a list `content`, unlike {result!r:.100}")
+        raise TypeError(f"the result of an MCP tool has a list `content`, unlike {result!r:.100}")
     parts: list[ContentPart] = []
     for block in content:
         parts.append(_part(block))

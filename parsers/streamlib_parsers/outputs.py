@@ -21,15 +21,15 @@ def output_call(items: Sequence[ResponseItem]) -> FunctionCall | None:
 
 
 def is_output_message(item: ResponseItem) -> bool:
-    """Whether a message may hold the output: of the assistant, and no commentary on its work."""
+    """Whether a message may hold the output: it is the assistant's, and not a commentary."""
     return isinstance(item, Message) and item.role == "assistant" and item.phase != "commentary"
 
 
 def output_text(items: Sequence[ResponseItem]) -> str:
-    """The JSON text of the output; what a response has instead, if it has none.
+    """The text that holds the structured output; the plain text of a response without any.
 
-    That of the call of `OUTPUT_TOOL`, else the text. Where several messages are no JSON together,
-    as with remarks between searches of the provider's, it is the last one.
+    It is the arguments of the call of `OUTPUT_TOOL`, else the text. Where several messages joined
+    are not JSON (remarks between searches that the provider ran), it is the last message.
     """
     call = output_call(items)
     if call is not None:
@@ -45,7 +45,10 @@ def output_text(items: Sequence[ResponseItem]) -> str:
 
 
 def waits_for_calls(pending: Sequence[PendingCall]) -> bool:
-    """Whether calls keep a response from being the output; that of `OUTPUT_TOOL` is the output."""
+    """Whether a response has calls to run before there is any output.
+
+    The call of `OUTPUT_TOOL` does not count: it is the output.
+    """
     for call in pending:
         if isinstance(call, FunctionCall) and call.name == OUTPUT_TOOL:
             return False

@@ -416,7 +416,7 @@ class Parser:
 def _check_bytes(data: object) -> None:
     """Raises a clear `TypeError` for text: many HTTP libraries can return that as well."""
     if not isinstance(data, bytes | bytearray):
-        raise TypeError(f"a parser reads bytes, not {type(data).__name__}")
+        raise TypeError(f"a parser reads bytes, not {type(data).__name__}: pass undecoded bytes")
 
 
 SSE_FIELDS: Final = (b"data", b"event", b"id", b"retry")
@@ -429,7 +429,7 @@ ERROR_KEYS: Final = frozenset({"error", "detail", "base_resp", "Message", "error
 def _error_in(text: bytes) -> Any:
     """The value of a text that is an error.
 
-    JSON, bare, in a list, or behind `error:`; else None.
+    JSON, bare, in a list, or after `error:`; else None.
     """
     text = text.strip()
     is_named = text.startswith(b"error:")

@@ -59,7 +59,7 @@ def position_reader(wire_api: WireApi) -> ReadPosition:
 
 
 class ResumableParser:
-    """A parser of a response whose stream can be taken up again.
+    """A parser of a response whose stream can be resumed over another connection.
 
     It has the methods of a `Parser` that a client uses.
 
@@ -96,7 +96,7 @@ class ResumableParser:
         self._at_connection_start = True
         """Whether nothing of this connection was passed on."""
         self._after = after
-        """As given, until the event behind it was read."""
+        """The argument `after`, until the event at that position was read."""
         self._repeated_up_to: Position | None = None
         """Where the connection before this one broke; None on the first one."""
         self._seen: set[str] = set()
@@ -106,8 +106,8 @@ class ResumableParser:
         self._unfiltered: list[ResponseEvent] | None = None
         """See `unfiltered_events`."""
         self._marks: list[tuple[int, Position | None]] = [(0, after)]
-        """(emitted events, position) after each event of the last `feed`; the first is of the end
-        of the one before."""
+        """(emitted events, position) after each event of the last `feed`; the first entry is the
+        state before that `feed`."""
 
     # --- what a `Parser` has ---
 
@@ -142,7 +142,7 @@ class ResumableParser:
             if self._parser.ended:
                 break
         if len(self._buffer) > self._limits.event_bytes:
-            events += self._feed_rest()  # where the limit is, and what to do
+            events += self._feed_rest()  # the parser within ends the stream with `limit_exceeded`
         return events
 
     def feed_event(self, data: bytes | str, event: str | None = None) -> list[ResponseEvent]:
@@ -168,10 +168,10 @@ class ResumableParser:
     # --- positions ---
 
     def finish_event(self) -> list[ResponseEvent]:
-        """The events of one that lacked nothing but its end when the connection ended.
+        """Reads an event of the wire that lacked only its final line ends when the connection ended.
 
-        So a response whose first event arrived has its id and a position. Any other unfinished
-        event stays unread.
+        With it, a response of which only the first event arrived has its id and a position. Any
+        other unfinished event stays unread.
         """
         rest = bytes(self._buffer)
         framing = SSEFraming(self._limits)
@@ -283,14 +283,14 @@ class ResumableParser:
         terminal: list[ResponseEvent] = []
         if self._parser.ended and events:
             terminal.append(events.pop())
-            if self._after is not None:  # whatever was hidden so far may be new to the reader
+            if self._after is not None:  # the position was not in the stream: events may be missing
                 terminal = [Failed(_no_position(self._after), seq=terminal[0].seq)]
         self.replayed += events
-        # Nothing here is undelivered: the first mark stands behind it.
+        # The caller has these events already: the first mark counts them as delivered.
         self._marks = [(self._emitted - len(terminal), self._marks[0][1])]
         return terminal
 
 
 def _no_position(position: Position) -> ErrorInfo:
-    message = f"the stream that the server sends again has no event {position!r:.80}"
+    message = f"cannot resume: the stream sent again has no event at position {position!r:.80}"
     return ErrorInfo("invalid_request", message, code="cursor")

@@ -33,10 +33,10 @@ MAX_PAYLOAD_BYTES: Final = 4096
 """Longest payload worth a template: the gain lies in what surrounds a short text."""
 
 LEARN_BYTES: Final = 1024
-"""So many bytes of a large chunk are framed before a template is made of their last event."""
+"""Bytes at the start of a large chunk that are framed; a template is made of their last event."""
 
 MIN_SERVED: Final = 4
-"""A template that served fewer events was not worth the effort."""
+"""A template that was used for fewer events cost more time than it saved."""
 
 MAX_STRIKES: Final = 6
 
@@ -54,7 +54,7 @@ Apply: TypeAlias = Callable[[Any], bool]
 """Takes the value of a gap; False where it does not fit, and nothing was emitted."""
 
 Fit: TypeAlias = tuple[bytes, bytes, int, int, Callable[[bytes], Any], Apply]
-"""How a chunk that is one event is read: the bytes before and behind its gap, how many they are,
+"""How a chunk that is one event is read: the bytes before and after its gap, how many they are,
 the greatest length of the event, the decoder of the gap, and what takes its value. A tuple, because
 unpacking one is cheaper than reading six attributes for each chunk."""
 
@@ -67,7 +67,7 @@ class Gap(Protocol):
 
         Args:
             prefix: Its bytes before the payload.
-            suffix: Those behind it.
+            suffix: Those after it.
             limit: Longest event that may be read.
         """
         ...
@@ -88,7 +88,7 @@ class TextGap(NamedTuple):
 
     Attributes:
         prefix: What stands before the JSON string, without its quote.
-        suffix: What stands behind it.
+        suffix: What stands after it.
         append: Takes the text.
     """
 
@@ -123,7 +123,8 @@ class TextTemplate:
             return 0
         gaps = chunk[start:end].split(self._between)
         if LF in gaps[-1]:
-            # It runs on into events that do not fit, of which the last ends like those that do.
+            # The last gap reaches into events that do not fit, the last of which ends like one that
+            # does.
             end -= len(gaps.pop()) + len(self._between)
             if not gaps:
                 return 0
@@ -156,7 +157,7 @@ class ReadGap(NamedTuple):
 
     Attributes:
         prefix: What stands before it.
-        suffix: What stands behind it.
+        suffix: What stands after it.
         read: Reads it. Where it does not fit, it emits nothing, and returns False or raises one of
             `DECODE_ERRORS`.
     """
@@ -176,7 +177,7 @@ class ReadTemplate:
     def __init__(
         self, prefix: bytes, suffix: bytes, limit: int, read: Callable[[bytes], bool]
     ) -> None:
-        # Nothing is left for what takes the decoded value.
+        # `read` does all the work: `bool` only passes on whether the event fitted.
         self.fit: Fit = (prefix, suffix, len(prefix) + len(suffix), limit, read, bool)
         self._read = read
 
@@ -237,7 +238,7 @@ class EventFraming(Protocol):
     """Whether nothing is buffered, so that the next byte begins an event."""
 
     def form_of(self, event: str | None) -> tuple[bytes, bytes] | None:
-        """Returns the bytes before and behind the payload of the usual events of this name."""
+        """Returns the bytes before and after the payload of the usual events of this name."""
         ...
 
     def end_of_event(self, data: bytes, start: int) -> int:
@@ -350,7 +351,7 @@ ENCODED_PROBE: Final = msgspec.json.encode(PROBE)
 
 
 def around_string(data: bytes, key: str) -> tuple[bytes, bytes] | None:
-    """Returns what stands before and behind the string at `key`.
+    """Returns what stands before and after the string at `key`.
 
     The key may stand elsewhere too: whether the string is the text of the payload, the caller
     verifies by decoding it once with `ENCODED_PROBE` in place of the string.
@@ -367,7 +368,7 @@ def _string_at(key: str) -> re.Pattern[bytes]:
 
 
 def divided_at_mark(between: bytes) -> tuple[bytes, bytes]:
-    """Divides what stands behind a string into its first bytes, and the rest.
+    """Divides what stands after a string into its first bytes, and the rest.
 
     The string's end is found by the first bytes alone, since a search for all of them takes longer
     than decoding the string. They end in a quote without a backslash, as no string has within.

@@ -12,7 +12,7 @@ from streamlib_parsers.item_base import JsonObject, WireApi, store_tuple
 
 
 class CacheMark(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
-    """The prompt is cached up to here.
+    """Marks a position up to which the prompt is cached.
 
     messages: cache_control · converse: cachePoint.
 
@@ -24,7 +24,7 @@ class CacheMark(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_def
 
 
 class ToolOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
-    """What some wires let a tool say beyond its signature. A wire that lacks one reports it.
+    """Options of a tool that only some wires have. A builder reports those that its wire lacks.
 
     Attributes:
         defer_loading: the model sees the tool only once a search found it.
@@ -67,11 +67,11 @@ class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
             (`{"type": "computer_20250124", …}`): sent unchanged there, and to no other wire.
         native_wire: the wire that `native` is of; None: the one that has such a tool, or the one
             that the prompt is sent to. Set by `parse_request`.
-        provider_run: a tool that the provider runs itself, in no wire's words: see `hosted`.
+        provider_run: a tool that the provider runs itself, for any wire that has it: see `hosted`.
         tools: makes it a namespace of functions (Responses: namespace). Other wires get them one
             by one, under names with the namespace's before them.
         cache: caches the prompt up to this tool.
-        options: what some wires let a tool say beyond the rest.
+        options: further options that only some wires have.
     """
 
     name: str
@@ -129,12 +129,12 @@ class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
         description: str | None = None,
         strict: bool | None = None,
     ) -> ToolSpec:
-        """The tool that a function is: its signature and docstring, for the model.
+        """Makes a tool of a function, from its signature and docstring.
 
         The types of the parameters make the schema: plain types, pydantic models, msgspec Structs,
         dataclasses, TypedDicts, enums, and what is made of them. A parameter with a default may be
-        left out. It is described by ``Annotated[str, "the city"]``, by its library's own field
-        description, or by the docstring in Google's, NumPy's or Sphinx's style.
+        left out. Parameters are described by ``Annotated[str, "the city"]``, by their library's own
+        field description, or by the docstring in Google's, NumPy's or Sphinx's style.
 
         Args:
             function: Sync or async; a method, an object with ``__call__``, a ``functools.partial``.

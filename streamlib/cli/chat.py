@@ -158,7 +158,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _question(arguments: argparse.Namespace) -> str | None:
-    """The text of the command, behind what was piped in; None: it is typed, line by line.
+    """The text of the command, after what was piped in; None: it is typed, line by line.
 
     Raises:
         CommandError: There is neither; exit code 2.

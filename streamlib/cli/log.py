@@ -245,7 +245,7 @@ async def _follow(
     *,
     as_json: bool,
 ) -> ResponseEvent | None:
-    """Shows the events behind those that were shown; returns the last one of all."""
+    """Shows the events after those that were shown; returns the last one of all."""
     last: ResponseEvent | None = None
     if tail:
         cursor, last = tail[-1]

@@ -187,7 +187,7 @@ class Client(ClientSetup):
         headers: Mapping[str, str] | None = None,
         resume: bool | None = None,
     ) -> ResponseStream:
-        """Takes up the stream of a background response behind a cursor. Experimental.
+        """Takes up the stream of a background response after a cursor. Experimental.
 
         The stream delivers the events that followed, with the same numbers (`seq`), and its
         `response` holds all of them: the server sends the stream from its start, so that the

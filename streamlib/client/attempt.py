@@ -102,7 +102,7 @@ class Attempt:
         self.status: int | None = None
         """HTTP status; None before the response."""
         self.reconnected: Sequence[ErrorInfo] = ()
-        """The failures behind which another connection went on."""
+        """The failures after which another connection went on."""
         self._source = source
         self._parse = parse
         self._timer = timer

@@ -89,7 +89,7 @@ def stream_request(creating: Request, response_id: str, position: Position | Non
     Args:
         creating: The request for a response at the same place.
         response_id: The provider's id.
-        position: The stream begins behind it; None: from its start.
+        position: The stream begins after it; None: from its start.
     """
     query = {"stream": "true"}
     spec = WIRE_SPECS[creating.wire_api].resume

@@ -112,7 +112,7 @@ class ReconnectingAttempt(Attempt):
         if delay is None:
             return None
         self._attempts += 1
-        _log.info("reconnecting in %.3g s behind %s: %s", delay, parser.position, failure.kind)
+        _log.info("reconnecting in %.3g s after %s: %s", delay, parser.position, failure.kind)
         return delay, self._resumption.connect(response_id, parser.position)
 
     async def _pause(self, seconds: float) -> None:

@@ -17,7 +17,7 @@ class Resumption(Struct, frozen=True, kw_only=True):
 
     Attributes:
         origin: where the response is made.
-        connect: (response id, position) -> the source of the events behind it.
+        connect: (response id, position) -> the source of the events after it.
         response_id: of a stream that was taken up by its cursor; None where the first request
             creates the response.
         automatic: a stream that breaks goes on over another connection by itself.
@@ -29,7 +29,7 @@ class Resumption(Struct, frozen=True, kw_only=True):
     automatic: bool = False
 
     def cursor(self, parser: ResumableParser, undelivered: int) -> Cursor | None:
-        """The cursor behind what was delivered; None before the id and the first position.
+        """The cursor after what was delivered; None before the id and the first position.
 
         Args:
             parser: Of the stream.

@@ -230,7 +230,7 @@ class ResponseStream:
 
     @property
     def reconnected(self) -> Sequence[ErrorInfo]:
-        """The failures behind which another connection went on (``resume=True``)."""
+        """The failures after which another connection went on (``resume=True``)."""
         return self._attempt.reconnected
 
     @overload

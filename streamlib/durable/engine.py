@@ -56,7 +56,7 @@ class Engine(Protocol):
 
         Args:
             log_id: Of which log.
-            after: Records that end behind it, in order: by epoch, then position.
+            after: Records that end after it, in order: by epoch, then position.
             most: How many records at most.
         """
         ...

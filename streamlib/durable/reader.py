@@ -20,7 +20,7 @@ RETRY_SECONDS: Final = 0.2
 
 
 class LogReader:
-    """The entries of a log behind a place: an async iterator that ends behind the terminal event.
+    """The entries of a log after a place: an async iterator that ends after the terminal event.
 
     It holds no connection, so it may be dropped anywhere. A log whose writer is gone is ended by
     its readers, within two leases.
@@ -262,7 +262,7 @@ class LogReader:
             self._follower.lost = True
 
     def _rewound(self) -> LogError:
-        message = f"the log {self._log_id!r} lost events behind {self._cursor}: read from its start"
+        message = f"the log {self._log_id!r} lost events after {self._cursor}: read from its start"
         return LogError("rewound", message)
 
 

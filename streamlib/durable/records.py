@@ -25,7 +25,7 @@ MAX_DIGITS: Final = 15
 
 
 class Cursor(NamedTuple):
-    """A place in a log: behind the event at this position. As text: ``epoch-position``."""
+    """A place in a log: after the event at this position. As text: ``epoch-position``."""
 
     epoch: int = 1
     position: int = 0

@@ -4,7 +4,7 @@
     redis+cluster://user:password@host:6379,host-2:6379
     redis+sentinel://user:password@host:26379,host-2:26379/name-of-the-primary/0
 
-``rediss`` is TLS, ``valkey`` the same as ``redis``. A certificate of your own is named behind a
+``rediss`` is TLS, ``valkey`` the same as ``redis``. A certificate of your own is named after a
 question mark: ``?ssl_ca_certs=ca.pem``.
 """
 
@@ -175,7 +175,7 @@ def _single_server(url: str, options: dict[str, Any]) -> Any:
     try:
         return coredis.Redis.from_url(url, **options)
     except (ValueError, KeyError):
-        message = "an option of the URL of Redis, behind the question mark, has no such value"
+        message = "an option of the URL of Redis, after the question mark, has no such value"
     # Outside of `except`: the original exception may quote a password.
     raise LogError("unavailable", message)
 

@@ -256,7 +256,7 @@ class StreamRequest:
     # --- server-sent events ---
 
     async def _serve_events(self, reader: LogReader, entries: list[Entry]) -> None:
-        """Each record as a `data` event, with a `control` event behind it."""
+        """Each record as a `data` event, with a `control` event after it."""
         exchange = self._exchange
         async with exchange.while_connected():
             await exchange.start_stream({})

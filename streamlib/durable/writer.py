@@ -74,7 +74,7 @@ class LogWriter:
         self._waiting_bytes = 0
         """Of events that are not appended yet."""
         self._ended = False
-        """The last line is the terminal event; nothing is added behind it."""
+        """The last line is the terminal event; nothing is added after it."""
         self._is_cut = False
         """The log was ended for its size, while the stream went on."""
         self._is_full = False
@@ -148,10 +148,10 @@ class LogWriter:
             self._add_line(event, line)
 
     def _refuse_further_events(self) -> None:
-        """An event behind the terminal one: of a second response, unless we ended the log."""
+        """An event after the terminal one: of a second response, unless we ended the log."""
         if self._failure is None and not self._is_cut and not self._stop_reason:
             self._failure = ValueError(
-                "the events go on behind the end of a response: a log holds one response"
+                "the events go on after the end of a response: a log holds one response"
             )
 
     def _add_line(self, event: ResponseEvent, line: bytes) -> None:
@@ -306,7 +306,7 @@ class LogWriter:
         self._urgent = True
 
     def _drop_what_waits(self) -> None:
-        """The engine takes no more: the log ends behind what it has."""
+        """The engine takes no more: the log ends after what it has."""
         self._is_full = True
         self._bytes -= sum([len(line) for line in self._lines[self._appended :]])
         del self._lines[self._appended :]
@@ -353,7 +353,7 @@ class LogWriter:
 async def _batches(
     source: ResponseStream | AsyncIterable[ResponseEvent],
 ) -> AsyncGenerator[AsyncIterator[list[ResponseEvent]]]:
-    """The events of a stream in lists, one list a read; the stream is closed behind it."""
+    """The events of a stream in lists, one list a read; the stream is closed after it."""
     if isinstance(source, ResponseStream):
         async with source as stream:
             yield stream.batches()

@@ -96,7 +96,7 @@ def query_of(scope: Scope) -> dict[str, str]:
 def _page(
     wire_api: WireApi, models: Sequence[ServedModel], query: Mapping[str, str]
 ) -> tuple[Sequence[ServedModel], bool]:
-    """The models of a page, and whether there are more behind it."""
+    """The models of a page, and whether there are more after it."""
     size = len(models)
     text = query.get(PAGE_SIZES.get(wire_api, ""), "")
     if text.isascii() and text.isdigit() and 0 < int(text[:9]) < size:

@@ -56,7 +56,7 @@ class ItemSequencer:
             if not isinstance(added, OutputItemAdded) or added.item.choice != choice:
                 continue
             released += self._buffered.pop(index)
-            # Still open: its next events pass, and the items behind it go on waiting.
+            # Still open: its next events pass, and the items after it go on waiting.
             if not isinstance(events[-1], OutputItemDone):
                 self._open[choice] = index
                 break

@@ -124,7 +124,7 @@ class _Carrier(Struct):
     """The envelopes that one item of the client held.
 
     Attributes:
-        position: index of the entry behind that item.
+        position: index of the entry after that item.
         envelopes: its envelopes.
         is_list: they were elements of a list, which is one item for a whole response: their
             indexes then tell where their items were.
@@ -332,7 +332,7 @@ class _Turn:
             parts: list[ResponseItem] = []
             end = 0
             missing: list[Message] = []
-            # Joined texts are in order: each is searched for behind the one before.
+            # Joined texts are in order: each is searched for after the one before.
             while pending and budget > 0 and end < len(text):
                 item = pending.pop()
                 start = text.find(item.text, end)

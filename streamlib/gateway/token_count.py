@@ -35,7 +35,7 @@ class TokenCounter(Struct, frozen=True):
     """How a provider counts the tokens of a request.
 
     Attributes:
-        path: behind the URL of the request itself.
+        path: after the URL of the request itself.
         keys: of that request's body that it takes; others are refused. None: all of them, in
             `inside`.
         inside: key of its body that holds the whole request; "" for none.

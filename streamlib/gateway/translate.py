@@ -330,7 +330,7 @@ class EventTranslator:
     # --- envelopes ---
 
     def _add_text_envelope(self, item: ResponseItem, index: int) -> None:
-        """Adds the envelope of an item behind it; of a text on Messages only if an item follows.
+        """Adds the envelope of an item after it; of a text on Messages only if an item follows.
 
         There a response never ends with reasoning: Claude Code prints its last block as the answer,
         which would be blank (``claude -p``).
@@ -417,7 +417,7 @@ class EventTranslator:
         )
 
     def _fail(self, event: Failed) -> None:
-        # A failure has no usage of its own. Behind a truncated call there is no room for one on
+        # A failure has no usage of its own. After a truncated call there is no room for one on
         # Responses: it would close the call, which Codex then runs.
         if self._late_usage is not None:
             if self._has_truncated_call and self._origin.wire_api == "responses":

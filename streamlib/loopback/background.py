@@ -120,7 +120,7 @@ class BackgroundResponse:
         return StreamedChunks(self, first, size)
 
     def index_behind(self, position: str) -> int | None:
-        """Index of the frame behind a position; None where there is no such position."""
+        """Index of the frame after a position; None where there is no such position."""
         if position in self.positions:
             return self.positions.index(position) + 1
         if not position.isdecimal():
@@ -230,7 +230,7 @@ class BackgroundResponses:
 def _stream(
     stored: BackgroundResponse, query: dict[str, list[str]], behaviour: Behaviour
 ) -> ServedResponse:
-    """The stream of a stored response behind a position."""
+    """The stream of a stored response after a position."""
     wire_api = stored.wire_api
     if not stored.streams:
         return _refusal(wire_api, 400, "the response was not created with stream=true")

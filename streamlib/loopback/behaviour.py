@@ -36,7 +36,7 @@ class Behaviour(Struct, frozen=True):
             `streamlib.loopback.strict`. Recordings are sent as they are.
         turns: what the model says, one turn a request, in order and then from the start: texts,
             lists of items, errors, `Turn`s. Without any, the response is an echo of the request.
-        repeat_turns: False: a request behind the last turn is `invalid_request`.
+        repeat_turns: False: a request after the last turn is `invalid_request`.
     """
 
     recordings: Sequence[bytes] = ()

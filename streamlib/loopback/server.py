@@ -120,7 +120,7 @@ class _Connection:
                 # Few requests open one, and it loads the wire of Responses.
                 from streamlib.loopback.websocket import serve_websocket
 
-                # What was received behind the handshake is the first message.
+                # What was received after the handshake is the first message.
                 early, _ = self._http.trailing_data
                 await serve_websocket(self._provider, self._stream, request, early)
                 return

@@ -53,7 +53,7 @@ class Turn(Struct, frozen=True):
         stop_reason: None: `tool_calls` where the turn has a call that waits for an output, else
             `stop`.
         usage: None: words are counted.
-        error: fails the response behind its content, in the stream.
+        error: fails the response after its content, in the stream.
         headers: of the HTTP response, beside the usual ones.
     """
 

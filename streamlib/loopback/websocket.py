@@ -63,7 +63,7 @@ async def serve_websocket(
         provider: answers the requests.
         stream: the connection.
         request: the opening handshake.
-        early: what was received behind it.
+        early: what was received after it.
     """
     path = request.target.decode("ascii", "replace")
     matched = route(path)

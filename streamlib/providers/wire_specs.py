@@ -62,7 +62,7 @@ class ResumeSpec(Struct, frozen=True, kw_only=True):
 
     Attributes:
         field: request field that makes the response run in the background.
-        after: query parameter with the position behind which the stream begins.
+        after: query parameter with the position after which the stream begins.
         numbered: positions are numbers in order; else they are ids without one.
     """
 

@@ -195,7 +195,7 @@ def _random_chunks(chunks: Sequence[Chunk], seed: int) -> Iterator[Chunk]:
     body = b"".join(chunk.data for chunk in chunks)
     recorded = iter(chunks)
     seconds = 0.0
-    recorded_end = 0  # offset behind the recorded chunk of `seconds`
+    recorded_end = 0  # offset after the recorded chunk of `seconds`
     offset = 0
     for data in random_pieces(body, seed):
         while recorded_end <= offset < len(body):

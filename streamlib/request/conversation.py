@@ -33,7 +33,7 @@ class History(list[ResponseItem]):
 
         Args:
             text: the text.
-            *parts: images, documents and audio behind it.
+            *parts: images, documents and audio after it.
         """
         self.append(user(text, *parts))
         return self

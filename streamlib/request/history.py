@@ -391,7 +391,7 @@ class _Pairing:
         present.sort(key=lambda entry: entry.position)
         self.paired += present
         self.paired += generated
-        # Other wires want the outputs of functions directly behind their calls.
+        # Other wires want the outputs of functions directly after their calls.
         self.paired += texts
         self._calls.clear()
         self._has_output = False
@@ -413,7 +413,7 @@ class _Pairing:
             self._report.dropped(extra.path, "a second output of the same call")
         first = outputs[0]
         if before is not None and first.position > before:
-            reason = "moved up behind its call"
+            reason = "moved up after its call"
             self._report.add("repaired", first.path, reason, breaks_prefix=True)
         return first
 

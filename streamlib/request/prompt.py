@@ -77,7 +77,7 @@ class CacheOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_
         return not (self.breakpoints or self.instructions or self.automatic)
 
     def lifetime(self, item_index: int) -> str | None:
-        """The lifetime of the breakpoint behind an item."""
+        """The lifetime of the breakpoint after an item."""
         return self.lifetimes.get(item_index, self.ttl)
 
 

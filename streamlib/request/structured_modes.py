@@ -2,7 +2,7 @@
 
     structured="tool"        a tool `structured_output` whose arguments are the output; it has to be
                              called, or any tool where the prompt has tools of its own
-    structured="json_mode"   JSON of any form, with the schema behind the instructions
+    structured="json_mode"   JSON of any form, with the schema after the instructions
 
 The caller chooses; nothing here happens by itself. What a wire lacks even of these (a tool choice,
 a JSON mode) its builder reports.

@@ -7,13 +7,13 @@ from typing import Final
 from streamlib_parsers.classes.values import FENCE
 
 LONGEST_LABEL: Final = 40
-"""Characters behind the opening fence (`json`) before a text counts as no fenced one."""
+"""Characters after the opening fence (`json`) before a text counts as no fenced one."""
 
 
 class OpeningFence:
     """Takes the opening fence off a growing text. JSON never begins with a backtick.
 
-    The closing fence needs nothing: it stands behind the end of the JSON.
+    The closing fence needs nothing: it stands after the end of the JSON.
     """
 
     def __init__(self) -> None:

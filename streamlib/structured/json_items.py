@@ -90,7 +90,7 @@ class JsonItems(Generic[T]):
         if not self._reader.is_complete:
             raise InvalidOutput("not JSON: the text ends before the value, or breaks off")
         if self._reader.text_behind() not in ("", FENCE):
-            raise InvalidOutput("not JSON: text stands behind the value")
+            raise InvalidOutput("not JSON: text stands after the value")
         if not self._reader.is_found:
             raise InvalidOutput("nothing stands there", self._pointer)
         return values
@@ -138,7 +138,7 @@ class _ItemReader(JsonReader):
         self._texts: list[str] = []
         """Its text in earlier fragments."""
         self._behind: list[str] = []
-        """The text behind the root: a closing fence, or what should not be there."""
+        """The text after the root: a closing fence, or what should not be there."""
 
     def take_closed(self) -> list[tuple[int | None, str]]:
         """The values that were closed since the last call."""
@@ -148,7 +148,7 @@ class _ItemReader(JsonReader):
         return closed
 
     def text_behind(self) -> str:
-        """What stands behind the root, without white space around it."""
+        """What stands after the root, without white space around it."""
         return "".join(self._behind).strip()
 
     def read(self, text: str) -> None:
@@ -162,7 +162,7 @@ class _ItemReader(JsonReader):
             self._start = 0
 
     def _note_end(self, text: str, index: int) -> None:
-        """Behind a value, a comma is missing or a container ends; perhaps our value has ended."""
+        """After a value, a comma is missing or a container ends; perhaps our value has ended."""
         if self._start is not None and len(self._stack) == self._item_depth:
             self._texts.append(text[self._start : index])
             self._closed.append((self._item_index, "".join(self._texts)))

@@ -49,7 +49,7 @@ class EventItems(Generic[T]):
         """Whether the output is the arguments of a call."""
         self._is_refused = False
         self._behind: JsonItems[T] | None = None
-        """What closed a wrong value behind right ones, which are given before it is raised."""
+        """What closed a wrong value after right ones, which are given before it is raised."""
         JsonItems(pointer, kind)  # a wrong pointer fails here, not at the first text
 
     def feed(self, event: ResponseEvent) -> list[T]:
@@ -83,7 +83,7 @@ class EventItems(Generic[T]):
         return []
 
     def take(self) -> list[T]:
-        """Returns values that the last `feed` closed behind a wrong one.
+        """Returns values that the last `feed` closed after a wrong one.
 
         Raises:
             InvalidOutput: A value is not of the class; those before it were returned by `feed`.

@@ -177,7 +177,7 @@ class SyncClient:
         prompt: Prompt | Request | None = None,
         **options: Unpack[ResumeOptions],
     ) -> SyncStream:
-        """Takes up the stream of a background response behind a cursor, as `Client.resume`.
+        """Takes up the stream of a background response after a cursor, as `Client.resume`.
 
         Args:
             cursor: `SyncStream.cursor`, of this client or another.

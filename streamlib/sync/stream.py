@@ -209,7 +209,7 @@ class SyncStream:
 
     @property
     def reconnected(self) -> Sequence[ErrorInfo]:
-        """The failures behind which another connection went on (``resume=True``)."""
+        """The failures after which another connection went on (``resume=True``)."""
         return self._stream.reconnected
 
     @property

@@ -195,7 +195,7 @@ class BlockReader:
     # --- containers ---
 
     def _match_containers(self, line: str) -> tuple[str, int]:
-        """What is left of a line behind the containers that it continues, and their number."""
+        """What is left of a line after the containers that it continues, and their number."""
         rest = line
         for number, container in enumerate(self._containers):
             indent = len(rest) - len(rest.lstrip(" "))

@@ -99,7 +99,7 @@ def _address(address: str, shown: str, theme: Theme) -> list[Fragment]:
 
 
 def has_open_end(text: str) -> bool:
-    """Whether something may begin in the text that ends behind it."""
+    """Whether something may begin in the text that ends after it."""
     if OPENERS.isdisjoint(text):
         return False
     for token in _tokens(text):

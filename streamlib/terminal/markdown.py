@@ -37,7 +37,7 @@ class MarkdownWriter:
     Only the open end, which a character that follows may still change, is drawn again: never more
     than the screen holds, and none of it where the new text just goes on. The result is the same
     for every split of the text. Control characters of the text are shown as escape sequences, and
-    the address of a link stands behind it.
+    the address of a link stands after it.
 
         writer = MarkdownWriter(*shutil.get_terminal_size())
         async for delta in stream.text():
@@ -63,7 +63,7 @@ class MarkdownWriter:
         self._is_more = False
         """Whether `_line` goes on with a line that was read in part."""
         self._shown: list[str] = []
-        """Lines of the open end on the screen; the cursor is behind the last one."""
+        """Lines of the open end on the screen; the cursor is after the last one."""
 
     def feed(self, text: str) -> str:
         """Takes text.
@@ -173,7 +173,7 @@ class MarkdownWriter:
         lines = settled + open_end
         is_end_open = bool(open_end)
         if not is_end_open:
-            # The cursor goes to the line behind them.
+            # The cursor goes to the line after them.
             lines.append("")
         before = self._shown
         self._shown = open_end
@@ -181,7 +181,7 @@ class MarkdownWriter:
 
 
 def _difference(before: list[str], after: list[str]) -> str:
-    """What turns lines at the end of the screen into others; the cursor is behind the last."""
+    """What turns lines at the end of the screen into others; the cursor is after the last."""
     if not before:
         # The cursor is at the beginning of an empty line.
         before = [""]

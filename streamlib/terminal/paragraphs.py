@@ -91,7 +91,7 @@ class Paragraph:
         return lines
 
     def _settle(self) -> None:
-        """Hands over what is in front of a space behind which nothing is open."""
+        """Hands over what is in front of a space after which nothing is open."""
         # Only whole lines and parts come here, so that the places depend on the text alone.
         while len(self._text) > SETTLE:
             boundary = self._find_boundary()

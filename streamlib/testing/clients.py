@@ -177,7 +177,7 @@ def scripted(
         assert "18 degrees" in str(client.requests[1].prompt.items[-1])
 
     Each request takes one turn, and nothing is sent twice: `retry=` turns retries on, and each of
-    them takes a turn of its own. A request behind the last turn fails with `invalid_request`.
+    them takes a turn of its own. A request after the last turn fails with `invalid_request`.
 
     Args:
         turns: each a text, an item, a list of both, an `ErrorInfo` (sent as the HTTP error of the

@@ -97,7 +97,7 @@ async def _compare(engine: Engine, log: _Model, after: Cursor, most: int) -> Non
     actual = [(each.epoch, each.first, each.last, each.lines) for each in records]
     wanted = [(each.epoch, each.first, each.last, each.lines) for each in expected[:most]]
     if actual != wanted:
-        raise EngineMismatch(f"records behind {after}: {actual}, not {wanted}")
+        raise EngineMismatch(f"records after {after}: {actual}, not {wanted}")
 
 
 def _comparable(state: LogState | None) -> object:

@@ -280,7 +280,7 @@ def _without_marks(text: str, marks: list[str]) -> str:
     """The text without the dialect's control tokens; those in code stay in a response.
 
     Repeated, because what stands around a token may be another one once it is gone. Where newlines
-    belong to tokens, without newlines: one that ends a line of code is none of the token behind it.
+    belong to tokens, without newlines: one that ends a line of code is none of the token after it.
     """
     if not marks:
         return text

@@ -262,7 +262,7 @@ def _remove_chunks(best: Callable[[], Finding], fails: Fails, size: int) -> None
         offsets: list[int] = []
         for offset in best().offsets:
             if offset > start:
-                offset = max(start, offset - size)  # noqa: PLW2901  # moves with the bytes behind
+                offset = max(start, offset - size)  # noqa: PLW2901  # moves with the bytes after
             offsets.append(offset)
         if not fails(body[:start] + body[start + size :], offsets):
             start += size

@@ -134,7 +134,7 @@ def _append_deltas(assembler: EventAssembler, item: OpenItem, rng: random.Random
     if isinstance(item.item, BUILT_IN_CALLS):
         return
     if isinstance(item.item, FunctionCall):
-        # Once only: a second JSON value behind the first would make the arguments invalid.
+        # Once only: a second JSON value after the first would make the arguments invalid.
         if not item.arguments:
             for fragment in fragments(random_arguments(rng), rng):
                 assembler.arguments(item, fragment)

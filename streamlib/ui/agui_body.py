@@ -68,7 +68,7 @@ class _Messages:
         self._call_ids = CallIds()
 
     def in_order(self) -> list[JsonObject]:
-        """Returns all messages, each result behind the message with its call."""
+        """Returns all messages, each result after the message with its call."""
         ordered: list[JsonObject] = []
         for message, results in zip(self._messages, self._results, strict=True):
             ordered.append(message)

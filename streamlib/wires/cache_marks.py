@@ -14,8 +14,8 @@ def cache_options(
     """`Prompt.cache`.
 
     Args:
-        marked: The marks behind items, by their index.
-        instructions: The mark behind the instructions.
+        marked: The marks after items, by their index.
+        instructions: The mark after the instructions.
         automatic: The mark of the body, with which the provider chooses where to cache.
     """
     if not marked and instructions is None:

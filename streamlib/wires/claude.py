@@ -223,7 +223,7 @@ def unpaired_server_calls(entries: Sequence[IndexedItem]) -> set[int]:
             result_ids.add(entry.item.call_id)
         if _is_assistant(entry.item):
             last_assistant = index
-    # the last turn starts behind the last other item before its end
+    # the last turn starts after the last other item before its end
     turn_start = last_assistant
     while turn_start >= 0 and _is_assistant(entries[turn_start].item):
         turn_start -= 1
@@ -260,7 +260,7 @@ BlockT = TypeVar("BlockT", bound=ContentBlock)
 def drop_final_reasoning(blocks: list[BlockT], report: Report) -> list[BlockT]:
     """No turn ends with reasoning (A14).
 
-    One does if the call behind its reasoning was truncated, and therefore is not sent.
+    One does if the call after its reasoning was truncated, and therefore is not sent.
     """
     remaining: list[BlockT] = []
     dropped: list[BlockT] = []

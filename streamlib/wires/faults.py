@@ -29,7 +29,7 @@ def check_fault(fault: str | None, after: int, failing: int | None) -> None:
 def fault_index(count: int, after: int) -> int:
     """The chunk before which the fault comes.
 
-    A body of at most `after` chunks has it in its middle, not at its end: behind the last chunk, or
+    A body of at most `after` chunks has it in its middle, not at its end: after the last chunk, or
     before an end mark like ``[DONE]``, nothing would be missing.
 
     Args:

@@ -178,7 +178,7 @@ def test_classes_of_one_name_are_refused() -> None:
     def both(one: Any, two: Any) -> None: ...
 
     both.__annotations__ = {"one": list[first], "two": list[second]}  # type: ignore[valid-type]
-    with pytest.raises(TypeError, match="two classes named Same"):
+    with pytest.raises(TypeError, match="two different classes named Same"):
         ToolSpec.of(both)
 
 
@@ -270,7 +270,7 @@ def test_methods_objects_and_partials() -> None:
 def test_what_a_partial_gives_is_not_the_models() -> None:
     """Else the model could choose the database."""
     bound = functools.partial(forecast, days=1)
-    with pytest.raises(InvalidArguments, match="/days: there is no such parameter"):
+    with pytest.raises(InvalidArguments, match="/days: the function has no such parameter"):
         call(bound, '{"city": "Rome", "days": 100}')
 
 
@@ -285,7 +285,7 @@ def test_what_a_partial_gives_is_no_further_argument() -> None:
     for bound in (inner, functools.partial(inner, limit="3")):
         assert call(bound, '{"text": "a", "order": "date"}')["tenant"] == "ours"
         assert list(properties_of(bound)) == ["text"]
-        with pytest.raises(InvalidArguments, match="/tenant: there is no such parameter"):
+        with pytest.raises(InvalidArguments, match="/tenant: the function has no such parameter"):
             call(bound, '{"text": "a", "tenant": "theirs"}')
 
 
@@ -328,8 +328,8 @@ def unresolved(a: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F
     [
         (lambda a: a, "a lambda has no name"),
         (3, "a tool is a function or a ToolSpec, not 3"),
-        (stream_lines, "stream_lines is a generator: a tool returns its result"),
-        (list_lines, "list_lines is a generator: a tool returns its result"),
+        (stream_lines, "stream_lines is a generator: a tool must return its result instead"),
+        (list_lines, "list_lines is a generator: a tool must return its result instead"),
         (pydantic_default, r"city of pydantic_default: write Annotated\[…, Field"),
         (unresolved, "unresolved cannot be read: name 'Nowhere' is not defined"),
     ],

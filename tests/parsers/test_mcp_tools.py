@@ -78,7 +78,7 @@ def test_title_describes_a_tool_without_description() -> None:
 
 @pytest.mark.parametrize("tool", [{}, {"name": "a"}, "a", None, {"inputSchema": {}}])
 def test_what_is_no_tool_is_a_type_error(tool: Any) -> None:
-    with pytest.raises(TypeError, match="a tool of MCP has a name and an input schema"):
+    with pytest.raises(TypeError, match="an MCP tool has a name and an input schema"):
         ToolSpec.from_mcp(tool)
 
 
@@ -151,5 +151,5 @@ def test_unknown_content_is_sent_as_json(form: Callable[[Any], Any]) -> None:
 
 @pytest.mark.parametrize("result", [None, "text", {}, {"content": "text"}, {"toolResult": 1}])
 def test_what_is_no_result_is_a_type_error(result: Any) -> None:
-    with pytest.raises(TypeError, match="a result of an MCP tool has a list `content`"):
+    with pytest.raises(TypeError, match="the result of an MCP tool has a list `content`"):
         output(result)

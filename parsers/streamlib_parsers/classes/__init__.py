@@ -4,5 +4,5 @@ The class's own library does the work. pydantic is found at run time where a cla
 it; everything else is read by msgspec: its Structs, dataclasses, TypedDicts, NamedTuples, attrs
 classes, enums, and lists, dicts and unions of all these.
 
-It stands below the items and the `Response`, whose methods need it; requests import it from here.
+It is below the items and `Response`, whose methods need it; requests import it from here.
 """

@@ -26,10 +26,10 @@ def uses_pydantic(kind: Any) -> bool:
 
 
 def check_readable(kind: Any) -> None:
-    """Finds a class that its library cannot read before any text is there.
+    """Checks, before any text was received, that the class's library can read the class.
 
     Raises:
-        TypeError: it is such a class.
+        TypeError: it cannot.
     """
     if uses_pydantic(kind):
         type_adapter(kind)

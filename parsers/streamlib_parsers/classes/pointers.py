@@ -1,4 +1,4 @@
-"""Where in a JSON value a library found something wrong, as a JSON pointer."""
+"""JSON pointers to the value in which a library found something wrong."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def tokens_of(pointer: str) -> tuple[str, ...]:
     if not pointer:
         return ()
     if not pointer.startswith("/"):
-        raise ValueError(f"a JSON pointer is '' or begins with a slash, unlike {pointer!r}")
+        raise ValueError(f"a JSON pointer is empty or begins with '/', unlike {pointer!r}")
     tokens: list[str] = []
     for token in pointer[1:].split("/"):
         tokens.append(token.replace("~1", "/").replace("~0", "~"))
@@ -88,7 +88,7 @@ def dict_key_path(data: bytes, path: str, refused_at: Callable[[bytes], str]) ->
 def _refused_key(
     root: Any, container: dict[str, Any], path: str, refused_at: Callable[[bytes], str]
 ) -> str:
-    """The first key of a dict whose value is refused, and only that key is left in the dict.
+    """The first key of a dict whose value is refused; every other key is removed from the dict.
 
     The fewest of the first members that are refused are found by halving.
     """

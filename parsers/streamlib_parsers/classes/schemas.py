@@ -16,11 +16,11 @@ import msgspec
 from streamlib_parsers.classes.libraries import type_adapter, uses_pydantic
 
 WRAPPER_KEY: Final = "value"
-"""The only key of the object in which a value is asked for that is no object itself."""
+"""The only key of the object that wraps a value which is not an object itself."""
 
 DEFINITIONS: Final = "#/$defs/"
 NAMED: Final = ("properties", "$defs", "patternProperties")
-"""Keywords that hold schemas by name; there a key is somebody's name and no keyword."""
+"""Keywords that hold schemas by name: the keys inside are names, not keywords."""
 VALUES: Final = ("enum", "const", "default", "examples")
 """Keywords that hold values and no schemas."""
 JSON_TYPES: Final[dict[type, str]] = {
@@ -57,8 +57,8 @@ def object_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of an object: the schema itself, or of an object that holds its value.
 
     Returns:
-        The schema unchanged if its values are objects; else one of ``{"value": …}``, whose
-        definitions still stand at the root.
+        The schema unchanged if its values are objects; else the schema of ``{"value": …}``, with
+        the definitions still at the root.
     """
     if schema.get("type") == "object":
         return schema

@@ -27,9 +27,9 @@ _MISSING: Final = re.compile(r"Object missing required field `(.*)`")
 def typed_value(text: str, kind: Any) -> Any:
     """The value of a class that a JSON text holds.
 
-    The text may stand in a Markdown fence, and the value in an object with the one key ``value``
-    where the class's own JSON is no object. A null for a field that may be absent and not null is
-    read as absent: strict modes that require every field make the model write it.
+    The text may be inside a Markdown fence. Where the JSON of the class is not an object, the value
+    may be in an object with the only key ``value``. A null for a field that may be absent but not
+    null is read as absent: strict modes require every field, so that the model writes a null.
 
     Args:
         text: JSON, complete.

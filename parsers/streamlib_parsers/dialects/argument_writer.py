@@ -214,7 +214,7 @@ class ParameterValue:
         self._is_streamed = False
         """Whether its beginning was emitted."""
         self._has_newline = False
-        """Whether a newline of the tag stood before it; then one behind it is the tag's, too."""
+        """Whether a newline of the tag stood before it; then one after it is the tag's, too."""
         self._is_raw = writer.rules.entities == "never"
         """Whether it has no character references to read."""
         self._waits = False

@@ -66,7 +66,7 @@ class BalancedValue:
         """Reads on from `index`.
 
         Returns:
-            Where it stopped (behind the value, before what makes it malformed, or at the end of
+            Where it stopped (after the value, before what makes it malformed, or at the end of
             `text`), and the value's text up to there.
         """
         parts: list[str] = []

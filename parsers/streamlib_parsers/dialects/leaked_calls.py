@@ -102,7 +102,7 @@ class LeakFilter:
         return marker
 
     def _forward(self, event: ResponseEvent, assembler: FilterAssembler) -> None:
-        """Forwards the event, behind a Notice where it ends a message that shows a call."""
+        """Forwards the event, after a Notice where it ends a message that shows a call."""
         marker = self._leaked_marker(event)
         if marker and isinstance(event, OutputItemDone):
             detail = f"text looks like a tool call: {marker}"

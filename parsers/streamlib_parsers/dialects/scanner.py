@@ -240,7 +240,7 @@ class Scanner:
             next(reading)
         except StopIteration:
             self._may_be_orphan = False
-            # White space behind a call that the grammar read in search of another one.
+            # White space after a call that the grammar read in search of another one.
             self._grammar_sink.emit_as_text()
         except NoMatch:
             if self._cursor.ended:

@@ -32,7 +32,7 @@ class Frame(Struct, frozen=True, gc=False):
 
 
 NamedPayload: TypeAlias = tuple[str | None, bytes]
-"""A frame of which no more is needed than its name and its payload."""
+"""The name and the payload of a frame, for readers that need nothing else of it."""
 
 
 class Framing(Protocol):
@@ -49,9 +49,9 @@ class Framing(Protocol):
     blank: bool
 
     def single(self, chunk: bytes) -> NamedPayload | None:
-        """Returns what `chunk` is if it is one frame, no more and no less.
+        """Returns the name and payload of a chunk that is exactly one frame.
 
-        While a model writes, most chunks are. None: nothing was read, and `feed` must be called.
+        Most chunks are, while a model writes. None: nothing was read, call `feed` instead.
         """
         ...
 

@@ -54,8 +54,8 @@ _CACHED_BLOCK_BYTES: Final = 1024
 # Deltas have few different lengths: this many preludes are cached, each checked once.
 _CACHED_PRELUDES: Final = 1024
 
-# A body that is no event stream (a proxy's HTML page, a JSON error): an error shows this much of
-# it, however it was split into chunks.
+# Bytes of a body of another kind (a proxy's HTML page, a JSON error) that an error shows, however
+# it was split into chunks.
 _EXCERPT_BYTES: Final = 200
 
 _T = TypeVar("_T")
@@ -82,7 +82,8 @@ class EventStreamFraming:
         self._buffered = bytearray()
         # Bytes that `_buffered` must reach before reading it again can make progress.
         self._bytes_needed = _PRELUDE.size
-        # True once a prelude was valid: later damage is damage, not another kind of body.
+        # True once a prelude was valid: a wrong checksum after that means a damaged stream, not a
+        # body of another kind.
         self._is_event_stream = False
         # Valid preludes, each with what `_check_prelude` returned; up to _CACHED_PRELUDES.
         self._preludes: dict[bytes, tuple[int, int]] = {}
@@ -273,7 +274,7 @@ def decode_message(data: bytes, limits: Limits = LIMITS) -> Message:
     if framing.failure is not None:
         raise framing.failure
     if len(messages) != 1:
-        raise malformed(f"{len(messages)} messages where one was expected")
+        raise malformed(f"event stream: expected one message, found {len(messages)}")
     return messages[0]
 
 
@@ -296,7 +297,7 @@ def encode_headers(headers: Mapping[str, str]) -> bytes:
 
 
 def encode_frame(header_block: bytes, payload: bytes) -> bytes:
-    """Encodes one message whose headers are encoded."""
+    """Encodes one message from a header block that `encode_headers` returned."""
     size = _OVERHEAD + len(header_block) + len(payload)
     message = b"".join((_encode_prelude(size, len(header_block)), header_block, payload))
     return message + _CHECKSUM.pack(zlib.crc32(message))
@@ -360,7 +361,7 @@ def _headers(block: bytes, limits: Limits) -> dict[str, HeaderValue]:
             raise malformed("event stream: a header without a name")
         key = _text(name)
         if key in headers:
-            raise malformed(f"event stream: header {key!r} twice")
+            raise malformed(f"event stream: header {key!r} appears twice")
         headers[key], offset = _read_value(block, offset)
     return headers
 
@@ -372,7 +373,7 @@ def _read_value(block: bytes, offset: int) -> tuple[HeaderValue, int]:
         raw, offset = _read_counted(block, offset, 2)
         return _COUNTED_TYPES[header_type[0]](raw), offset
     if header_type[0] not in _FIXED_TYPES:
-        raise malformed(f"event stream: header type {header_type[0]}")
+        raise malformed(f"event stream: unknown header type {header_type[0]}")
     size, convert = _FIXED_TYPES[header_type[0]]
     raw, offset = _read_bytes(block, offset, size)
     return convert(raw), offset
@@ -421,9 +422,9 @@ _COUNTED_TYPES: Final[Mapping[int, Callable[[bytes], HeaderValue]]] = {6: bytes,
 def _encode_header(name: str, value: str) -> bytes:
     encoded_name, encoded_value = name.encode(), value.encode()
     if not encoded_name or len(encoded_name) >= 1 << 8:
-        raise ValueError(f"a header name of {len(encoded_name)} bytes cannot be written")
+        raise ValueError(f"a header name has 1 to 255 bytes, not {len(encoded_name)}")
     if len(encoded_value) >= 1 << 16:
-        raise ValueError(f"a header value of {len(encoded_value)} bytes cannot be written")
+        raise ValueError(f"a header value has at most 65,535 bytes, not {len(encoded_value)}")
     return b"".join(
         (
             len(encoded_name).to_bytes(1, "big"),

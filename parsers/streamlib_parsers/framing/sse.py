@@ -64,7 +64,7 @@ _ONE_EVENT: Final = re.compile(
 _LARGE: Final = 4096
 _LINES_OF_EVENT: Final = 3
 
-# As many digits as an int is made of: more than MAX_RETRY has, and few enough to cost no time.
+# Digits of `retry:` that are converted: more than MAX_RETRY has, and few enough to be fast.
 _RETRY_DIGITS: Final = 11
 
 
@@ -109,7 +109,7 @@ class SSEFraming:
         # Prefix of the last event that `_learn_form` examined.
         self._last_prefix = b""
         self.at_event_start = False
-        # What the next bytes lose if they start with it: the BOM, or the LF after a CR.
+        # Skipped if the next bytes start with it: the BOM, or the LF after a CR.
         self._skip = BOM
         # The line that has no end yet, or the beginning of the bytes to skip.
         self._partial_line = bytearray()
@@ -169,7 +169,7 @@ class SSEFraming:
         return frames
 
     def form_of(self, event: str | None) -> tuple[bytes, bytes] | None:
-        """Returns the bytes before and behind the payload of the usual events of this name."""
+        """Returns the bytes before and after the payload of the usual events of this name."""
         prefix, suffix, _, usual_event = self._form
         if event != usual_event:
             return None

@@ -188,7 +188,7 @@ def check_signatures(request: StrictRequest) -> Rejection | None:
 
 
 def check_signed_calls(request: StrictRequest) -> Rejection | None:
-    """Calls stand behind a signed thought of their turn (I3; pi#2172, obsidian-gemini#1269)."""
+    """Calls stand after a signed thought of their turn (I3; pi#2172, obsidian-gemini#1269)."""
     if not traits(request.model).signed_calls:
         return None
     is_signed = False

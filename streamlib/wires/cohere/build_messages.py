@@ -42,7 +42,7 @@ MESSAGE_FIELDS: Final = "message"
 
 
 def messages(prompt: Prompt, items: list[IndexedItem], report: Report) -> list[JsonObject]:
-    """The messages of a history, behind the instructions."""
+    """The messages of a history, after the instructions."""
     conversation = Conversation(report)
     if prompt.instructions:
         conversation.messages.append({"role": "system", "content": prompt.instructions})
@@ -201,7 +201,7 @@ class Conversation:
         response_id = entry.item.response_id
         assistant = self._assistant
         is_other = assistant is not None and assistant.response_id != response_id
-        # Behind a call, every item until its result belongs here.
+        # After a call, every item until its result belongs here.
         if assistant is None or (is_other and not assistant.calls):
             self.flush()
             assistant = self._assistant = AssistantMessage(response_id)

@@ -17,7 +17,7 @@ MAX_BREAKPOINTS: Final = 4
 LIFETIMES: Final = frozenset({"5m", "1h"})
 """Values of `ttl`."""
 NOT_CACHEABLE: Final = frozenset({"document", "video", "reasoningContent", "cachePoint"})
-"""Members directly behind which no cache point may stand."""
+"""Members directly after which no cache point may stand."""
 
 
 class Cacheable(NamedTuple):
@@ -76,7 +76,7 @@ def cache_point(ttl: str | None, path: str, report: Report) -> JsonObject:
 
 
 def _mark_items(options: CacheOptions, body: Cacheable, report: Report) -> None:
-    """Adds a cache point behind the last block of each item, and behind the instructions."""
+    """Adds a cache point after the last block of each item, and after the instructions."""
     allowed = MAX_BREAKPOINTS - sum("cachePoint" in tool for tool in body.tools)
     if options.instructions is not None:
         allowed -= 1
@@ -132,7 +132,7 @@ def _mark_system(points: dict[int, JsonObject], body: Cacheable) -> set[int]:
 
 
 def _mark(turn: Turn, end: int, point: JsonObject, report: Report) -> None:
-    """Adds a cache point behind the first `end` blocks, or as near before that as it may stand."""
+    """Adds a cache point after the first `end` blocks, or as near before that as it may stand."""
     while end > 0 and turn.blocks[end - 1].member in NOT_CACHEABLE:
         end -= 1
     if end > 0:

@@ -55,7 +55,7 @@ def tools(prompt: Prompt, items: list[IndexedItem], context: ConverseContext) ->
 
 
 def _cache_points(tool: ToolSpec, path: str, context: ConverseContext) -> list[JsonObject]:
-    """The cache point behind a tool, if it has one (B14)."""
+    """The cache point after a tool, if it has one (B14)."""
     if tool.cache is None:
         return []
     if "tools" not in context.family.caches:

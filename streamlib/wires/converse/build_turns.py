@@ -142,7 +142,7 @@ def _put_results_first(turn: Turn, report: Report) -> None:
 
 
 def _separate_results(turn: Turn, report: Report) -> list[Turn]:
-    """Tool results in a turn of their own, with a filler of the assistant behind them (B7)."""
+    """Tool results in a turn of their own, with a filler of the assistant after them (B7)."""
     if turn.role != "user":
         return [turn]
     results = [block for block in turn.blocks if block.member == "toolResult"]

@@ -150,15 +150,15 @@ def _pop(body: JsonObject, path: str) -> Any:
 
 
 class _Reader:
-    """Reads turns into items, and notes behind which of them a cache point stood."""
+    """Reads turns into items, and notes after which of them a cache point stood."""
 
     def __init__(self) -> None:
         self.items: list[ResponseItem] = []
         """Grows with each turn."""
         self.marked: dict[int, CacheMark] = {}
-        """Index of an item -> the cache point behind it."""
+        """Index of an item -> the cache point after it."""
         self.instructions_mark: CacheMark | None = None
-        """The cache point behind the instructions."""
+        """The cache point after the instructions."""
 
     def read_system(self, settings: JsonObject) -> str | None:
         """Returns the instructions; further texts become items.

@@ -154,7 +154,7 @@ def _without_interruptions(history: Iterable[Part], report: Report) -> Iterator[
             report.add(
                 "repaired",
                 f"/input/{part.position}",
-                "moved behind the results of the calls before it (G2)",
+                "moved after the results of the calls before it (G2)",
             )
             buffered.append(part)
             continue

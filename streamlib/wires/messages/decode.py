@@ -89,15 +89,15 @@ def _beta_header(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 class _Reader:
-    """Reads turns into items, and notes behind which of them a cache mark stood."""
+    """Reads turns into items, and notes after which of them a cache mark stood."""
 
     def __init__(self) -> None:
         self.items: list[ResponseItem] = []
         """Grows with each turn."""
         self.marked: dict[int, CacheMark] = {}
-        """Index of an item -> the cache mark behind it."""
+        """Index of an item -> the cache mark after it."""
         self.instructions_mark: CacheMark | None = None
-        """The cache mark behind the instructions."""
+        """The cache mark after the instructions."""
 
     def read_system(self, system: Any) -> str | None:
         """Returns the instructions, which are one text; further ones become items."""

@@ -289,7 +289,7 @@ class Encoder:
         if index not in self._blocks:
             return b""
         if item.status != "completed":
-            # It was truncated: what follows stands behind it, though it was never closed.
+            # It was truncated: what follows stands after it, though it was never closed.
             self._unclosed.discard(index)
         out = self._flush()
         if index not in self._open:

@@ -429,7 +429,7 @@ def test_encoded_message_is_decoded_unchanged(headers: dict[str, str], payload: 
     "headers", [{"": "x"}, {"n" * 256: "x"}, {"n": "v" * (1 << 16)}, {"n": "\ud83d"}]
 )
 def test_encode_rejects_invalid_headers(headers: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match=r"cannot be written|surrogates"):
+    with pytest.raises(ValueError, match=r"a header (name|value) has|surrogates"):
         encode_message(headers, b"")
 
 

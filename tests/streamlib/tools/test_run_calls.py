@@ -143,7 +143,7 @@ async def test_unknown_name_is_answered_with_the_names() -> None:
         ('{"a": "1"}', "arguments of 'add': /a: Expected `int`, got `str`"),
         ("{}", "arguments of 'add': /a: Object missing required field `a`"),
         ("", "arguments of 'add': /a: Object missing required field `a`"),
-        ('{"a": 1, "c/d": 2}', "arguments of 'add': /c~1d: there is no such parameter"),
+        ('{"a": 1, "c/d": 2}', "arguments of 'add': /c~1d: the function has no such parameter"),
     ],
 )
 async def test_invalid_arguments_name_the_path(arguments: str, message: str) -> None:

@@ -87,7 +87,7 @@ class _Reader:
     """Reads the arguments of one call as JSON text."""
 
     def __init__(self, text: Cursor, quote: str, schema: JsonObject) -> None:
-        """Begins behind the name.
+        """Begins after the name.
 
         Args:
             text: the message.

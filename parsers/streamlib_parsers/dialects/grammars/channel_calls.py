@@ -98,7 +98,7 @@ class LeakedChannel(Struct, frozen=True):
         if not is_parallel:
             name = (yield from text.word()).rstrip(".:/")
             if not sink.offers(name):
-                raise NoMatch  # at once: the JSON behind it may be another call's
+                raise NoMatch  # at once: the JSON after it may be another call's
         # Whatever stands between is left out: tokens of the channel that lost their special form.
         yield from text.head("{", limit=NOISE, barred="", leave=True)
         arguments = StringBuffer()

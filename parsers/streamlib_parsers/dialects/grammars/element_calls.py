@@ -1,4 +1,4 @@
-"""Calls as nested elements, every tag behind a mark that no text contains.
+"""Calls as nested elements, every tag after a mark that no text contains.
 
 MiniMax M3; the mark is written M here:
     M<tool_call>⏎M<invoke name="f">M<city>ParisM</city>M<days>M<day>1M</day>M<day>2M</day>M</days>

@@ -47,7 +47,7 @@ class _Call:
 
 
 class JsonCalls(Struct, frozen=True):
-    """JSON objects behind a token.
+    """JSON objects after a token.
 
     Args:
         openers: the tokens before the first object.

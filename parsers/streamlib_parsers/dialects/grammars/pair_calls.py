@@ -33,7 +33,7 @@ class PairCalls(Struct, frozen=True):
         key: (opening, closing) of a key.
         value: (opening, closing) of a value.
         wrappers: (opening, closing) around several calls.
-        separator: what may stand behind the name.
+        separator: what may stand after the name.
     """
 
     begin: str

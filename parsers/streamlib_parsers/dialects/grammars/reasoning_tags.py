@@ -97,7 +97,7 @@ class ReasoningTags(Struct, frozen=True):
                 return
             if stop in ends:
                 break
-            # A call, also behind other text on its line: buffered, until the closing tag or the end
+            # A call, also after other text on its line: buffered, until the closing tag or the end
             # decides.
             buffer = StringBuffer()
             buffer.add(stop)

@@ -2,7 +2,7 @@
 
 It ends at the last closing tag before the next parameter or the end of its call, so that text with
 the closing tag in it survives. A complete call inside a value is part of it: its own tags are
-counted. That also tells a value from a call that was never closed and has a complete one behind it:
+counted. That also tells a value from a call that was never closed and has a complete one after it:
 the outer one never ends, is emitted as text, and the inner one is read.
 """
 
@@ -32,7 +32,7 @@ class ValueTags(Struct, frozen=True):
         nexts: of the next parameter.
         ends: of the call.
         opens: of a call.
-        outer: ends of what stands around calls; behind a closed value they stand for a missing end
+        outer: ends of what stands around calls; after a closed value they stand for a missing end
             of the call.
         head_end: what ends the head of an opening tag of a call.
         lenient: whether the next parameter or the call's end, at the start of a line, ends a value
@@ -137,7 +137,7 @@ def _raw_value(text: Cursor, tags: ValueTags, output: ValueText) -> Parse[str]:
     while True:
         stop = yield from text.until(stops, value.add)
         if not stop:
-            raise NoMatch  # even behind a closed value: further parameters may be missing
+            raise NoMatch  # even after a closed value: further parameters may be missing
         if stop in tags.closes:
             # Remembered, not obeyed: what follows decides whether it closed the value.
             if not value.nested:
@@ -145,7 +145,7 @@ def _raw_value(text: Cursor, tags: ValueTags, output: ValueText) -> Parse[str]:
         elif stop not in tags.opens:
             begins_inner_call = value.is_after_head(tags.head_end)
             if begins_inner_call and value.is_closed:
-                # A complete call begins behind a closed value: the outer one lost its end.
+                # A complete call begins after a closed value: the outer one lost its end.
                 raise NoMatch
             if not begins_inner_call and _ends_value(value, stop, tags):
                 return stop

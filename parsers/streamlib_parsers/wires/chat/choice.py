@@ -281,7 +281,7 @@ class ChoiceAssembler:
                 self._assembler.reasoning(item, fragment["text"])
                 signature = fragment.get("signature") or signature
             elif isinstance(fragment, dict) and fragment.get("type") in REFERENCES:
-                # For the replay: behind how many characters of the reasoning it stood.
+                # For the replay: after how many characters of the reasoning it stood.
                 entry = {"position": len(item.text()), "reference": fragment}
                 self._references.append(entry)
             else:

@@ -319,7 +319,7 @@ class Lane:
 
     def _begin_successor(self, steered: Turn) -> None:
         successor = steered.successor
-        # Only behind its end: a second `response.created` inside a response is the parser's.
+        # Only after its end: a second `response.created` inside a response is the parser's.
         if successor is not None and steered.ended:
             self._steered = None
             self._accepted.clear()
@@ -475,7 +475,7 @@ def create_message(
         body: the JSON body of the request over HTTP.
         lane: `stream_id`.
         previous_response_id: the response that it continues; None leaves the body's own.
-        new_input: JSON of the input behind that response, which replaces the body's.
+        new_input: JSON of the input after that response, which replaces the body's.
     """
     fields: dict[str, Any] = {"type": "response.create"}
     if lane is not None:
