@@ -23,7 +23,7 @@ def _library_of(client: type) -> str:
     for base in client.__mro__:
         if base.__module__.startswith("httpx"):
             return base.__module__.partition(".")[0]
-    raise TypeError(f"{client} is no client of httpx")
+    raise TypeError(f"{client} is not a client of httpx")
 
 
 # --- anthropic ---

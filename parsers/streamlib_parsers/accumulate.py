@@ -93,7 +93,8 @@ class Accumulator:
             except KeyError:
                 raise ValueError(_not_open(event)) from None
         elif not isinstance(event, Event):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"feed() takes a ResponseEvent, not {type(event).__name__}")
+            kind = type(event).__name__
+            raise TypeError(f"a {kind} is not an event: pass what a parser or a stream returns")
         self._seq = event.seq
 
     @property

@@ -309,7 +309,7 @@ class EventAssembler(Envelope):
         self._events.append(ItemProgress(item.index, status, seq=self._next_seq()))
 
     def mark_incomplete(self, item: OpenItem, detail: str) -> None:
-        """Makes an item end `incomplete`, with a Notice, for a delta that cannot be applied to it."""
+        """Makes an item end `incomplete`, with a Notice of a delta that cannot be applied."""
         item.forced_incomplete = True
         self.notice("unknown_delta", detail, item)
 

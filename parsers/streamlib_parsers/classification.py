@@ -1,7 +1,7 @@
 """Any failure of any wire as one `ErrorInfo`.
 
 `error_kinds` does it, and is loaded by the first failure: its tables and patterns would take as
-long as a fifth of ``import streamlib_parsers``, and most responses are no failure.
+long as a fifth of ``import streamlib_parsers``, and most responses are not failures.
 """
 
 from __future__ import annotations

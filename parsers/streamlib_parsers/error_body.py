@@ -286,7 +286,7 @@ def _texts_of(value: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _messages_of_text(value: Any) -> list[str]:
-    """The message of a body that is no JSON: the title of an HTML page, else its text."""
+    """The message of a body that is not JSON: the title of an HTML page, else its text."""
     if not isinstance(value, str):
         return []
     text = scrub(value[:TEXT_LENGTH]).strip()
@@ -301,8 +301,8 @@ def _messages_of_text(value: Any) -> list[str]:
 def _status(status: int | None, objects: Iterable[ErrorObject]) -> int | None:
     """The response's own status, else one that the body names.
 
-    A success is no status of a failure, and 424 is what Bedrock answers when its model failed:
-    the model's own status is in the body.
+    The status of a success says nothing about a failure; 424 is what Bedrock sends when its model
+    failed, whose own status is in the body.
     """
     own = None
     if status is not None and status >= 300:

@@ -430,4 +430,5 @@ TEXT_RULES: Final = (
 vague phrases come last and only with a status that suits them."""
 
 STATUSES_OVER_TEXT: Final = frozenset({401, 402})
-"""Statuses that only `OVERRIDING_RULES` overrule: `API key does not exist` is no missing model."""
+"""Statuses that only `OVERRIDING_RULES` overrule: `API key does not exist` does not mean that a
+model is missing."""

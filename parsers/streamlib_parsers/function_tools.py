@@ -122,9 +122,8 @@ class FunctionSignature:
             properties.update(schema.get("properties", {}))
             for name, definition in schema.get("$defs", {}).items():
                 if definitions.setdefault(name, definition) != definition:
-                    raise TypeError(
-                        f"{self._name} has parameters of two different classes named {name}: rename one"
-                    )
+                    message = f"{self._name} has parameters of two different classes named {name}"
+                    raise TypeError(f"{message}: rename one")
         described: JsonObject = {"type": "object", "properties": {}}
         for name, parameter in self._parameters.items():
             described["properties"][name] = self._described(parameter, properties[name])
@@ -146,7 +145,8 @@ class FunctionSignature:
         try:
             return json_schema(kind)
         except TypeError as error:
-            raise TypeError(f"no JSON Schema for the parameters of {self._name}: {error}") from error
+            message = f"no JSON Schema for the parameters of {self._name}"
+            raise TypeError(f"{message}: {error}") from error
 
     def _described(self, parameter: Parameter, schema: JsonObject) -> JsonObject:
         """The schema of one parameter with its description and its default."""
@@ -169,7 +169,8 @@ class FunctionSignature:
             name: the tool's name, for messages.
 
         Raises:
-            InvalidArguments: the text is no JSON object, or does not fit; the message says where.
+            InvalidArguments: the text is not a JSON object, or does not fit: the message says
+                where.
         """
         received = parse_arguments(text, name)
         values: dict[str, Any] = {}

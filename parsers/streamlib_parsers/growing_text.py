@@ -34,8 +34,8 @@ class GrowingText(list[str]):
             return self[0] if self else ""
         text = self[0]
         if count > 2 and 2 * len(text) < sum(map(len, self)):
-            # Most of the text is new, as in the first call: all of it is joined at once. Joining what
-            # is new, and then both, would make two more copies.
+            # Most of the text is new, as in the first call: all is joined at once. Joining what is
+            # new, and then both, would make two more copies.
             text = "".join(self)
             list.clear(self)
             self.append(text)

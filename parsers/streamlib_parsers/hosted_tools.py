@@ -41,7 +41,8 @@ class HostedTool(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_de
 
     def __post_init__(self) -> None:
         if self.name not in HOSTED_NAMES:
-            raise ValueError(f"a hosted tool is one of {', '.join(HOSTED_NAMES)}, not {self.name!r}")
+            known = ", ".join(HOSTED_NAMES)
+            raise ValueError(f"a hosted tool is one of {known}, not {self.name!r}")
         for field in _LISTS:
             values = getattr(self, field)
             # A string would be read as a list of letters.

@@ -317,7 +317,7 @@ class JsonReader:
         """Adds a number.
 
         Raises:
-            msgspec.DecodeError: the text is no number of JSON.
+            msgspec.DecodeError: the text is not a JSON number.
         """
         self._attach(msgspec.json.decode(text))
 
@@ -346,7 +346,7 @@ class JsonReader:
 
 
 def past_space(text: str, index: int) -> int:
-    """The index of the next character that is no whitespace, or the length of the text."""
+    """The index of the next character that is not whitespace, or the length of the text."""
     while index < len(text) and text[index] in _SPACE:
         index += 1
     return index

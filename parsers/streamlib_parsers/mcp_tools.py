@@ -125,7 +125,7 @@ def _embedded(resource: Any) -> ContentPart:
 def _has_text_of(parts: list[ContentPart], structured: Any) -> bool:
     """Whether texts hold the structured content: one as JSON, or one for each element.
 
-    The SDK's servers wrap what is no object into one with the key ``result``.
+    The SDK's servers wrap what is not an object into one with the key ``result``.
     """
     values: list[Any] = []
     for part in parts:

@@ -139,7 +139,7 @@ class Parser:
         self._remaining_bytes = limits.response_bytes
         """How many bytes of `response_bytes` are left; negative once the limit was exceeded."""
         self._framed = False
-        """Whether a frame was read, or a complete body: from then on stray lines are no body."""
+        """Whether a frame was read, or a complete body: stray lines after it are not a body."""
         self._stray: list[bytes] = []
         """Lines outside of any frame, until the first frame: a body may have been sent in place of
         a stream."""

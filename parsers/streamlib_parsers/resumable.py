@@ -168,7 +168,7 @@ class ResumableParser:
     # --- positions ---
 
     def finish_event(self) -> list[ResponseEvent]:
-        """Reads an event of the wire that lacked only its final line ends when the connection ended.
+        """Reads an event of the wire that lacked only its last line ends as the connection ended.
 
         With it, a response of which only the first event arrived has its id and a position. Any
         other unfinished event stays unread.

@@ -140,7 +140,7 @@ class TextTemplate:
         return end + len(self._suffix)
 
     def _take_each(self, gaps: list[bytes]) -> int:
-        """Reads the gaps up to the first that is no string."""
+        """Reads the gaps up to the first that is not a string."""
         taken = 0
         for gap in gaps:
             try:

@@ -24,9 +24,9 @@ USAGE: Final = """streamlib [OPTIONS] "QUESTION"
        streamlib COMMAND …"""
 
 DESCRIPTION: Final = """\
-Asks any LLM API, and shows what a captured stream holds. What is piped in
-becomes a part of the question. Without a model, everything runs against a
-loopback provider, which needs no key."""
+Asks any LLM API, and shows what a captured stream contains. Piped input
+becomes part of the question. Without a model, the built-in loopback
+provider responds, which needs no key."""
 
 EXAMPLES: Final = """examples:
   streamlib "Name three rivers"
@@ -42,7 +42,7 @@ EXAMPLES: Final = """examples:
 `streamlib chat --help` lists the options of a question, and
 `streamlib COMMAND --help` those of a command.
 
-exit code: 0 success, 1 failure, 2 usage error, 3 the response is not whole,
+exit code: 0 success, 1 failure, 2 usage error, 3 incomplete response,
            4 refused, 5 failed, but may succeed later, 130 stopped
 """
 
@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit code: 0 success, 1 failure (the reason is on standard error), 2 usage error,
-        3 the response is not whole, 4 it was refused, 5 it may succeed later, 130 interrupted.
+        3 the response is incomplete, 4 it was refused, 5 it may succeed later, 130 interrupted.
     """
     for name, errors in ENCODING_ERRORS:
         stream = getattr(sys, name)
@@ -125,7 +125,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def top_parser() -> argparse.ArgumentParser:
-    """The parser of what stands in front of a command: help and version."""
+    """The parser of the options before a command: help and version."""
     summaries = [f"  {name:<12}{summary}" for name, summary in COMMANDS.items()]
     parser = Parser(
         prog="streamlib",
@@ -171,5 +171,5 @@ def _refuse(argv: Sequence[str], command: str) -> NoReturn:
     typed = one_line(argv[0])
     again = one_line(shlex.join(argv))
     suggestion = did_you_mean(command, [command])
-    sys.stderr.write(f"{typed} is no command{suggestion} (to ask it: streamlib chat {again})\n")
+    sys.stderr.write(f"{typed} is not a command{suggestion} (to ask it: streamlib chat {again})\n")
     raise SystemExit(2)

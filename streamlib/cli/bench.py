@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from streamlib.bench.workloads import Workload
 
 DESCRIPTION: Final = (
-    "Times the parsers without a network: CPU time, the cases by turns, the best of the rounds. "
-    "What other libraries take for the same bytes is measured by `benchmarks/` in the source "
-    "distribution."
+    "Measures the CPU time of the parsers, without a network. The cases take turns; of the rounds "
+    "the best counts. `benchmarks/` in the source distribution measures other libraries on the "
+    "same bytes."
 )
 
 BAR_WIDTH: Final = 30
@@ -56,14 +56,14 @@ def add(commands: Any) -> None:
         "--chunk",
         type=integer(0, "bytes"),
         metavar="N",
-        help="feed N bytes at a time; 0: one frame at a time",
+        help="feed N bytes at a time; 0 feeds one frame at a time",
     )
     command.add_argument(
         "--rounds",
         type=integer(1, "rounds"),
         default=7,
         metavar="N",
-        help="how often each case is measured (7)",
+        help="how often each case is measured (default 7)",
     )
     command.add_argument("--json", metavar="F", help="write the records to this file")
     command.add_argument(

@@ -20,16 +20,16 @@ from streamlib.terminal.printable import printable
 from streamlib_parsers import WIRE_APIS
 
 DESCRIPTION: Final = f"""\
-Streams one response. Without TEXT it is a conversation, or what is piped in
-is the question. Without --model and {MODEL_VARIABLE} no key is needed: the
-loopback provider responds."""
+Streams one response. Without TEXT, piped input is the question; without
+that, a conversation begins. Without --model and {MODEL_VARIABLE}, the
+loopback provider responds, which needs no key."""
 
 EXAMPLES: Final = f"""examples:
   # offline: the loopback provider repeats its input
   streamlib chat "Name three rivers"
   # a conversation; needs ANTHROPIC_API_KEY
   streamlib chat --model anthropic:claude-opus-5
-  # what is piped in stands in front of the question
+  # the piped text is sent before the question
   git diff | streamlib chat -s "You review code" "What can break?"
   # continues the conversation of talk.json, and saves every turn to it
   streamlib chat --model openai:gpt-5 --history talk.json
@@ -73,9 +73,9 @@ def _add_request_options(command: argparse.ArgumentParser) -> None:
         "-m",
         "--model",
         metavar="PROVIDER:MODEL",
-        help=f"for example anthropic:claude-opus-5; without it, that of {MODEL_VARIABLE}",
+        help=f"for example anthropic:claude-opus-5 (default: {MODEL_VARIABLE})",
     )
-    command.add_argument("-s", "--system", metavar="TEXT", help="instructions")
+    command.add_argument("-s", "--system", metavar="TEXT", help="instructions for the model")
     command.add_argument(
         "-a",
         "--attach",
@@ -89,7 +89,7 @@ def _add_request_options(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         action="append",
         default=[],
-        help="the same, and an error where it is no image",
+        help="as --attach, but only an image is accepted",
     )
     command.add_argument(
         "-o",
@@ -109,7 +109,7 @@ def _add_request_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--schema",
         metavar="FIELDS|FILE|JSON",
-        help="what the response has to look like: 'name, age int: in years', or a JSON schema",
+        help="the fields of a JSON response: 'name, age int: in years', or a JSON Schema",
     )
     command.add_argument(
         "--tools",
@@ -123,7 +123,7 @@ def _add_request_options(command: argparse.ArgumentParser) -> None:
         "--wire-api",
         choices=WIRE_APIS,
         metavar="WIRE",
-        help=f"instead of the provider's default: {', '.join(WIRE_APIS)}",
+        help=f"the wire to use instead of the provider's default: {', '.join(WIRE_APIS)}",
     )
     command.add_argument("--base-url", metavar="URL", help="another server for the same provider")
 

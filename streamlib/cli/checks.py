@@ -170,14 +170,14 @@ def _proxy(variable: str, value: str) -> Check:
     if variable.upper() == "NO_PROXY":
         return Check("proxies", variable, "note", value)
     parts = urlsplit(value)
-    # A port that is no number raises when it is read.
+    # A port that is not a number raises when it is read.
     try:
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port = None, None
     if not host or not parts.scheme:
         cure = f"set {variable} to a URL such as http://host:3128, or unset it"
-        return Check("proxies", variable, "wrong", "it is no URL", cure)
+        return Check("proxies", variable, "wrong", "it is not a URL", cure)
     shown = f"{parts.scheme}://{host}"
     if port is not None:
         shown += f":{port}"

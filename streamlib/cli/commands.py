@@ -9,14 +9,14 @@ COMMANDS: Final = {
     "chat": "ask a question, or hold a conversation",
     "models": "list the models that providers offer",
     "providers": "list the providers, and which have a key",
-    "doctor": "check this installation, and say what to do",
-    "inspect": "show what a captured stream or body holds, and what is missing",
+    "doctor": "check this installation, and say how to repair it",
+    "inspect": "show what a captured response contains, and what is missing",
     "replay": "stream a recording again",
     "convert": "convert a captured response to another wire or UI protocol",
-    "serve": "run the loopback provider: any SDK can be pointed at it",
-    "gateway": "serve any client from any model",
-    "log": "show the logs of an engine: who writes, who reads, the last events",
-    "bench": "time the parsers",
+    "serve": "run the loopback provider on a local port, for any SDK",
+    "gateway": "let clients of one API use models of another",
+    "log": "show event logs: who writes, who reads, the last events",
+    "bench": "measure the speed of the parsers",
     "fuzz": "search for bodies that break a parser",
     "completion": "print a script that completes commands in a shell",
 }
@@ -40,7 +40,7 @@ def is_misspelt(typed: str, command: str) -> bool:
 
 
 def nearest_command(typed: str) -> str | None:
-    """The command that a word is nearly spelt like; None: there is none."""
+    """The command whose name is nearly the same as a word; None if there is none."""
     for command in COMMANDS:
         if is_misspelt(typed, command):
             return command
@@ -56,5 +56,5 @@ def names_a_file(typed: str) -> bool:
     if "/" in typed:
         return True
     stem, dot, extension = typed.rpartition(".")
-    # "What is 3.5 and what comes next?": a number is no file, and a sentence ends with a dot.
+    # "What is 3.5 and what comes next?": a number is not a file, and a sentence ends with a dot.
     return bool(stem and dot and extension) and not extension[0].isdigit()

@@ -28,8 +28,8 @@ from streamlib.cli.chat_files import (
 from streamlib.cli.command_error import CommandError
 from streamlib.cli.exit_codes import (
     FAILED,
+    INCOMPLETE,
     INTERRUPTED,
-    NOT_WHOLE,
     USAGE,
     code_of_error,
     code_of_response,
@@ -334,7 +334,7 @@ class Conversation:
         if problem is None or code:
             return code
         self._screen.note(f"the response is not what was asked for: {problem}")
-        return NOT_WHOLE
+        return INCOMPLETE
 
     def _collect_outputs(self, response: Response) -> bool:
         """Reads an output for every call; False where the input ends before that."""

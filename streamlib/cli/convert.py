@@ -30,7 +30,7 @@ EXAMPLES: Final = f"""examples:
   # streamlib's own events, one JSON object a line
   streamlib convert capture.sse --wire-api chat --to jsonl
 
-Of a response that is not complete the received part is written.
+If the response is incomplete, the part that was received is written.
 
 {EXIT_CODES}"""
 
@@ -58,7 +58,7 @@ def add(commands: Any) -> None:
         help=f"what to write: {', '.join(TARGETS)}",
     )
     command.add_argument(
-        "--body", action="store_true", help="one complete body instead of a stream"
+        "--body", action="store_true", help="write one complete body instead of a stream"
     )
     command.set_defaults(run=run)
 

@@ -27,8 +27,8 @@ EXAMPLES: Final = """examples:
   # for a bug report
   streamlib doctor --json
 
-exit code: 0 nothing is wrong, 1 a line that begins with ! says what is, and
-           the line below it what to do
+exit code: 0 nothing is wrong, 1 a line that begins with ! says what is wrong,
+           and the line below it what to do
 """
 
 MARKS: Final = {
@@ -49,7 +49,7 @@ def add(commands: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("--json", action="store_true", help="one JSON object")
+    command.add_argument("--json", action="store_true", help="print one JSON object")
     command.set_defaults(run=run)
 
 

@@ -7,21 +7,21 @@ from typing import Final
 from streamlib_parsers import ErrorInfo, Response
 
 FAILED: Final = 1
-"""It failed, and will again."""
+"""The response failed, and the same request will fail again."""
 USAGE: Final = 2
-"""The words of the command cannot be meant."""
-NOT_WHOLE: Final = 3
-"""It was truncated, reached the limit of its length, or does not follow the schema."""
+"""The arguments cannot be read."""
+INCOMPLETE: Final = 3
+"""The response was truncated, reached its length limit, or does not follow the schema."""
 REFUSED: Final = 4
-"""The model refused, or a filter stopped it."""
+"""The model refused, or a filter stopped the response."""
 RETRYABLE: Final = 5
-"""It failed, and the same request may succeed later."""
+"""The response failed, and the same request may succeed later."""
 INTERRUPTED: Final = 130
 """Ctrl-C."""
 
 EXIT_CODES: Final = """\
 exit code: 0 the response is complete, 1 it failed, 2 usage error,
-           3 it is not whole (truncated, too long, not as the schema says),
+           3 it is incomplete (truncated, too long, or unlike the schema),
            4 refused or filtered, 5 failed, but may succeed later,
            130 stopped with Ctrl-C
 """
@@ -31,7 +31,7 @@ exit code: 0 the response is complete, 1 it failed, 2 usage error,
 def code_of_error(error: ErrorInfo) -> int:
     """The exit code for a failure."""
     if error.kind == "truncated":
-        return NOT_WHOLE
+        return INCOMPLETE
     if error.kind == "content_filter":
         return REFUSED
     if error.retryable:
@@ -44,7 +44,7 @@ def code_of_response(response: Response) -> int:
     if response.error is not None:
         return code_of_error(response.error)
     if response.stop_reason == "length":
-        return NOT_WHOLE
+        return INCOMPLETE
     if response.stop_reason in ("content_filter", "refusal"):
         return REFUSED
     return 0

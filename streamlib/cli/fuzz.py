@@ -25,8 +25,8 @@ LINE_WIDTH: Final = 100
 DESCRIPTION: Final = """\
 Feeds generated and mutated bodies to a parser, complete and split into chunks.
 Every split must give the same result, the invariants must hold, and no
-exception may escape. A body that fails is made small and written as a pytest
-file; the exit code is then 1."""
+exception may escape. A body that fails is made as small as possible and
+written as a pytest file."""
 
 _TARGET_NAMES: Final = textwrap.fill(
     f"Targets: {', '.join(TARGETS)},", width=79, break_on_hyphens=False
@@ -60,10 +60,10 @@ def add(commands: Any) -> None:
         type=positive_seconds,
         default=60.0,
         metavar="SECONDS",
-        help="how long to search (60)",
+        help="how long to search (default 60)",
     )
     command.add_argument(
-        "--seed", type=int, default=None, help="repeats the run that printed this seed"
+        "--seed", type=int, default=None, help="repeat the run that printed this seed"
     )
     command.add_argument(
         "--out",

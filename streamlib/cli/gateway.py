@@ -122,7 +122,7 @@ def _add_stores(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--new-token",
         action="store_true",
-        help="print a token for a client and its digest for the route file, and end",
+        help="print a new client token and its digest for the route file, and exit",
     )
 
 
@@ -143,19 +143,19 @@ def _add_operation(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--spans",
         action="store_true",
-        help="OpenTelemetry spans; run it under opentelemetry-instrument; needs streamlib[otel]",
+        help="emit OpenTelemetry spans; run under opentelemetry-instrument; needs streamlib[otel]",
     )
     command.add_argument(
         "--record",
         metavar="DIR",
-        help="keep whole exchanges there, without keys; `streamlib inspect` opens them",
+        help="record complete exchanges there, without keys; `streamlib inspect` opens them",
     )
     command.add_argument(
         "--record-files",
         type=int,
         default=1000,
         metavar="N",
-        help="with --record: the oldest files go when there are more (default 1000)",
+        help="with --record, keep the newest N files (default 1000)",
     )
 
 
@@ -263,8 +263,8 @@ def _serve(arguments: argparse.Namespace, table: RouteTable, token: Secret | Non
         return _serve_alone(arguments, table, token, listener)
     if arguments.state == "memory:":
         print(
-            "--workers: --state memory: is of one worker each, so clients that lose reasoning do "
-            "not always get it back: --state redis://host",
+            "--workers: with --state memory: each worker stores reasoning for itself, so clients "
+            "that lose it do not always get it back; use --state redis://host",
             file=sys.stderr,
         )
     return _serve_with_workers(arguments, table, token, listener)

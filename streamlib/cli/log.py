@@ -46,7 +46,7 @@ MOST_LOGS: Final = 1000
 """Logs that are listed."""
 
 WIDTH: Final = 120
-"""Columns of a line, where there is no terminal."""
+"""Columns of a line where the output is not a terminal."""
 
 _DELTA_TEXT: Final = "delta"
 
@@ -60,8 +60,8 @@ def add(commands: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("url", metavar="URL", help="sqlite:///file, redis://host:port …")
-    command.add_argument("id", metavar="ID", nargs="?", help="of one log; without it, all")
+    command.add_argument("url", metavar="URL", help="the engine: sqlite:///file, redis://host …")
+    command.add_argument("id", metavar="ID", nargs="?", help="one log (default: list all)")
     command.add_argument(
         "--tail",
         type=integer(0, "events"),
@@ -70,12 +70,16 @@ def add(commands: Any) -> None:
         help="show the last N events (default 10)",
     )
     command.add_argument(
-        "--follow", action="store_true", help="show what comes, to the response's end"
+        "--follow", action="store_true", help="show new events until the response ends"
     )
     command.add_argument(
-        "--stop", nargs="?", const="user", metavar="REASON", help="stop its model (default: user)"
+        "--stop",
+        nargs="?",
+        const="user",
+        metavar="REASON",
+        help="stop the response (default reason: user)",
     )
-    command.add_argument("--json", action="store_true", help="one object for each log, on a line")
+    command.add_argument("--json", action="store_true", help="print one JSON object a log")
     command.set_defaults(run=run)
 
 

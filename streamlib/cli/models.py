@@ -52,13 +52,15 @@ def add(commands: Any) -> None:
     command.add_argument(
         "query", nargs="?", default="", metavar="QUERY", help="a part of the model's name"
     )
-    command.add_argument("-p", "--provider", metavar="PROVIDER", help="ask this one")
+    command.add_argument("-p", "--provider", metavar="PROVIDER", help="ask only this provider")
     command.add_argument(
-        "--wire-api", choices=WIRE_APIS, metavar="WIRE", help="the wire of another server"
+        "--wire-api", choices=WIRE_APIS, metavar="WIRE", help="the wire of that server"
     )
     command.add_argument("--base-url", metavar="URL", help="another server for the same provider")
     command.add_argument(
-        "--json", action="store_true", help="one object for each model, as the provider lists it"
+        "--json",
+        action="store_true",
+        help="print one JSON object a model, as its provider lists it",
     )
     command.set_defaults(run=run)
 

@@ -19,7 +19,7 @@ variables of their keys. No key is shown, and nothing is sent."""
 
 EXAMPLES: Final = """examples:
   streamlib providers
-  # all about one; several are those whose name or address contains a text
+  # one in detail, or those whose name or address contains a text
   streamlib providers mistral
   # one object a line, for programs
   streamlib providers --json
@@ -40,7 +40,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "query", nargs="?", default="", metavar="QUERY", help="a part of the name or the address"
     )
-    command.add_argument("--json", action="store_true", help="one object for each, on a line")
+    command.add_argument("--json", action="store_true", help="print one JSON object a provider")
     command.set_defaults(run=run)
 
 

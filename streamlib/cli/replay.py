@@ -47,14 +47,16 @@ def add(commands: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("file", metavar="FILE", help="- is standard input")
+    command.add_argument(
+        "file", metavar="FILE", help="a recording or a captured body; - is standard input"
+    )
     add_wire_option(command)
     command.add_argument(
         "--speed",
         type=speed,
         default=1.0,
         metavar="X",
-        help="1 is the recorded pace, 0 is without pauses (default 1)",
+        help="1 is the recorded pace, 2 twice as fast, 0 without pauses (default 1)",
     )
     command.add_argument(
         "--split", type=byte_count, metavar="N", help="split the body into chunks of N bytes"

@@ -51,7 +51,7 @@ def add(commands: Any) -> None:
         "files",
         nargs="*",
         metavar="FILE",
-        help="recordings, or captured bodies; sent one a request, in turn",
+        help="recordings or captured bodies; each request gets the next one, in turn",
     )
     command.add_argument("--port", type=int, default=8800, help="0 picks a free one (default 8800)")
     command.add_argument(
@@ -70,7 +70,7 @@ def add(commands: Any) -> None:
         "--failing",
         type=integer(1, "requests"),
         metavar="N",
-        help="only the first N requests get the fault (default: all)",
+        help="apply the fault to the first N requests only (default: to all)",
     )
     command.add_argument(
         "--strict",

@@ -45,7 +45,7 @@ class Cursor(Struct, frozen=True):
         """The cursor of a text that `str` made.
 
         Raises:
-            StreamError: `invalid_request`, code `cursor`: the text is no cursor.
+            StreamError: `invalid_request`, code `cursor`: the text is not a cursor.
         """
         problem = "it is longer than a cursor can be"
         if len(text) <= MAX_TEXT:
@@ -56,7 +56,7 @@ class Cursor(Struct, frozen=True):
             else:
                 resume_spec(cursor)
                 return cursor
-        raise invalid_request(f"this is no cursor: {problem}", "cursor")
+        raise invalid_request(f"this is not a cursor: {problem}", "cursor")
 
 
 def resume_spec(cursor: Cursor) -> ResumeSpec:
@@ -70,9 +70,9 @@ def resume_spec(cursor: Cursor) -> ResumeSpec:
     if wire_api is not None:
         spec = WIRE_SPECS[wire_api].resume
     if spec is None:
-        raise invalid_request(f"this is no cursor: {wire_api} cannot be resumed", "cursor")
+        raise invalid_request(f"this is not a cursor: {wire_api} cannot be resumed", "cursor")
     kind = int if spec.numbered else str
     is_position = cursor.position is None or type(cursor.position) is kind
     if not is_position or not cursor.response_id:
-        raise invalid_request(f"this is no cursor of a stream of {wire_api}", "cursor")
+        raise invalid_request(f"this is not a cursor of a stream of {wire_api}", "cursor")
     return spec

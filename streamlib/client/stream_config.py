@@ -28,7 +28,7 @@ def check_errors(errors: ErrorMode) -> None:
     """Refuses an unknown mode: a misspelt one would turn every exception off.
 
     Raises:
-        ValueError: `errors` is no `ErrorMode`.
+        ValueError: `errors` is not an `ErrorMode`.
     """
     modes = get_args(ErrorMode)
     if errors not in modes:

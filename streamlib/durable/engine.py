@@ -64,7 +64,8 @@ class Engine(Protocol):
     async def listen(self, receive: Receive) -> None:
         """Runs until it is cancelled, and calls `receive` for the logs that are followed.
 
-        A lost connection is no error: it connects again, and says that pushes may have been lost.
+        A lost connection is not an error: it connects again, and reports that pushes may have been
+        lost.
         """
         ...
 

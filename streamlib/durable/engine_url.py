@@ -9,11 +9,11 @@ def split_engine_url(url: str) -> SplitResult:
     """The parts of a URL.
 
     Raises:
-        ValueError: It is no URL. `urlsplit` would quote user, password and host.
+        ValueError: It is not a URL. `urlsplit` would quote user, password and host.
     """
     try:
         return urlsplit(url)
     except ValueError:
-        message = "this is no URL: a user or a password is percent-encoded there"
+        message = "this is not a URL: a user or a password is percent-encoded there"
     # Outside of `except`: the original exception has the password.
     raise ValueError(message)

@@ -76,7 +76,7 @@ class EventStream:
 
         Raises:
             LogError: As of `Log.read`, before anything is sent.
-            ValueError: `after` is no cursor.
+            ValueError: `after` is not a cursor.
         """
         reader = self._log.read(self._log_id, after)
         first = b""

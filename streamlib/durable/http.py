@@ -9,8 +9,8 @@
     GET      /api/chat/{id}/stream  what ``useChat({resume: true})`` asks: the message, or 204
     POST     /api/chat/{id}/stop    stops the response of a chat
 
-An id is no key: `allow` decides on each request, before anything is looked up. What is sent is what
-a browser may see. CORS is the application's: `STREAM_HEADERS` have to be exposed to other sites.
+An id is not a key: `allow` decides on each request, before anything is looked up. A browser sees
+only what it may. CORS is the application's: `STREAM_HEADERS` have to be exposed to other sites.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ class Log:
         Its `write` has to follow within a lease.
 
         Args:
-            log_id: Chosen by you; whoever may read it is decided elsewhere, an id is no key.
+            log_id: Chosen by you; whoever may read it is decided elsewhere, an id is not a key.
             meta: JSON that `head` returns, such as the conversation, or an encoder's options.
 
         Raises:
@@ -169,7 +169,7 @@ class Log:
         Raises:
             LogError: While it is iterated: `gone`; `rewound`: the engine lost events that the
                 cursor is behind, so read from the start.
-            ValueError: `after` is no cursor.
+            ValueError: `after` is not a cursor.
         """
         self._check(log_id)
         cursor = parse_cursor(after)

@@ -41,7 +41,7 @@ def parse_cursor(text: str | None) -> Cursor:
     """The place that a text names; the start for None, and epoch 1 for a bare number.
 
     Raises:
-        ValueError: It is no cursor.
+        ValueError: It is not a cursor.
     """
     if text is None:
         return START

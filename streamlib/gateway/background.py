@@ -485,7 +485,7 @@ def _starting_after(query: dict[str, list[str]]) -> int:
     """Wire: `starting_after`.
 
     Raises:
-        StreamError: It is no number.
+        StreamError: It is not a number.
     """
     text = query.get("starting_after", ["-1"])[-1]
     if text != "-1" and not (text.isascii() and text.isdigit() and len(text) < 16):

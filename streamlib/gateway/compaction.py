@@ -94,12 +94,12 @@ def summary_prompt(prompt: Prompt) -> Prompt:
 
 
 def check_summary(response: Response) -> ErrorInfo | None:
-    """Why a response is no summary; None: it is one."""
+    """Why a response cannot serve as a summary; None if it can."""
     if response.status == "completed" and response.text:
         return None
     if response.error is not None:
         return response.error
-    # What was cut at its token limit would take the rest of the history with it.
+    # A summary that was truncated at its token limit would take the rest of the history with it.
     if response.text:
         message = f"the model's summary is not complete: {response.stop_reason}"
         return ErrorInfo("generation_failed", message, retryable=True, code=response.stop_reason)

@@ -2,7 +2,7 @@
 store and send back.
 
     seal(item, 2)         -> "c3RyZWFtbGliLzE6eyJhdCI6Mi…"   base64 of `streamlib/1:` and JSON
-    open_envelope(text)   -> Envelope(2, item), or None for any text that is no envelope
+    open_envelope(text)   -> Envelope(2, item), or None for any text that is not an envelope
 
 The client stores it. It reveals nothing that the client could not send itself: no key, no address
 (the endpoint and the account of the origin are hashes, only to be compared), and nothing in it

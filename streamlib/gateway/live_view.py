@@ -67,7 +67,7 @@ class LiveView(Observer):
             self._totals["output"] += exchange.usage.output_tokens or 0
         error = exchange.error
         if error is not None:
-            # A client that disconnects is no error of the gateway's.
+            # A client that disconnects is not an error of the gateway's.
             if error.kind != "cancelled":
                 self._totals["failed"] += 1
                 self._errors.appendleft(self._entry(exchange, error, made_good=False))

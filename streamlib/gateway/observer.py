@@ -96,7 +96,7 @@ class Exchange(Struct, kw_only=True, eq=False):
 
 
 class AccessRefusal(Struct, kw_only=True, frozen=True):
-    """A request that may not use the gateway. It was not read, and is no exchange.
+    """A request that may not use the gateway. Its body was not read: it starts no exchange.
 
     Attributes:
         reason: what is wrong: `token`, `login` (the form of the page), `session` (the page without
@@ -198,7 +198,7 @@ class Watch:
         if exchange.first_token is None:
             exchange.first_token = now - exchange.started_at
             self._call(lambda observer: observer.first_token(exchange))
-        # After a failed target the next one's output is no gap in a stream.
+        # After a failed target the next one's output is not a gap in a stream.
         elif last is not None:
             seconds = now - last
             exchange.longest_gap = max(exchange.longest_gap, seconds)

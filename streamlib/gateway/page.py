@@ -82,7 +82,7 @@ class Page:
         """Browsers that are sent events now."""
 
     async def show(self, request: Request) -> Response:
-        """`/`: the page, or the form for the token; one line for what is no browser."""
+        """`/`: the page, or the form for the token; one line for what is not a browser."""
         if "text/html" not in request.headers.get("accept", ""):
             return PlainTextResponse(f"streamlib gateway: {self._served}\n")
         if self._access.allows(request.scope):

@@ -5,7 +5,7 @@ at its position.
         ->  [Reasoning, FunctionCall], as the model made them
 
 What the client edited wins: reasoning or a call that differs from the content of its envelope stays
-the client's. What is no envelope is left as it is.
+the client's. What is not an envelope is left as it is.
 """
 
 from __future__ import annotations

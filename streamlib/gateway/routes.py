@@ -348,7 +348,7 @@ def read_file(text: str) -> RouteFile:
     """Reads a route file.
 
     Raises:
-        ValueError: it is no TOML, or not that of routes and clients.
+        ValueError: it is not TOML, or describes no routes and clients.
     """
     try:
         return msgspec.convert(tomllib.loads(text), RouteFile)

@@ -62,7 +62,7 @@ class StateStore(Protocol):
     """Entries by client and key, each with a time to live. Used with `async with`."""
 
     async def __aenter__(self) -> Self:
-        """Prepares the store; a server that does not answer is no error yet."""
+        """Prepares the store; a server that does not answer is not an error yet."""
         ...
 
     async def __aexit__(

@@ -107,7 +107,7 @@ async def count_tokens(
         count = msgspec.json.decode(response, type=dict[str, Any])[counter.count]
         return msgspec.convert(count, int), False
     except (msgspec.MsgspecError, KeyError) as error:
-        message = f"the response is no token count: {error}"
+        message = f"the response is not a token count: {error}"
         raise StreamError(ErrorInfo("malformed", message)) from None
 
 
@@ -179,7 +179,7 @@ class _Size:
         if isinstance(value, str):
             self.characters += len(value)
         elif isinstance(value, dict):
-            # The base64 text of a medium is no text for the model.
+            # The base64 text of an image or a file is not text for the model.
             if "data" in value and "media_type" in value:
                 self.media += 1
                 return

@@ -141,7 +141,7 @@ class EventTranslator:
         """By index on the model's wire, the item that the client gets; closed ones too. Hidden
         items have none."""
         self._unopened: OutputItemAdded | None = None
-        """The newest message, until it has content: one without any is no item for the client."""
+        """The newest message, until it has content: the client gets no item for an empty one."""
         self._free_form: set[int] = set()
         """Indexes of function calls that the client gets as free-form calls."""
         self._in_envelope: set[int] = set()

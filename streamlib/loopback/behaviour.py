@@ -93,7 +93,7 @@ class ReceivedRequest(Struct, frozen=True):
         """The body as the prompt that it stands for.
 
         Raises:
-            StreamError: the body is no request of the wire.
+            StreamError: the body is not a request of the wire.
         """
         return parse_request(self.wire_api, self.body, headers=self.headers, path=self.path)
 

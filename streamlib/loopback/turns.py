@@ -95,7 +95,7 @@ def as_turns(turns: Sequence[TurnLike]) -> tuple[Turn, ...]:
     """The turns of a script, each as a `Turn`.
 
     Raises:
-        TypeError: something that is no turn.
+        TypeError: something that is not a turn.
         ValueError: an item that no model emits.
     """
     if isinstance(turns, (str, Item)):

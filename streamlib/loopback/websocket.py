@@ -6,7 +6,7 @@ each that was stored, can be continued. A response that runs can be steered: it 
 and then another one follows by itself.
 
 Faults: `truncate` closes the connection cleanly in the middle, `disconnect` resets it, `malformed`
-sends a message that is no JSON, and `stall` sends nothing more on that lane.
+sends a message that is not JSON, and `stall` sends nothing more on that lane.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ class _Session:
         """Puts a request into its lane."""
         name = value.pop("stream_id", None)
         if name is not None and not (isinstance(name, str) and LANE_NAME.fullmatch(name)):
-            await self._refuse(None, "invalid_stream_id", "stream_id is no name of a lane")
+            await self._refuse(None, "invalid_stream_id", "stream_id is not the name of a lane")
             return
         if name not in self._lanes:
             if len(self._lanes.keys() - {None}) >= LANES and name is not None:

@@ -252,7 +252,7 @@ def load(path: str | Path) -> Recording:
     """Reads the only recording of a file.
 
     Raises:
-        ValueError: the file has several recordings, or is no recording.
+        ValueError: the file has several recordings, or is not a recording.
     """
     recordings = load_all(path)
     if len(recordings) != 1:
@@ -264,7 +264,7 @@ def load_all(path: str | Path) -> list[Recording]:
     """Reads a file of recordings, in their order.
 
     Raises:
-        ValueError: the file is no recording.
+        ValueError: the file is not a recording.
     """
     try:
         with open(path, "rb") as file:
@@ -277,7 +277,7 @@ def parse(data: bytes) -> list[Recording]:
     """The recordings in the bytes of a file.
 
     Raises:
-        ValueError: the bytes are no recordings, or an incomplete one.
+        ValueError: the bytes are not recordings, or an incomplete one.
     """
     if not is_recording(data):
         raise ValueError(of_another_kind(data) or f"it does not begin with {HEAD}")
@@ -362,7 +362,7 @@ def load_events(data: bytes) -> list[ResponseEvent]:
     """The events of an event log.
 
     Raises:
-        ValueError: the data is no event log.
+        ValueError: the data is not an event log.
     """
     # Type checkers accept classes there, not unions.
     decoder: Any = msgspec.json.Decoder(ResponseEvent)

@@ -57,7 +57,7 @@ def resolve_target(
     # Percent-encoding leaves dots as they are: in the path of Bedrock or Gemini, HTTP libraries
     # and proxies would resolve such a segment to another URL.
     if {".", ".."} & set(model.split("/")):
-        raise invalid_request(f"{model!r} is no model: it would change the URL's path", "model")
+        raise invalid_request(f"{model!r} is not a model: it would change the URL's path", "model")
     url = _fill_url(base, provider)
     return Target(provider, model, chosen, url, traits(model, models), account)
 

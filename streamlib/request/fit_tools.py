@@ -75,7 +75,7 @@ def fit_tools(
 
     Raises:
         StreamError: `invalid_request` for a restriction that the target lacks, and for a schema
-            that is no object.
+            that is not an object.
     """
     fitter = _Fitter(prompt, context)
     for index, tool in enumerate(prompt.tools):
@@ -97,7 +97,7 @@ def fit_tools(
 
 
 def _check_schema(tool: ToolSpec, path: str) -> None:
-    """Raises where a schema is no object: clients of a gateway send anything."""
+    """Raises where a schema is not an object: clients of a gateway send anything."""
     schema: Any = tool.schema
     if schema is not None and not isinstance(schema, dict):
         raise invalid_request(f"{path}/schema: a schema is an object", "tools")
@@ -421,7 +421,7 @@ def _plain_function(tool: ToolSpec, native: JsonObject, path: str, report: Repor
     """A function of another wire without the keys that only that wire has.
 
     Raises:
-        StreamError: `invalid_request`; its schema is no object.
+        StreamError: `invalid_request`; its schema is not an object.
     """
     schema = tool.schema or native.get("parameters")
     if not isinstance(schema, (dict, type(None))):

@@ -82,7 +82,7 @@ def checked_headers(headers: Any) -> dict[str, str]:
             raise TypeError("headers is a dict of texts: each name and each value is a str")
         lowered = name.lower()
         if not _NAME.fullmatch(name):
-            _refuse(f"{name[:100]!r} is no name of a header")
+            _refuse(f"{name[:100]!r} is not the name of a header")
         if is_key_header(name, value):
             _refuse(f"{name} is a key: use api_key=, which is sent to its own origin only")
         if is_transport_header(name):

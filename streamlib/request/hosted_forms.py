@@ -97,7 +97,7 @@ def options_of(declaration: Declaration, native: JsonObject) -> JsonObject | Non
 
 
 def _object(value: object) -> JsonObject:
-    """The value; empty where it is no object, which has no options."""
+    """The value; empty where it is not an object, which has no options."""
     if isinstance(value, dict):
         return value
     return {}

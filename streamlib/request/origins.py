@@ -180,7 +180,7 @@ def _message(item: Message) -> Downgrade:
     reasons: list[str] = []
     if has_citations or item.signature:
         reasons.append("citations and signature belong to another origin")
-    # What a response had beside its text is no option of a request. What a caller sends as the
+    # What a response had beside its text is not an option of a request. What a caller sends as the
     # turn of a model (a gateway's client) is.
     if item.role != "assistant" or item.response_id is None:
         reasons += _lost_options(item, item.content)

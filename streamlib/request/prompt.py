@@ -107,7 +107,7 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
         verbosity: How long the text should be: "low", "medium" or "high". Wires: responses, chat.
         output_schema: What the response must follow: a JSON Schema, or a class, of which the
             schema is stored: a pydantic model, a msgspec Struct, a dataclass, a TypedDict, an
-            attrs class, or a type made of them. One whose JSON is no object (`list[City]`) is
+            attrs class, or a type made of them. One whose JSON is not an object (`list[City]`) is
             asked for in an object with the one key ``value``. `Response.parsed` reads it. Keywords
             that a wire refuses become text of the description, reported. Wires: all.
         structured: How `output_schema` is asked for: "native", the default, with the wire's

@@ -1,7 +1,7 @@
 """JSON Schema where every node states its type: the subset that Moonshot takes.
 
 Moonshot refuses everything else with 400. Every node has one `type`, never a list, but none beside
-`anyOf`; no branch of `anyOf` is null; null and "" are no values of an enum; objects list what they
+`anyOf`; no branch of `anyOf` is null; null and "" are not values of an enum; objects list what they
 require, and only what they have.
 """
 
@@ -46,7 +46,7 @@ EMPTY: Final = (None, "")
 
 
 def typed_schema(schema: Any) -> Any:
-    """The schema in that subset; a value that is no object is returned unchanged."""
+    """The schema in that subset; a value that is not an object is returned unchanged."""
     if not isinstance(schema, dict):
         return schema
     node: JsonObject = {}

@@ -35,7 +35,7 @@ class JsonItems(Generic[T]):
             kind: class of one element, or of the value.
 
         Raises:
-            ValueError: that is no JSON pointer.
+            ValueError: that is not a JSON pointer.
             TypeError: the class's library cannot read the class.
         """
         check_readable(kind)
@@ -132,7 +132,7 @@ class _ItemReader(JsonReader):
         self._start: int | None = None
         """Where the open value begins in the new text, 0 if it began before; None without one."""
         self._item_index: int | None = None
-        """Its index in the list; None if it is no element of one."""
+        """Its index in the list; None if it is not an element of one."""
         self._item_depth = 0
         """How many containers are open around it."""
         self._texts: list[str] = []

@@ -38,7 +38,7 @@ class EventItems(Generic[T]):
             kind: Class of one element, or of the value.
 
         Raises:
-            ValueError: That is no JSON pointer.
+            ValueError: That is not a JSON pointer.
             TypeError: The class's library cannot read the class.
         """
         self._pointer = pointer
@@ -187,7 +187,7 @@ def json_items(stream: AsyncIterable[ResponseEvent], pointer: str, kind: Any) ->
         IncompleteOutput: The response ended at a limit, refused, or calls tools first.
         InvalidOutput: A value is not of the class, the text is not JSON, or nothing stands at the
             pointer; `path` names what failed.
-        ValueError: That is no JSON pointer.
+        ValueError: That is not a JSON pointer.
         TypeError: The class's library cannot read the class.
     """
     return _StreamItems(stream, EventItems(pointer, kind))

@@ -89,7 +89,7 @@ class _Node:
         self.target = target
         self.closes_into: tuple[_Node, Any, Callable[[Any], Any]] | None = None
         self.is_wrapper = False
-        """Whether it may be the object around a value that is no object."""
+        """Whether it may be the object around a value that is not an object."""
 
     def put(self, key: Any, value: Any) -> None:
         """Sets what stands at a key; `UNSET` is nothing to set."""

@@ -334,7 +334,7 @@ class SyncStream:
             IncompleteOutput: The response ended at a limit, refused, or calls tools first.
             InvalidOutput: A value is not of the class, the text is not JSON, or nothing stands at
                 the pointer.
-            ValueError: That is no JSON pointer.
+            ValueError: That is not a JSON pointer.
         """
         return _JsonItems(self, EventItems(pointer, kind))
 

@@ -323,7 +323,7 @@ class BlockReader:
                 self._begin(matched)
                 self._page.heading(len(heading[1]), (heading[2] or "").strip())
                 return True
-        # In front of lists: "* * *" is no item.
+        # In front of lists: "* * *" is not an item.
         if _RULE.match(body):
             self._begin(matched)
             self._page.rule()

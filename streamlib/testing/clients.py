@@ -84,7 +84,7 @@ def replay(
         **client: options of `Client` but `http`.
 
     Raises:
-        ValueError: the file is no recording, or an option has a value that it cannot have.
+        ValueError: the file is not a recording, or an option has a value that it cannot have.
         TypeError: a client has no such option, or `http` is among them.
         OSError: the file cannot be read.
     """

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, Final, TypeAlias
 
 FrameGenerator: TypeAlias = Callable[[Any, str], Any]
-"""(index, text) -> the payload: a JSON value, or text that is no JSON."""
+"""(index, text) -> the payload: a JSON value, or text that is not JSON."""
 
 
 class Missing(Enum):

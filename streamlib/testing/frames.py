@@ -58,7 +58,7 @@ def _base64_chunk(payload: bytes) -> bytes:
 
 
 def unframed(wire_api: WireApi, body: bytes) -> list[tuple[str | None, bytes]]:
-    """Names and payloads of the frames of a body; bytes that are no frame are left out."""
+    """Names and payloads of the frames of a body; bytes outside of frames are left out."""
     framing = wire(wire_api).framing(LIMITS)
     frames = [*framing.feed(body), *framing.close()]
     named: list[tuple[str | None, bytes]] = []
@@ -82,7 +82,7 @@ def encode_payloads(wire_api: WireApi, payloads: Iterable[Any]) -> bytes:
 
     Args:
         wire_api: whose framing.
-        payloads: each a JSON value, or text that is no JSON (`[DONE]`).
+        payloads: each a JSON value, or text that is not JSON (`[DONE]`).
     """
     frames: list[bytes] = []
     for payload in payloads:

@@ -112,7 +112,7 @@ def _wire(wire_api: WireApi) -> FuzzTarget:
 
     def oracle(body: bytes, events: list[ResponseEvent]) -> None:
         _check_events(body, events)
-        # A body that is no stream is parsed by another function.
+        # A body that is not a stream is parsed by another function.
         if body.lstrip()[:1] in (b"{", b"["):
             _check_events(body, parse_body(wire_api, body))
 

@@ -266,7 +266,7 @@ def _joined(wire_api: WireApi, frames: list[tuple[str | None, bytes]]) -> bytes:
 
 
 def _change_json(payload: bytes, rng: random.Random) -> bytes:
-    """The payload with one value changed; as it is where it is no JSON."""
+    """The payload with one value changed; as it is where it is not JSON."""
     try:
         value = json.loads(payload)
     except (ValueError, RecursionError):

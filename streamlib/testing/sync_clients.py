@@ -36,7 +36,7 @@ def sync_replay(
         **client: options of `Client` but `http`.
 
     Raises:
-        ValueError: the file is no recording.
+        ValueError: the file is not a recording.
         TypeError: `http` is among the options.
         OSError: the file cannot be read.
     """

@@ -69,7 +69,7 @@ class ContentDecoder:
         self._header: bytes | None = b""
         """The first bytes, until there are two of them: enough to know the format. Then None."""
         self._started = False
-        """Set by the first chunk: an empty body is no truncated one."""
+        """Set by the first chunk: an empty body is not a truncated one."""
         self._more_buffered = False
         """The last decoded chunk reached its maximum: the next step needs no further input."""
 

@@ -80,5 +80,5 @@ def error_body(error: ErrorInfo) -> JsonObject:
 def encode_body(
     response: Response, model: str | None = None, message_id: str | None = None
 ) -> bytes:
-    """Returns a response as one JSON object; it names its model, and is no message."""
+    """Returns a response as one JSON object; it names its model, and is not a message."""
     return msgspec.json.encode(response)

@@ -31,7 +31,7 @@ TEXTS: Final[dict[ErrorKind, str]] = {
     "generation_failed": "The model failed to respond. Try again.",
     "connection": "The server cannot reach the model's provider.",
     "truncated": "The response broke off. Try again.",
-    "malformed": "The model's provider sent something that is no response.",
+    "malformed": "The model's provider sent something that is not a response.",
     "limit_exceeded": "The response is larger than the server allows.",
     "stalled": "The model stopped responding. Try again.",
     "deadline": "The response took too long.",

@@ -51,7 +51,7 @@ def read_body(body: RequestBody, limits: UIRequestLimits) -> JsonObject:
     """Returns the body as a JSON object of its own.
 
     Raises:
-        UIRequestError: It is no JSON object, or exceeds a limit.
+        UIRequestError: It is not a JSON object, or exceeds a limit.
         TypeError: The argument is neither bytes nor a dict.
     """
     value: Any = body
@@ -109,7 +109,7 @@ def _decoded(body: bytes | bytearray) -> Any:
 
 
 def _refuse_constant(_name: str) -> NoReturn:
-    raise UIRequestError("the body is not JSON: NaN and Infinity are no numbers")
+    raise UIRequestError("the body is not JSON: NaN and Infinity are not numbers")
 
 
 def _exceeded(name: str, limit: int) -> NoReturn:

@@ -118,7 +118,7 @@ def take_betas(body: JsonObject, key: str = "anthropic_beta") -> dict[str, str]:
     """Removes the betas of a Bedrock body.
 
     Returns:
-        The header that stands for them; none where the value is no list of names.
+        The header that has them; none where the value is not a list of names.
     """
     names = body.get(key)
     if not isinstance(names, list) or not names:
@@ -131,9 +131,9 @@ def take_betas(body: JsonObject, key: str = "anthropic_beta") -> dict[str, str]:
 
 
 def report_lost_betas(prompt: Prompt, context: BuildContext) -> None:
-    """Reports the betas of a request to a model of Bedrock that is no Claude."""
+    """Reports the betas of a request to a model of Bedrock that is not a Claude model."""
     if ANTHROPIC_BETA in prompt.headers:
-        reason = f"{context.target.model} is no Claude"
+        reason = f"{context.target.model} is not a Claude model"
         context.report.dropped(f"/headers/{ANTHROPIC_BETA}", reason)
 
 

@@ -23,7 +23,7 @@ def frame_offsets(wire_api: WireApi, body: bytes) -> Iterator[tuple[int, int]]:
 
     Args:
         wire_api: whose framing.
-        body: any bytes: those that are no frames are one chunk.
+        body: any bytes: those that are not frames are one chunk.
     """
     frames = WIRE_SPECS[wire_api].frames
     if frames == "aws":

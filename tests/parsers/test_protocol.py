@@ -139,6 +139,6 @@ def test_is_truncated_json_needs_an_open_object_or_list(data: bytes, truncated: 
 
 def test_accumulator_accepts_only_events() -> None:
     unsplit = Accumulator()
-    with pytest.raises(TypeError, match=r"feed\(\) takes a ResponseEvent, not str"):
+    with pytest.raises(TypeError, match="a str is not an event"):
         unsplit.feed("data: {}")  # type: ignore[arg-type]
     assert unsplit.response.status == "incomplete"

@@ -40,8 +40,8 @@ def json_schema(kind: Any) -> dict[str, Any]:
             type made of such (`list[City]`, a union, `Annotated[…]`).
 
     Returns:
-        A new dict. Its root is no `$ref`; an enum states its type; OpenAPI's ``discriminator`` is
-        left out, since the values of the tag say the same.
+        A new dict. Its root is never a `$ref`; an enum states its type; OpenAPI's ``discriminator``
+        is left out, since the values of the tag say the same.
 
     Raises:
         TypeError: The class's library has no schema for it.

@@ -35,8 +35,8 @@ from streamlib_parsers.dialects.sink import GrammarSink
 from streamlib_parsers.json_text import dumps
 
 LONG: Final = 100
-"""So many characters make a string long. A shorter one may still turn out to be no value of a call,
-and is text then."""
+"""Characters from which on a string is long. A shorter one may still turn out not to be the value
+of a call, and is text then."""
 CDATA: Final = "<![CDATA["
 CDATA_END: Final = "]]>"
 
@@ -137,7 +137,7 @@ class ArgumentWriter:
         """From here on the arguments are emitted as they are read.
 
         Args:
-            offset: what stands before it is not searched again if this turns out to be no call.
+            offset: text before it is not searched again if this turns out not to be a call.
         """
         self.is_streamed = True
         self._sink.call(self._name, opener_size=offset)
@@ -214,12 +214,12 @@ class ParameterValue:
         self._is_streamed = False
         """Whether its beginning was emitted."""
         self._has_newline = False
-        """Whether a newline of the tag stood before it; then one after it is the tag's, too."""
+        """Whether a newline that belongs to the tag precedes it; then one after it does, too."""
         self._is_raw = writer.rules.entities == "never"
         """Whether it has no character references to read."""
         self._waits = False
-        """Whether its rest is a character reference and what follows, which `<` or the end decides
-        about."""
+        """Whether the rest begins with what may be a character reference: a `<`, or the end of the
+        value, decides whether it is one."""
 
     def add(self, text: str) -> None:
         """A fragment of the value."""
@@ -314,7 +314,7 @@ class ParameterValue:
         """How many characters no later text can change."""
         if not self._is_raw and self._writer.rules.entities == "escaped":
             if "<" in text:
-                self._is_raw = True  # somebody who escapes a text leaves none
+                self._is_raw = True  # an escaped text has no bare `<`
             elif "&" in text:
                 self._waits = True
                 return text.index("&")

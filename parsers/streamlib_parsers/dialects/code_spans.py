@@ -146,7 +146,7 @@ class CodeSpans:
         return is_same and self._head.strip() == fence
 
     def _opened_fence(self) -> str:
-        """The fence characters with which the line begins; "" where it is no line of a fence."""
+        """The fence characters with which the line begins; "" where it is not a line of a fence."""
         line = self._head.lstrip(" ")
         if len(self._head) - len(line) > 3 or line[:3] not in ("```", "~~~"):
             return ""

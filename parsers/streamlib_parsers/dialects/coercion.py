@@ -302,7 +302,7 @@ def _typed(text: str, types: set[str]) -> str | None:
     return None
 
 
-# One signature for the table `_READERS`: hence the boolean that is no keyword.
+# One signature for the table `_READERS`: hence the boolean that is not a keyword.
 
 
 def _integer(text: str, allows_string: bool) -> str | None:  # noqa: FBT001

@@ -32,7 +32,7 @@ NAME_MARKS: Final = "_-.:/"
 
 
 class NoMatch(Exception):
-    """The text is no call: it is emitted, and searched for calls again after its opener."""
+    """The text is not a call: it is emitted, and searched for calls again after its opener."""
 
 
 class NestedMatch(Exception):
@@ -233,7 +233,7 @@ class Cursor:
             head: the beginning of the value, where that was read before.
 
         Raises:
-            NoMatch: it does not end, or is no JSON.
+            NoMatch: it does not end, or is not JSON.
         """
         value = BalancedValue()
         _, head = value.read(head, 0)

@@ -380,7 +380,7 @@ class DialectFilter:
 
 
 class _ForwardedItem:
-    """An item of the wire that is no message of the assistant."""
+    """An item of the wire that is not a message of the assistant."""
 
     __slots__ = ("choice", "item")
 

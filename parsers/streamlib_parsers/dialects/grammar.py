@@ -64,7 +64,7 @@ class Grammar(Protocol):
         """Reads on after the opener (`text.opener`) and reports to `sink`.
 
         Raises:
-            NoMatch: this is no call; the text read so far is emitted as it was written.
+            NoMatch: this is not a call; the text read so far is emitted as it was written.
         """
         ...
 

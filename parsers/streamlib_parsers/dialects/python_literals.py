@@ -150,7 +150,7 @@ class _Reader:
                     break
             key = self.value(depth + 1)
             if not isinstance(key, str):
-                # No TypeError: one kind of error for all that is no literal.
+                # Not a TypeError: there is one kind of error for everything that is not a literal.
                 raise ValueError("expected a string as key")  # noqa: TRY004
             self.expect(":")
             values[key] = self.value(depth + 1)
@@ -218,7 +218,7 @@ def number(text: str) -> int | float:
     """`+1`, `1_000`, `108.`, `1e3`; never NaN or infinity.
 
     Raises:
-        ValueError: the text is no finite number.
+        ValueError: the text is not a finite number.
     """
     if len(text) > LONGEST_NUMBER or not text.isascii():
         raise ValueError("not a number")

@@ -305,7 +305,7 @@ class MessageRewriter:
         self._emit_pending()
         if text:
             self._assembler.reasoning(self._reasoning_item(), text)
-            self._logprobs.clear()  # they are of tokens that are no output text
+            self._logprobs.clear()  # they are of tokens that are not output text
 
     def end_reasoning(self) -> None:
         """The end of the reasoning was read."""

@@ -192,7 +192,7 @@ class GrammarSink:
             name: of the tool, as the model wrote it.
             call_id: as the model wrote it; "" for none.
             opener_size: how many characters since the last commit are not searched again if this
-                turns out to be no call; None: all.
+                turns out not to be a call; None: all.
         """
         original_name = self._tools.original_name(name)
         self._call = self._add_arguments = None

@@ -5,15 +5,15 @@
     {"candidates":[{"finishReason":"STOP"}],"usageMetadata":{…}}\\n
     ]
 
-That is how Gemini streams by default. An element is emitted as soon as its last brace has arrived;
+Gemini streams like this by default. An element is emitted as soon as its last brace has arrived;
 until then it is buffered. The scanner is lexical: it counts braces outside strings and leaves the
 rest to the JSON decoder, which reads each element as a whole. It remembers where it stopped, so
 that no byte is scanned twice, and it crosses strings by `bytes.find`: an image is megabytes of
 base64 in one string.
 
 A body that is one object instead of an array is one element (errors come like that). A missing `]`
-after a complete element is no failure: whether the response is complete is the wire's question, and
-every element was emitted.
+after a complete element is not a failure: every element was emitted, and the wire decides whether
+the response is complete.
 """
 
 from __future__ import annotations

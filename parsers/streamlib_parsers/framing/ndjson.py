@@ -26,7 +26,7 @@ class NdjsonFraming:
     """`Framing` of JSON lines. `limits.event_bytes` limits a line, its CR included."""
 
     def __init__(self, limits: Limits = LIMITS) -> None:
-        # Set once, when a line exceeds the limit or the input is no JSON.
+        # Set once, when a line exceeds the limit or the input is not JSON.
         self.failure: ParseFailure | None = None
         # True until a byte other than white space or a byte order mark arrives.
         self.blank = True

@@ -59,7 +59,7 @@ class LaneStream(ResponseStream):
 
         Raises:
             StreamError: `invalid_request`: the provider does not steer, the response does not run
-                (code `not_running`), an item is no message of the user, or the server refused
+                (code `not_running`), an item is not a message of the user, or the server refused
                 (with its code). Else the connection was lost: what became of it is unknown.
         """
         turn, socket = self.source.turn, self.source.socket

@@ -70,7 +70,7 @@ def names(text: str) -> frozenset[str]:
 
 
 def objects(value: Any) -> list[JsonObject]:
-    """The objects of a list; none where it is no list."""
+    """The objects of a list; none where it is not a list."""
     if not isinstance(value, list):
         return []
     return [element for element in value if isinstance(element, dict)]

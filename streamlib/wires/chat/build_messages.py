@@ -465,7 +465,7 @@ class Conversation:
         return wire_id
 
     def _opaque(self, item: Opaque, entry: IndexedItem) -> None:
-        # An unknown kind of call (`id`, `index`, `function`) is no content part.
+        # An unknown kind of call (`id`, `index`, `function`) is not a content part.
         is_call = {"id", "index", "function"} & item.payload.keys()
         if self._shape.bare_messages or is_call:
             self._report.dropped(entry.path, f"{item.kind} cannot be sent back")

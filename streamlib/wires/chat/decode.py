@@ -224,7 +224,7 @@ def _add_native(items: list[ResponseItem], native: JsonObject | None) -> None:
 
 
 def _after_reasoning(items: list[ResponseItem]) -> int:
-    """Index of the first item that is no reasoning: the place of the text in a Chat message."""
+    """Index of the first item that is not reasoning: where the text of a Chat message begins."""
     for index, item in enumerate(items):
         if not isinstance(item, Reasoning):
             return index

@@ -115,7 +115,7 @@ class _MessageReader:
         """Calls of a history have the arguments of their response, JSON or not."""
         sent = {key: message[key] for key in ASSISTANT_KEYS if message.get(key) is not None}
         if sent.get("content") in EMPTY_CONTENTS and ("tool_calls" in sent or "tool_plan" in sent):
-            # Some clients write one beside calls; it is no message of its own.
+            # Some clients write one beside calls; it is not a message of its own.
             del sent["content"]
         body = msgspec.json.encode({"message": sent, "finish_reason": "COMPLETE"})
         events = parse_body("cohere", body, origin=ORIGIN, call_id=self._generate_id)

@@ -203,7 +203,7 @@ def _reasoning(item: Reasoning, entry: IndexedItem, context: GeminiContext) -> P
     if not text and not item.signature:
         context.report.dropped(entry.path, "reasoning without text or signature (G7)")
         return
-    # `thought` is no data field: it marks the text as reasoning.
+    # `thought` is not a data field: it marks the text as reasoning.
     body = {"text": text, "thought": True}
     body.update(part_object("text", text, item.native, item.signature))
     yield Part("model", body, entry.position)

@@ -18,7 +18,7 @@ CHOICES: Final = {"auto": "auto", "required": "any", "none": "none"}
 """`Prompt.tool_choice` -> the wire's word; anything else is the name of a function."""
 
 LITERALS: Final = frozenset({"const", "default", "enum", "examples"})
-"""Keywords whose values are no schemas."""
+"""Keywords whose values are not schemas."""
 
 
 def tools(prompt: Prompt, report: Report) -> list[JsonObject]:

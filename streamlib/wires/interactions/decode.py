@@ -122,7 +122,7 @@ class _Reader:
             raise ValueError(response.error.message)
         for item in response.items:
             if item.status == "incomplete" and hasattr(item, "call_id"):
-                raise ValueError("a call without a name, or with arguments that are no object")
+                raise ValueError("a call without a name, or with arguments that are not an object")
         self.items += response.items
 
     def _read_user_input(self, step: JsonObject) -> None:

@@ -339,7 +339,7 @@ def _source(part: Image | Document, path: str, report: Report) -> JsonObject:
 
 
 def _decode_base64(data: str) -> str:
-    """The text behind base64; what is no base64 is taken for the text itself."""
+    """The decoded base64 text; what is not base64 is taken for the text itself."""
     try:
         return msgspec.convert(data, bytes).decode("utf-8", "replace")
     except msgspec.ValidationError:

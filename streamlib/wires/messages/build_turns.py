@@ -25,7 +25,7 @@ from streamlib.wires.messages.build_content import (
 from streamlib_parsers.items import JsonObject, Message
 
 INSTRUCTIONS: Final = -1
-"""Index of the block of `Prompt.instructions`, which is no item."""
+"""Index of the block of `Prompt.instructions`, which is not an item."""
 PROVIDER_RUN: Final = frozenset({"server_tool_use", "mcp_tool_use", "compaction"})
 """Types of blocks at which the provider may pause a turn; `*_tool_result` too."""
 

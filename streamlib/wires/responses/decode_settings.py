@@ -68,7 +68,7 @@ def tool_choice(choice: Any, tools: list[ToolSpec]) -> str | None:
 
 
 def _choice_exceeds(choice: Any, tools: list[ToolSpec]) -> bool:
-    """Whether the choice is no tool of this request in the form of its kind."""
+    """Whether the choice names no tool of this request, or names it in the form of another kind."""
     if not isinstance(choice, dict):
         return False
     kind, name = choice["type"], choice.get("name")

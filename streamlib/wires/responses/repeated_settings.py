@@ -67,7 +67,7 @@ def request_settings(body: bytes, *, is_stored: bool) -> JsonObject:
         is_stored: Whether the server keeps the response, unless the request forbids it.
 
     Raises:
-        msgspec.DecodeError: The body is no JSON object.
+        msgspec.DecodeError: The body is not a JSON object.
     """
     requested = msgspec.structs.asdict(msgspec.json.decode(body, type=RepeatedSettings))
     settings: JsonObject = {}

@@ -191,5 +191,5 @@ def test_errors_survive_pickle() -> None:
 def test_pointer_and_tokens_are_inverse() -> None:
     for tokens in ((), ("a",), ("a/b", "~1", "", "0")):
         assert tokens_of(pointer_of(tokens)) == tokens
-    with pytest.raises(ValueError, match="begins with a slash"):
+    with pytest.raises(ValueError, match="begins with "):
         tokens_of("a")

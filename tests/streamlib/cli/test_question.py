@@ -125,7 +125,7 @@ def test_word_near_a_command_with_its_arguments_is_no_question(
     captured = capsys.readouterr()
     assert not captured.out
     asked = " ".join(arguments)
-    expected = f"{arguments[0]} is no command; did you mean {command}?"
+    expected = f"{arguments[0]} is not a command; did you mean {command}?"
     assert captured.err == f"{expected} (to ask it: streamlib chat {asked})\n"
 
 

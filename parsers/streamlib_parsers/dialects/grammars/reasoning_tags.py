@@ -57,7 +57,7 @@ class ReasoningTags(Struct, frozen=True):
             yield from self._begun_reasoning(text, sink)
 
     def _closing(self, opening: str) -> tuple[str, ...]:
-        """The closing tags of an opening one; none where it is no opening tag."""
+        """The closing tags of an opening one; none where it is not an opening tag."""
         return tuple(closing for tag, closing in self.tags if tag == opening)
 
     def _begun_reasoning(self, text: Cursor, sink: GrammarSink) -> Parse[None]:

@@ -173,7 +173,7 @@ def attributes_of(head: str) -> dict[str, str]:
     """` name="f" string='true' n=1` as a dict.
 
     Raises:
-        NoMatch: it is no list of attributes.
+        NoMatch: it is not a list of attributes.
     """
     attributes: dict[str, str] = {}
     rest = head.removesuffix("/").strip()

@@ -102,7 +102,7 @@ FAILURE_REASONS: Final = frozenset(
         "timeout",
     }
 )
-"""Lower-case `finish_reason`s of a generation that failed: its text and calls are no result."""
+"""Lower-case `finish_reason`s of a generation that failed: its text and calls do not count."""
 
 KNOWN_REASONS: Final = FAILURE_REASONS.union(STOP_REASONS)
 
@@ -438,7 +438,7 @@ class Machine:
         # Servers that do not know the reason `tool_calls` send `stop`, or none in a body (T22).
         if choice.calls.completed and (native is None or reason == "stop"):
             reason = "tool_calls"
-        # Reasoning before a refusal is no output of its own; text or a tool result is.
+        # Reasoning before a refusal is not an output of its own; text or a tool result is.
         elif reason == "stop" and choice.kinds - {REASONING} == {REFUSAL}:
             reason = "refusal"
         elif reason == "tool_calls" and not choice.calls.started:

@@ -20,7 +20,7 @@ The lists of a message are single objects in its events. `index` counts contents
 citations apart. vLLM serves the same wire without `event:` lines.
 
 A citation may come after the end of its content, so an item that ended is closed with the next
-event that is no citation. Nothing else is buffered but half a surrogate pair.
+event that is not a citation. Nothing else is buffered but half a surrogate pair.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Machine:
         self._seen: set[tuple[str, int]] = set()
         """Contents and calls that were started: none may be started twice."""
         self._ended: tuple[int, OpenItem] | None = None
-        """A content that ended, with its index, until the next event that is no citation."""
+        """A content that ended, with its index, until the next event that is not a citation."""
         self._plan: OpenItem | None = None
         """The tool plan, while its text arrives. The wire has no event for its end."""
         self._started = False
@@ -392,7 +392,7 @@ class Machine:
         return index
 
     def _out_of_order(self, kind: str, value: dict[str, Any]) -> None:
-        self._assembler.notice("out_of_order", f"{kind} of what is not open")
+        self._assembler.notice("out_of_order", f"{kind} for something that is not open")
         self._assembler.passthrough(kind, value)
 
 
@@ -449,7 +449,7 @@ def _index(value: dict[str, Any], data: bytes) -> int:
         # Some servers write indexes as floats.
         index = int(index)
     if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index <= MAX_INDEX:
-        raise malformed(f"{value.get('type')}: the index {index!r} is no index", data)
+        raise malformed(f"{value.get('type')}: {index!r:.80} is not an index", data)
     return index
 
 

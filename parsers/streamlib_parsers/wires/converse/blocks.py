@@ -228,7 +228,7 @@ def joined_results(deltas: list[list[JsonObject]]) -> list[JsonObject]:
     fragments: list[list[str]] = []
     for delta in deltas:
         for index, part in enumerate(delta):
-            # Only the first part of a delta can continue; a part with other keys is no plain text.
+            # Only the first part of a delta can continue; one with other keys is not plain text.
             continues = (
                 index == 0
                 and len(parts) > 0

@@ -92,7 +92,7 @@ STOP_REASONS: Final[dict[str, StopReason]] = {
 """Any other reason is `other`, with a Notice."""
 
 FAILURE_REASONS: Final = frozenset({"malformed_model_output", "malformed_tool_use"})
-"""Stop reasons of a generation that failed: its text and calls are no result."""
+"""Stop reasons of a generation that failed: its text and calls do not count."""
 
 STOP_SEQUENCE_PATHS: Final = ("stop_sequence", "delta.stop_sequence")
 """Where `additionalModelResponseFields` has it: Claude answers to two JSON pointers."""

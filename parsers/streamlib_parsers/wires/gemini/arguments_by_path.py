@@ -57,7 +57,7 @@ class ArgumentsByPath:
         self.in_string = False
         """The last value is a string that continues; its closing quote was not emitted."""
         self.replaced = False
-        """The emitted text is no prefix of the object any more; stays true."""
+        """The emitted text is no longer a prefix of the object; stays true."""
         self._root: dict[str, Node] = {}
         """The object so far."""
         self._last: Path = ()

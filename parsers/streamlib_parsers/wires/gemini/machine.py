@@ -76,7 +76,7 @@ CONTENT_KEYS: Final = frozenset({"role", "parts"})
 RESPONSE_KEYS: Final = frozenset(
     {"candidates", "promptFeedback", "responseId", "modelVersion", "error"}
 )
-"""A body with none of them is no GenerateContentResponse."""
+"""A body with none of them is not a GenerateContentResponse."""
 
 
 class Machine:

@@ -109,10 +109,10 @@ class Step:
         self.paragraph = 0
         """Index of the paragraph of a thought's summary that is open."""
         self.summary: dict[str, JsonObject] = {}
-        """Contents of a thought's summary that are no text, and keys beside a text, by their
+        """Contents of a thought's summary that are not text, and keys beside a text, by their
         position in it."""
         self.image_count = 0
-        """How many of these are no text."""
+        """How many of these are not text."""
 
 
 class Machine:

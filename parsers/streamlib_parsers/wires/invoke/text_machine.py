@@ -78,7 +78,7 @@ class TextMachine:
         self._assembler.complete(stop_reason, native_reason, self._stop_sequence)
 
     def _has_content(self, value: JsonObject) -> bool:
-        """False for Cohere's events that are no text, such as `search-results`."""
+        """False for Cohere's events that are not text, such as `search-results`."""
         kind = value.get("event_type")
         if not self._family.kinds or kind is None:
             return True

@@ -34,7 +34,7 @@ _decode_arguments: Final = msgspec.json.Decoder(KnownArgumentsDelta).decode
 
 
 def find_gap(message: ItemEvent, item: OpenItem, assembler: EventAssembler) -> Gap | None:
-    """Returns the gap of an event that was just read; None for one that is no usual delta.
+    """Returns the gap of an event that was just read; None unless it is a usual delta.
 
     Args:
         message: The event.

@@ -184,7 +184,7 @@ def _read_head(message: bytes) -> _Head:
     """Reads where a message belongs.
 
     Raises:
-        msgspec.DecodeError: It is no event of Responses.
+        msgspec.DecodeError: It is not an event of Responses.
     """
     try:
         head = _decode(message)
@@ -379,7 +379,7 @@ class Lanes:
         try:
             head = _read_head(message)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return self.fail(malformed("a message is no event of Responses", message).info)
+            return self.fail(malformed("a message is not an event of Responses", message).info)
         if head.type == "error" and head.stream_id is None:
             return self._receive_error(head, message)
         if head.stream_id is None and not head.type.startswith("response."):

@@ -116,7 +116,7 @@ class OutputItems:
         if isinstance(item, PENDING) and not item.call_id:
             item = msgspec.structs.replace(item, call_id=self._assembler.new_call_id())
         opened = self._assembler.open(outline(item))
-        # The code of a program is no JSON, and its item is complete all the same.
+        # The code of a program is not JSON, and its item is complete all the same.
         opened.free_text = kind in HOSTED and HOSTED[kind].free_text
         self.slots.add(opened, kind, output_index)
         return opened
