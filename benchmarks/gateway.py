@@ -275,7 +275,7 @@ def litellm(command: str, model_url: str, plans: Sequence[Plan], stack: ExitStac
 
 
 class Target(NamedTuple):
-    """What stands before the model's server.
+    """What is in front of the model's server.
 
     Attributes:
         name: shown in tables.

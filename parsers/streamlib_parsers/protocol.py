@@ -115,7 +115,7 @@ class Parser:
         self._filters: FilterChain | None = None
         self._drain = assembler.take
         """Returns the events since the last call: straight from the assembler where no filter
-        stands between."""
+        is between."""
         if filters:
             self._filters = FilterChain(filters, assembler)
             self._drain = self._filters.take

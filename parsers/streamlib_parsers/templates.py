@@ -7,7 +7,7 @@ Nearly all events of a stream are like this, from the first byte to the last:
     '---------------------------- prefix -------------------------------------------'   '---'
                                                                                         suffix
 
-A `Template` is an event that was read, without what stood in its gap. Another event with the same
+A `Template` is an event that was read, without what was in its gap. Another event with the same
 prefix and suffix means the same but for its gap, since JSON has no context: only the gap is read.
 That takes half the time of framing the event, decoding it and asking the machine what to do.
 
@@ -87,8 +87,8 @@ class TextGap(NamedTuple):
     """A payload without its text.
 
     Attributes:
-        prefix: What stands before the JSON string, without its quote.
-        suffix: What stands after it.
+        prefix: What is before the JSON string, without its quote.
+        suffix: What is after it.
         append: Takes the text.
     """
 
@@ -109,7 +109,7 @@ class TextTemplate:
     ) -> None:
         self.fit: Fit = (prefix, suffix, len(prefix) + len(suffix), limit, decode_text, append)
         # As in `fit`, up to and from the quotes: in a large chunk, so much is compared that
-        # nothing, no line end above all, stands between them and the string.
+        # nothing, no line end above all, is between them and the string.
         self._prefix = prefix + b'"'
         self._suffix = b'"' + suffix
         self._between = self._suffix + self._prefix
@@ -156,8 +156,8 @@ class ReadGap(NamedTuple):
     """A payload without a part that the machine reads.
 
     Attributes:
-        prefix: What stands before it.
-        suffix: What stands after it.
+        prefix: What is before it.
+        suffix: What is after it.
         read: Reads it. Where it does not fit, it emits nothing, and returns False or raises one of
             `DECODE_ERRORS`.
     """
@@ -351,7 +351,7 @@ ENCODED_PROBE: Final = msgspec.json.encode(PROBE)
 
 
 def around_string(data: bytes, key: str) -> tuple[bytes, bytes] | None:
-    """Returns what stands before and after the string at `key`.
+    """Returns what is before and after the string at `key`.
 
     The key may stand elsewhere too: whether the string is the text of the payload, the caller
     verifies by decoding it once with `ENCODED_PROBE` in place of the string.
@@ -368,7 +368,7 @@ def _string_at(key: str) -> re.Pattern[bytes]:
 
 
 def divided_at_mark(between: bytes) -> tuple[bytes, bytes]:
-    """Divides what stands after a string into its first bytes, and the rest.
+    """Divides what is after a string into its first bytes, and the rest.
 
     The string's end is found by the first bytes alone, since a search for all of them takes longer
     than decoding the string. They end in a quote without a backslash, as no string has within.

@@ -131,7 +131,7 @@ def _add_request_options(command: argparse.ArgumentParser) -> None:
 def _add_output_options(command: argparse.ArgumentParser) -> None:
     shape = command.add_mutually_exclusive_group()
     shape.add_argument(
-        "-x", "--extract", action="store_true", help="write the first fenced code block alone"
+        "-x", "--extract", action="store_true", help="write only the first fenced code block"
     )
     shape.add_argument("--json", action="store_true", help="write the response as one JSON object")
     shape.add_argument(
@@ -181,7 +181,7 @@ def _question(arguments: argparse.Namespace) -> str | None:
         piped = read_piped()
     if not piped.strip() and not arguments.attach:
         raise CommandError(
-            "there is no question: neither words nor a pipe (streamlib --help shows examples)",
+            "no question: pass it as words or through a pipe (streamlib --help shows examples)",
             USAGE,
         )
     return piped

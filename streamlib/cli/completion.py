@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         import shtab
     except ModuleNotFoundError:
-        print("no shtab: pip install 'streamlib[cli]'", file=sys.stderr)
+        print("shtab is not installed: pip install 'streamlib[cli]'", file=sys.stderr)
         return 1
     from streamlib.cli import whole_parser
 

@@ -172,7 +172,9 @@ def run(arguments: argparse.Namespace) -> int:
         check_extras(arguments)
         check_servers(arguments)
     except ModuleNotFoundError as error:
-        print(f"no {error.name}: pip install 'streamlib[cli,gateway]'", file=sys.stderr)
+        print(
+            f"{error.name} is not installed: pip install 'streamlib[cli,gateway]'", file=sys.stderr
+        )
         return 1
     except OSError as error:
         print(one_line(f"{error.filename}: {error.strerror}"), file=sys.stderr)
@@ -192,7 +194,9 @@ def _print_token() -> int:
         from streamlib.gateway.identity import digest_of
         from streamlib.gateway.named_clients import new_token
     except ModuleNotFoundError as error:
-        print(f"no {error.name}: pip install 'streamlib[cli,gateway]'", file=sys.stderr)
+        print(
+            f"{error.name} is not installed: pip install 'streamlib[cli,gateway]'", file=sys.stderr
+        )
         return 1
     token = new_token().reveal()
     print("# for the client, as its API key; it is not shown again", file=sys.stderr)
@@ -429,7 +433,7 @@ def keyless(table: RouteTable) -> list[str]:
 
 def url_of(host: str, port: int) -> str:
     """The URL of a port of ours."""
-    # An IPv6 address stands in brackets in a URL.
+    # An IPv6 address is in brackets in a URL.
     if ":" in host:
         host = f"[{host}]"
     return f"http://{host}:{port}"

@@ -17,13 +17,14 @@ def check_workers(arguments: argparse.Namespace) -> None:
         ValueError: They cannot.
     """
     if arguments.workers < 1:
-        raise ValueError("--workers: at least 1")
+        raise ValueError("--workers must be at least 1")
     if arguments.workers == 1:
         return
     if not hasattr(os, "fork"):
         raise ValueError("--workers: this system has no fork: start several gateways")
     if arguments.log == "memory:":
-        raise ValueError("--workers: --log memory: is of one worker: sqlite:///file or redis://")
+        message = "--log memory: cannot be shared: use sqlite:///file or redis://"
+        raise ValueError(f"--workers: {message}")
 
 
 def check_extras(arguments: argparse.Namespace) -> None:
@@ -38,7 +39,8 @@ def check_extras(arguments: argparse.Namespace) -> None:
     )
     for option, is_set, module, extra in needed:
         if is_set and importlib.util.find_spec(module) is None:
-            raise ValueError(f"{option}: no {module}: pip install 'streamlib[{extra}]'")
+            message = f"{module} is not installed: pip install 'streamlib[{extra}]'"
+            raise ValueError(f"{option}: {message}")
 
 
 def check_servers(arguments: argparse.Namespace) -> None:

@@ -57,7 +57,7 @@ def address(url: str) -> str:
     parts = urlsplit(url)
     host = parts.hostname or ""
     if ":" in host:
-        # An IPv6 address stands in brackets in a URL.
+        # An IPv6 address is in brackets in a URL.
         host = f"[{host}]"
     if parts.port is not None:
         host += f":{parts.port}"

@@ -61,7 +61,7 @@ def hanging(line: str, width: int) -> list[str]:
     """A line, wrapped where it is too long; what follows is indented below its text."""
     if len(line) <= max(width, NARROWEST):
         return [line]
-    # A mark ("! ") hangs in front of the text.
+    # A mark ("! ") hangs before the text.
     text = line.lstrip(" !=")
     indent = len(line) - len(text)
     first, *rest = wrapped(text, width - indent)

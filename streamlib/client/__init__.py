@@ -142,7 +142,7 @@ class Client(ClientSetup):
             errors: "raise", or "event" to receive `Failed` as the last event instead of an
                 exception. None: the client's own.
             headers: HTTP headers of this request alone, beside those of `Prompt.headers`, over
-                which they win; no keys. Not the betas of a `Request` for Bedrock: they stand in
+                which they win; no keys. Not the betas of a `Request` for Bedrock: they are in
                 its body, which is built.
             resume: Whether the stream of a background response goes on over another connection if
                 it breaks. None: the client's own.

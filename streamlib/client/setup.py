@@ -298,7 +298,7 @@ def with_headers(sent: Sent, headers: Mapping[str, str] | None) -> Sent:
         spec = WIRE_SPECS[sent.wire_api]
         if spec.betas_in_body and spec.beta_header in checked:
             raise invalid_request(
-                f"headers: {spec.beta_header} stands in the body of this request, which is built: "
+                f"headers: {spec.beta_header} belongs in the body of this request, already built: "
                 "set it before, with Prompt(headers=…)",
                 "headers",
             )

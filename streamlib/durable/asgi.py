@@ -103,12 +103,12 @@ class Exchange:
         """Sends the status of what is wrong with a log; the text quotes nothing of it."""
         match error.kind:
             case "gone" if error.known:
-                await self.refuse(410, "gone", "the log was deleted, or its time is over")
+                await self.refuse(410, "gone", "the log was deleted, or has expired")
             case "gone":
                 await self.refuse(404, "gone", "there is no such log")
             case "rewound":
                 await self.refuse(
-                    410, "rewound", "the log lost what was read: read it from its start"
+                    410, "rewound", "the log lost events that were read: read it from its start"
                 )
             case _:
                 fields = {"retry-after": RETRY_AFTER}

@@ -189,7 +189,7 @@ class Log:
         """
         self._check(log_id)
         if not reason:
-            raise ValueError("a reason is not empty")
+            raise ValueError("the reason must not be empty")
         result = await self._engine.ask(log_id, Stop(reason))
         if result.status in {"missing", "gone"}:
             raise LogError("gone", f"there is no log {log_id!r}", known=result.status == "gone")

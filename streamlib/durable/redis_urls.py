@@ -55,7 +55,7 @@ class RedisServers(Struct, frozen=True):
     tls: dict[str, str] | None = None
 
     def __repr__(self) -> str:
-        """Without passwords: it may stand in a traceback."""
+        """Without passwords: it may be in a traceback."""
         return f"RedisServers({self.kind}, {len(self.nodes)})"
 
 

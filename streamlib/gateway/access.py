@@ -243,7 +243,7 @@ def is_local_host(host: str) -> bool:
 
 
 def _not_local(header: str) -> ErrorInfo:
-    message = f"without a token only this machine is served: the {header} is another"
+    message = f"without a token only this machine is served: {header} names another host"
     return ErrorInfo("permission", message, code=header)
 
 

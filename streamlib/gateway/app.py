@@ -1,4 +1,4 @@
-"""The gateway as an ASGI application: any client in front of any model.
+"""The gateway as an ASGI application: lets any client use any model.
 
     from streamlib.gateway import RouteRule, RouteTable, gateway
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 METRICS: Final = "/metrics"
 
-NOT_INSTALLED: Final = "no prometheus_client: pip install 'streamlib[metrics]'"
+NOT_INSTALLED: Final = "prometheus_client is not installed: pip install 'streamlib[metrics]'"
 
 REQUEST_SECONDS: Final = 10.0
 """How long a scraper may take to send its request."""

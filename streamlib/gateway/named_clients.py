@@ -46,7 +46,7 @@ class NamedClient(
     """One client.
 
     Attributes:
-        name: stands in log lines and metrics.
+        name: is in log lines and metrics.
         token_sha256: hexadecimal SHA-256 of its token.
         models: patterns of the model names that it sees and may ask, as in routes.
         requests_per_minute: None: no limit.
@@ -72,7 +72,7 @@ class NamedClient(
             )
         for limit in (self.requests_per_minute, self.tokens_per_minute):
             if limit is not None and limit < 1:
-                raise ValueError(f"the client {self.name}: a limit is at least 1")
+                raise ValueError(f"the client {self.name}: a limit must be at least 1")
 
     @property
     def is_limited(self) -> bool:

@@ -83,7 +83,7 @@ class StructureCounter:
         Raises:
             StreamError: `request_too_large`; they exceed a limit.
         """
-        # Escapes stand in strings only. In this order: `\\\\"` is a backslash and a quote.
+        # Escapes are in strings only. In this order: `\\\\"` is a backslash and a quote.
         data = (self._backslash + data).replace(b"\\\\", b"")
         self._backslash = b""
         if data.endswith(b"\\"):

@@ -102,7 +102,8 @@ def _refuse_keys(model: str, headers: Mapping[str, str]) -> None:
     try:
         checked_headers(headers)
     except StreamError as error:
-        raise ValueError(f"the route {model!r}: {error.info.message}; a key is `key_env`") from None
+        message = f"{error.info.message}; name the variable of a key in `key_env`"
+        raise ValueError(f"the route {model!r}: {message}") from None
 
 
 class RouteRule(

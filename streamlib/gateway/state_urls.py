@@ -21,5 +21,6 @@ def open_state(url: str, limits: StateLimits = STATE_LIMITS) -> StateStore:
     try:
         from streamlib.gateway.state_redis import RedisStateStore
     except ModuleNotFoundError as error:
-        raise ValueError(f"no {error.name}: pip install 'streamlib[redis]'") from None
+        message = f"{error.name} is not installed: pip install 'streamlib[redis]'"
+        raise ValueError(message) from None
     return RedisStateStore(url, limits)

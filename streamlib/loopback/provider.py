@@ -162,7 +162,8 @@ class Loopback:
         turns = behaviour.script
         number = self._turns_sent % len(turns)
         if self._turns_sent >= len(turns) and not behaviour.repeat_turns:
-            return _script_error(matched.wire_api, f"it has {len(turns)}, and this is one more")
+            problem = f"it has {len(turns)}, and this request is one more"
+            return _script_error(matched.wire_api, problem)
         if not self._is_failing:
             self._turns_sent += 1
         turn = turns[number]

@@ -14,7 +14,7 @@ class SchemaRules(Struct, frozen=True):
         keywords: keywords the wire knows; any other moves into the description.
         closed: objects get `additionalProperties: false`.
         all_required: every property is required; an optional one becomes nullable.
-        bare_refs: nothing may stand beside a `$ref`.
+        bare_refs: nothing may be beside a `$ref`.
     """
 
     keywords: frozenset[str]

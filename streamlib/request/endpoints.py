@@ -40,7 +40,7 @@ def resolve_target(
 
     Raises:
         StreamError: `invalid_request`, where the provider lacks the wire, a base URL is missing,
-            or the model's name could not stand in a URL.
+            or the model's name could not be in a URL.
     """
     provider = for_model(provider, model)
     chosen = wire_api or provider.wires[0]

@@ -346,7 +346,8 @@ def _check_restrictions(declaration: Declaration, hosted: HostedTool, path: str,
     """Raises where a restriction to domains or stores would be lost."""
     for field in (*_DOMAIN_FIELDS, "stores"):
         if getattr(hosted, field) and not getattr(declaration, field):
-            reason = f"{hosted.name} of {api} takes no {field}, and without them it may do more"
+            reason = f"{hosted.name} of {api} takes no {field}"
+            reason += ", without which the tool may do more than you allow"
             raise _refused(f"{path}/{field}", reason)
     if declaration.one_list and hosted.allowed_domains and hosted.blocked_domains:
         reason = f"{api} takes allowed_domains or blocked_domains, not both"

@@ -88,7 +88,9 @@ def checked_headers(headers: Any) -> dict[str, str]:
         if is_transport_header(name):
             _refuse(f"{name} is set by the library")
         if not _VALUE.fullmatch(value):
-            _refuse(f"the value of {name} is empty, or has line breaks or no printable ASCII")
+            _refuse(
+                f"the value of {name} must be printable ASCII without line breaks, and not empty"
+            )
         if lowered in checked:
             _refuse(f"{name} is set twice")
         checked[lowered] = value

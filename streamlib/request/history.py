@@ -318,7 +318,7 @@ class _Pairing:
         self._response: str | None = None
         """`response_id` of the newest item: items of one response are one turn."""
         self._orphans: set[int] = set()
-        """Positions of outputs that stand before their call, or have none."""
+        """Positions of outputs that are before their call, or have none."""
         self._outputs: defaultdict[PairKey, list[IndexedItem]] = defaultdict(list)
         """Every other output by the id of its call."""
         self._opaque = _opaque_pairs(entries)

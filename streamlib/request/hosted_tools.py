@@ -35,7 +35,7 @@ class Declaration(Struct, frozen=True, kw_only=True):
         max_uses: path of the count limit.
         allowed_domains: path of the only domains.
         blocked_domains: path of the excluded domains.
-        minus: excluded domains stand in the same list as the only ones, each after a minus.
+        minus: excluded domains are in the same list as the only ones, each after a minus.
         one_list: only one of the two lists of domains may be given.
         location: path of the user's location.
         stores: path of the file stores, which the API requires.

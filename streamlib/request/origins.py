@@ -49,7 +49,7 @@ ENCRYPTED_PREFIXES: Final = ("encrypted_", "signature", "thoughtSignature")
 BUILT_IN_WIRE: Final = "responses"
 """The wire that has the calls of built-in tools."""
 
-AS_TEXT: Final = "a call of a tool that the target lacks and its output are sent as text"
+AS_TEXT: Final = "a call of a tool that the target lacks, and its output, are sent as text"
 
 Downgrade: TypeAlias = tuple[Action | None, str, ResponseItem | None]
 """What was done (None: nothing to report), why, and the item that is sent instead, if any."""

@@ -93,7 +93,7 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
         input: The history, oldest first; a str is one user message. Images, documents and audio are
             parts of its messages (`user`, `Image`, `Document`, `Audio`). A part that a wire lacks
             is left out and reported; state of another origin is downgraded and reported.
-        instructions: The system prompt. A `Message` with the role "system" may also stand in the
+        instructions: The system prompt. A `Message` with the role "system" may also be in the
             history. Wires: all.
         tools: Tools that the model may call (`ToolSpec`, `ToolSpec.of`), or that the provider runs
             (`ToolSpec.hosted`). Wires: all; a hosted tool that a target lacks is reported.

@@ -60,7 +60,9 @@ def _with_tool(prompt: Prompt, schema: JsonObject) -> Prompt:
         raise invalid_request(f"structured='tool' has a tool {OUTPUT_TOOL} of its own", "tools")
     choice = prompt.tool_choice
     if choice == "none":
-        raise invalid_request("structured='tool' with tool_choice='none' has no output")
+        raise invalid_request(
+            "structured='tool' needs a call of a tool, which tool_choice='none' forbids"
+        )
     if choice is None and prompt.tools:
         choice = "required"
     elif choice is None:

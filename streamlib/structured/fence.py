@@ -13,7 +13,7 @@ LONGEST_LABEL: Final = 40
 class OpeningFence:
     """Takes the opening fence off a growing text. JSON never begins with a backtick.
 
-    The closing fence needs nothing: it stands after the end of the JSON.
+    The closing fence needs nothing: it is after the end of the JSON.
     """
 
     def __init__(self) -> None:

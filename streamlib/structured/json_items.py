@@ -84,15 +84,15 @@ class JsonItems(Generic[T]):
             A number that is all of the text, which nothing else ends.
 
         Raises:
-            InvalidOutput: the text is not one JSON value, or nothing stands at the pointer.
+            InvalidOutput: the text is not one JSON value, or nothing is at the pointer.
         """
         values = self.feed(" ")
         if not self._reader.is_complete:
             raise InvalidOutput("not JSON: the text ends before the value, or breaks off")
         if self._reader.text_behind() not in ("", FENCE):
-            raise InvalidOutput("not JSON: text stands after the value")
+            raise InvalidOutput("not JSON: text follows the value")
         if not self._reader.is_found:
-            raise InvalidOutput("nothing stands there", self._pointer)
+            raise InvalidOutput("the JSON has no value there", self._pointer)
         return values
 
     def _values(self, index: int | None, text: str) -> list[T]:
@@ -117,7 +117,7 @@ class _ItemReader(JsonReader):
     def __init__(self, tokens: tuple[str, ...]) -> None:
         super().__init__()
         self.is_found = False
-        """Whether anything stood at the place."""
+        """Whether anything was at the place."""
         self.is_complete = False
         """Whether the root is closed."""
         self._tokens = tokens
@@ -148,7 +148,7 @@ class _ItemReader(JsonReader):
         return closed
 
     def text_behind(self) -> str:
-        """What stands after the root, without white space around it."""
+        """What is after the root, without white space around it."""
         return "".join(self._behind).strip()
 
     def read(self, text: str) -> None:

@@ -331,7 +331,7 @@ def _without_checks(struct: Any) -> None:
 
 def _model_plan(origin: Any) -> ObjectPlan | None:
     """A pydantic model; none for a ``RootModel``, whose JSON need not be an object."""
-    if not origin.__pydantic_complete__:  # it names classes that stood below it
+    if not origin.__pydantic_complete__:  # it names classes that were below it
         origin.model_rebuild(raise_errors=False)
     if "root" in origin.model_fields:
         return None

@@ -178,14 +178,14 @@ def json_items(stream: AsyncIterable[ResponseEvent], pointer: str, kind: Any) ->
     Args:
         stream: A stream, or any events of one response.
         pointer: JSON pointer of the list: ``/cities``; ``/value`` for one that was asked for by
-            `Prompt(output_schema=list[City])`. Anything else that stands there, as a named
+            `Prompt(output_schema=list[City])`. Anything else that is there, as a named
             sub-object, comes as the only value; a null is none.
         kind: Class of one element, or of the value.
 
     Raises:
         StreamError: The stream failed, after everything that was closed before.
         IncompleteOutput: The response ended at a limit, refused, or calls tools first.
-        InvalidOutput: A value is not of the class, the text is not JSON, or nothing stands at the
+        InvalidOutput: A value is not of the class, the text is not JSON, or nothing is at the
             pointer; `path` names what failed.
         ValueError: That is not a JSON pointer.
         TypeError: The class's library cannot read the class.

@@ -92,7 +92,7 @@ class _Node:
         """Whether it may be the object around a value that is not an object."""
 
     def put(self, key: Any, value: Any) -> None:
-        """Sets what stands at a key; `UNSET` is nothing to set."""
+        """Sets what is at a key; `UNSET` is nothing to set."""
         if value is UNSET:
             return
         if isinstance(self.plan, ObjectPlan):

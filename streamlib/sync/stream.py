@@ -332,7 +332,7 @@ class SyncStream:
         Raises:
             StreamError: The stream failed, after everything that was closed before.
             IncompleteOutput: The response ended at a limit, refused, or calls tools first.
-            InvalidOutput: A value is not of the class, the text is not JSON, or nothing stands at
+            InvalidOutput: A value is not of the class, the text is not JSON, or nothing is at
                 the pointer.
             ValueError: That is not a JSON pointer.
         """

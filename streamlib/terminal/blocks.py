@@ -49,7 +49,7 @@ class Page(Protocol):
         """Containers end until `depth` of them are open."""
 
     def blank(self) -> None:
-        """An empty line stands before the next block."""
+        """An empty line is before the next block."""
 
     def heading(self, level: int, text: str) -> None:
         """A heading on a line of its own."""

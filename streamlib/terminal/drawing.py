@@ -17,7 +17,7 @@ NARROWEST: Final = 10
 """Columns that a text has, however deep it is nested."""
 
 BAR: Final = "│ "
-"""Stands in front of the lines of a quote."""
+"""Precedes the lines of a quote."""
 
 RULE_WIDTH: Final = 60
 """Columns of a rule, at most."""
@@ -25,7 +25,7 @@ RULE_WIDTH: Final = 60
 
 @dataclass(slots=True)
 class Frame:
-    """What stands in front of the lines of an open quote or item.
+    """What is before the lines of an open quote or item.
 
     Attributes:
         first: In front of the first line.
@@ -42,7 +42,7 @@ class Code:
     """The line of a code block that may go on.
 
     Args:
-        is_fenced: It stands between two rules.
+        is_fenced: It is between two rules.
         width: Columns.
         theme: The styles.
     """
@@ -115,7 +115,7 @@ class Drawing:
         self._frames: list[Frame] = []
         self._leaf: Leaf | None = None
         self._wants_blank = False
-        """An empty line stands in front of the next block."""
+        """An empty line is before the next block."""
         self._is_empty = True
         """Nothing was drawn."""
         self._was_heading = False
@@ -167,14 +167,14 @@ class Drawing:
         del self._frames[depth:]
 
     def blank(self) -> None:
-        """An empty line stands before the next block."""
+        """An empty line is before the next block."""
         self._wants_blank = True
 
     # --- blocks of one line ---
 
     def heading(self, level: int, text: str) -> None:
         """A heading on a line of its own."""
-        # Models often leave out the empty line in front of it.
+        # Models often leave out the empty line before it.
         self._wants_blank = True
         self._begin_block()
         paragraph = Paragraph(text, self._room(), self._theme)
@@ -214,7 +214,7 @@ class Drawing:
         if not isinstance(paragraph, Paragraph):
             return False
         if not paragraph.is_one_line():
-            # The lines in front of the header stay a paragraph.
+            # The lines before the header stay a paragraph.
             paragraph.take_header()
             self._put_all(paragraph.finish())
         self._leaf = Table(header, alignments, self._room(), self._theme)
@@ -264,7 +264,7 @@ class Drawing:
 
     def _begin_block(self) -> None:
         if (self._wants_blank or self._was_heading) and not self._is_empty:
-            # Only the bars of quotes that go on stand in front of it.
+            # Only the bars of quotes that go on are before it.
             prefix = "".join(frame.rest for frame in self._frames if frame.is_drawn)
             self.lines.append(self._painted(prefix.rstrip(), self._theme.faint))
         self._wants_blank = False
@@ -279,7 +279,7 @@ class Drawing:
         for frame in self._frames:
             text = frame.rest
             style = self._theme.faint
-            # A bullet stands in front of the first line of its item alone.
+            # A bullet is before the first line of its item alone.
             if not frame.is_drawn:
                 text = frame.first
                 frame.is_drawn = True

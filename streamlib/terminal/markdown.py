@@ -37,7 +37,7 @@ class MarkdownWriter:
     Only the open end, which a character that follows may still change, is drawn again: never more
     than the screen holds, and none of it where the new text just goes on. The result is the same
     for every split of the text. Control characters of the text are shown as escape sequences, and
-    the address of a link stands after it.
+    the address of a link is after it.
 
         writer = MarkdownWriter(*shutil.get_terminal_size())
         async for delta in stream.text():

@@ -91,7 +91,7 @@ class Paragraph:
         return lines
 
     def _settle(self) -> None:
-        """Hands over what is in front of a space after which nothing is open."""
+        """Hands over what is before a space after which nothing is open."""
         # Only whole lines and parts come here, so that the places depend on the text alone.
         while len(self._text) > SETTLE:
             boundary = self._find_boundary()
@@ -113,7 +113,7 @@ class Paragraph:
             if boundary <= 0:
                 break
             if not has_open_end(text[:boundary]):
-                # The space stays in front of the rest: there it separates two words.
+                # The space stays before the rest: there it separates two words.
                 return boundary
             # In front of the last character that may have begun something.
             end = max(text.rfind(character, 0, boundary) for character in OPENERS)
@@ -128,7 +128,7 @@ class Paragraph:
     def _add(self, source: str, style: str) -> None:
         fragments: list[Fragment] = []
         if source[:1] in (" ", "\n"):
-            # What was in front of it is drawn already.
+            # What was before it is drawn already.
             if self.is_settled:
                 fragments.append(Fragment(" "))
             source = source[1:]
@@ -146,7 +146,7 @@ class Paragraph:
 def _last_gap(text: str, end: int) -> int:
     """Index of the last newline or single space before `end`; -1 where there is none.
 
-    Two spaces in front of a newline break the line: they are not to be parted.
+    Two spaces before a newline break the line: they are not to be parted.
     """
     gap = max(text.rfind(" ", 0, end), text.rfind("\n", 0, end))
     while (

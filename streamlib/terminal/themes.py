@@ -24,7 +24,7 @@ class Theme(Struct, frozen=True):
         code: code inside a line.
         block: lines of a code block.
         link: the text of a link.
-        address: the address of a link, which always stands after its text.
+        address: the address of a link, which always follows its text.
         faint: rules, bars and the language of code.
         marker: bullets and numbers of lists.
     """

@@ -30,7 +30,7 @@ class Run(NamedTuple):
     """Fragments without a space between them.
 
     Attributes:
-        spaces: How many spaces stand before it, where it does not begin a line.
+        spaces: How many spaces are before it, where it does not begin a line.
         fragments: Its text.
         width: Its columns.
     """

@@ -102,7 +102,7 @@ def _encoded(wire_api: WireApi, payload: Any) -> tuple[bytes, str | None]:
     name = None
     if isinstance(payload, dict):
         name = payload.get("type")
-    # A changed type may be anything; what cannot stand in an event line is left out.
+    # A changed type may be anything; what cannot be in an event line is left out.
     if not (isinstance(name, str) and name.isascii() and name.isprintable()):
         name = None
     return json.dumps(payload).encode(), name

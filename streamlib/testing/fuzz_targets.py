@@ -279,7 +279,7 @@ def _marks_of(name: str) -> list[str]:
 def _without_marks(text: str, marks: list[str]) -> str:
     """The text without the dialect's control tokens; those in code stay in a response.
 
-    Repeated, because what stands around a token may be another one once it is gone. Where newlines
+    Repeated, because what is around a token may be another one once it is gone. Where newlines
     belong to tokens, without newlines: one that ends a line of code is none of the token after it.
     """
     if not marks:
@@ -314,7 +314,7 @@ def _check_text(marks: list[str], body: bytes, events: list[ResponseEvent]) -> N
 
 
 def _text_before(response: Response, call: FunctionCall) -> str:
-    """The text of the messages that stand before a call."""
+    """The text of the messages that are before a call."""
     text = ""
     for item in response.items:
         if item is call:

@@ -234,7 +234,7 @@ def _conversation(
             output = _tool_output(rng, images=images)
             history.append(call.output(output, is_error=rng.random() < 0.2))
         if calls and wire_api == "responses":
-            # A built-in tool beside the functions: its output may stand before theirs or behind.
+            # A built-in tool beside the functions: its output may be before theirs or behind.
             built_in = _built_in_pair(rng, turn, source)
             history[-len(calls) : -len(calls)] = built_in[:1]
             history.insert(len(history) - rng.randrange(len(calls) + 1), built_in[1])

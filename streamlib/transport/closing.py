@@ -42,7 +42,7 @@ class ShieldedAwait:
     them: thrown in at a mere checkpoint (a lock's, say), it would leave the socket behind it open.
     So the first cancellation that arrives at a checkpoint is raised after the coroutine's end. One
     that arrives while the coroutine waits for something real is passed on, since that wait may not
-    end by itself. One of an anyio scope is passed on too: whoever awaits this stands in a shield,
+    end by itself. One of an anyio scope is passed on too: whoever awaits this is in a shield,
     so the scope is within it, and the scope alone may catch its cancellation.
     """
 

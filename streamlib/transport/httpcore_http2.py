@@ -6,7 +6,7 @@ others. httpcore leaves three things half done; each is made good here:
 - A request that is cancelled while its frames are written loses them, and with them frames of
   other requests, since httpcore writes what all of them have ready. The server then reads the
   headers of later requests with another table than they were packed with (RFC 7541, 2.3.2): a path
-  or a key of one request may stand in another. See `Http2Socket`.
+  or a key of one request may be in another. See `Http2Socket`.
 - A request that is left is not reset. See `Http2Stream.reset`.
 - When a server violates the protocol, the request that reads it fails, and the others wait for
   frames that will not come. See `Http2Connection.note_end`.
@@ -28,7 +28,7 @@ import anyio
 from streamlib.transport.closing import CLOSING_SECONDS, ShieldedAwait
 
 LAYERS: Final = 8
-"""Streams and connections may stand on others, but not for ever."""
+"""Streams and connections may be on others, but not for ever."""
 
 CANCEL: Final = 8
 """RFC 9113, 7: the error code of a stream that is no longer needed."""
@@ -160,7 +160,7 @@ class Http2Socket:
                 with anyio.CancelScope(shield=True, deadline=deadline) as scope:
                     await self._socket.write(part, timeout)
                 if scope.cancelled_caught:
-                    raise TimeoutError("the connection takes no bytes")
+                    raise TimeoutError("the connection accepts no more data")
             else:
                 # The server reads nothing: this wait may be long, and a cancellation ends it.
                 await self._socket.write(part, timeout)

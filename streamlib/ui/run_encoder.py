@@ -110,7 +110,7 @@ class RunEncoder:
         return self._keep_alive
 
     def _after_end(self) -> bytes:
-        self._report.dropped("/run", "it came after a response that waits for nothing")
+        self._report.dropped("/run", "it came after a response that waits for no output")
         return b""
 
 

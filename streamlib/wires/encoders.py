@@ -150,7 +150,7 @@ def _keep_alive(wire_api: str) -> bytes:
 
 def encode_all(wire_api: str, events: Iterable[RunEvent], **options: Any) -> bytes:
     """Returns the complete stream of the events; arguments as in `encoder`."""
-    # With `run=True` among the options, outputs may stand between the events.
+    # With `run=True` among the options, outputs may be between the events.
     encode = cast("RunEncoder", encoder(wire_api, **options))
     frames = [encode.feed(event) for event in events]
     frames.append(encode.close())

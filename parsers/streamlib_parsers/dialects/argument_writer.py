@@ -44,7 +44,7 @@ Newlines: TypeAlias = Literal["kept", "paired", "leading"]
 """Which newlines at the ends of a value belong to its tags.
 
 kept: none. paired: one at each end, where both stand. leading: one at its beginning, which the
-chat template always writes; and if it stands there, one at its end.
+chat template always writes; and if it is there, one at its end.
 """
 
 

@@ -23,7 +23,7 @@ CONTROL: Final = {code: f"\\u{code:04x}" for code in range(0x20)} | {
 
 FOREIGN_TO_JSON: Final = re.compile(r"[^\s{}\[\]:,\"0-9+\-.EeTtruFfalsNniIy]")
 FOREIGN_TO_PYTHON: Final = re.compile(r"[^\s\w{}\[\]():,=\"'+\-.*/]")
-"""A character that stands in no value outside of its strings: not even in the constants of other
+"""A character that is in no value outside of its strings: not even in the constants of other
 languages that models write (`True`, `None`, `NaN`, `Infinity`)."""
 
 
@@ -90,7 +90,10 @@ class BalancedValue:
         return index, "".join(parts)
 
     def _read_string(self, text: str, index: int) -> int:
-        """To behind the quote that ends the string. Searches, as strings may be megabytes long."""
+        """Reads up to the quote that ends the string, and over it.
+
+        By searching, because strings may be megabytes long.
+        """
         if self._skips_next:
             index += 1
             self._skips_next = False
@@ -113,7 +116,7 @@ class BalancedValue:
         return quote + 1
 
     def _read_structure(self, text: str, start: int) -> int:
-        """To behind the quote that begins a string, or the bracket that ends the value."""
+        """Reads over the quote that begins a string, or the bracket that ends the value."""
         for index in range(start, len(text)):
             character = text[index]
             if character in self._quotes:

@@ -106,7 +106,7 @@ DIALECTS_BY_MODEL: Final[tuple[Row, ...]] = (
         ),
     ),
 )
-"""The more specific id stands before the more general one; the last row is every other model."""
+"""The more specific id is before the more general one; the last row is every other model."""
 
 
 def dialects_for(

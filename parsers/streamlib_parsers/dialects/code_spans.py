@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Final
 
 HEAD: Final = 80
-"""So many characters of a line's beginning are kept to tell a fence by."""
+"""Characters of a line's beginning that are kept, to recognise a fence."""
 UNREAD: Final = 4096
-"""So many characters wait to be read: in most responses the state is never asked for."""
+"""Characters that wait to be read: in most responses nobody asks for the state."""
 
 
 class CodeSpans:
@@ -67,14 +67,14 @@ class CodeSpans:
 
     @property
     def inside(self) -> bool:
-        """Whether what comes next stands in code."""
+        """Whether what comes next is in code."""
         self._read()
         self._end_run()
         return bool(self._fence or self._span or self._opened_fence())
 
     @property
     def line_start(self) -> bool:
-        """Whether nothing but white space stands on the line so far."""
+        """Whether nothing but white space is on the line so far."""
         self._read()
         return self._blank
 
@@ -118,7 +118,7 @@ class CodeSpans:
             self._end_run()
 
     def _end_run(self) -> None:
-        """A run of backticks is complete: it opens inline code, closes it, or stands in it."""
+        """A run of backticks is complete: it opens inline code, closes it, or is in it."""
         if not self._run:
             return
         if not self._span:

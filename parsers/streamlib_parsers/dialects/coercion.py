@@ -27,7 +27,7 @@ Entities: TypeAlias = Literal["never", "escaped", "always"]
 escaped: only in a value with `&lt;` and without `<`, whose writer escaped it."""
 
 HOPS: Final = 16
-"""So many references and alternatives are followed, one inside the other."""
+"""References and alternatives that are followed, one inside the other."""
 ORDER: Final = ("null", "integer", "number", "boolean", "object", "array", "string")
 """The order in which the types of an alternative are tried."""
 NAMED: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
@@ -41,7 +41,7 @@ ALIASES: Final = {
     "list": "array",
     "dict": "object",
 }
-"""Types that tools declare in the words of other languages."""
+"""Names of types in other languages, which some tools declare."""
 NESTED: Final = frozenset({"arguments", "parameters", "input"})
 """Names of members that some models write around their arguments."""
 LONGEST_REFERENCE: Final = 12

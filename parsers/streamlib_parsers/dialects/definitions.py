@@ -71,7 +71,7 @@ UNOPENED: Final = (
 
 
 def ascii_too(*marks: str) -> tuple[str, ...]:
-    """DeepSeek's tokens, also with their two special characters made ASCII, as some servers do."""
+    """DeepSeek's tokens, and the same with their special characters in ASCII, as servers write."""
     ascii_marks = [mark.replace("｜", "|").replace("▁", "_") for mark in marks]
     return (*marks, *ascii_marks)
 
@@ -94,7 +94,7 @@ def pairs(prefixes: Iterable[str], *names: str) -> tuple[tuple[str, str], ...]:
 
 
 def _deepseek(after_name: tuple[str, ...], separator: str = "", fence: str = "") -> NamedCalls:
-    """V3 and V3.1 differ in what stands between a call's token and its JSON."""
+    """V3 and V3.1 differ in what is between a call's token and its JSON."""
     return NamedCalls(
         sections=ascii_too("<｜tool▁calls▁begin｜>"),
         section_ends=ascii_too("<｜tool▁calls▁end｜>"),

@@ -25,7 +25,7 @@ Position: TypeAlias = Literal["anywhere", "line", "start", "orphan"]
 """Where an opener counts; never inside code.
 
 anywhere: in any text. line: at the start of a line. start: after nothing but white space in the
-message. orphan: where the response has only text before it, and no space or quote stands directly
+message. orphan: where the response has only text before it, and no space or quote is directly
 before it.
 """
 
@@ -36,7 +36,7 @@ class Opener(Struct, frozen=True):
     Args:
         marker: the literal.
         where: the position in which it counts.
-        keep: its first characters that are text, and only tell what must stand before it.
+        keep: its first characters that are text, and only tell what must be before it.
     """
 
     marker: str

@@ -40,7 +40,7 @@ CLOSERS: Final = (
 def _markers() -> tuple[str, ...]:
     """What begins calls in any dialect, and `CLOSERS`."""
     markers = OpenerTable(list(DIALECTS.values())).markers
-    # Channels stand around text as well: they are no evidence of a call.
+    # Channels are around text as well: they are no evidence of a call.
     return tuple(marker for marker in markers if marker not in BEGINS) + CLOSERS
 
 

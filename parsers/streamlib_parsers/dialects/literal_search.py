@@ -7,12 +7,12 @@ from functools import lru_cache
 from typing import Final
 
 SMALL: Final = 1024
-"""So many fragments are joined to one: a megabyte that came a character at a time would otherwise
+"""Fragments that are joined to one: a megabyte that arrived one character at a time would otherwise
 stay a million objects."""
 
 WINDOW: Final = 256
 WIDEST: Final = 65_536
-"""A search looks at so many characters at a time, at first and at most."""
+"""Characters that a search looks at in one window, at first and at most."""
 SHORT: Final = 64
 """In a shorter text every character is looked up; a longer one is searched for each first
 character."""

@@ -55,7 +55,7 @@ def literal(text: str) -> Any:
 
 
 def keyword_arguments(text: str) -> dict[str, Any]:
-    """What stands between the parentheses of a call.
+    """What is between the parentheses of a call.
 
     Raises:
         ValueError: anything but keyword arguments with literals.

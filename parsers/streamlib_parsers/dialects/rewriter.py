@@ -1,4 +1,4 @@
-"""Writes what was found in one message of the wire as items, in the order in which it stood.
+"""Emits what was found in one message of the wire as items, in the order of the text.
 
 The message becomes as many items as it has parts: text before a call, the call, text after it. Its
 id and native fields stay with the first of its text. A message in which nothing was found is
@@ -225,7 +225,7 @@ class MessageRewriter:
     def _ended_by_call(self) -> bool:
         """Ends the reasoning before the first call of an offered tool in it; False without one.
 
-        What only looks like a call, or stands in code, is a thought about calls.
+        Text that only looks like a call, or is in code, is reasoning about calls.
         """
         emitted = ""
         open_reasoning = self._open_reasoning()
@@ -338,7 +338,7 @@ class MessageRewriter:
         self._cited.text_from = self._emitted
 
     def end_citation(self, sources: str) -> None:
-        """Cited text ends: an annotation tells where it stands in its message and what is cited."""
+        """Cited text ends: an annotation tells where it is in its message and what is cited."""
         self._emit_pending()
         cited_from, self._cited.text_from = self._cited.text_from, None
         if cited_from is None or self._open is None or not isinstance(self._open.item, Message):

@@ -24,9 +24,9 @@ from streamlib_parsers.dialects.literal_search import LiteralSearch
 from streamlib_parsers.dialects.sink import GrammarSink, OfferedTools, Sink
 
 FREE: Final = 65_536
-"""So many characters may be searched again in any message, however short."""
+"""Characters that may be searched again in any message, however short."""
 LEAST: Final = 1024
-"""No limit may be lower than the beginning of a call is long."""
+"""The lowest limit: the beginning of a call must fit into it."""
 UNFINISHED: Final = "the message ended inside a call"
 QUOTES: Final = " \t\"'`([{*"
 """Directly before a closing tag these tell that the text mentions the tag."""
@@ -71,7 +71,7 @@ class OpenerTable:
         self.markers = tuple(markers)
         """The markers that begin calls in any position."""
         self.marks = tuple(marks)
-        """The markers that stand around output text and begin no call."""
+        """The markers that are around output text and begin no call."""
 
 
 def _begins_call(opener: Opener, grammar: Grammar) -> bool:
@@ -199,7 +199,11 @@ class Scanner:
         return allowed
 
     def _note_mention(self, entries: list[tuple[Opener, Grammar]]) -> None:
-        """A marker that is text. One of reasoning mentions it: a closing tag proves none then."""
+        """Notes a marker that is only text.
+
+        A text that mentions a tag of reasoning may also mention its closing tag, which then
+        does not prove that reasoning ended.
+        """
         if self._may_be_orphan:
             self._may_be_orphan = not any(
                 isinstance(grammar, ReasoningTags) for _, grammar in entries
@@ -259,7 +263,7 @@ class Scanner:
         """The message ended inside what may be a call: it is not callable.
 
         Where arguments were emitted, they are its incomplete item; otherwise it is text. It is not
-        searched again: a call in it may stand in one of its values.
+        searched again: a call in it may be in one of its values.
         """
         cursor, sink = self._cursor, self._grammar_sink
         is_call = cursor.opener in self._table.markers or sink.has_named_tool

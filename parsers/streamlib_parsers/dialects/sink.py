@@ -153,7 +153,7 @@ class GrammarSink:
         self.markers = markers
         """The literals that begin calls, for reasoning that is ended by a call."""
         self.marks: tuple[str, ...] = ()
-        """The literals that stand around output text."""
+        """The literals that are around output text."""
         self._code = code
         self._text = text
         self._sink = sink
@@ -163,8 +163,8 @@ class GrammarSink:
         self._add_arguments: Callable[[str], object] | None = None
         """Takes the arguments of that call; None where they are only read over."""
         self._call_stands = True
-        """Whether the last call counts: the text after it, up to the section's end, shares its
-        fate."""
+        """Whether the last call counts. If not, the text after it, up to the section's end, is
+        emitted as well."""
         self.is_reasoning = False
         """Set where the message begins inside reasoning although it begins like a call."""
         self.expects_call = False
@@ -206,7 +206,7 @@ class GrammarSink:
         else:
             self._call = self._sink.call(original_name, call_id)
             self._add_arguments = self._call.add
-            # Where the arguments do not match, what stands before them must not be searched again:
+            # Where the arguments do not match, what is before them must not be searched again:
             # the same call would be begun twice.
             self._text.opener = self._text.uncommitted()[:opener_size]
 

@@ -31,7 +31,7 @@ _BLANK: Final = b" \t\r\n\xef\xbb\xbf"  # white space, and the bytes of a byte o
 _NOT_SPACE: Final = re.compile(rb"[^ \t\r\n]")
 _NOT_SPACE_OR_BOM: Final = re.compile(rb"[^ \t\r\n\xef\xbb\xbf]")
 
-# One step crosses a run of complete strings without escapes and what stands between them, or else
+# One step crosses a run of complete strings without escapes and what is between them, or else
 # one structural byte. The run is bounded because `re` keeps a record of each repetition.
 _STEP: Final = re.compile(rb'(?:"[^"\\]*"[^"{}]*){1,16}|["{}]')
 
@@ -99,7 +99,7 @@ class JsonArrayFraming:
         self._escaped = False
 
     def single(self, chunk: bytes) -> NamedPayload | None:
-        """Returns None: what stands between the elements belongs to no frame."""
+        """Returns None: what is between the elements belongs to no frame."""
         return None
 
     def feed(self, chunk: bytes) -> list[Frame]:

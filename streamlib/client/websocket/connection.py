@@ -107,7 +107,7 @@ class Connection:
     def __init__(self, config: ConnectionConfig) -> None:
         if config.settings is None:
             name = config.target.provider.name
-            raise invalid_request(f"{name} has no Responses over WebSocket", "no_websocket")
+            raise invalid_request(f"{name} does not offer Responses over WebSocket", "no_websocket")
         self.settings = config.settings
         self.slots = anyio.CapacityLimiter(self.settings.in_flight)
         """Requests wait here until a response may run."""
@@ -236,11 +236,11 @@ class Connection:
         """
         if not self.settings.steers:
             name = self._config.target.provider.name
-            raise invalid_request(f"{name} has no steering of responses", "steer")
+            raise invalid_request(f"{name} cannot steer responses", "steer")
         items = (user(prompt),) if isinstance(prompt, str) else tuple(prompt)
         for item in items:
             if not isinstance(item, Message) or item.role != "user":
-                raise invalid_request("a response is steered by messages of the user", "steer")
+                raise invalid_request("only user messages can steer a response", "steer")
         return items
 
     async def send_steering(

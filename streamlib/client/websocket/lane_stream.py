@@ -64,7 +64,7 @@ class LaneStream(ResponseStream):
         """
         turn, socket = self.source.turn, self.source.socket
         if socket is None or turn is None or turn.response_id is None or turn.ended:
-            message = "only a response that runs can be steered: after its event Created"
+            message = "only a running response can be steered, after its event Created"
             raise invalid_request(message, "not_running")
         connection = self.source.connection
         steering = connection.steering(prompt)

@@ -59,7 +59,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
         StreamError: `invalid_request` (code `empty_input`) if there is no message to send.
     """
     shape = context.target.provider.chat
-    # Tools stand before the messages: the body is a cache prefix.
+    # Tools are before the messages: the body is a cache prefix.
     body: JsonObject = {"model": context.target.model}
     if prompt.tools:
         body["tools"] = [_tool(tool, index, context) for index, tool in enumerate(prompt.tools)]

@@ -195,7 +195,7 @@ def _references(native: JsonObject) -> list[JsonObject]:
 
 
 def _with_references(text: str, references: Sequence[JsonObject]) -> list[JsonObject]:
-    """The text with Mistral's references where they stood in it."""
+    """The text with Mistral's references where they were in it."""
     parts: list[JsonObject] = []
     start = 0
     for entry in references:

@@ -90,7 +90,7 @@ def bridge_tool_to_user(messages: list[ChatMessage], context: BuildContext) -> l
             context.report.add(
                 "generated",
                 f"/input/{position}",
-                "an assistant message stands between tool and user (C9)",
+                "an assistant message is added between tool and user (C9)",
             )
             bridge = {"role": "assistant", "content": [text_part("OK.")]}
             result.append(ChatMessage(bridge, position))
@@ -191,7 +191,9 @@ def mark_cache(messages: list[ChatMessage], prompt: Prompt, context: BuildContex
     provider, report = context.target.provider, context.report
     if not options.breakpoints:
         if options.ttl:
-            report.dropped("/cache/ttl", "Chat has lifetimes of cache markers alone")
+            report.dropped(
+                "/cache/ttl", "Chat sets a lifetime on cache markers only, and there are none"
+            )
         return
     if not provider.chat.cache_control:
         report.dropped(

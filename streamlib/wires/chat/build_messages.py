@@ -1,7 +1,7 @@
 """Builds the `messages` of a Chat Completions request from a history.
 
 A Chat message has one text, one reasoning text and one list of calls, so the items of one response
-are gathered (`AssistantMessage`) and written when the response is over. What stood after a call or
+are gathered (`AssistantMessage`) and written when the response is over. What was after a call or
 between reasoning loses its position; the report says so. Each rule that servers enforce with a 400
 is met by one small function:
 
@@ -136,7 +136,7 @@ class AssistantMessage:
     def accepts(self, item: ResponseItem) -> bool:
         """Whether the item belongs to this message."""
         if self.calls:
-            # Nothing may stand between calls and their results (C1).
+            # Nothing may be between calls and their results (C1).
             return True
         if item.response_id != self.response_id:
             return False
@@ -282,7 +282,7 @@ class Conversation:
         self._report.add(
             "changed",
             entry.path,
-            "a tool message is text: other parts stand in the user message after it (C3)",
+            "a tool message is text: other parts are sent in a user message after it (C3)",
         )
         self._attach(f"the result of {call_id}", media, entry)
         return text or ATTACHED
@@ -338,7 +338,7 @@ class Conversation:
     def _gather(self, entry: IndexedItem) -> AssistantMessage:
         """The message that the item belongs to; begins a new one if needed."""
         if self._assistant is None or not self._assistant.accepts(entry.item):
-            # Buffered media of a result stand before the next assistant message.
+            # Buffered media of a result are before the next assistant message.
             self.flush()
             self._assistant = AssistantMessage(entry.item.response_id)
         self._assistant.add(entry)
@@ -382,7 +382,7 @@ class Conversation:
         if not text:
             return
         if assistant.parts and ends_with_reasoning(assistant.parts):
-            # The parts become one string: the text must not stand beside `</think>`.
+            # The parts become one string: the text must not be beside `</think>`.
             text = SEPARATOR + text
         assistant.parts.append(text_part(text))
 
@@ -421,7 +421,7 @@ class Conversation:
         self._report.add(
             "changed",
             entry.path,
-            "an assistant message has no images or files: it stands in a user message after it",
+            "an assistant message has no images or files: sent in a user message after it",
         )
         self._attach("the answer above", [body], entry)
 

@@ -48,7 +48,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     Args:
         body: The JSON body.
         headers: Not read: this wire keeps nothing there.
-        path: Not read: the model stands in the body.
+        path: Not read: the model is in the body.
 
     Returns:
         The prompt.

@@ -73,7 +73,7 @@ def finish_reason(
 
 
 def envelope_of(values: JsonObject, report: Report) -> JsonObject:
-    """Returns the metadata that can stand beside the typed keys."""
+    """Returns the metadata that can be beside the typed keys."""
     envelope: JsonObject = {}
     for key, value in values.items():
         is_time = key == "created" and isinstance(value, (int, float))
@@ -106,7 +106,7 @@ def call_object(item: FunctionCall | CustomToolCall, *, empty: bool = False) -> 
 
 
 def call_extras(item: FunctionCall | CustomToolCall, report: Report) -> JsonObject:
-    """Returns what stands beside a call of this wire: Gemini's signature, unknown keys."""
+    """Returns what is beside a call of this wire: Gemini's signature, unknown keys."""
     if not is_own(item):
         if item.signature:
             report.dropped("/signature", "a signature of another wire is left out")

@@ -74,7 +74,7 @@ class AssistantMessage:
         sent = self.contents
         body: JsonObject = {"role": "assistant"}
         if self.plan and not self.calls:
-            # A plan stands beside calls only.
+            # A plan is beside calls only.
             report.add("changed", path, "a tool plan without a call is sent as text (H4)")
             sent = [*sent, {"type": "text", "text": self.plan}]
         if sent:
@@ -179,7 +179,7 @@ class Conversation:
         results: list[JsonObject] = []
         for body in contents(parts, path, self._report):
             if body["type"] == "image_url":
-                reason = "images of a result stand in a user message after it (H3)"
+                reason = "images of a result are sent in a user message after it (H3)"
                 self._report.add("changed", path, reason)
                 self._images.append(body)
             else:
@@ -206,7 +206,7 @@ class Conversation:
             self.flush()
             assistant = self._assistant = AssistantMessage(response_id)
         elif assistant.calls and not is_call:
-            reason = "contents stand before the calls: their order is lost (H4)"
+            reason = "contents are sent before the calls: their order is lost (H4)"
             self._report.add("changed", entry.path, reason)
         self._path = entry.path
         fields = dict((entry.item.native or {}).get(MESSAGE_FIELDS, {}))
@@ -235,7 +235,7 @@ class Conversation:
             if body is None:
                 continue
             if isinstance(part, Image):
-                reason = "images of a response stand in a user message after it (H3)"
+                reason = "images of a response are sent in a user message after it (H3)"
                 self._report.add("changed", path, reason)
                 self._images.append(body)
                 continue
@@ -303,7 +303,7 @@ def listed_citations(citations: Any) -> list[JsonObject]:
 
 
 def placed_citation(citation: JsonObject, position: int | None) -> JsonObject:
-    """The citation with the index of the content that it stands in now.
+    """The citation with the index of the content that it is in now.
 
     The wire leaves the index out where a message has one content alone.
     """

@@ -88,7 +88,7 @@ def cohere_usage(usage: Usage | None, report: Report) -> JsonObject | None:
 
 
 def metadata_fields(values: JsonObject) -> JsonObject:
-    """Returns the metadata that may stand beside the wire's own keys."""
+    """Returns the metadata that may be beside the wire's own keys."""
     fields: JsonObject = {}
     for key, value in values.items():
         if key not in RESERVED and value is not None:

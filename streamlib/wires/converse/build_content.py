@@ -144,7 +144,7 @@ def _assistant_part(part: ContentPart, path: str, report: Report) -> Iterator[Ro
             report.add("changed", path, "the transcript of the model's audio, sent as text (B13)")
             yield "assistant", {"text": part.transcript}
         case _:
-            report.dropped(path, "images, documents and audio stand in user turns only (B13)")
+            report.dropped(path, "images, documents and audio are allowed in user turns only (B13)")
 
 
 def _reasoning(item: Reasoning, path: str, context: ConverseContext) -> Iterator[RoleAndBlock]:

@@ -95,7 +95,7 @@ def model_fields(
             "/tool_choice", "Converse has no choice none: the model may still call (B16)"
         )
     if prompt.thinking_mismatch is not None:
-        report.dropped("/thinking_mismatch", f"{target.model} binds no thinking (B22)")
+        report.dropped("/thinking_mismatch", f"{target.model} has no setting for it (B22)")
     if prompt.parallel_tools is not None:
         report.dropped("/parallel_tools", "Converse cannot limit how many calls come at once")
     return merged(fields, _thinking_level(prompt, context))
@@ -104,7 +104,7 @@ def model_fields(
 def _claude_thinking(
     prompt: Prompt, choice: JsonObject, context: ConverseContext, *, unreasoned_tool_turn: bool
 ) -> JsonObject:
-    """Thinking, effort and beta headers, which stand in the body here."""
+    """Thinking, effort and beta headers, which are in the body here."""
     fields = claude.thinking(
         prompt,
         context,

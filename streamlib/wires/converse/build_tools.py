@@ -150,7 +150,7 @@ def tool_config(tools: list[JsonObject], choice: JsonObject, fields: JsonObject)
     """`toolConfig`; `{}` without tools.
 
     Args:
-        fields: Of the model itself: a choice that stands there is not sent twice.
+        fields: Of the model itself: a choice that is there is not sent twice.
     """
     if not tools:
         return {}

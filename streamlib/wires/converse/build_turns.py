@@ -127,7 +127,7 @@ def _blocks(items: list[IndexedItem], context: ConverseContext) -> Iterator[Bloc
 
 
 def _put_results_first(turn: Turn, report: Report) -> None:
-    """Tool results stand first in a user turn (B6)."""
+    """Tool results are first in a user turn (B6)."""
     # a stable sort: results keep their order among themselves, other blocks too
     ordered = sorted(turn.blocks, key=lambda block: block.member != "toolResult")
     if ordered == turn.blocks:
@@ -135,7 +135,7 @@ def _put_results_first(turn: Turn, report: Report) -> None:
     report.add(
         "repaired",
         f"/input/{turn.blocks[0].item_index}",
-        "tool results stand before other content (B6)",
+        "tool results are moved before other content (B6)",
         breaks_prefix=True,
     )
     turn.blocks[:] = ordered
@@ -146,13 +146,13 @@ def _separate_results(turn: Turn, report: Report) -> list[Turn]:
     if turn.role != "user":
         return [turn]
     results = [block for block in turn.blocks if block.member == "toolResult"]
-    others = turn.blocks[len(results) :]  # results stand first
+    others = turn.blocks[len(results) :]  # results are first
     if not results or not others:
         return [turn]
     report.add(
         "generated",
         f"/input/{others[0].item_index}",
-        f"tool results stand in a turn of their own: {FILLER!r} of the assistant added (B7)",
+        f"tool results get a turn of their own: {FILLER!r} of the assistant added (B7)",
     )
     return [Turn("user", results), _filler_turn("assistant"), Turn("user", others)]
 

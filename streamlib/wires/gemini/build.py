@@ -34,7 +34,7 @@ NO_SIGNATURE: Final = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
 
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
-    """Builds the request body. The model stands in the URL.
+    """Builds the request body. The model is in the URL.
 
     Args:
         prompt: The settings; its own input is not read.
@@ -134,7 +134,7 @@ def _turns(history: Iterable[Part], context: BuildContext) -> list[JsonObject]:
 
 
 def _turn_role(part: Part) -> PartRole:
-    """The run that a part belongs to: an attachment stands in a user turn after the results."""
+    """The run that a part belongs to: an attachment is in a user turn after the results."""
     return "user" if part.role == "attachment" else part.role
 
 
@@ -145,7 +145,7 @@ def _begins_with_call(turn: JsonObject) -> bool:
 def _without_interruptions(history: Iterable[Part], report: Report) -> Iterator[Part]:
     """Moves user parts out from between calls and their results (G2).
 
-    A compaction of another wire stands there once it has become user text.
+    A compaction of another wire is there once it has become user text.
     """
     open_calls: set[str | None] = set()
     buffered: list[Part] = []
@@ -190,7 +190,7 @@ def _with_ordered_results(history: list[Part], report: Report) -> Iterator[Part]
             report.add(
                 "repaired",
                 f"/input/{results[0].position}",
-                "results stand in the order of their calls (G3)",
+                "results are put in the order of their calls (G3)",
             )
         yield from ordered
         attachments = [part for part in group if part.role == "attachment"]

@@ -130,7 +130,7 @@ def part_object(
     Args:
         kind: Name of its data field (`text`, `functionCall`, …).
         data: Value of that field.
-        native: The item's other wire fields, in the shape of the part: what stands under `kind`
+        native: The item's other wire fields, in the shape of the part: what is under `kind`
             belongs into the data, the rest beside it.
         signature: The item's signature, sent as `thoughtSignature`.
 

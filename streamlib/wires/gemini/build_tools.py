@@ -121,7 +121,7 @@ def tool_config(
         prompt: Its `tool_choice` and `parallel_tools` are read.
         offered: The tools of the request.
         context: The target and the report.
-        replays_hosted_call: Whether a call of a hosted tool stands in the history.
+        replays_hosted_call: Whether a call of a hosted tool is in the history.
 
     Returns:
         The object, empty if nothing is to be sent.

@@ -133,12 +133,12 @@ class _HistoryReader:
         self._generated_ids = 0
         """How many call ids were generated: the number of the next one."""
         self._pending: defaultdict[tuple[str, str], deque[_PendingCall]] = defaultdict(deque)
-        """Calls in order under `("id", …)` and `("name", …)`. A call stands under both, so that a
+        """Calls in order under `("id", …)` and `("name", …)`. A call is under both, so that a
         result finds it in constant time: 9,000 calls of one name must not take quadratic time."""
         self._calls: dict[str, _PendingCall] = {}
         """Every call so far, by its call id."""
         self._matched: set[str] = set()
-        """Call ids that have a result; they may still stand in the other queue."""
+        """Call ids that have a result; they may still be in the other queue."""
 
     def read_turn(self, content: Object) -> None:
         """Appends the items of one element of `contents`."""

@@ -311,7 +311,7 @@ class Encoder:
 
 
 def _is_streamed(item: ResponseItem) -> bool:
-    """Whether the text of the item is sent as it comes: nothing must stand beside it."""
+    """Whether the text of the item is sent as it comes: nothing must be beside it."""
     if not isinstance(item, (Message, Reasoning)):
         return False
     has_state = item.signature or item.native

@@ -2,7 +2,7 @@
 
 Each item of choice 0 is one step with its own index; overlapping items keep overlapping. A step
 that was truncated gets no `step.stop`: clients take it for finished there. Buffered: `Created`,
-until the next event, so that its metadata stand in `interaction.created`; usage and metadata, until
+until the next event, so that its metadata are in `interaction.created`; usage and metadata, until
 it is known whether they belong to `interaction.completed`; annotations of text that is still to
 come; the arguments of provider-run and free-form calls, which are complete in one delta.
 """
@@ -235,7 +235,7 @@ class Encoder:
             return b""
         out = b""
         if step.paragraph not in (None, paragraph):
-            # As the API does: an empty signature stands between two paragraphs.
+            # As the API does: an empty signature is between two paragraphs.
             out = self._delta(step, {"type": "thought_signature", "signature": ""})
         step.paragraph = paragraph
         summary = {"type": "text", "text": text}

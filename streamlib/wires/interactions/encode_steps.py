@@ -171,7 +171,9 @@ def _server_step(
     key = "id" if isinstance(item, ServerToolCall) else "call_id"
     if not is_own(item) or kind not in own:
         kind = other
-        report.dropped("/server_tools", "another provider's tool is told as one of an MCP server")
+        report.dropped(
+            "/server_tools", "another provider's tool is written as one of an MCP server"
+        )
         # The SDK's types require all of these in a start, too.
         brought: JsonObject = {"result": ""}
         if isinstance(item, ServerToolCall):

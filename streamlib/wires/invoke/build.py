@@ -94,7 +94,7 @@ def _nova(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     # a restriction that is lost is reported
     if body.pop("outputConfig", None):
         report.dropped("/output_schema", "Nova takes a schema through Converse only")
-    # what Converse passes on to the model stands beside Converse's own keys here
+    # what Converse passes on to the model is beside Converse's own keys here
     model_fields = body.pop(MODEL_FIELDS, {})
     return BuiltRequest({"schemaVersion": "messages-v1", **merged(body, model_fields)}, headers)
 

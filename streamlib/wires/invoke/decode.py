@@ -106,7 +106,7 @@ def _claude(raw: dict[str, Raw]) -> Prompt:
 
 
 def _nova(raw: dict[str, Raw]) -> Prompt:
-    """Keys that Converse passes on to the model stand beside its own here."""
+    """Keys that Converse passes on to the model are beside its own here."""
     body: JsonObject = {}
     for key, value in raw.items():
         if key not in ("messages", "schemaVersion"):

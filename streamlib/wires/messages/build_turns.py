@@ -130,7 +130,7 @@ def place_system(turns: list[Turn], report: Report) -> list[Turn]:
             report.add(
                 "changed",
                 "/input",
-                "a system message stands after a user turn and before one of the assistant: "
+                "a system message must follow a user turn and precede one of the assistant: "
                 f"/input/{block.item_index} is sent as user text (A17)",
                 breaks_prefix=True,
             )
@@ -149,7 +149,7 @@ def _takes_system(turns: list[Turn], n: int) -> bool:
 
 
 def _put_results_first(turn: Turn, report: Report) -> None:
-    """Tool results stand first in a user turn (A6)."""
+    """Tool results are first in a user turn (A6)."""
     # a stable sort: results keep their order among themselves, other blocks too
     ordered = sorted(turn.blocks, key=lambda block: block.type != "tool_result")
     if ordered == turn.blocks:
@@ -157,7 +157,7 @@ def _put_results_first(turn: Turn, report: Report) -> None:
     report.add(
         "repaired",
         f"/input/{turn.blocks[0].item_index}",
-        "tool results stand before other content (A6)",
+        "tool results are moved before other content (A6)",
         breaks_prefix=True,
     )
     turn.blocks[:] = ordered

@@ -1,7 +1,7 @@
 """Encodes events as an Anthropic Messages stream.
 
 Each item of choice 0 is one content block with its own index; overlapping items keep overlapping.
-Buffered: `Created`, until the next event, so that its usage stands in `message_start`; usage and
+Buffered: `Created`, until the next event, so that its usage is in `message_start`; usage and
 metadata, until it is known whether they belong to the final `message_delta`; the input of a
 free-form call, until it is complete, since it becomes JSON.
 """
@@ -289,7 +289,7 @@ class Encoder:
         if index not in self._blocks:
             return b""
         if item.status != "completed":
-            # It was truncated: what follows stands after it, though it was never closed.
+            # It was truncated: what follows is after it, though it was never closed.
             self._unclosed.discard(index)
         out = self._flush()
         if index not in self._open:

@@ -4,10 +4,10 @@
     {"role":"assistant","content":"…","thinking":"…","tool_calls":[{"id":"…","function":{…}}]}
     {"role":"tool","tool_name":"f","tool_call_id":"…","content":"…"}
 
-O1 content is one text; images are base64 and stand beside it
+O1 content is one text; images are base64 and are beside it
 O2 arguments are an object, in their own bytes
 O3 results in the order of their calls: older servers match them by nothing else
-O4 settings of the model stand in `options`
+O4 settings of the model are in `options`
 O5 thinking is on, off, or one of three levels
 O6 no tool choice, no URLs, no audio
 """
@@ -350,7 +350,7 @@ class Conversation:
             self._gather(entry, "images").images += images
         elif images:
             self._report.add(
-                "changed", entry.path, "images of a response stand in a user message after it"
+                "changed", entry.path, "images of a response are sent in a user message after it"
             )
             self._images += images
 
@@ -411,7 +411,7 @@ class Conversation:
                 native["images"] = images
             elif images:
                 self._report.add(
-                    "changed", entry.path, "images of a result stand in a user message after it"
+                    "changed", entry.path, "images of a result are sent in a user message after it"
                 )
                 self._images += images
         if item.is_error:

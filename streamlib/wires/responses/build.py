@@ -74,7 +74,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     sent = wire_input(items, ResponsesContext(target, report, stored))
     if not sent and not STATE.intersection(prompt.extra or {}):
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
-    # Instructions and tools stand before the input: the body is a cache prefix.
+    # Instructions and tools are before the input: the body is a cache prefix.
     body: JsonObject = {"model": target.model}
     if prompt.instructions:
         body["instructions"] = prompt.instructions

@@ -6,7 +6,7 @@ docs/wires/responses.md:
 
 R1 without `store` no ids of messages, reasoning and calls
 R2 reasoning that the server cannot read back is left out
-R3 reasoning stands directly before what it produced
+R3 reasoning is directly before what it produced
 R4 ids have their kind's prefix, at most 64 characters
 R5 assistant text is output_text, all other text input_text
 R6 an output of the wire's own kind needs its call, and a call its output

@@ -4,7 +4,7 @@ Each item of choice 0 is one output item with its own `output_index`; overlappin
 overlapping. As official clients expect it, a part or text is sent again complete when it ends, and
 all items are sent once more in the event that ends the stream.
 
-Buffered: `Created`, until the next event, so that its metadata stands in `response.created`; usage
+Buffered: `Created`, until the next event, so that its metadata is in `response.created`; usage
 and metadata, until it is known whether they belong to the final event; an incomplete item, until it
 is known whether the stream ends with it.
 """

@@ -162,7 +162,7 @@ def _modalities(modalities: dict[str, int]) -> dict[str, int | None]:
 
 
 def envelope_of(values: JsonObject, report: Report) -> JsonObject:
-    """Returns the metadata that can stand beside the typed keys."""
+    """Returns the metadata that can be beside the typed keys."""
     envelope: JsonObject = {}
     for key, value in values.items():
         if key in TYPED_KEYS:

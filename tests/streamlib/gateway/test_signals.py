@@ -185,7 +185,7 @@ async def test_sigterm_waits_for_a_background_response(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (["--workers", "0"], "at least 1"),
-        (["--workers", "2", "--log", "memory:"], "--log memory: is of one worker"),
+        (["--workers", "2", "--log", "memory:"], "--log memory: cannot be shared"),
         (["--workers", "2", "--config", "{file}"], "the limits of alice for itself"),
     ],
 )

@@ -66,7 +66,9 @@ async def test_a_request_behind_the_last_turn_is_a_clear_error() -> None:
     for wire_api in WIRE_APIS:
         async with scripted(["one", "two"], wire_api=wire_api) as client:
             texts = [await client.text("x", MODEL) for _ in range(2)]
-            with pytest.raises(StreamError, match="it has 2, and this is one more") as caught:
+            with pytest.raises(
+                StreamError, match="it has 2, and this request is one more"
+            ) as caught:
                 await client.text("x", MODEL)
         assert (texts, caught.value.kind, len(client.requests)) == (
             ["one", "two"],

@@ -98,12 +98,12 @@ class _Reader:
         self.bare_ends: tuple[str, ...] = BARE_ENDS
         """What ends a value without quotes."""
         self.foreign: tuple[str, ...] = ()
-        """Tokens that stand in no value without quotes: its end was lost."""
+        """Tokens that are in no value without quotes: its end was lost."""
         self._text = text
         self._quote = quote
 
     def members(self, schema: JsonObject, close: str, depth: int) -> Parse[str]:
-        """An object, from behind its bracket to behind its last."""
+        """Reads an object after its opening bracket, closing bracket included."""
         text = self._text
         members: dict[str, str] = {}
         while not (yield from _has_ended(text, close, first=not members)):
@@ -142,7 +142,10 @@ class _Reader:
         return coerced(bare, schema, self.schema, json_if_untyped=True)
 
     def _string(self) -> Parse[str]:
-        """To behind its closing token. Where that is missing, so is what must follow the string."""
+        """Reads a string, closing token included.
+
+        Where that token is missing, what must follow a string is missing too.
+        """
         value = StringBuffer()
         yield from self._text.until((self._quote,), value.add)
         return value.text()

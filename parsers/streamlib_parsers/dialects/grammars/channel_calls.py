@@ -99,7 +99,7 @@ class LeakedChannel(Struct, frozen=True):
             name = (yield from text.word()).rstrip(".:/")
             if not sink.offers(name):
                 raise NoMatch  # at once: the JSON after it may be another call's
-        # Whatever stands between is left out: tokens of the channel that lost their special form.
+        # Whatever is between is left out: tokens of the channel that lost their special form.
         yield from text.head("{", limit=NOISE, barred="", leave=True)
         arguments = StringBuffer()
         yield from text.json(arguments.add)
@@ -119,7 +119,7 @@ class LeakedChannel(Struct, frozen=True):
 def _header(header: str, *, channel_first: bool) -> tuple[str, str]:
     """Channel and recipient of `assistant to=functions.f<|channel|>commentary json`.
 
-    The recipient may stand before or after the channel; "" where there is none.
+    The recipient may be before or after the channel; "" where there is none.
     """
     role, has_channel, rest = "", True, header
     if not channel_first:

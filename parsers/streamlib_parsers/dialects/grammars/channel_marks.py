@@ -38,7 +38,7 @@ class Marks(Struct, frozen=True):
 
 
 CITED: Final = frozenset("0123456789:,[] ")
-"""What stands in the tags of citations: numbers of documents, and of the calls they came from."""
+"""What is in the tags of citations: numbers of documents, and of the calls they came from."""
 LONGEST_CITATION: Final = 128
 """Characters of a closing tag."""
 

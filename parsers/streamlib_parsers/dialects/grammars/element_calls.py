@@ -1,4 +1,4 @@
-"""Calls as nested elements, every tag after a mark that no text contains.
+"""Calls as nested elements; before every tag is a mark that no text contains.
 
 MiniMax M3; the mark is written M here:
     M<tool_call>⏎M<invoke name="f">M<city>ParisM</city>M<days>M<day>1M</day>M<day>2M</day>M</days>
@@ -48,7 +48,7 @@ class ElementCalls(Struct, frozen=True):
     """Calls as nested elements.
 
     Args:
-        mark: stands before every tag.
+        mark: precedes every tag.
         wrapper: name of the element around all calls.
         call: name of the element of one call.
     """
@@ -92,7 +92,7 @@ class ElementCalls(Struct, frozen=True):
         sink.add_call(name, json_object_text(_members(call, schema, schema)))
 
     def _content(self, text: Cursor, element: _Element, depth: int) -> Parse[None]:
-        """From behind an element's tag to behind its closing tag."""
+        """Reads from the end of an element's tag to the end of its closing tag."""
         if depth > DEEPEST:
             raise NoMatch
         while True:

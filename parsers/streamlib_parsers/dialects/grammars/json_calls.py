@@ -3,7 +3,7 @@
     <tool_call>⏎{"name": "f", "arguments": {"k": 1}}⏎</tool_call>
     [TOOL_CALLS] [{"name": "f", "arguments": {}}]
 
-The arguments are emitted as they arrive once the name is known; where they stand before the name
+The arguments are emitted as they arrive once the name is known; where they are before the name
 they are buffered.
 """
 
@@ -52,7 +52,7 @@ class JsonCalls(Struct, frozen=True):
     Args:
         openers: the tokens before the first object.
         closes: the tokens after the last one; without any a call ends with its object.
-        between: what may stand between two objects.
+        between: what may be between two objects.
     """
 
     openers: Sequence[Opener]
@@ -81,7 +81,7 @@ class JsonCalls(Struct, frozen=True):
             yield from self._close(text, sink, needs_close=needs_close)
 
     def _objects(self, text: Cursor, sink: GrammarSink, *, needs_close: bool) -> Parse[None]:
-        """Objects from behind the first brace."""
+        """Reads objects, from the end of the first brace on."""
         while True:
             yield from call_object(text, sink)
             if not needs_close:
@@ -135,7 +135,10 @@ class BareJson(Struct, frozen=True):
 
 
 def call_object(text: Cursor, sink: GrammarSink) -> Parse[None]:
-    """One call, from behind its brace to behind its last; `sink.end_call` is left to the caller."""
+    """Reads one call after its opening brace, closing brace included.
+
+    The caller calls `sink.end_call`.
+    """
     call = _Call()
     yield from _members(text, sink, call)
     if not call.name:

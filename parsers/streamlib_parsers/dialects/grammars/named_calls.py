@@ -1,4 +1,4 @@
-"""Calls whose name stands before their JSON, each between tokens of its own, often in a section.
+"""Calls whose name precedes their JSON, each between tokens of its own, often in a section.
 
 Kimi K2:
     <|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"k":1}
@@ -30,8 +30,8 @@ class NamedCalls(Struct, frozen=True):
         calls: the tokens before a call.
         after_name: the tokens that end the name.
         ends: the tokens after a call.
-        separator: stands before the name; "" where the name comes first.
-        fence: stands after the JSON; "" for nothing.
+        separator: precedes the name; "" where the name comes first.
+        fence: follows the JSON; "" for nothing.
         numbered: whether the name is `functions.NAME:NUMBER`, and all of it is the call's id.
     """
 
@@ -99,7 +99,7 @@ class NamedCalls(Struct, frozen=True):
             if self.separator:
                 header = header.rpartition(self.separator)[2]
             return header.strip(), ""
-        # Kimi's own form; a bare name is accepted only if it is a tool's, as text may stand there.
+        # Kimi's own form; a bare name is accepted only if it is a tool's, as text may be there.
         name, _, number = header.rpartition(":")
         if number.isdecimal() and name:
             return name.removeprefix("functions."), header

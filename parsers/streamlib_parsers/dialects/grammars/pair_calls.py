@@ -33,7 +33,7 @@ class PairCalls(Struct, frozen=True):
         key: (opening, closing) of a key.
         value: (opening, closing) of a value.
         wrappers: (opening, closing) around several calls.
-        separator: what may stand after the name.
+        separator: what may be after the name.
     """
 
     begin: str
@@ -46,7 +46,7 @@ class PairCalls(Struct, frozen=True):
 
     @property
     def openers(self) -> Sequence[Opener]:
-        """The call's own tag, and what stands around several."""
+        """The call's own tag, and what is around several."""
         return anywhere(self.begin, *(opening for opening, _ in self.wrappers))
 
     def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
@@ -67,7 +67,7 @@ class PairCalls(Struct, frozen=True):
                 return
 
     def _call(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
-        """One call, from behind its tag."""
+        """Reads one call after its opening tag."""
         yield from text.spaces()
         name = yield from text.word()
         yield from text.spaces()

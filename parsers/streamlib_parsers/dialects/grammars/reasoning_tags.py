@@ -4,10 +4,10 @@
 
 One newline inside each tag and two after the closing one belong to the tags; what follows is text.
 
-Emitted as it arrives. Buffered: what may be the closing tag, and what begins with the opener of a
-call. The call ends reasoning that nothing else ends, but if the closing tag still comes, it was
-only thought of. A closing tag with no opening tag makes reasoning of all text before it. Reasoning
-that never ends stays undecided until the stop reason is known.
+Emitted as it arrives. Buffered: what may be the closing tag, and text from the opener of a call on.
+If no closing tag follows, the call ends the reasoning; if one does, the call is a part of it. A
+closing tag without an opening tag turns all text before it into reasoning. Reasoning that never
+ends stays undecided until the stop reason is known.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ReasoningTags(Struct, frozen=True):
         return openers
 
     def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
-        """From behind a tag or, with no opener, from the first character of the response."""
+        """Reads on after a tag or, without an opener, from the first character of the response."""
         closing = self._closing(text.opener)
         if closing:
             yield from self._reasoning(text, sink, closing)
@@ -69,7 +69,7 @@ class ReasoningTags(Struct, frozen=True):
             return
         if not sink.is_reasoning:
             # The server removed the reasoning, if the text begins with a call or a token that
-            # stands around output text.
+            # is around output text.
             begin = yield from text.ahead(*sink.markers, *sink.marks)
             if begin in sink.markers:
                 sink.expect_call()

@@ -32,7 +32,7 @@ class ValueTags(Struct, frozen=True):
         nexts: of the next parameter.
         ends: of the call.
         opens: of a call.
-        outer: ends of what stands around calls; after a closed value they stand for a missing end
+        outer: ends of what is around calls; after a closed value they stand for a missing end
             of the call.
         head_end: what ends the head of an opening tag of a call.
         lenient: whether the next parameter or the call's end, at the start of a line, ends a value

@@ -39,7 +39,7 @@ class TaggedCalls(Struct, frozen=True):
         bare: whether a call needs no wrapper.
         stray: words that models write on a line of their own before a call without wrapper, and do
             not mean.
-        between: what may stand around each call in a wrapper.
+        between: what may be around each call in a wrapper.
         rules: how values are written.
         lenient: whether closing tags of values may be missing.
         private: whether the tags are tokens of the model's vocabulary, which no value contains.
@@ -103,7 +103,7 @@ class TaggedCalls(Struct, frozen=True):
             return
 
     def _call(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
-        """From behind `<invoke`."""
+        """Reads a call after `<invoke`."""
         if self.equals:
             # `<function=f` may end with its line instead of `>`.
             head, _ = yield from text.head(">", "\n", barred="<")
@@ -121,7 +121,7 @@ class TaggedCalls(Struct, frozen=True):
         yield from self._parameters(text, sink, name, stop)
 
     def _parameters(self, text: Cursor, sink: GrammarSink, name: str, stop: str) -> Parse[None]:
-        """Parameters from behind the first one's tag, `stop`, to the end of the call."""
+        """Reads parameters after the tag of the first one, `stop`, to the end of the call."""
         writer = ArgumentWriter(text, sink, name, self._rules_for(sink.schema(name)))
         tags = ValueTags(
             self.parameter_ends,

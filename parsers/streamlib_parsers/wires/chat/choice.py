@@ -55,7 +55,7 @@ AUDIO: Final = "audio"
 NONE: Final = ""
 
 REFERENCES: Final = ("reference", "tool_reference")
-"""Types of Mistral's references, which may stand in reasoning too."""
+"""Types of Mistral's references, which may be in reasoning too."""
 
 REFERENCES_KEY: Final = "references"
 """Key in `native` of reasoning for the references in it."""

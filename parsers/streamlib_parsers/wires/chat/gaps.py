@@ -86,8 +86,8 @@ def _padded_gap(prefix: bytes, between: bytes, append: Callable[[str], bool]) ->
     """The gap from a text to the end of the padding.
 
     Args:
-        prefix: What stands before the text.
-        between: What stands between text and padding.
+        prefix: What is before the text.
+        between: What is between text and padding.
         append: Receives the text.
     """
     mark, behind_mark = divided_at_mark(between)

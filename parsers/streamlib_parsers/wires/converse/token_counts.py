@@ -13,7 +13,7 @@ def usage(raw: dict[str, Any]) -> Usage:
     Bedrock counts cached input apart from `inputTokens`; the sum is what the model read. Thinking
     tokens are known only if the request asked for `/usage/output_tokens_details`.
     """
-    # Both spellings of the cache counts stand in one object with equal values: the first that is
+    # Both spellings of the cache counts are in one object with equal values: the first that is
     # present counts, they are never added.
     read = count(raw, "cacheReadInputTokens", "cacheReadInputTokenCount")
     written = count(raw, "cacheWriteInputTokens", "cacheWriteInputTokenCount")

@@ -257,7 +257,7 @@ def _shared_length(path: Path, other: Path) -> int:
 
 
 def _key_text(key: str | int) -> str:
-    """What stands before a value: the key of an object's member, nothing in an array."""
+    """What is before a value: the key of an object's member, nothing in an array."""
     if isinstance(key, int):
         return ""
     return json.dumps(key, ensure_ascii=False) + ":"

@@ -443,7 +443,7 @@ class Machine:
         if signature:
             step.item.fields["signature"] = signature
         else:
-            # An empty one stands between two paragraphs.
+            # An empty one is between two paragraphs.
             step.paragraph = len(step.item.summary)
 
     def _apply_call(self, step: Step, delta: dict[str, Any], raw: dict[str, Raw]) -> bool:

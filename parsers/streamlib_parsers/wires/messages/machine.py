@@ -461,7 +461,7 @@ class Machine:
             raise malformed(f"the stop of block {message.index}, which is not open", data)
         item = block.item
         initial_input = self._inputs.pop(message.index, b"")
-        # Deltas win: Anthropic's own starts have `"input":{}` in front of them.
+        # Deltas win: Anthropic's own starts have `"input":{}` before them.
         if not item.arguments and initial_input and initial_input.strip() != b"null":
             self._assembler.arguments(item, initial_input.decode("utf-8", "replace"))
         self._assembler.close(item)

@@ -81,7 +81,7 @@ def test_g3_results_follow_the_order_of_their_calls() -> None:
     )
     names = [part["functionResponse"]["name"] for part in parts(request, 2)]
     assert names == ["f", "g", "h"]
-    assert ("repaired", "results stand in the order of their calls (G3)") in [
+    assert ("repaired", "results are put in the order of their calls (G3)") in [
         (change.action, change.reason) for change in request.report
     ]
 
