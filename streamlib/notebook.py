@@ -31,7 +31,7 @@ from streamlib_parsers.notebook_items import Block, block_markdown, blocks
 from streamlib_parsers.redaction import redact
 
 PAINT_SECONDS: Final = 0.1
-"""Between two drawings."""
+"""Seconds between two drawings."""
 
 BLOCK_LENGTH: Final = 1500
 """Characters from which a block ends at its next boundary. JupyterLab shows 50 outputs of a cell:

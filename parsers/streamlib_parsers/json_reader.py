@@ -64,7 +64,7 @@ class JsonReader:
         """Container and key of the open string, (None, None) for the root; None outside a string
         value."""
         self._fragments = GrowingText()
-        """Of the open string, number or literal."""
+        """Fragments of the open string, number or literal."""
         self._escape = ""
         """The open escape without its backslash."""
         self._high = ""

@@ -11,7 +11,7 @@ from streamlib.bench.records import OURS, Record
 from streamlib.bench.workloads import Workload, chunked, chunking
 
 SCALE: Final = 2
-"""Of the shorter body: it takes some milliseconds, long enough to measure."""
+"""Scale of the shorter body: parsing it takes some milliseconds, long enough to measure."""
 
 
 def doubled(workload: Workload, size: int, scale: int = SCALE) -> tuple[Case, Case]:

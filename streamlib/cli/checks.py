@@ -99,7 +99,7 @@ def all_checks(environ: Mapping[str, str]) -> Iterator[Check]:
 
 
 def versions() -> Iterator[Check]:
-    """Of this library, of Python, and of what it cannot do without."""
+    """Versions of this library, of Python, and of the packages it needs."""
     group = "versions"
     yield Check(group, "streamlib", "ok", __version__)
     python = f"{platform.python_version()} ({platform.system()} {platform.machine()})"

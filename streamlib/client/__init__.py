@@ -60,7 +60,7 @@ class Client(ClientSetup):
         limits: Limits of what is read.
         errors: "raise", or "event" to receive `Failed` instead of an exception.
         models: Traits of models that differ from the built-in ones.
-        deadlines: How long is waited for what.
+        deadlines: Time limits for each kind of wait.
         retry: When a failed request is sent again.
         connections: Concurrent streams; further ones wait.
         dialects: Rows of (part of a model's name, dialects), which precede the built-in ones.
@@ -70,7 +70,7 @@ class Client(ClientSetup):
             functions; one that raises ends the stream with its exception.
         resume: Whether a stream of a background response that breaks goes on over another
             connection by itself, as often as `retry` says. Experimental: docs/resume.md.
-        clock: Seconds, on a clock that runs steadily; for tests.
+        clock: Seconds of a monotonic clock; for tests.
         now: The current time with a time zone; for tests.
         jitter: A random number from 0 to 1; for tests.
 
@@ -187,7 +187,7 @@ class Client(ClientSetup):
         headers: Mapping[str, str] | None = None,
         resume: bool | None = None,
     ) -> ResponseStream:
-        """Takes up the stream of a background response after a cursor. Experimental.
+        """Resumes the stream of a background response after a cursor. Experimental.
 
         The stream delivers the events that followed, with the same numbers (`seq`), and its
         `response` holds all of them: the server sends the stream from its start, so that the
@@ -281,7 +281,7 @@ class Client(ClientSetup):
         model: str | None = None,
         **options: Unpack[StreamOptions],
     ) -> str:
-        """The text of the response, if that is all of it: else an exception.
+        """Returns the text of the response; raises if the response is anything but complete text.
 
         A str cannot say that it is incomplete. So a response that ended otherwise raises, with the
         response in `StreamError.response`: refused (kind `content_filter`, code `refusal`), ended
@@ -392,7 +392,7 @@ class Client(ClientSetup):
         """A WebSocket connection to a model of OpenAI Responses. Experimental: docs/websocket.md.
 
         Args:
-            model: As of `stream`, like the options that have the same names.
+            model: As in `stream`, like the options that have the same names.
             headers: HTTP headers of the opening handshake, beside the provider's.
             settings: Limits, where the server's differ from those of the provider.
             ssl_context: Certificates; None: as the system has them.

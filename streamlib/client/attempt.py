@@ -39,13 +39,13 @@ HEAD_BYTES: Final = 64 * 1024
 """Maximum size of the response headers."""
 
 ERROR_BYTES: Final = 64 * 1024
-"""At most so much of an error's body is read."""
+"""Bytes of an error's body that are read at most."""
 
 ERROR_SECONDS: Final = 10.0
 """Maximum time to wait for an error's body."""
 
 DRAIN_BYTES: Final = 64 * 1024
-"""At most so much is read after the end, so that the connection can be reused."""
+"""Bytes that are read at most after the end, so that the connection can be reused."""
 
 STREAM_MEDIA_TYPES: Final = (
     "text/event-stream",
@@ -59,7 +59,7 @@ Clock: TypeAlias = Callable[[], float]
 """Seconds, on a clock that runs steadily."""
 
 AnyParser: TypeAlias = Parser | ResumableParser
-"""The second of streams that know their position."""
+"""A `ResumableParser` reads a stream that knows its position."""
 
 Parse: TypeAlias = Callable[[Mapping[str, str] | None, datetime | None], AnyParser]
 """Creates the parser of a response from its headers and the time they were received."""
@@ -480,5 +480,5 @@ def _redirect_error(status: int, headers: Mapping[str, str]) -> ErrorInfo:
 
 
 def _after(seconds: float) -> float:
-    """The time so many seconds from now, for anyio's deadlines."""
+    """The time in a number of seconds, for anyio's deadlines."""
     return anyio.current_time() + seconds

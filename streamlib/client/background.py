@@ -108,7 +108,9 @@ def cancel_request(creating: Request, response_id: str) -> Request:
 def target_of(
     cursor: Cursor, service: Provider, base_url: str | None, used_endpoints: Collection[str]
 ) -> Target:
-    """Where the response of a cursor is. A cursor never adds a place that the client does not use.
+    """The target that stores the response of a cursor.
+
+    A cursor never leads to an endpoint that the client does not use itself.
 
     Args:
         cursor: The cursor, which may come from anywhere.

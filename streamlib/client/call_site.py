@@ -1,4 +1,4 @@
-"""Where the caller of the library stands, for warnings about what it forgot."""
+"""The line that called the library, for warnings about what the caller forgot."""
 
 from __future__ import annotations
 

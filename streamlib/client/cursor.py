@@ -1,4 +1,4 @@
-"""Where a reader of a background response stands: a value that outlives the process.
+"""The position of a reader in a background response: a value that outlives the process.
 
 text = str(stream.cursor)                   # in one process
 stream = client.resume(Cursor.parse(text))  # in another
@@ -42,7 +42,7 @@ class Cursor(Struct, frozen=True):
 
     @staticmethod
     def parse(text: str | bytes) -> Cursor:
-        """The cursor of a text that `str` made.
+        """Reads a cursor from the text that `str(cursor)` returned.
 
         Raises:
             StreamError: `invalid_request`, code `cursor`: the text is not a cursor.
@@ -60,7 +60,7 @@ class Cursor(Struct, frozen=True):
 
 
 def resume_spec(cursor: Cursor) -> ResumeSpec:
-    """How the wire of a cursor takes up its streams.
+    """How the wire of a cursor resumes its streams.
 
     Raises:
         StreamError: `invalid_request`, code `cursor`: no stream has such a position.

@@ -49,7 +49,7 @@ def response_parser(
 
 
 def resumable_parsers(make: Parse, after: Position | None, limits: Limits) -> Parse:
-    """What makes the parsers of a stream that can be taken up again.
+    """Returns a function that makes the parsers of a resumable stream.
 
     Args:
         make: Makes the parsers within.

@@ -1,4 +1,4 @@
-"""How the stream of a background response is taken up. Experimental: docs/resume.md."""
+"""How the stream of a background response is resumed. Experimental: docs/resume.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Resumption(Struct, frozen=True, kw_only=True):
     Attributes:
         origin: where the response is made.
         connect: (response id, position) -> the source of the events after it.
-        response_id: of a stream that was taken up by its cursor; None where the first request
+        response_id: of a stream that was resumed by its cursor; None where the first request
             creates the response.
         automatic: a stream that breaks goes on over another connection by itself.
     """

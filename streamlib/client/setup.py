@@ -1,6 +1,6 @@
 """What a client is made of: its settings, its keys, its connections.
 
-`Client` adds what can be asked for.
+`Client` adds the methods that send requests.
 """
 
 from __future__ import annotations

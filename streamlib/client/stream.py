@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from streamlib.structured.item_views import ItemViews
 
 RETRY_SAFE_EVENTS: Final = frozenset({RateLimits, Notice, Failed})
-"""Events that hold nothing of a response: after these alone, a request may be sent again."""
+"""Events that hold nothing of a response: a request may be sent again if there were no others."""
 
 CANCELLED: Final = ErrorInfo("cancelled", "the stream was closed before its end")
 
@@ -123,7 +123,7 @@ class ResponseStream:
         Args:
             chunks: The response body; closed together with the stream.
             parser: A new parser of the body's wire API.
-            deadlines: How long is waited for what; by default nothing is too late. With deadlines,
+            deadlines: Time limits for each kind of wait; by default there is none. With deadlines,
                 each read has a timeout scope (about 10 us), and `aclose` from another task wakes
                 the reader at once instead of at the next chunk.
             errors: "raise", or "event" to receive `Failed` instead of an exception.
@@ -170,7 +170,7 @@ class ResponseStream:
 
     @property
     def snapshot(self) -> Response:
-        """The same as `response`, by the name that says it is incomplete."""
+        """The same as `response`, under a name that tells that it may be incomplete."""
         return self.response
 
     @property
@@ -215,9 +215,9 @@ class ResponseStream:
 
     @property
     def cursor(self) -> Cursor | None:
-        """Where the reader stands, for `Client.resume` and `Client.cancel`. Experimental.
+        """The reader's position, for `Client.resume` and `Client.cancel`. Experimental.
 
-        None before the first event, and where nothing can be taken up: the request was not for a
+        None before the first event, and where nothing can be resumed: the request was not for a
         background response (``background``) or not for its stream, the wire has no such streams
         (all but responses and interactions), or the server numbers no events.
         """
@@ -346,13 +346,13 @@ class ResponseStream:
     def batches(self) -> AsyncIterator[list[ResponseEvent]]:
         """The same events in lists, one list per read: one await per read instead of per event.
 
-        For what is done once per read. In a burst it saves 6 % of the time of an event; where each
-        event arrives alone, as a model writes them, it takes a tenth longer.
+        For work that is done once per read. In a burst it saves 6 % of the time per event; where
+        each event arrives alone, as a model writes them, it takes a tenth longer.
         """
         return Batches(self._next_batch)
 
     def text(self) -> AsyncIterator[str]:
-        """The same events as text alone: ``async for text in stream.text(): print(text, end="")``.
+        """The text of the same events: ``async for text in stream.text(): print(text, end="")``.
 
         Joined, it is `Response.text`: no reasoning, no refusals, the first choice. Only where
         several texts are open at once do they come as the provider sent them. Leaving the loop,

@@ -54,7 +54,7 @@ class StreamConfig(Struct, frozen=True, kw_only=True):
         wire_api: the wire API of the responses.
         request: what is sent; None for bytes that the caller provides.
         limits: limits of what is read.
-        deadlines: how long is waited for what.
+        deadlines: time limits for each kind of wait.
         retry: when a failed request is sent again.
         errors: whether a failure is raised or delivered.
         clock: seconds, on a clock that runs steadily.
@@ -63,7 +63,7 @@ class StreamConfig(Struct, frozen=True, kw_only=True):
         orphans: attempts of streams that were garbage-collected while open, shared by the streams
             of a client. The garbage collector cannot await the closing of a connection: the next
             stream does.
-        resumption: how the stream is taken up where it broke; None: it cannot be.
+        resumption: how the stream is resumed where it broke; None if it cannot be.
     """
 
     source: Source

@@ -43,8 +43,8 @@ class Engine(Protocol):
         """Does what `streamlib.durable.rules.ask` says, atomically, by the engine's own clock.
 
         Args:
-            log_id: Whose state.
-            operation: What is asked.
+            log_id: The log whose state is changed.
+            operation: What to do.
             lines: The record of an `Append`.
         """
         ...
@@ -55,7 +55,7 @@ class Engine(Protocol):
         """The state, the engine's time in milliseconds, and records that follow a place.
 
         Args:
-            log_id: Of which log.
+            log_id: The log to read.
             after: Records that end after it, in order: by epoch, then position.
             most: How many records at most.
         """

@@ -19,7 +19,7 @@ MAX_WAITING: Final = 64
 """Records that wait for one reader; one that is slower reads them from the engine instead."""
 
 SWEEP_FIRST: Final = 64
-"""Logs at which those that nobody follows are looked for."""
+"""Number of logs from which on those that nobody follows are removed."""
 
 
 class Follower:

@@ -27,14 +27,14 @@ from streamlib_parsers.events import ResponseEvent
 
 
 class Head(Struct, frozen=True):
-    """Where a log is.
+    """The state of a log, and its end.
 
     Attributes:
         state: `open`; `stopping`: somebody asked to stop; `closed`: the terminal event is in it.
-        cursor: The place behind its last event.
+        cursor: The position after its last event.
         epoch: How often a writer took it over, from 1.
         meta: What `create` or `write` was given.
-        reason: With which reason somebody asked to stop.
+        reason: The reason that `stop` was given.
     """
 
     state: Literal["open", "stopping", "closed"]
@@ -58,7 +58,7 @@ class Log:
         self._settings = settings
         self._hub = Hub(engine)
         self._group: anyio.abc.TaskGroup | None = None
-        """Of the one task that listens to the engine; None outside of the block."""
+        """Runs the one task that listens to the engine; None outside of the block."""
 
     @property
     def durability(self) -> str:
@@ -167,8 +167,8 @@ class Log:
             An async iterator of `Entry`; its `batches()` gives lists of them.
 
         Raises:
-            LogError: While it is iterated: `gone`; `rewound`: the engine lost events that the
-                cursor is behind, so read from the start.
+            LogError: While it is iterated: `gone`; `rewound`: the engine lost events before the
+                cursor, so read from the start.
             ValueError: `after` is not a cursor.
         """
         self._check(log_id)

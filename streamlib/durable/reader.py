@@ -1,4 +1,6 @@
-"""Reads a log from any place to its end, as it grows. Reads only the log, beside the writer too."""
+"""Reads a log from any position to its end, as it grows: from the engine only, also where the
+writer runs in the same process.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ class LogReader:
         self._log_id = log_id
         self._settings = settings
         self._cursor = after
-        """The place behind the last entry that was given."""
+        """The position after the last entry that was delivered."""
         # Before the first read, so that nothing is missed between the two.
         self._follower = hub.follow(log_id)
         self._ended = False
@@ -57,7 +59,7 @@ class LogReader:
 
     @property
     def cursor(self) -> Cursor:
-        """The place behind the last entry that was given."""
+        """The position after the last entry that was delivered."""
         return self._cursor
 
     @property
@@ -151,7 +153,7 @@ class LogReader:
         raise StopAsyncIteration
 
     def _seconds_to_wait(self) -> float:
-        """Until a silent log is looked at again."""
+        """Seconds until a silent log is checked again."""
         if self._missing_since is not None:
             return self._settings.lease / 10
         # Since a moment, and not from now: the caller may give up each step earlier than that.

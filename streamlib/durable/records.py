@@ -66,7 +66,7 @@ class Entry(Struct, frozen=True, gc=False):
     """An event of a log.
 
     Attributes:
-        cursor: The place behind it: read on with ``log.read(id, after=entry.cursor)``.
+        cursor: The position after it: read on with ``log.read(id, after=entry.cursor)``.
         event: The event.
     """
 

@@ -280,7 +280,7 @@ def _log_error(error: Exception) -> LogError:
 
 
 async def _configuration(client: Any) -> dict[str, str] | None:
-    """What says what a server loses; None where it does not say."""
+    """The server's settings that decide what a crash loses; None where it does not tell them."""
     try:
         config = await client.config_get(["maxmemory-policy", "appendonly", "appendfsync", "save"])
     except coredis.exceptions.ResponseError:

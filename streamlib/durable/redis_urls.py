@@ -28,7 +28,7 @@ Kind: TypeAlias = Literal["server", "cluster", "sentinel"]
 DEFAULT_PORTS: Final[dict[Kind, int]] = {"server": 6379, "cluster": 6379, "sentinel": 26379}
 
 SENTINEL_OPTIONS: Final = ("sentinel_username", "sentinel_password")
-"""Of a URL: who asks the sentinels, whose users are not those of the servers."""
+"""Options of a URL with the login for the sentinels, which have users of their own."""
 
 
 class RedisServers(Struct, frozen=True):

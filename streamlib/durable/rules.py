@@ -135,7 +135,7 @@ def ask(state: LogState | None, operation: Operation, now: int) -> tuple[Result,
 
     Args:
         state: The state before; None if the engine knows no such log.
-        operation: What is asked.
+        operation: What to do.
         now: The engine's time in milliseconds.
     """
     state = expired(state, now)

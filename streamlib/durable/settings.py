@@ -7,14 +7,14 @@ from typing import Final
 from msgspec import Struct
 
 COMMIT_BYTES: Final = 256 * 1024
-"""A record is appended at once when so much waits."""
+"""Bytes of waiting events from which on a record is appended at once."""
 
 READ_RECORDS: Final = 64
 """Records that one read of the engine returns at most."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """Times in seconds; what each is for is said at `open_log`."""
+    """Settings of a log, times in seconds; `open_log` explains each."""
 
     lease: float = 15.0
     keep: float = 600.0

@@ -70,28 +70,28 @@ class LogWriter:
         self._has_token = False
         """The first event with output of the model came: readers wait for it most of all."""
         self._bytes = 0
-        """Of all events."""
+        """Bytes of all events."""
         self._waiting_bytes = 0
-        """Of events that are not appended yet."""
+        """Bytes of events that are not appended yet."""
         self._ended = False
         """The last line is the terminal event; nothing is added after it."""
         self._is_cut = False
         """The log was ended for its size, while the stream went on."""
         self._is_full = False
-        """The engine said so, and the log was ended for it."""
+        """The engine has no more room, and the log was ended for that."""
         self._room = anyio.Event()
         """Set when the engine took events: the reading task may go on."""
         self._next_append = 0.0
-        """Not before, on the loop's clock, unless urgent."""
+        """The earliest time of the next append, on the loop's clock, unless it is urgent."""
         self._last_contact = anyio.current_time()
         """When the engine answered for the last time."""
         self._failure: Exception | None = None
         """What the caller's stream raised, or why the log cannot be written."""
         self._reading = anyio.CancelScope()
-        """Of the task that reads the stream."""
+        """Cancels the task that reads the stream."""
 
     async def run(self) -> None:
-        """Until the log is closed.
+        """Runs until the log is closed.
 
         Raises:
             LogError: It cannot be written; the stream is closed.
@@ -216,7 +216,7 @@ class LogWriter:
         return self._ended and self._appended == len(self._lines)
 
     async def _until_due(self) -> None:
-        """Until there is something to append, or a sign of life is due."""
+        """Waits until there is something to append, or a sign of life is due."""
         while True:
             # Pushes of our own records; what else happened has to be asked for.
             self._follower.records.clear()
@@ -268,7 +268,7 @@ class LogWriter:
         return count, size
 
     async def _understand(self, result: Result, last: int) -> None:
-        """Goes on as the result to an append says."""
+        """Acts on the result of an append."""
         match result.status:
             case "ok":
                 self._set_appended(last)

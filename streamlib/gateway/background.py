@@ -194,7 +194,7 @@ class BackgroundResponses:
         self._finish = finish
         self._state = state
         self._group = anyio.create_task_group()
-        """Of the writers: they outlive their requests, and end with the gateway."""
+        """The tasks of the writers: they outlive their requests, and end with the gateway."""
         self._writing = OpenStreams()
         """The responses that are written here."""
         self._running: set[str] = set()

@@ -34,7 +34,7 @@ class EventStream:
         self._ping = ping
         self._keep_alive = keep_alive
         self._scope: anyio.CancelScope | None = None
-        """Of all tasks of the stream, while it is sent."""
+        """Cancels all tasks of the stream; set while it is sent."""
         self._is_stopped = False
         self._is_started = False
         """Set when the headers are sent."""

@@ -20,7 +20,7 @@ TRACE_HEADERS: Final = (b"traceparent", b"tracestate")
 """Headers of W3C Trace Context, by which the gateway's span becomes a child of the client's."""
 
 PATH_CHARACTERS: Final = 200
-"""Of a path that is shown."""
+"""Characters of a path that are shown."""
 
 
 def watch_of(scope: Scope, request_id: str, observers: Sequence[Observer]) -> Watch:

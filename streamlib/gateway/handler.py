@@ -101,7 +101,7 @@ class RequestHandler:
         self._is_stopped = False
         """Set when the gateway stops before the response ends."""
         self._scope: anyio.CancelScope | None = None
-        """Of all tasks of the request, while it is served."""
+        """Cancels all tasks of the request; set while it is served."""
         self._last_write = anyio.current_time()
         self._write_lock = anyio.Lock(fast_acquire=True)
         """Held while the server takes bytes; the keep-alive task writes too."""

@@ -9,10 +9,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 NAME_CHARACTERS: Final = 100
-"""Of a model's name; the longest real ones have about 80."""
+"""Characters of a model's name in a log line; the longest real ones have about 80."""
 
 TEXT_CHARACTERS: Final = 500
-"""Of a message or a list of changes."""
+"""Characters of a message or a list of changes in a log line."""
 
 
 FRAMES: Final = 8

@@ -46,7 +46,7 @@ class Metrics(Observer):
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        """Of the gateway alone; an application may register it with its own."""
+        """Holds the metrics of the gateway only; an application may register it with its own."""
         self._models: set[str] = set()
         """Models that clients chose by their name, and that have given output."""
         self._open: dict[str, Gauge] = {}

@@ -288,8 +288,8 @@ class RouteTable:
         for name in OF_ONE_SERVER:
             if len(servers) > 1 and getattr(rule, name):
                 raise ValueError(
-                    f"the route {rule.model!r}: {name} is of one server, and its targets are at "
-                    f"{len(servers)}: give each target its own"
+                    f"the route {rule.model!r}: {name} belongs to one server, but the targets "
+                    f"are on {len(servers)}: set it for each target"
                 )
 
     def rule(self, model: str) -> RouteRule:

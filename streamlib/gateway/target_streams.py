@@ -198,7 +198,7 @@ class TargetStreams:
         self._restored: Prompt | None = None
         """The prompt for all targets, once the first is tried."""
         self._translator: EventTranslator | None = None
-        """Of that stream; None where its events are sent as they are."""
+        """Translates that stream's events; None where they are sent as they are."""
 
     async def open(self, hop: RouteTarget) -> ResponseStream:
         """The stream of a target, with its request built and not sent.

@@ -196,11 +196,11 @@ def tee(
     """``async with tee(stream, 2) as (screen, log):`` passes the same events to each branch.
 
     One task of the block reads the source. Memory is bounded: where a branch is `ahead` events
-    before the slowest one, the source waits. Close a branch that is no longer read (`aclose`).
+    ahead of the slowest one, the source waits. Close a branch that is no longer read (`aclose`).
 
     Args:
         source: the events; its owner closes it.
         count: number of branches.
-        ahead: events that a branch may be before the slowest.
+        ahead: events by which a branch may be ahead of the slowest.
     """
     return TeeReader(source, count, ahead)

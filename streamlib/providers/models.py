@@ -335,7 +335,7 @@ COHERE: Final[dict[str, Traits]] = {
 
 TABLES: Final[tuple[dict[str, Traits], ...]] = (CLAUDE, OPENAI, GEMINI, AGENTS, COHERE, OTHERS)
 ANYTHING: Final = Traits()
-"""Of an unknown model."""
+"""Traits of an unknown model."""
 
 
 def traits(model: str, overrides: Mapping[str, Traits] | None = None) -> Traits:

@@ -35,7 +35,7 @@ class Replay:
         fault: what goes wrong with each body.
         at: events of the body (frames of its wire) before the fault, however it is split; a shorter
             body has it in its middle.
-        failing: only the first so many requests get the fault; None: all. They do not use up a
+        failing: how many requests get the fault, from the first on; None: all. They do not use up a
             recording.
 
     Raises:

@@ -56,7 +56,7 @@ class FittedTools(NamedTuple):
     namespaces: dict[str, tuple[str, str]]
     """Flat name -> namespace and name there, of the functions that were in one."""
     paths: list[str]
-    """Of each tool, its JSON pointer into the caller's prompt."""
+    """JSON pointer of each tool into the caller's prompt."""
 
 
 def fit_tools(
@@ -121,7 +121,7 @@ class _Fitter:
         self.sent: list[ToolSpec] = []
         """The tools that the target gets."""
         self.paths: list[str] = []
-        """Of each of them, its JSON pointer into the prompt."""
+        """JSON pointer of each of these tools into the prompt."""
         self.namespaces: dict[str, tuple[str, str]] = {}
         """Flat name -> namespace and name there."""
         self.is_changed = False

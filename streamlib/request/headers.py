@@ -1,6 +1,6 @@
 """Headers of one request (`Prompt.headers`): which may be set, and how they join the provider's.
 
-A key is none of them: `api_key=` is kept out of logs and goes to its own origin only, and a
+A key is not among them: `api_key=` is kept out of logs and goes to its own origin only, and a
 `Request` with its headers can be printed and stored.
 """
 

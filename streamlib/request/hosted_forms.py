@@ -1,4 +1,4 @@
-"""Hosted tools read from, and written in, the words of a wire: the functions behind the table
+"""Hosted tools read from, and written in, the form of a wire: the functions behind the table
 `hosted_tools.py`."""
 
 from __future__ import annotations

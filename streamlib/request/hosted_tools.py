@@ -330,7 +330,7 @@ PROVIDER_TOOLS: Final[dict[tuple[WireApi, str], Tools]] = {
     ("interactions", "vertex"): VERTEX_INTERACTIONS,
     ("converse", "bedrock"): NOVA,
 }
-"""(Wire, provider) -> its hosted tools: of these all are known, so another is never sent."""
+"""(Wire, provider) -> its hosted tools. All of them are known, so no other tool is sent."""
 
 WITHOUT_NAMESPACES: Final = frozenset(
     {"llamacpp", "lmstudio", "ollama", "openrouter", "vllm", "xai"}

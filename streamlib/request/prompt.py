@@ -140,14 +140,14 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
             where the provider has a field or a header for it. Wires: responses.
         user_id: Your end user, without personal data. Wires: messages, responses, chat, invoke.
         background: True: the response goes on without its connection, and is stored by the
-            provider; its stream can be taken up where it broke (docs/resume.md). Wires: responses,
+            provider; its stream can be resumed where it broke (docs/resume.md). Wires: responses,
             interactions.
         thinking_mismatch: "drop_block" lets a model that binds thinking to the conversation drop
             blocks instead of failing. Wires: messages, converse, invoke.
         extra: Fields of the wire, merged into the body last, as the wire writes them.
-        extra_wire: The only wire that `extra` is for; None: any. A request to another wire leaves
+        extra_wire: The only wire that `extra` is for; None: any. A request to another one leaves
             it out and reports it. Set by `parse_request`.
-        headers: HTTP headers of this request alone (`anthropic-beta` …), names in lower case; they
+        headers: HTTP headers of this request only (`anthropic-beta` …), names in lower case; they
             win over the provider's own. No keys.
         model: The model that a decoded request named (`parse_request`); used where the call names
             none.

@@ -1,11 +1,11 @@
-"""Structured output without the wire's own: a tool's arguments, or JSON with a schema in words.
+"""Structured output by other means than the wire's own: a tool's arguments, or JSON mode.
 
     structured="tool"        a tool `structured_output` whose arguments are the output; it has to be
                              called, or any tool where the prompt has tools of its own
     structured="json_mode"   JSON of any form, with the schema after the instructions
 
-The caller chooses; nothing here happens by itself. What a wire lacks even of these (a tool choice,
-a JSON mode) its builder reports.
+The caller chooses one; nothing here happens by itself. A builder reports what its wire lacks of
+these, such as a tool choice or a JSON mode.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from streamlib_parsers.items import JsonObject, ToolSpec
 from streamlib_parsers.outputs import OUTPUT_TOOL
 
 DESCRIPTION: Final = "Takes the final answer. Call it once, when the answer is complete."
-"""Of the tool, where the schema has no description."""
+"""Description of the tool, where the schema has none."""
 
 INSTRUCTIONS: Final = (
     "Answer with one JSON object and nothing else: no other text before or behind it. "

@@ -25,7 +25,7 @@ class ItemViews:
         self._item = item
         self._plain: IncrementalJson | None = None
         self._fence = OpeningFence()
-        """Of `_plain`."""
+        """Removes the Markdown fence around the text that `_plain` reads."""
         self._typed: list[tuple[Any, TypedJson[Any]]] = []
         """Class and view. A list, since not every type can be hashed; few items have two."""
         self._text()

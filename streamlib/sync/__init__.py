@@ -177,7 +177,7 @@ class SyncClient:
         prompt: Prompt | Request | None = None,
         **options: Unpack[ResumeOptions],
     ) -> SyncStream:
-        """Takes up the stream of a background response after a cursor, as `Client.resume`.
+        """Resumes the stream of a background response after a cursor, as `Client.resume`.
 
         Args:
             cursor: `SyncStream.cursor`, of this client or another.
@@ -253,7 +253,7 @@ class SyncClient:
         model: str | None = None,
         **options: Unpack[StreamOptions],
     ) -> str:
-        """The text of the response, if that is all of it: else an exception, as `Client.text`.
+        """Returns the text of the response, or raises if that is not all of it, as `Client.text`.
 
         Args:
             prompt: See `stream`.

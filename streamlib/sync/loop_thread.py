@@ -23,7 +23,7 @@ T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
 END_SECONDS: Final = CLOSING_SECONDS + 3.0
-"""At most so long is waited for connections to close; the exit must not hang."""
+"""Maximum seconds to wait for connections to close: the exit must not hang."""
 
 CLOSED: Final = "the client is closed"
 

@@ -174,7 +174,7 @@ class SyncStream:
 
     @property
     def snapshot(self) -> Response:
-        """The same as `response`, by the name that says it is incomplete."""
+        """The same as `response`, under a name that tells that it may be incomplete."""
         return self._stream.response
 
     @property
@@ -204,7 +204,7 @@ class SyncStream:
 
     @property
     def cursor(self) -> Cursor | None:
-        """Where the reader stands, as `ResponseStream.cursor`."""
+        """The reader's position, as `ResponseStream.cursor`."""
         return self._stream.cursor
 
     @property
@@ -309,7 +309,7 @@ class SyncStream:
         return _Batches(self)
 
     def text(self) -> Iterator[str]:
-        """The same events as text alone: ``for text in stream.text(): print(text, end="")``.
+        """The text of the same events: ``for text in stream.text(): print(text, end="")``.
 
         Joined, it is `Response.text`: no reasoning, no refusals, the first choice.
 

@@ -55,9 +55,9 @@ async def run_calls(
     content parts is sent as it is, any other as JSON. An unknown name, invalid arguments, an
     exception and a timeout become an output with `is_error`, which the model reads.
 
-    No output is made for what the caller must answer: calls of a `ToolSpec` without a function, and
-    approvals and built-in tools without a handler. Nor where the handler for a `ComputerCall`
-    fails, since only a screenshot could answer that; the failure is logged.
+    Some calls get no output, because the caller must answer them: calls of a `ToolSpec` without a
+    function, approvals and built-in tools without a handler, and a `ComputerCall` whose handler
+    failed, since only a screenshot can answer that (the failure is logged).
 
     When this is cancelled, running calls are. A sync function goes on in its thread, though, and so
     it does after a timeout; nobody waits for it.
@@ -69,12 +69,12 @@ async def run_calls(
         limit: Calls that run at the same time. With 1 they run one after another, in order.
         timeout: Seconds that a call may take; None: any time.
         handlers: Functions that get a whole call, by its kind: `{ApprovalRequest: ask}`. They
-            return the call's output item; for a `FunctionCall`, which is then one that no function
-            in `tools` is for, and for a `CustomToolCall` any other result too.
+            return the call's output item. A handler for `FunctionCall` gets the calls that no
+            function in `tools` is for; it, and one for `CustomToolCall`, may return any result.
 
     Raises:
         ValueError: The limit is less than 1, or two tools have the same name.
-        TypeError: A tool is none, or a function has no name.
+        TypeError: An element of `tools` is not a tool, or a function has no name.
     """
     toolbox = Toolbox(tools, limit=limit, timeout=timeout, handlers=handlers)
     return await toolbox.run(response)
@@ -210,7 +210,7 @@ def at_least_one(name: str, value: int) -> int:
 
 
 class _UnknownToolError(Exception):
-    """The model named a tool that there is not; the text is for the model."""
+    """The model called a tool that does not exist; the text is for the model."""
 
 
 def _bound(function: Function, call: FunctionCall | CustomToolCall) -> Callable[[], Awaitable[Any]]:

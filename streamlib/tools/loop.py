@@ -53,7 +53,7 @@ class AgentRun:
     ) -> None:
         wrap_key_of(options)
         self.pending: list[PendingCall] = []
-        """Calls that nothing here answers: they ended the run, and wait for an output of yours."""
+        """Calls that no tool or handler is for: they ended the run, and wait for your outputs."""
         self._toolbox = Toolbox(tools, limit=limit, timeout=timeout, handlers=handlers)
         first = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
         self._prompt = replace(first, tools=(*first.tools, *self._toolbox.specs()))

@@ -120,7 +120,7 @@ def _is_secret(key: str) -> bool:
 
 
 def _shown_native(native: JsonObject | None) -> JsonObject | None:
-    """Of a hosted call: its kind on the wire, and its result, which some wires have in it."""
+    """The kind of a hosted call on the wire, and its result where the call holds it."""
     if native is None:
         return None
     shown = {key: native[key] for key in ("type", *RESULT_KEYS) if key in native}

@@ -76,7 +76,7 @@ class ByteIterator:
         self._group: anyio.abc.TaskGroup | None = None
         """Holds the tasks; None before the first step and after the last."""
         self._scope: anyio.CancelScope | None = None
-        """Of the tasks alone, and not of whoever iterates."""
+        """Cancels the tasks, but not whoever iterates."""
         self._is_block = False
         """Inside ``async with``, which opens the group and closes it: a single step may be in a
         cancel scope of the caller's, where a group can do neither."""

@@ -1,4 +1,4 @@
-"""What the readers of both protocols fill."""
+"""The conversation of a page's request, which the readers of both protocols fill."""
 
 from __future__ import annotations
 

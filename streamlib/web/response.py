@@ -85,7 +85,7 @@ class StreamResponse(Response):
         # As a header, so that Starlette adds no charset to it.
         fields = {"content-type": self.media_type, **stream_headers(self._encode)}
         self.stream_header_names = frozenset(fields)
-        """Headers that an error in place of the stream does not have."""
+        """Names of headers that are left out when an error is sent in place of the stream."""
         for name, value in (headers or {}).items():
             fields[name.lower()] = value
         self.init_headers(fields)

@@ -117,7 +117,7 @@ def parse_ui_request(
         limits: Limits of the body.
 
     Raises:
-        UIRequestError: The body is no such request, exceeds a limit, or has instructions (roles
+        UIRequestError: The body is not such a request, exceeds a limit, or has instructions (roles
             `system` and `developer`). Nothing else is raised for any body.
         ValueError: There is no such protocol.
         TypeError: The body is neither bytes nor a dict.

@@ -121,7 +121,7 @@ def parse_vercel(body: JsonObject, parsed: ParsedRequest) -> None:
     """Reads a body.
 
     Raises:
-        UIRequestError: The body is no such request.
+        UIRequestError: The body is not such a request.
     """
     fields = read_struct(body, _Body, "")
     messages = fields.messages

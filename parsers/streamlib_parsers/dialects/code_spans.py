@@ -52,7 +52,7 @@ class CodeSpans:
         self._ticks = 0
         """Its backticks."""
         self._run = 0
-        """Of them, those at its very end so far."""
+        """Backticks at the very end of the line so far."""
         self._span = 0
         """The length of the run that opened inline code; 0 outside of it."""
 

@@ -20,10 +20,10 @@ from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.wires.responses.lanes import Lanes, Turn
 
 QUIET_SECONDS: Final = 1.0
-"""A socket that nobody read for so long is looked at before a request is sent."""
+"""Seconds without a read after which a socket is checked before a request is sent."""
 
 LOOK_SECONDS: Final = 0.002
-"""How long that look takes at most: what the server sent is in the socket already."""
+"""Maximum seconds of that check: what the server sent is in the socket already."""
 
 
 class Goal(Protocol):
@@ -59,7 +59,7 @@ class LaneSocket:
         self.opened_at = clock()
         """When the handshake was done, by the clock."""
         self.headers = headers
-        """Of the handshake: the first response shows them, later ones none."""
+        """Headers of the handshake: only the first response shows them."""
         self._socket = socket
         self._clock = clock
         self._read_at = self.opened_at

@@ -62,7 +62,7 @@ class Ledger:
         self.reasoning_before: dict[str, str] = {}
         self.cached: dict[str, str] = {}
         self._key = hashlib.sha256(f"streamlib strict {account}".encode()).digest()
-        """Of all HMACs. An account's signatures are valid on every run of its provider."""
+        """Key of all HMACs. An account's signatures are valid on every run of its provider."""
         self._responses = 0
         """Responses so far; each has an id of its own."""
 

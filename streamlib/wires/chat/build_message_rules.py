@@ -31,7 +31,7 @@ class ChatMessage:
         self.body = body
         """The wire's object; the rules below change it in place."""
         self.positions = list(positions)
-        """Of the items, in the prompt's input; none for what the builder added itself."""
+        """Positions of its items in the prompt's input; none for what the builder added itself."""
         self.keeps_parts = False
         """Whether the texts of an assistant message stay apart."""
 

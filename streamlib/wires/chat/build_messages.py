@@ -119,7 +119,7 @@ class AssistantMessage:
         self.response_id = response_id
         """The response that the items are from, None if unknown."""
         self.positions: list[int] = []
-        """Of the items gathered, in the prompt's input."""
+        """Positions of the gathered items in the prompt's input."""
         self.parts: list[JsonObject] = []
         """Content parts so far."""
         self.reasoning: list[IndexedReasoning] = []

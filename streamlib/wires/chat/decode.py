@@ -85,7 +85,7 @@ class _MessageReader:
         self.marked: list[int] = []
         """Indexes of the items whose message carried a cache marker."""
         self.ttl: str | None = None
-        """Of the last cache marker that named one."""
+        """Lifetime of the last cache marker that named one."""
         self._pending: list[FunctionCall] = []
         """Calls of the last assistant message that have no result yet."""
         self._numbered = 0

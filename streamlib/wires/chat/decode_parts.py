@@ -144,7 +144,7 @@ def _document_by_url(url: str, block: JsonObject) -> Document:
 
 
 def _file(file: Any, block: JsonObject) -> Document:
-    """Of content and id one has a field, the other stays in `native`."""
+    """Reads a file. Of content and id, one goes into a field, the other into `native`."""
     content, name, file_id = file.get("file_data"), file.get("filename"), file.get("file_id")
     if not content:
         native = _native(block, file, "file_id")

@@ -65,7 +65,7 @@ class AssistantMessage:
         self.calls: list[JsonObject] = []
         """`tool_calls` so far."""
         self.citations: list[JsonObject] = []
-        """Of all contents and of the plan."""
+        """Citations of all contents and of the plan."""
         self.fields: JsonObject = {}
         """Further keys of the message."""
 

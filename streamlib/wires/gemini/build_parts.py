@@ -55,9 +55,9 @@ class Part(NamedTuple):
     role: PartRole
     body: JsonObject
     position: int
-    """Of its item in the prompt's input, for the report."""
+    """Position of its item in the prompt's input, for the report."""
     call_id: str | None = None
-    """Of a call, of its result, and of the media beside that result."""
+    """Id of the call that this part is, answers, or brings media for."""
 
 
 @dataclass(frozen=True, slots=True)

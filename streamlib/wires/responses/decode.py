@@ -126,7 +126,7 @@ class _InputReader:
         self.marked: list[int] = []
         """Indexes of the items that carried a breakpoint."""
         self.ttl: str | None = None
-        """Of the last breakpoint that named one."""
+        """Lifetime of the last breakpoint that named one."""
         self._built_in = BuiltInCalls()
         """The calls of built-in tools so far, which their outputs name."""
 
@@ -263,7 +263,7 @@ def _part(part: JsonObject) -> ContentPart:
 
 
 def _image(part: JsonObject) -> Image:
-    """Of two sources one has a field, the other stays in `native`."""
+    """Reads an image. If it has two sources, one goes into a field, the other into `native`."""
     key = _first_filled(part, "image_url", "file_id")
     source = _source(key, part)
     native = rest_of(part, "type", key)

@@ -252,7 +252,7 @@ def test_no_question_is_a_usage_error(
         assert main([]) == 2
         captured = capsys.readouterr()
         assert captured.out == ""
-        assert "there is no question" in captured.err
+        assert "no question" in captured.err
 
 
 def test_question_without_a_model_names_the_option(

@@ -103,7 +103,7 @@ class Step:
         """The class of the deltas that `emit_text` takes; None where none does."""
         self.emit_text: Callable[[OpenItem, str], None] | None = None
         self.contents: Contents | None = None
-        """Of a message."""
+        """The contents of a message; None for other items."""
         self.arguments = b""
         """The arguments that the start had, until the step stops."""
         self.paragraph = 0
