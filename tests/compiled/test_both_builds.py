@@ -18,7 +18,7 @@ from tests.support.metrics import figure
 from tests.support.shared import ROOT
 
 
-def test_compiled_is_true_of_that_build_alone() -> None:
+def test_compiled_is_true_only_in_that_build() -> None:
     is_source = str(streamlib_parsers.assembler.__file__).endswith(".py")
     assert streamlib.compiled is build_kind.compiled is not is_source
 

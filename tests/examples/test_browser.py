@@ -114,7 +114,7 @@ def test_markdown_is_rendered_without_active_content(
 
 
 @each_look
-def test_answer_and_code_can_be_copied(pictures: Path, scheme: str, phone: bool) -> None:
+def test_response_and_code_can_be_copied(pictures: Path, scheme: str, phone: bool) -> None:
     """E6: no copy."""
     copied = seen(pictures, scheme, phone)["copied"]
     assert copied["code"] == "async for event in stream:\n    screen.show(event)"

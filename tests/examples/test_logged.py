@@ -71,7 +71,7 @@ async def test_stop_on_the_other_server_stops_the_model() -> None:
     assert "failed" not in kinds(shown)
 
 
-async def test_question_while_an_answer_runs_is_refused_everywhere() -> None:
+async def test_question_while_a_response_runs_is_refused_everywhere() -> None:
     async with tabs(SLOW) as (here, there, _):
         await here.ask(LONG)
         refused = await there.ask("second")

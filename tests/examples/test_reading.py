@@ -101,7 +101,7 @@ def test_selection_and_scrolled_table_survive_streaming() -> None:
     assert now == before != ""
 
 
-def test_long_answer_stays_smooth() -> None:
+def test_long_response_stays_smooth() -> None:
     page = seen()
     assert page["atEnd"]["words"] > 19_000
     assert page["same"]

@@ -98,7 +98,7 @@ def kinds(events: list[dict[str, Any]]) -> list[str]:
     return [event["type"] for event in events if event["type"] != "output_text_delta"]
 
 
-async def test_answer_streams_and_enters_the_history() -> None:
+async def test_response_streams_and_enters_the_history() -> None:
     async with opened() as (tab, provider):
         await tab.ask("one")
         first = await tab.read()
@@ -113,7 +113,7 @@ async def test_answer_streams_and_enters_the_history() -> None:
     assert len(items) == 3
 
 
-async def test_tool_is_run_and_the_answer_continues() -> None:
+async def test_tool_is_run_and_the_response_continues() -> None:
     async with opened() as (tab, provider):
         await tab.ask(tools=True, think=True)
         events = await tab.read()
@@ -182,7 +182,7 @@ async def test_stop_of_any_tab_closes_the_connection(behaviour: Behaviour) -> No
     assert 0 < len(items[1].text) < 1000
 
 
-async def test_answer_that_no_tab_reads_is_stopped() -> None:
+async def test_response_that_no_tab_reads_is_stopped() -> None:
     async with opened(Behaviour(fault="stall", at=4), grace=0.01) as (tab, provider):
         async with anyio.create_task_group() as group:
             group.start_soon(tab.read, "output_text_delta")
@@ -192,7 +192,7 @@ async def test_answer_that_no_tab_reads_is_stopped() -> None:
     assert end["reason"] == "stopped"
 
 
-async def test_second_question_waits_for_the_first_answer() -> None:
+async def test_second_question_waits_for_the_first_response() -> None:
     async with opened(Behaviour(fault="stall", at=4)) as (tab, provider):
         await tab.ask("one")
         refused = await tab.ask("two")

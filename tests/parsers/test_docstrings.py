@@ -121,7 +121,7 @@ def test_description_ends_at_the_first_section(text: str, description: str) -> N
     assert read_docstring(text).description == description
 
 
-def test_paragraph_behind_a_section_is_no_parameter() -> None:
+def test_paragraph_after_a_section_is_not_a_parameter() -> None:
     docstring = read_docstring("Does.\n\nArgs:\n    a: b\n\nNote that\nx: is prose.")
     assert docstring.parameters == {"a": "b"}
 

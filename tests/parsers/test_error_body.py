@@ -459,7 +459,7 @@ def test_classify_treats_text_bytes_and_value_alike(
 
 
 @pytest.mark.parametrize("number", [f"9{'0' * 308}", f"-1{'0' * 400}", f"1{'0' * 5000}", "1e999"])
-def test_number_that_is_no_float_is_no_code(number: str) -> None:
+def test_number_that_is_not_a_float_is_not_a_code(number: str) -> None:
     """Found by fuzzing: an error code of 309 digits raised OverflowError on every wire."""
     for wire_api in WIRE_APIS:
         body = f'{{"error":{{"code":{number},"message":"busy","retry_after":{number}}}}}'.encode()

@@ -176,7 +176,7 @@ def test_quota_is_rate_limited_only_when_it_resets() -> None:
     assert classify(429, openai("Usage limit reached, resets at 9pm")).kind == "rate_limited"
 
 
-def test_parameter_named_max_tokens_is_no_full_context() -> None:
+def test_parameter_named_max_tokens_is_not_a_full_context() -> None:
     assert (
         classify(
             400,

@@ -278,7 +278,7 @@ def test_what_a_partial_gives_is_not_the_models() -> None:
         call(bound, '{"city": "Rome", "days": 100}')
 
 
-def test_what_a_partial_gives_is_no_further_argument() -> None:
+def test_what_a_partial_gives_is_not_a_further_argument() -> None:
     """A model that named it replaced it, where the function takes further arguments."""
 
     def query(text: str, **options: str) -> dict[str, str]:
@@ -338,7 +338,7 @@ def unresolved(a: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F
         (unresolved, "unresolved cannot be read: name 'Nowhere' is not defined"),
     ],
 )
-def test_what_is_no_tool_is_a_type_error(function: Any, message: str) -> None:
+def test_value_that_is_not_a_tool_is_a_type_error(function: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         ToolSpec.of(function)
 

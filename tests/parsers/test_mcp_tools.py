@@ -77,7 +77,7 @@ def test_title_describes_a_tool_without_description() -> None:
 
 
 @pytest.mark.parametrize("tool", [{}, {"name": "a"}, "a", None, {"inputSchema": {}}])
-def test_what_is_no_tool_is_a_type_error(tool: Any) -> None:
+def test_value_that_is_not_a_tool_is_a_type_error(tool: Any) -> None:
     with pytest.raises(TypeError, match="an MCP tool has a name and an input schema"):
         ToolSpec.from_mcp(tool)
 
@@ -150,6 +150,6 @@ def test_unknown_content_is_sent_as_json(form: Callable[[Any], Any]) -> None:
 
 
 @pytest.mark.parametrize("result", [None, "text", {}, {"content": "text"}, {"toolResult": 1}])
-def test_what_is_no_result_is_a_type_error(result: Any) -> None:
+def test_value_that_is_not_a_result_is_a_type_error(result: Any) -> None:
     with pytest.raises(TypeError, match="the result of an MCP tool has a list `content`"):
         output(result)

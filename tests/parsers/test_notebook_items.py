@@ -109,7 +109,7 @@ def test_failed_response_shows_why_without_the_key() -> None:
         assert "<b>" not in text
 
 
-def test_usage_shows_known_counts_alone() -> None:
+def test_usage_shows_only_known_counts() -> None:
     usage = Usage(
         input_tokens=1200, output_tokens=0, input_modalities={"text<": 7}, raw={"secret": KEY}
     )

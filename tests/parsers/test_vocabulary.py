@@ -32,7 +32,7 @@ def test_call_output_makes_the_result_item() -> None:
 
 
 @pytest.mark.parametrize("arguments", ["[1]", "5", '{"a"', '"x"'])
-def test_parsed_raises_for_arguments_that_are_no_object(arguments: str) -> None:
+def test_parsed_raises_for_arguments_that_are_not_an_object(arguments: str) -> None:
     with pytest.raises(InvalidArguments):
         FunctionCall("c", "f", arguments).parsed()
 

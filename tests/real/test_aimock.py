@@ -85,7 +85,7 @@ async def test_reasoning_is_not_part_of_the_text(aimock: str, wire: str) -> None
 
 
 @each_wire
-async def test_a_call_comes_whole_and_can_be_answered(aimock: str, wire: str) -> None:
+async def test_a_call_arrives_complete_and_can_be_answered(aimock: str, wire: str) -> None:
     async with client(wire, aimock) as asking:
         first = await asking.respond(Prompt("weather?", **SCRIPT), MODEL)
         assert (calls(first), first.stop_reason, first.text) == ([PARIS], "tool_calls", "")
@@ -254,7 +254,7 @@ async def test_what_fails_once_is_asked_again(aimock: str, wire: str) -> None:
 
 @each_wire
 @pytest.mark.parametrize("said", ["cut", "half a call"])
-async def test_an_answer_that_is_cut_off_is_an_error_with_what_came(
+async def test_truncated_response_is_an_error_with_what_arrived(
     aimock: str, wire: str, said: str
 ) -> None:
     """The server closes the connection after some chunks. On Gemini and Ollama a call is one chunk,
@@ -303,7 +303,7 @@ async def test_leaving_a_stream_does_not_wait_for_its_end(aimock: str, wire: str
 @once
 @each_wire
 @pytest.mark.parametrize("said", ["hello", "think about it", "compare"])
-async def test_however_its_bytes_are_cut_the_answer_is_the_same(
+async def test_response_is_the_same_for_any_split_of_its_bytes(
     aimock: str, wire: Any, said: str
 ) -> None:
     async with aclosing(Recorder()) as recorder, client(wire, aimock, http=recorder) as asking:

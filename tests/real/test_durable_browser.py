@@ -135,7 +135,7 @@ async def serving_chats() -> AsyncGenerator[tuple[Chats, str]]:
         tasks.cancel_scope.cancel()
 
 
-async def test_page_goes_on_after_each_reload() -> None:
+async def test_page_continues_after_each_reload() -> None:
     why = absence() or (None if chromium() else "there is no chromium")
     if why is not None:
         pytest.skip(f"{ABSENT}: browser, {why}")

@@ -97,7 +97,7 @@ def test_sdks_count_tokens(url: str) -> None:
     assert all(5 < count < 40 for count in counts), counts
 
 
-def test_openai_compacts_and_goes_on(url: str) -> None:
+def test_openai_compacts_and_continues(url: str) -> None:
     openai: Any = pytest.importorskip("openai")
     with openai.OpenAI(base_url=f"{url}/v1", api_key="dummy") as client:
         history: list[Any] = [

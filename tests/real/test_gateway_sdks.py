@@ -119,7 +119,7 @@ def test_anthropic_streams_and_calls_tools(anthropic_sdk: Any, model: str) -> No
     ]
 
 
-def test_anthropic_waits_for_a_slow_model_and_hears_of_a_cut_one(anthropic_sdk: Any) -> None:
+def test_anthropic_waits_for_a_slow_model_and_sees_truncation(anthropic_sdk: Any) -> None:
     import anthropic
 
     asked: dict[str, Any] = {"max_tokens": 100, "messages": [{"role": "user", "content": "Hello"}]}
@@ -211,7 +211,7 @@ def test_openai_responses_streams_and_calls_tools(openai_sdk: Any, model: str) -
     assert openai_sdk.responses.create(**asked).output_text == "The tool says: sunny"
 
 
-def test_openai_waits_for_a_slow_model_and_hears_of_a_cut_one(openai_sdk: Any) -> None:
+def test_openai_waits_for_a_slow_model_and_sees_truncation(openai_sdk: Any) -> None:
     import openai
 
     asked: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello"}]}
@@ -271,7 +271,7 @@ def test_google_streams_and_calls_tools(google_sdk: Any, model: str) -> None:
     )
 
 
-def test_google_waits_for_a_slow_model_and_hears_of_a_cut_one(google_sdk: Any) -> None:
+def test_google_waits_for_a_slow_model_and_sees_truncation(google_sdk: Any) -> None:
     said = "".join(
         chunk.text or ""
         for chunk in google_sdk.models.generate_content_stream(model="slow-chat", contents="Hello")

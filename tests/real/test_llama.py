@@ -97,7 +97,7 @@ def deltas(events: list[Any], kind: Any) -> str:
 
 
 @each_wire
-async def test_text_arrives_token_by_token_and_whole(llama: str, wire: str) -> None:
+async def test_text_arrives_token_by_token_and_complete(llama: str, wire: str) -> None:
     async with client(wire, llama) as asking:
         stream = asking.stream(SHORT, MODEL)
         events = await every(stream)
@@ -109,7 +109,7 @@ async def test_text_arrives_token_by_token_and_whole(llama: str, wire: str) -> N
 
 
 @each_wire
-async def test_a_call_comes_whole_and_can_be_answered(llama: str, wire: str) -> None:
+async def test_a_call_arrives_complete_and_can_be_answered(llama: str, wire: str) -> None:
     async with client(wire, llama) as asking:
         stream = asking.stream(CALL, MODEL)
         events = await every(stream)
@@ -184,7 +184,7 @@ async def test_one_history_makes_the_same_call_on_three_wires(llama: str, name: 
 @pytest.mark.parametrize(
     ("first", "second", "third"), [WIRES, WIRES[1:] + WIRES[:1], WIRES[2:] + WIRES[:2]]
 )
-async def test_a_conversation_goes_on_on_another_wire(
+async def test_a_conversation_continues_on_another_wire(
     llama: str, first: str, second: str, third: str
 ) -> None:
     history = list(CALL.items)
@@ -308,7 +308,7 @@ async def test_streams_at_once_do_not_mix(llama: str) -> None:
 
 @each_wire
 @each_prompt
-def test_however_its_bytes_are_cut_the_answer_is_the_same(
+def test_response_is_the_same_for_any_split_of_its_bytes(
     recorded: Any, wire: Any, name: str
 ) -> None:
     recording, events, stream = recorded(wire, name)
@@ -325,7 +325,9 @@ def test_however_its_bytes_are_cut_the_answer_is_the_same(
 
 @each_wire
 @each_prompt
-def test_no_part_of_its_bytes_passes_for_the_whole(recorded: Any, wire: Any, name: str) -> None:
+def test_prefix_of_its_bytes_is_never_a_complete_response(
+    recorded: Any, wire: Any, name: str
+) -> None:
     body, whole = recorded(wire, name).recording.body, facts(recorded(wire, name).response)
     for end in range(0, len(body), 13):
         part = accumulate(events_of(wire, body[:end]))

@@ -144,7 +144,7 @@ def test_prompt_error_names_the_types_it_accepts(wrong: object) -> None:
 
 
 @pytest.mark.parametrize("name", ["temperature", "max_output_tokens", "seed"])
-def test_prompt_rejects_a_value_that_is_no_number(name: str) -> None:
+def test_prompt_rejects_a_value_that_is_not_a_number(name: str) -> None:
     for wrong in ("hot", True):
         with pytest.raises(TypeError, match=f"{name} is a number, not"):
             streamlib.Prompt("x", **untyped({name: wrong}))
@@ -193,7 +193,7 @@ def test_missing_extra_is_named_with_its_install_command(
         importlib.import_module("streamlib.testing.strategies")
 
 
-def test_accumulate_rejects_what_is_no_event() -> None:
+def test_accumulate_rejects_anything_but_events() -> None:
     with pytest.raises(TypeError, match="a str is not an event"):
         streamlib.accumulate(untyped(["a"]))
     assert streamlib.accumulate([streamlib.Passthrough("comet", {})]) == streamlib.Response()

@@ -94,7 +94,7 @@ def test_a_boundary_is_never_inside_code_or_a_list() -> None:
     ["value = 12345\n" * 10, "\n" * 100, "~~~ no end\n" * 10],
     ids=["code", "empty", "tilde"],
 )
-def test_long_code_goes_on_in_another_block_of_code(line: str) -> None:
+def test_long_code_continues_in_another_block_of_code(line: str) -> None:
     fake = FakeCell()
     lines = ["```python\n", *[line] * (3 * CODE_LENGTH // len(line)), "```\n"]
     cell = LiveCell(fake.make)

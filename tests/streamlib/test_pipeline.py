@@ -294,7 +294,7 @@ async def test_error_of_the_caller_leaves_the_block_unwrapped(open_block: Any) -
 
 
 @pytest.mark.parametrize("open_block", [coalesced, tee])
-async def test_cancelled_block_ends_with_its_scope_alone(open_block: Any) -> None:
+async def test_cancelled_block_ends_only_with_its_scope(open_block: Any) -> None:
     """C3: the cancellation neither escapes the scope nor is lost within it."""
     after = False
     with anyio.move_on_after(0.02) as scope:

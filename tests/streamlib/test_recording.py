@@ -223,7 +223,7 @@ def test_a_recording_is_shown_without_its_body() -> None:
         assert "<b>" not in shown
 
 
-def test_time_that_is_no_float_is_a_named_problem(tmp_path: Path) -> None:
+def test_time_that_is_not_a_float_is_a_named_problem(tmp_path: Path) -> None:
     path = tmp_path / "response.jsonl"
     save(Recording(200, {}, (Chunk(0.5, b"a"),)), path)
     path.write_bytes(path.read_bytes().replace(b"0.5", b"1" + b"0" * 400))

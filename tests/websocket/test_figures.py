@@ -32,7 +32,7 @@ async def test_a_socket_lost_at_any_frame_ends_every_lane(anyio_backend: str) ->
             assert lost or played.refused, (name, cut)
 
 
-async def test_readers_that_come_and_go_leave_each_lane_whole() -> None:
+async def test_readers_that_come_and_go_leave_each_lane_complete() -> None:
     result = await storm(16)
     assert result["problems"] == []
     assert result["completed"] > 3

@@ -77,7 +77,7 @@ def test_missing_field_is_named_by_its_path(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", CLASSES)
 @pytest.mark.parametrize("text", ["", "{", "no", OSLO[:-1], OSLO + "x", '{"name": "a\x00"}'])
-def test_text_that_is_no_json_is_refused(kind: Any, text: str) -> None:
+def test_text_that_is_not_json_is_refused(kind: Any, text: str) -> None:
     error = failure(text, kind)
     assert error.path == ""
     assert error.problem.startswith("not JSON")
@@ -106,14 +106,14 @@ def test_fenced_text_is_read(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_value_that_is_no_object_may_stand_in_a_wrapper(kind: Any) -> None:
+def test_value_that_is_not_an_object_may_be_in_a_wrapper(kind: Any) -> None:
     expected = [kind(name="Oslo", people=700000)]
     assert typed_value(f'{{"value": [{OSLO}]}}', list[kind]) == expected
     assert typed_value(f"[{OSLO}]", list[kind]) == expected
     assert failure('{"value": [{"people": 1}]}', list[kind]).path == "/value/0/name"
 
 
-def test_object_with_a_field_called_value_is_no_wrapper() -> None:
+def test_object_with_a_field_called_value_is_not_a_wrapper() -> None:
     class Price(msgspec.Struct):
         value: int
 

@@ -94,7 +94,7 @@ def test_integer_is_read_from_its_spellings(text: str, expected: int) -> None:
 @pytest.mark.parametrize(
     "text", ["1.5", "one", "", "1e999", "NaN", "0x1f", "1 2", "٣", "--1", "9" * 5000]
 )
-def test_text_that_is_no_integer_stays_text(text: str) -> None:
+def test_text_that_is_not_an_integer_stays_text(text: str) -> None:
     assert value(text, INTEGER) == text
 
 

@@ -259,7 +259,7 @@ def test_citation_is_an_annotation_of_its_text() -> None:
         ]
 
 
-def test_citation_behind_a_call_counts_from_its_own_message() -> None:
+def test_citation_after_a_call_counts_from_its_own_message() -> None:
     """A10."""
     call = '<|START_ACTION|>[{"tool_name":"f","parameters":{}}]<|END_ACTION|>'
     response = accumulate(filtered([f"Hm. {call}The <co: 0>tall</co: 0> one"], ["cohere"]))

@@ -30,7 +30,7 @@ K3_CALL = (
         ("kimi_k3", "<|open|>response<|sep|>", K3_CALL),
     ],
 )
-def test_text_behind_a_mark_stays_text(
+def test_text_after_a_mark_stays_text(
     dialect: str, mark: str, call: str, stop_reason: StopReason
 ) -> None:
     """A3: the server removed the reasoning; a call of no offered tool changes nothing."""
@@ -55,7 +55,7 @@ def test_marks_in_reasoning_do_not_stop_its_deltas() -> None:
 
 
 @pytest.mark.parametrize("text", ["See <co: 0", "See </co: 0", "Write <co>x or <co:name>."])
-def test_citation_tag_is_no_leaked_call(text: str) -> None:
+def test_citation_tag_is_not_a_leaked_call(text: str) -> None:
     """A10: a citation that the end cut, and a tag that looks like one."""
     assert outcome(filtered([text], ["cohere"]))[3] == []
     assert outcome(filtered([text], ["hermes"])) == (text, "", [], [])

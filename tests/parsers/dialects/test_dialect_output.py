@@ -124,7 +124,7 @@ def test_refusal_in_several_deltas_is_one_part() -> None:
     assert accumulate(events).items == (done,)
 
 
-def test_hosted_tool_call_is_no_duplicate_of_a_recovered_one() -> None:
+def test_hosted_tool_call_is_not_a_duplicate_of_a_recovered_one() -> None:
     hosted = ServerToolCall("s", "f", '{"k": "v"}')
     events = [
         OutputItemAdded(0, ServerToolCall("s", "f")),

@@ -214,7 +214,7 @@ def test_call_inside_one_without_a_name_is_recovered() -> None:
         ("pythonic", '<|python_start|>[f(k="v")', "] and"),
     ],
 )
-def test_call_in_an_unclosed_list_stands_and_no_text_is_lost(
+def test_call_in_an_unclosed_list_counts_and_keeps_the_text(
     dialect: str, call: str, behind: str
 ) -> None:
     for chunks in ([call + behind], list(call + behind)):
@@ -292,7 +292,7 @@ def test_malformed_call_in_a_section_is_one_incomplete_item(dialect: str, argume
     ("value", "expected"),
     [("v\n", "v\n"), ("\nv", "v"), ("\nv\n", "v"), ("\nv\n\n", "v\n"), ("\n", ""), ("", "")],
 )
-def test_newline_behind_the_value_needs_one_before_it(value: str, expected: str) -> None:
+def test_newline_after_the_value_needs_one_before_it(value: str, expected: str) -> None:
     """A5: an edit tool must get the text that the model wrote; the template writes the first."""
     text = f"<function=f>\n<parameter=k>{value}</parameter>\n</function>"
     assert outcome(filtered([text], ["qwen3_coder"]))[2] == [("f", {"k": expected})]

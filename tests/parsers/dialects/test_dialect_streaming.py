@@ -175,7 +175,7 @@ def test_repeated_parameter_of_a_streamed_call_wins() -> None:
         assert outcome(events)[2:] == ([("f", {"k": "v"})], ["duplicate_parameter"])
 
 
-def test_call_behind_a_streamed_one_without_end_is_recovered() -> None:
+def test_call_after_a_streamed_one_without_end_is_recovered() -> None:
     """Of DeepSeek and GLM, whose tags are tokens that no value contains."""
     for dialect in ("glm45", "deepseek_v32"):
         write = WRITERS[dialect]

@@ -107,7 +107,7 @@ OPEN_VALUE = re.compile(
 
 
 @each_form(whole_message=False)
-def test_call_behind_an_unclosed_one_is_recovered(form: Form) -> None:
+def test_call_after_an_unclosed_one_is_recovered(form: Form) -> None:
     """A2: but not behind an unclosed value, which may be a text about calls."""
     for index in range(1, len(form.text)):
         broken = form.text[:index]
@@ -149,7 +149,7 @@ def test_mention_of_a_tag_swallows_no_text(text: str) -> None:
         assert (output, calls) == (f"{text}\n\nEnd.", F) or text in ("<tool_call", "to=functions.")
 
 
-def test_text_behind_a_mention_is_not_buffered() -> None:
+def test_text_after_a_mention_is_not_buffered() -> None:
     dialect_filter = DialectFilter(["hermes"], TOOLS)
     dialect_filter.feed([OutputItemAdded(0, Message("assistant"))])
     emitted = dialect_filter.feed([OutputTextDelta(0, 0, "Use <tool_call> to call a tool, like")])
@@ -317,7 +317,7 @@ def test_repeated_parameter_keeps_the_last_with_a_notice() -> None:
     )
 
 
-def test_malformed_arguments_are_no_call() -> None:
+def test_malformed_arguments_are_not_a_call() -> None:
     text = '<tool_call>{"name": "f", "arguments": {"k": v}}</tool_call>'
     events = filtered([text], ["hermes"])
     assert outcome(events) == (text, "", [], ["leaked_tool_call"])
@@ -444,7 +444,7 @@ def test_nested_elements_are_objects_and_arrays(inside: str, arguments: Any) -> 
     "between",
     ["<|end|>\n<|start|>assistant", "<|end|>\n\n", "<|start|>assistant", "", "<|return|> "],
 )
-def test_white_space_between_channels_is_no_text(between: str) -> None:
+def test_white_space_between_channels_is_not_text(between: str) -> None:
     text = (
         f"<|channel|>analysis<|message|>Hm.{between}<|channel|>commentary<|message|>I "
         f"look.{between}<|channel|>final<|message|>So."

@@ -156,7 +156,7 @@ def test_response_that_ends_with_a_closing_tag_has_no_text() -> None:
     ]
 
 
-def test_newline_before_a_lone_closing_tag_is_no_reasoning() -> None:
+def test_newline_before_a_lone_closing_tag_is_not_reasoning() -> None:
     assert check("\n</think>\n\nParis.", ["think"], "Paris.", "") == ["text_replaced"]
     assert [type(item) for item in accumulate(filtered(["\n</think>Paris."], ["think"])).items] == [
         Message,
@@ -417,7 +417,7 @@ def test_names_of_the_reasoning_dialects() -> None:
         (["kimi_k2", "think:open"], kimi("functions.f:0", '{"k": "v"}')),
     ],
 )
-def test_calls_at_the_start_are_no_reasoning(dialects: list[str], call: str) -> None:
+def test_calls_at_the_start_are_not_reasoning(dialects: list[str], call: str) -> None:
     """A3: the server removed the reasoning, so that the text begins with parallel calls."""
     assert check(call * 2, dialects, "", "", F * 2) == []
 
@@ -494,7 +494,7 @@ def test_opening_tag_at_the_end_moves_no_text(dialect: str, before: str, tag: st
 
 
 @pytest.mark.parametrize("dialect", ["think", "gemma4"])
-def test_call_behind_an_empty_opening_tag_is_a_call(dialect: str) -> None:
+def test_call_after_an_empty_opening_tag_is_a_call(dialect: str) -> None:
     """The text before the tag is none of its reasoning."""
     opening = {"think": "<think>", "gemma4": "<|channel>"}[dialect]
     text = f"Hello.\n{opening}{HERMES}"

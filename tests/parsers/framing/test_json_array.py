@@ -144,7 +144,7 @@ def test_only_an_end_inside_or_before_an_element_is_truncated() -> None:
         assert read(JsonArrayFraming(), byte_by_byte(BODY[:offset])) == reading
 
 
-def test_missing_bracket_after_an_element_is_no_failure() -> None:
+def test_missing_bracket_after_an_element_is_not_a_failure() -> None:
     assert elements(b'[{"a":1}') == ([Frame(None, b'{"a":1}')], None, False)
     assert elements(b'[{"a":1}\n').failure is None
 

@@ -416,7 +416,7 @@ def test_truncated_frame_of_unknown_family_is_truncated() -> None:
     assert wires.error_of("invoke", body[:-1]).kind == "truncated"
 
 
-def test_metrics_alone_are_no_response() -> None:
+def test_metrics_alone_are_not_a_response() -> None:
     assert wires.error_of("invoke", chunk(MEASURED)).kind == "truncated"
 
 
@@ -487,7 +487,7 @@ def test_chunk_without_an_object_inside_is_malformed(payload: bytes) -> None:
         ),
     ],
 )
-def test_body_that_is_no_response_fails(sent: bytes, kind: str) -> None:
+def test_body_that_is_not_a_response_fails(sent: bytes, kind: str) -> None:
     last = parse_body("invoke", sent)[-1]
     assert isinstance(last, Failed)
     assert last.error.kind == kind
@@ -505,7 +505,7 @@ def test_text_is_one_message() -> None:
 
 
 @pytest.mark.parametrize("kind", [[], {}, ["stream-end"], 5])
-def test_event_type_that_is_no_string_passes_through(kind: Any) -> None:
+def test_event_type_that_is_not_a_string_passes_through(kind: Any) -> None:
     """It was looked up in a set: a list there raised TypeError out of the parser."""
     events = events_of(
         stream([STREAMED["cohere"][0], {"event_type": kind, "text": "a"}, *STREAMED["cohere"][1:]])

@@ -227,7 +227,7 @@ def test_responses_passes_empty_rate_limits_through() -> None:
     ] == ["codex.rate_limits"]
 
 
-def test_responses_ignores_an_id_and_model_that_are_no_strings() -> None:
+def test_responses_ignores_id_and_model_that_are_not_strings() -> None:
     response = accumulate(
         events_of("responses", [created(id=5, model=["m"]), completed(id=5, model=["m"])])
     )
@@ -244,12 +244,12 @@ def test_responses_adds_an_annotation_to_the_part_it_names() -> None:
     assert [event.content_index for event in events if isinstance(event, AnnotationAdded)] == [1]
 
 
-def test_responses_ignores_an_item_id_that_is_no_string() -> None:
+def test_responses_ignores_an_item_id_that_is_not_a_string() -> None:
     events = responses(added({**message(), "id": 5}), done(message("a", item_id="m")))
     assert [item.id for item in accumulate(events).items] == ["m"]
 
 
-def test_responses_ignores_a_done_text_that_is_no_string() -> None:
+def test_responses_ignores_a_done_text_that_is_not_a_string() -> None:
     events = responses(
         added(message(item_id="m")), about("output_text.done", 0, "m", content_index=0, text=5)
     )
@@ -495,7 +495,7 @@ def test_messages_reads_objects_without_a_type() -> None:
     }
 
 
-def test_messages_keeps_the_input_of_a_block_that_is_no_call() -> None:
+def test_messages_keeps_the_input_of_a_block_that_is_not_a_call() -> None:
     block = {"type": "text", "text": "a", "input": {"k": 1}}
     events = messages(
         {"type": "content_block_start", "index": 0, "content_block": block},
@@ -533,7 +533,7 @@ def test_messages_reports_the_model_of_a_fallback() -> None:
     assert events[-1].model == "other"
 
 
-def test_invoke_fails_on_an_inner_event_that_is_no_json() -> None:
+def test_invoke_fails_on_an_inner_event_that_is_not_json() -> None:
     body = framed(
         "converse", json.dumps({"bytes": base64.b64encode(b"nonsense").decode()}).encode(), "chunk"
     )

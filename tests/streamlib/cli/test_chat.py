@@ -103,7 +103,7 @@ def test_chat_reports_a_history_that_cannot_be_saved(
     assert capsys.readouterr().err.endswith("talk.json: No space left on device\n")
 
 
-def test_chat_leaves_a_file_that_is_no_history_unchanged(
+def test_chat_leaves_a_file_that_is_not_a_history_unchanged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "notes.txt").write_text("my notes")
@@ -180,7 +180,7 @@ def test_chat_rejects_an_invalid_file_of_tools(
     assert message in capsys.readouterr().err
 
 
-def test_chat_sends_an_image_with_the_first_message_alone(
+def test_chat_sends_an_image_only_with_the_first_message(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "a.png").write_bytes(PNG)
@@ -203,7 +203,7 @@ def test_chat_replaces_arguments_that_are_not_utf8(
     assert capsys.readouterr().out.startswith("You said: h?")
 
 
-def test_chat_rejects_a_file_that_is_no_image(
+def test_chat_rejects_a_file_that_is_not_an_image(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "a.png").write_text("no image")
@@ -326,7 +326,7 @@ def test_chat_ends_with_ctrl_c_at_the_prompt(tmp_path: Path) -> None:
     assert len(load_history((tmp_path / "h.json").read_bytes())) == 3
 
 
-def test_chat_goes_on_after_ctrl_c_stops_a_response(
+def test_chat_continues_after_ctrl_c_stops_a_response(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     serve = (sys.executable, "-m", "streamlib", "serve", "--port", "0", "--fault", "stall@8")

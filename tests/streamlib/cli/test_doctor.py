@@ -119,7 +119,7 @@ def test_checks_name_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> N
 # --- providers and models ---
 
 
-def test_providers_lists_keys_by_name_alone(
+def test_providers_lists_keys_only_by_name(
     no_keys: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", SECRET)

@@ -125,7 +125,7 @@ def test_commands_name_the_kind_of_a_file_without_a_capture(
         (b"data: x\n\n", "does not begin with"),
     ],
 )
-async def test_load_names_the_kind_of_a_file_that_is_no_recording(
+async def test_load_names_the_kind_of_a_file_that_is_not_a_recording(
     body: bytes, message: str, tmp_path: Path
 ) -> None:
     (tmp_path / "f").write_bytes(body)

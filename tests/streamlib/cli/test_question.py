@@ -84,7 +84,7 @@ def test_first_word_that_is_a_command_runs_it() -> None:
 
 
 @pytest.mark.parametrize("typed", ["inspct", "chatt", "rpelay", "dcotor", "log_", "models_"])
-def test_lone_word_near_a_command_is_no_question(
+def test_lone_word_near_a_command_is_not_a_question(
     typed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -109,7 +109,7 @@ def test_lone_word_near_a_command_is_no_question(
         (["chta", "-m", "loopback:x"], "chat"),
     ],
 )
-def test_word_near_a_command_with_its_arguments_is_no_question(
+def test_word_near_a_command_with_its_arguments_is_a_typo(
     arguments: list[str],
     command: str,
     tmp_path: Path,
@@ -232,7 +232,7 @@ def test_command_loads_only_what_it_needs(arguments: list[str], absent: list[str
 # --- what is piped in ---
 
 
-def test_pipe_stands_in_front_of_the_question() -> None:
+def test_piped_text_comes_before_the_question() -> None:
     run = streamlib("what", "is", "this?", piped="line 1\nline 2\n")
     assert run.stdout.startswith("You said: line 1\nline 2\n\nwhat is this?\n")
     assert run.returncode == 0

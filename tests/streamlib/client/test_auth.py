@@ -348,7 +348,7 @@ async def test_retry_after_is_read_before_keys_are_masked(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["x", "s3cret", "a-key"])
-def test_short_key_is_masked_only_as_a_whole_token(key: str) -> None:
+def test_short_key_is_masked_only_as_a_complete_token(key: str) -> None:
     """C8."""
     auth = RequestAuth(RedactedHeaders(), (Secret(key),))
     text = f"bad key '{key}'. Bearer {key}, key={key}; not b{key}b nor {key}-b nor b_{key}"

@@ -112,7 +112,7 @@ def test_deadlines_are_seconds() -> None:
 
 
 @pytest.mark.parametrize("event", [Notice("odd"), Passthrough("new", {}), RateLimits()])
-def test_keepalive_events_are_no_progress(event: Any) -> None:
+def test_keepalive_events_are_not_progress(event: Any) -> None:
     watch = DeadlineTimer(LIMITS)
     watch.note_events([OutputTextDelta(0, 0, "x")])
     watch.add_waited(10)

@@ -164,7 +164,7 @@ async def test_request_hook_cannot_set_a_key(name: str) -> None:
 
 
 @pytest.mark.parametrize("header", [(1, "x"), ("x-one", 1), ("x-none", None)])
-async def test_header_that_is_no_text_is_refused_and_not_retried(header: Any) -> None:
+async def test_header_that_is_not_text_is_refused_and_not_retried(header: Any) -> None:
     """It was a lost connection, which is tried again."""
     seen: list[int] = []
 

@@ -72,7 +72,7 @@ def test_cursor_goes_through_text_and_json() -> None:
         str(CURSOR).replace("resp_1", ""),
     ],
 )
-def test_text_that_is_no_cursor_is_refused(text: str | bytes) -> None:
+def test_text_that_is_not_a_cursor_is_refused(text: str | bytes) -> None:
     with pytest.raises(StreamError) as caught:
         Cursor.parse(text)
     assert (caught.value.kind, caught.value.code) == ("invalid_request", "cursor")
@@ -263,7 +263,7 @@ async def test_unknown_response_is_not_found() -> None:
     assert caught.value.kind == "not_found"
 
 
-async def test_rate_limits_of_the_new_connection_are_no_event() -> None:
+async def test_rate_limits_of_the_new_connection_are_not_an_event() -> None:
     """They are of another request; the response has them."""
     body = await body_of("responses")
     headers = {

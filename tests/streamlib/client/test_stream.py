@@ -247,7 +247,7 @@ async def test_stream_is_entered_once() -> None:
         await all_events(stream)
 
 
-async def test_second_reader_is_refused_and_the_first_goes_on() -> None:
+async def test_second_reader_is_refused_and_the_first_continues() -> None:
     async with (
         stream_over(START, 0.05, MESSAGE.removeprefix(START)) as stream,
         anyio.create_task_group() as group,

@@ -41,7 +41,7 @@ async def test_every_reader_sees_the_same_under_every_fault() -> None:
     assert {"completed", "user", "writer_lost"} <= found["ends"].keys()
 
 
-async def test_append_whose_answer_is_lost_lands_once() -> None:
+async def test_append_whose_result_is_lost_lands_once() -> None:
     engine = memory_engine()
     connection = Connection(engine)
     steps: list[bytes | float] = []
@@ -58,7 +58,7 @@ async def test_append_whose_answer_is_lost_lands_once() -> None:
 
 
 @pytest.mark.parametrize("seconds", [5.0, 100.0])
-async def test_frozen_writer_is_fenced_only_behind_its_lease(seconds: float) -> None:
+async def test_frozen_writer_is_fenced_only_after_its_lease(seconds: float) -> None:
     engine = memory_engine()
     connection = Connection(engine)
     ended: list[Any] = []

@@ -17,7 +17,7 @@ from tests.support.shared import ROOT
 from tests.support.virtual_time import anyio_backend  # noqa: F401  # a fixture
 
 
-async def test_appends_whose_answers_are_lost_land_once() -> None:
+async def test_appends_whose_results_are_lost_land_once() -> None:
     found = await lost_answers(memory_engine(), 300)
     assert found["appends"] > 300
     assert (found["duplicates"], found["missing"]) == (0, 0)

@@ -113,7 +113,7 @@ async def test_background_response_is_the_one_of_the_foreground(wire: Any) -> No
     assert common_fields(received) == expected
 
 
-async def test_stream_resumes_behind_any_frame() -> None:
+async def test_stream_resumes_after_any_frame() -> None:
     """`sequence_number` counts, and the frames behind each are the same for every reader."""
     upstream = Upstream(weather_response("gemini"))
     async with serving(upstream, rule("gemini"), log="memory:") as client:
@@ -152,7 +152,7 @@ async def test_events_of_the_provider_are_numbered_too() -> None:
     assert ("background" in sent, sent["store"]) == (False, False)
 
 
-async def test_response_goes_on_without_its_client() -> None:
+async def test_response_continues_without_its_client() -> None:
     chunks: list[bytes | float] = []
     for chunk in weather_chunks("messages"):
         chunks += [chunk, 0.002]
@@ -334,7 +334,7 @@ async def test_key_in_the_query_tells_clients_apart(headers: dict[str, str]) -> 
     assert statuses == [404, 200]
 
 
-async def test_log_that_is_no_response_is_not_served() -> None:
+async def test_log_that_is_not_a_response_is_not_served() -> None:
     engine = MemoryEngine()
     async with serving_log(engine, Upstream()) as (client, log):
         await log.create("chat-7")
@@ -510,7 +510,7 @@ class Gone:
         await anyio.sleep_forever()
 
 
-async def test_client_that_is_gone_is_no_failure_of_the_gateway() -> None:
+async def test_client_that_is_gone_is_not_a_failure_of_the_gateway() -> None:
     async def frames() -> AsyncGenerator[bytes]:
         yield b"data: 1\n\n"
         await anyio.sleep(0.05)

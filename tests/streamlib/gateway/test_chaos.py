@@ -28,7 +28,7 @@ REQUESTS: Final = 24
 pytestmark = pytest.mark.usefixtures("asgi_server")
 
 
-async def test_no_stream_is_silently_cut() -> None:
+async def test_no_stream_is_silently_truncated() -> None:
     async with scripted(choose=model(seed=3, pause=0.002)) as upstream:
         to = RouteTo("custom:m", base_url=upstream.url, wire_api="messages")
         rule = RouteRule("*", (to, to), cooldown_seconds=0.2)
@@ -51,7 +51,7 @@ async def test_no_stream_is_silently_cut() -> None:
     assert counts[WIRE_ERROR] + counts[HTTP_ERROR] < counts.total()
 
 
-async def test_chaos_notices_a_stream_that_is_cut() -> None:
+async def test_chaos_notices_a_truncated_stream() -> None:
     """Without the gateway, a response that a proxy has cut looks complete to HTTP."""
     seen: set[str] = set()
     async with (

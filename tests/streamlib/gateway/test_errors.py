@@ -147,7 +147,7 @@ async def test_defect_of_the_gateway_is_a_server_error(
     assert "failed inside the gateway" in caplog.text
 
 
-async def test_missing_key_is_no_error_of_the_client(
+async def test_missing_key_is_not_an_error_of_the_client(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for variable in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):

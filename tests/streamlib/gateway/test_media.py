@@ -82,7 +82,7 @@ def test_file_of_a_model_reaches_the_client(wire: WireApi) -> None:
     assert (file.data, file.media_type) == ("JVBERi0=", "application/pdf")
 
 
-def test_pdf_is_no_audio_of_chat() -> None:
+def test_pdf_is_not_an_audio_of_chat() -> None:
     """Its bytes were streamed as sound."""
     stream = gemini_file("application/pdf", "JVBERi0=")
     assert media_of(client_response("chat", "gemini", stream)) == []

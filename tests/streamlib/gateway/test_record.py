@@ -255,7 +255,7 @@ async def test_refusal_is_recorded_with_its_response(tmp_path: Path) -> None:
     assert ours.body == response.content
 
 
-async def test_files_are_the_owners_alone(tmp_path: Path) -> None:
+async def test_files_are_readable_only_by_their_owner(tmp_path: Path) -> None:
     folder = tmp_path / "made"
     upstream = Upstream(weather_response("chat"))
     async with recording_gateway(upstream, folder, rule("chat")) as client:

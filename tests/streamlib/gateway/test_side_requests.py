@@ -240,7 +240,7 @@ async def test_count_of_another_server_is_a_marked_estimate(wire: WireApi) -> No
     assert "error" in bad.json()
 
 
-async def test_gemini_count_takes_a_whole_request() -> None:
+async def test_gemini_count_takes_a_complete_request() -> None:
     body = msgspec.json.decode(client_request("gemini", weather_prompt()).body)
     path = COUNTS["gemini"][0]
     async with serving(Upstream(), rule("chat")) as client:
@@ -314,7 +314,7 @@ async def test_failed_compaction_is_an_error_of_the_wire() -> None:
     assert response.json()["error"]["message"] == "no"
 
 
-async def test_cut_summary_is_an_error_not_a_compaction() -> None:
+async def test_truncated_summary_is_an_error_not_a_compaction() -> None:
     """What was left of the history would be lost without a word."""
     text = b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"So far"}}]}\n\n'
     end = b'data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"length"}]}\n\n'

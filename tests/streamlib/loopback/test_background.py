@@ -61,7 +61,7 @@ def test_stream_is_sent_again_from_any_position(wire_api: Any) -> None:
         assert rest == b"".join(stored.frames[number + 1 :])
 
 
-def test_number_behind_the_end_leaves_the_end_mark() -> None:
+def test_number_after_the_end_leaves_the_end_mark() -> None:
     served = Served("responses")
     status, body = served.ask(f"{served.id}?stream=true&starting_after=999")
     assert (status, body.strip()) == (200, b"data: [DONE]")

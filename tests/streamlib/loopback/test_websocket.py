@@ -122,7 +122,7 @@ async def test_errors_and_strict_rules_are_events() -> None:
 
 
 @pytest.mark.anyio
-async def test_what_is_no_request_is_refused() -> None:
+async def test_body_that_is_not_a_request_is_refused() -> None:
     async with running() as url, connected(url + "/v1") as connection:
         socket = (await connection.usable_socket())._socket
         for message in (b"no JSON", b"[]", b'{"type":"response.inject"}'):

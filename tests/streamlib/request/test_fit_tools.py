@@ -108,7 +108,7 @@ def is_home(
 @each_case(
     "wire, native", [(wire, native) for wire, natives in NATIVES.items() for native in natives]
 )
-def test_native_tool_is_sent_to_its_own_wire_alone(
+def test_native_tool_is_sent_only_to_its_own_wire(
     wire: WireApi, native: dict[str, Any], target: WireApi, model: str, knows_wire: bool
 ) -> None:
     """B1: raw tools of one wire reached the others, which answer 400 or 500."""
@@ -391,7 +391,9 @@ def test_flattening_is_linear_in_tools_and_calls() -> None:
 
 @each_case("parameters", ["x", 1, [1]])
 @each_case("target, model", TARGETS)
-def test_schema_that_is_no_object_is_invalid(target: WireApi, model: str, parameters: Any) -> None:
+def test_schema_that_is_not_an_object_is_invalid(
+    target: WireApi, model: str, parameters: Any
+) -> None:
     """Builders for Responses and Gemini raised `AttributeError`."""
     native = {"type": "function", "name": "f", "parameters": parameters}
     tool = ToolSpec("f", native=native, native_wire="ollama")

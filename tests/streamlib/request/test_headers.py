@@ -25,7 +25,7 @@ def body(request: Any) -> dict[str, Any]:
     return msgspec.json.decode(request.body)  # type: ignore[no-any-return]
 
 
-def test_headers_are_sent_with_their_request_alone() -> None:
+def test_headers_are_sent_only_with_their_request() -> None:
     """B4: a beta header needed a provider of one's own."""
     request = build(Prompt("hi", headers={"X-Trace": "7"}), CLAUDE)
     assert request.headers["x-trace"] == "7"

@@ -410,7 +410,7 @@ def test_lost_options_of_a_container_are_named_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("options", [1, "x", [1], True])
-def test_options_that_are_no_object_are_none(options: Any) -> None:
+def test_options_that_are_not_an_object_are_none(options: Any) -> None:
     """Another wire's builder raised `AttributeError`."""
     native = {"googleSearch": options}
     tools = parse_request("gemini", request_body("gemini", [native])).tools
@@ -453,7 +453,7 @@ def test_perplexity_marks_blocked_domains_with_a_minus() -> None:
 
 
 @pytest.mark.parametrize("domains", ["iana.org", [1], {"a": 1}])
-def test_restriction_of_another_type_is_no_request(domains: Any) -> None:
+def test_restriction_of_another_type_is_not_a_request(domains: Any) -> None:
     native = {"type": "web_search_20250305", "name": "web_search", "allowed_domains": domains}
     with pytest.raises(StreamError, match="invalid_request"):
         parse_request("messages", request_body("messages", [native]))

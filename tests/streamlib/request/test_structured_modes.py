@@ -70,7 +70,7 @@ def test_schema_of_a_class_is_stored(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_schema_of_a_list_stands_in_an_object(kind: Any) -> None:
+def test_schema_of_a_list_is_wrapped_in_an_object(kind: Any) -> None:
     schema = Prompt("hi", output_schema=list[kind]).schema
     assert schema is not None
     assert schema["required"] == ["value"]
@@ -134,7 +134,7 @@ def test_request_of_each_mode_is_decoded_and_built_again(wire: WireApi, mode: st
     assert msgspec.json.decode(again.body) == msgspec.json.decode(request.body)
 
 
-def test_schema_that_is_no_object_is_put_into_one_and_reported() -> None:
+def test_schema_that_is_not_an_object_is_wrapped_and_reported() -> None:
     schema = {"type": "array", "items": {"type": "string"}}
     for mode in ("tool", "json_mode"):
         request = built("chat", output_schema=schema, structured=mode)

@@ -118,7 +118,7 @@ def test_text_that_breaks_off_is_an_error(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["[1] [2]", "[1]}", "[1]\n```\nThat is all.", "1 2", '"a" "b"'])
-def test_text_behind_the_value_is_an_error(text: str) -> None:
+def test_text_after_the_value_is_an_error(text: str) -> None:
     """As `response.parsed` says of the same text: the second value was lost without a word."""
     for length in range(1, len(text) + 1):
         items: JsonItems[Any] = JsonItems("", Any)
@@ -128,7 +128,7 @@ def test_text_behind_the_value_is_an_error(text: str) -> None:
             items.close()
 
 
-def test_closing_fence_behind_the_value_is_no_error() -> None:
+def test_closing_fence_after_the_value_is_not_an_error() -> None:
     text = "```json\n[1, 2]\n```\n"
     for length in range(1, len(text) + 1):
         items = JsonItems("", int)
@@ -139,7 +139,7 @@ def test_closing_fence_behind_the_value_is_no_error() -> None:
 
 
 @pytest.mark.parametrize("kind", [City, Model])
-def test_element_that_is_no_value_is_named(kind: Any) -> None:
+def test_element_that_is_not_a_value_is_named(kind: Any) -> None:
     items: JsonItems[Any] = JsonItems("/a/cities", kind)
     assert len(items.feed('{"a": {"cities": [{"name": "x"}, {"na')) == 1
     with pytest.raises(InvalidOutput) as caught:
@@ -201,7 +201,7 @@ async def given(events: list[ResponseEvent], pointer: str = "/cities") -> tuple[
 CUT = Failed(ErrorInfo("truncated", "cut"))
 
 
-async def test_cut_stream_gives_what_was_closed_and_then_fails() -> None:
+async def test_truncated_stream_gives_closed_values_and_then_fails() -> None:
     names, error = await given(message(TEXT[:90], end=CUT))
     assert names == CITIES[:2]
     assert isinstance(error, StreamError)

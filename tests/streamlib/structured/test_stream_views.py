@@ -77,7 +77,7 @@ async def test_partial_grows_with_text_and_arguments(wire: Any) -> None:
                 await check_views(stream)
 
 
-async def test_partial_of_text_that_is_no_object_is_empty() -> None:
+async def test_partial_of_text_that_is_not_an_object_is_empty() -> None:
     turns = ((assistant("Hello!"),), (assistant("[1, 2, 3]"),))
     async with loopback("chat", turns=turns) as client:
         for expected in (UNSET, [1, 2, 3]):

@@ -130,7 +130,7 @@ def test_a_failed_request_is_sent_again() -> None:
 # --- what was delivered ---
 
 
-def test_snapshot_holds_what_was_delivered_alone() -> None:
+def test_snapshot_holds_only_what_was_delivered() -> None:
     """One read brings many events; each is fed to the snapshot when the reader gets it."""
     deltas = [text(f"{n} ") for n in range(20)]
     with (

@@ -142,7 +142,7 @@ def test_no_word_is_lost() -> None:
             assert word in drawn.replace("│", "")
 
 
-def test_text_that_goes_on_is_only_appended() -> None:
+def test_text_that_continues_is_only_appended() -> None:
     writer = MarkdownWriter(80, 24)
     assert writer.feed("Hello") == "Hello"
     assert writer.feed(", you") == ", you"

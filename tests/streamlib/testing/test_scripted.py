@@ -62,7 +62,7 @@ async def test_a_model_follows_its_turns(wire_api: WireApi) -> None:
     assert "Weather?" not in repr(client.requests)
 
 
-async def test_a_request_behind_the_last_turn_is_a_clear_error() -> None:
+async def test_a_request_after_the_last_turn_is_a_clear_error() -> None:
     for wire_api in WIRE_APIS:
         async with scripted(["one", "two"], wire_api=wire_api) as client:
             texts = [await client.text("x", MODEL) for _ in range(2)]

@@ -329,7 +329,7 @@ async def test_output_is_valid_text(result: Any, output: Any) -> None:
     assert (await answer(give)).output == output
 
 
-async def test_result_that_is_no_json_is_an_error() -> None:
+async def test_result_that_is_not_json_is_an_error() -> None:
     async def give() -> Any:
         return object()
 

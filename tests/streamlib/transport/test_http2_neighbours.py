@@ -168,7 +168,7 @@ async def test_violation_ends_every_stream_at_once(http: str) -> None:
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-async def test_violation_before_headers_is_no_bad_request(http: str) -> None:
+async def test_violation_before_headers_is_not_a_bad_request(http: str) -> None:
     """It is the server's, and another connection may serve the request: it is retried."""
     calls = 0
 

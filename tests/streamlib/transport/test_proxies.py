@@ -149,7 +149,7 @@ async def test_deadlines_hold_through_a_proxy(
 
 
 @LIBRARIES
-async def test_tunnel_that_is_cut_truncates_the_response(
+async def test_broken_tunnel_truncates_the_response(
     http: str, kind: Kind, tls: ssl.SSLContext, anyio_backend_name: str
 ) -> None:
     if is_impossible(http, anyio_backend_name):

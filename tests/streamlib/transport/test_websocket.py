@@ -127,7 +127,7 @@ async def test_a_request_that_was_not_sent_has_no_response() -> None:
     assert [message["stream_id"] for message in server.messages] == ["a", "b"]
 
 
-async def test_an_upload_that_never_ends_breaks_its_socket_alone(
+async def test_an_upload_that_never_ends_breaks_only_its_socket(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("streamlib.transport.websocket.CLOSING_SECONDS", 0.02)
@@ -230,7 +230,7 @@ async def test_a_key_is_in_no_log_repr_or_traceback(caplog: pytest.LogCaptureFix
     assert UNUSUAL_KEY not in caplog.text
 
 
-async def test_a_key_is_sent_to_its_own_origin_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_is_sent_only_to_its_own_origin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", UNUSUAL_KEY)
     async with scripted_socket([FOREVER]) as server, Client() as client:
         async with client.connect("openai:m", base_url=server.url):

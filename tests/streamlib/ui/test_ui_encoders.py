@@ -286,7 +286,7 @@ def test_summary_paragraphs_are_separated() -> None:
     )
 
 
-def test_message_without_text_is_no_empty_part() -> None:
+def test_message_without_text_is_not_an_empty_part() -> None:
     assert not named(parts(Message("assistant", signature="sig")), "text-start")
 
 

@@ -224,7 +224,7 @@ def test_much_json_is_a_request_or_the_error(protocol: str) -> None:
     ],
     ids=range(14),
 )
-def test_what_is_no_json_object_is_refused(body: Any) -> None:
+def test_value_that_is_not_a_json_object_is_refused(body: Any) -> None:
     for protocol in VALID:
         assert attempt(protocol, body) is None
 
@@ -261,7 +261,7 @@ def test_limits_are_named_by_the_error(limits: dict[str, int], name: str) -> Non
         assert (raised.value.kind, raised.value.status) == ("request_too_large", 413)
 
 
-def test_text_that_javascript_cut_is_made_whole() -> None:
+def test_text_that_javascript_split_is_joined() -> None:
     for written, words in ((rb"a\ud83d", "a\ufffd"), (rb"\ud83d\ude00", "\U0001f600")):
         part = b'{"type":"text","text":"' + written + b'"}'
         body = b'{"messages":[{"role":"user","parts":[' + part + b"]}]}"

@@ -96,13 +96,13 @@ async def test_a_failure_before_the_first_event_is_a_status(errors: Any) -> None
     assert (call.status, call.error["kind"], call.error["retryable"]) == (503, "overloaded", True)
 
 
-async def test_the_wait_is_whole_seconds_in_the_header_alone() -> None:
+async def test_wait_is_in_full_seconds_in_the_header_only() -> None:
     late = StreamError(ErrorInfo("rate_limited", "x", retryable=True, retry_after=1.2, status=429))
     call = await AsgiCall()(StreamResponse(Run(late), "jsonl"))
     assert (call.headers["retry-after"], call.error["retry_after"]) == ("2", 1.2)
 
 
-async def test_endless_wait_of_a_transport_of_ones_own_is_no_header() -> None:
+async def test_endless_wait_of_a_custom_transport_is_not_a_header() -> None:
     """It was an `OverflowError` in place of the response."""
     late = StreamError(ErrorInfo("rate_limited", "x", retry_after=float("inf"), status=429))
     call = await AsgiCall()(StreamResponse(Run(late), "jsonl"))
@@ -123,7 +123,7 @@ def test_every_kind_has_a_text_and_a_status_of_an_error() -> None:
         assert 400 <= http_status(info) < 600
 
 
-def test_a_redirect_is_no_status_for_a_browser() -> None:
+def test_redirect_status_is_not_sent_to_a_browser() -> None:
     assert http_status(ErrorInfo("invalid_request", "x", status=302)) == 400
 
 

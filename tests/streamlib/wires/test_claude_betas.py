@@ -129,7 +129,7 @@ def test_bedrock_has_betas_in_the_body() -> None:
         assert decoded.headers == {"anthropic-beta": "context-management-2025-06-27"}
 
 
-def test_betas_that_are_no_list_of_names_stay_as_they_are() -> None:
+def test_betas_that_are_not_a_list_of_names_are_unchanged() -> None:
     raw = b'{"anthropic_version":"v","anthropic_beta":["a b"],"max_tokens":9,"messages":[]}'
     prompt = parse_request("invoke", raw, path="/model/anthropic.claude-x/invoke")
     assert (prompt.headers, prompt.extra) == ({}, {"anthropic_beta": ["a b"]})

@@ -244,12 +244,12 @@ def test_usage_beside_an_error_is_counted() -> None:
         '{"a":' + "9" * 5000 + "}",
     ],
 )
-def test_payload_that_is_no_chunk_is_malformed(payload: str) -> None:
+def test_payload_that_is_not_a_chunk_is_malformed(payload: str) -> None:
     assert response_of(HI, payload).error.kind == "malformed"  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("index", [-1, "0", True, 1.5, 2**53 + 1, [], {}])
-def test_value_that_is_no_index_is_malformed(index: Any) -> None:
+def test_value_that_is_not_an_index_is_malformed(index: Any) -> None:
     assert (
         response_of(HI, choices_chunk({"index": index, "delta": {"content": "a"}})).error.kind
         == "malformed"
@@ -495,7 +495,7 @@ def test_x25_x27_body_is_read_where_a_stream_was_requested() -> None:
         {"id": "x"},
     ],
 )
-def test_body_that_is_no_completion_is_malformed(body: Any) -> None:
+def test_body_that_is_not_a_completion_is_malformed(body: Any) -> None:
     last = body_events(body)[-1]
     assert isinstance(last, Failed)
     assert last.error.kind == "malformed"

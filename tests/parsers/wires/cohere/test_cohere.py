@@ -76,7 +76,7 @@ def test_events_without_a_name_are_read() -> None:
     assert read(b"".join(lines)) == read(body)
 
 
-def test_type_in_the_event_line_alone_is_enough() -> None:
+def test_type_only_in_the_event_line_is_enough() -> None:
     body = started() + text(0, "Hi") + ended()
     for kind in ("message-start", "content-start", "content-delta", "content-end", "message-end"):
         body = body.replace(f'"type": "{kind}", '.encode(), b"")
@@ -351,7 +351,7 @@ def test_body_of_an_error_is_one_at_any_status() -> None:
     assert unasked.kind == "context_window_exceeded"
 
 
-def test_any_cut_gives_the_same_events_or_a_failure() -> None:
+def test_any_truncation_gives_the_same_events_or_a_failure() -> None:
     """Each byte of a stream with everything: whole events, or an honest end."""
     body = started() + thinking(0, "Hm") + text(1, "15°C", end=False) + citation(0, 4, "15°C")
     body += frame("content-end", index=1) + plan("So:") + call(0, '{"a":', "1}")
@@ -375,7 +375,7 @@ def test_no_key_of_a_body_changes_how_it_is_read() -> None:
         assert response.metadata == {key: {"a": 1}}
 
 
-def test_a_citation_beside_citations_that_are_no_list() -> None:
+def test_a_citation_beside_citations_that_are_not_a_list() -> None:
     """A content may have a key of that name already, of any type: it raised TypeError."""
     response = read(
         started(),

@@ -392,7 +392,7 @@ def test_body_with_surrogates_has_valid_text() -> None:
         (b'{"output":{"message":{"content":3}}}', "malformed"),
     ],
 )
-def test_body_that_is_no_response_fails(raw_body: bytes, kind: str | None) -> None:
+def test_body_that_is_not_a_response_fails(raw_body: bytes, kind: str | None) -> None:
     last = parse_body("converse", raw_body)[-1]
     assert isinstance(last, Failed)
     assert last.error.kind == kind or (kind is None and last.error.message == "no")

@@ -247,7 +247,7 @@ def test_error_frame_without_payload_is_a_failure() -> None:
 
 
 @pytest.mark.parametrize("code", ["²²²", "ServiceUnavailable", "5030"])
-def test_error_code_that_is_no_http_status_is_kept(code: str) -> None:
+def test_error_code_that_is_not_a_http_status_is_kept(code: str) -> None:
     """`"²".isdigit()` is true, yet `int` raised ValueError out of the parser."""
     frame = encode_message(
         {":message-type": "error", ":error-code": code, ":error-message": "busy"}, b""

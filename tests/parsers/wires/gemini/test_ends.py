@@ -111,7 +111,7 @@ def test_integer_block_reasons_and_modalities_become_their_names() -> None:
 
 
 @pytest.mark.parametrize("unset", [0, "", None])
-def test_unset_finish_reason_is_no_end(unset: Any) -> None:
+def test_unset_finish_reason_does_not_end_the_response(unset: Any) -> None:
     candidate = {
         "candidates": [{"content": {"parts": [text("a")]}, "finishReason": unset}],
         "promptFeedback": {"blockReason": unset},

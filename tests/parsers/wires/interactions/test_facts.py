@@ -146,7 +146,7 @@ def test_every_recording_agrees_with_its_facts() -> None:
     figure("facts of interactions", total)
 
 
-def test_refused_schema_is_no_broken_stream() -> None:
+def test_refused_schema_is_not_a_broken_stream() -> None:
     path = FOLDER / f"{REFUSED}.sse"
     if not path.exists():
         pytest.skip("shared test data is absent: no corpus-2")

@@ -275,7 +275,7 @@ def test_failed_interaction_has_its_reason() -> None:
 
 
 @pytest.mark.parametrize("status", ["in_progress", "queued"])
-def test_interaction_that_goes_on_is_truncated(status: str) -> None:
+def test_interaction_that_continues_is_truncated(status: str) -> None:
     response = read_body(status=status)
     assert response.error is not None
     assert (response.error.kind, response.error.detail) == ("truncated", {"status": status})
@@ -351,7 +351,7 @@ def test_body_has_the_items_of_its_stream() -> None:
     assert (result.output, result.is_error) == ('{"b":1}', True)
 
 
-def test_steps_of_the_last_event_alone_are_read() -> None:
+def test_steps_that_only_the_last_event_has_are_read() -> None:
     steps = [{"type": "model_output", "content": [text("Hi")]}]
     assert read(created(), completed(steps=steps)).text == "Hi"
     streamed = step(0, {"type": "model_output"}, text("Hi"))

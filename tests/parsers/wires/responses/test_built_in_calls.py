@@ -114,7 +114,7 @@ def test_call_is_the_same_in_every_place(name: str) -> None:
 
 
 @NAMES
-def test_call_cut_before_its_end_is_incomplete(name: str) -> None:
+def test_call_truncated_before_its_end_is_incomplete(name: str) -> None:
     response = accumulate(events_of(created(), added(CALLS[name])))
     assert [item.status for item in response.items] == ["incomplete"]
     assert (response.status, response.pending, response.unfinished) == ("failed", [], False)
@@ -186,14 +186,14 @@ def test_failed_generation_has_nothing_pending() -> None:
     ],
     ids=["pause", "empty-pause", "no-call", "length", "not-ended"],
 )
-def test_response_goes_on_only_if_the_next_request_differs(
+def test_response_continues_only_if_the_next_request_differs(
     response: Response, unfinished: bool
 ) -> None:
     assert response.unfinished is unfinished
 
 
 @pytest.mark.parametrize("ending", ["done", "incomplete"])
-def test_cut_arguments_of_an_approval_request_are_not_pending(ending: str) -> None:
+def test_truncated_approval_request_is_not_pending(ending: str) -> None:
     item = {
         "type": "mcp_approval_request",
         "id": "mcpr_1",

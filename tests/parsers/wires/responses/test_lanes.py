@@ -79,7 +79,7 @@ def test_two_lanes_in_one_parser_give_a_notice() -> None:
     ]
 
 
-def test_an_error_of_a_lane_ends_its_response_alone() -> None:
+def test_an_error_of_a_lane_ends_only_its_response() -> None:
     lanes = Lanes()
     first, second = lanes.expect("a"), lanes.expect("b")
     send(lanes, error_frame("server_error", lane="a"), *response_frames("r2", "Two", lane="b"))
@@ -145,7 +145,7 @@ def test_a_lost_connection_fails_every_response() -> None:
     assert [end.error for end in ends if isinstance(end, Failed)] == [LOST, LOST, LOST]
 
 
-def test_a_message_that_is_no_event_fails_the_connection() -> None:
+def test_message_that_is_not_an_event_fails_the_connection() -> None:
     for message in (b"{", b"[1]", b'{"type":1}', b'"x"', b"\xff\xfe", b""):
         lanes = Lanes()
         turn = lanes.expect(None)
@@ -256,7 +256,7 @@ def test_one_of_two_messages_of_steering_may_fail() -> None:
     assert accumulate(events(turn.successor)).text == "Short"
 
 
-def test_the_answer_to_steering_is_found_by_its_response() -> None:
+def test_reply_to_steering_is_matched_by_its_response() -> None:
     lanes = Lanes()
     lanes.expect("a")
     steering, unknown = lanes.steer("r1"), lanes.steer("gone")

@@ -397,7 +397,7 @@ def test_logprobs_belong_to_their_delta() -> None:
     assert [event.logprobs for event in of(OutputTextDelta, events)] == [[logprob], None]
 
 
-def test_logprobs_of_a_whole_body_come_with_its_text() -> None:
+def test_logprobs_of_a_complete_body_come_with_its_text() -> None:
     logprob = {"token": "Hi", "logprob": -0.1}
     item = message("Hi")
     item["content"][0]["logprobs"] = [logprob]

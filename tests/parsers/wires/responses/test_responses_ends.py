@@ -311,7 +311,7 @@ def test_incomplete_call_of_a_body_is_not_callable() -> None:
         ([], "malformed"),
     ],
 )
-def test_body_that_is_no_response_fails(sent: Any, kind: str) -> None:
+def test_body_that_is_not_a_response_fails(sent: Any, kind: str) -> None:
     assert failure(body_of(json.dumps(sent).encode())).kind == kind
 
 

@@ -300,7 +300,7 @@ def test_every_typed_kind_has_an_example() -> None:
 XAI_SEARCH, *_ = ITEMS["custom_tool_call-run-by-xai"]
 
 
-def test_search_that_xai_ran_is_no_call_to_answer() -> None:
+def test_search_that_xai_ran_is_not_a_call_to_answer() -> None:
     """A22: nobody offered the tool, and nobody can answer the call."""
     stream = [
         added({**XAI_SEARCH, "input": ""}),

@@ -122,7 +122,7 @@ async def test_only_what_is_new_is_sent() -> None:
 
 
 @pytest.mark.parametrize("change", ["history", "settings", "lane"])
-async def test_another_history_is_sent_whole(change: str) -> None:
+async def test_another_history_is_sent_in_full(change: str) -> None:
     received: list[ReceivedRequest] = []
     async with (
         running(on_request=received.append) as url,
@@ -143,7 +143,7 @@ async def test_another_history_is_sent_whole(change: str) -> None:
     assert inputs(received)[1] == (None, 3)
 
 
-async def test_an_input_that_differs_with_its_history_is_sent_whole() -> None:
+async def test_input_that_differs_from_its_history_is_sent_in_full() -> None:
     """A call id that comes twice is renamed, which a request without the history cannot know."""
     received: list[ReceivedRequest] = []
     turns = [FunctionCall("c1", "lookup", "{}"), FunctionCall("c1", "lookup", "{}"), "Done"]
@@ -189,7 +189,7 @@ async def test_outputs_of_built_in_calls_are_never_lost() -> None:
     assert kinds[-1] == "shell_call_output"
 
 
-async def test_an_unknown_previous_response_is_sent_whole_once() -> None:
+async def test_unknown_previous_response_is_sent_in_full_once() -> None:
     script = [
         EXPECT,
         *response_frames("r1", "One"),
@@ -388,7 +388,7 @@ async def test_another_task_may_close_a_stream() -> None:
     assert stream.response.status == "cancelled"
 
 
-async def test_a_silent_server_is_stalled_on_its_lane_alone() -> None:
+async def test_a_silent_server_is_stalled_only_on_its_lane() -> None:
     deadlines = Deadlines(idle=0.03, first_event=0.03)
     script = [EXPECT, response_frames("r1", lane="a")[0], EXPECT]
     async with (
@@ -416,7 +416,7 @@ async def test_closing_the_connection_ends_its_streams() -> None:
     gc.collect()
 
 
-async def test_a_steered_response_goes_on_in_its_successor() -> None:
+async def test_a_steered_response_continues_in_its_successor() -> None:
     received: list[ReceivedRequest] = []
     async with (
         running(Behaviour(turns=["Long", "Short", "More"]), on_request=received.append) as url,
@@ -476,7 +476,7 @@ async def test_steering_that_is_impossible_is_refused() -> None:
             await connection.steer("resp_unknown", stream.response.items)
 
 
-async def test_steering_without_answer_is_stalled() -> None:
+async def test_steering_without_a_reply_is_stalled() -> None:
     deadlines = Deadlines(idle=0.03)
     script = [EXPECT, response_frames("r1", "One")[0], EXPECT, FOREVER]
     async with (

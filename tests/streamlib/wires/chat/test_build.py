@@ -253,7 +253,7 @@ def test_c7_provider_decides_the_content_beside_calls(form: Any, content: dict[s
 # --- tool results ---
 
 
-def test_c3_image_of_a_result_moves_behind_all_results() -> None:
+def test_c3_image_of_a_result_moves_after_all_results() -> None:
     request = built(
         user("x"), CALL, OTHER, CALL.output([Text("see"), PNG]), OTHER.output("2"), user("and?")
     )
@@ -392,7 +392,7 @@ def test_c8_neighbours_are_joined_if_turns_must_alternate() -> None:
     ]
 
 
-def test_c9_assistant_stands_between_tool_and_user_if_required() -> None:
+def test_c9_assistant_is_added_between_tool_and_user() -> None:
     request = built(
         user("x"), CALL, CALL.output("1"), user("y"), shape=ChatShape(tool_then_user=False)
     )

@@ -198,7 +198,7 @@ def test_document_of_a_result_keeps_its_form() -> None:
     assert "3 degrees" in msgspec.json.decode(other.body)["messages"][2]["content"]
 
 
-def test_unknown_content_goes_back_to_cohere_alone() -> None:
+def test_unknown_content_goes_back_only_to_cohere() -> None:
     item = Opaque("hologram", {"type": "hologram", "light": 1}, origin=Origin("cohere"))
     answer = messages(user("?"), item)[1]
     assert answer["content"] == [{"type": "hologram", "light": 1}]
@@ -214,7 +214,7 @@ def test_reasoning_of_another_origin_is_text() -> None:
 
 
 @pytest.mark.parametrize("citations", [1, [1], {"a": 1}])
-def test_what_is_no_list_of_citations_is_reported(citations: Any) -> None:
+def test_value_that_is_not_a_list_of_citations_is_reported(citations: Any) -> None:
     """A response may have anything in that key; it raised TypeError in the next request."""
     reasoning = Reasoning("Hm", native={"citations": citations}, origin=Origin("cohere"))
     body, report = sent(user("?"), reasoning)
@@ -222,7 +222,7 @@ def test_what_is_no_list_of_citations_is_reported(citations: Any) -> None:
     assert len(report) == 1
 
 
-def test_empty_text_beside_calls_is_no_message() -> None:
+def test_empty_text_beside_calls_is_not_a_message() -> None:
     """Clients write one; replayed without it, the request is the same for the model."""
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     for content in ("", [{"type": "text", "text": ""}]):

@@ -183,7 +183,7 @@ def test_stop_reason_is_the_nearest_one(reason: Any, word: str, report: list[str
 
 
 @pytest.mark.parametrize("citations", [1, [1], {"a": 1}])
-def test_what_is_no_list_of_citations_is_left_out(citations: Any) -> None:
+def test_value_that_is_not_a_list_of_citations_is_left_out(citations: Any) -> None:
     """A content of a response may have that key, of any type: it raised TypeError."""
     content = {"type": "thinking", "thinking": "Hm", "citations": citations}
     body = {"id": "r", "message": {"content": [content]}, "finish_reason": "COMPLETE"}

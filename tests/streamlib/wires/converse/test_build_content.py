@@ -195,7 +195,7 @@ def test_b12_a_document_has_text_beside_it() -> None:
     assert [change.action for change in request.report] == ["generated"]
 
 
-def test_b13_images_and_documents_stand_in_user_turns_only() -> None:
+def test_b13_images_and_documents_are_in_user_turns_only() -> None:
     request = built(user("x"), Message("assistant", [Text("see"), PNG]), user("y"))
     assert turns(request)[1] == ("assistant", ["text"])
     assert "(B13)" in reasons(request)[0]
@@ -448,7 +448,7 @@ def test_b14_auto_marks_tools_system_and_the_last_turn() -> None:
     assert [change.path for change in refused.report] == ["/cache"]
 
 
-def test_b14_at_most_four_breakpoints_each_behind_its_item() -> None:
+def test_b14_at_most_four_breakpoints_each_after_its_item() -> None:
     history = [
         Message("system", [Text("s")]),
         user("a"),
@@ -470,7 +470,7 @@ def test_b14_at_most_four_breakpoints_each_behind_its_item() -> None:
     assert points(built(*history, cache=CacheOptions(None, [0]))) == ["system"]
 
 
-def test_b14_no_cache_point_directly_behind_a_document() -> None:
+def test_b14_no_cache_point_directly_after_a_document() -> None:
     request = built(user("read", PDF), cache="auto")
     assert turns(request) == [("user", ["text", "cachePoint", "document"])]
 

@@ -349,7 +349,7 @@ def test_tool_choice_is_decoded_from_both_fields(config: Any, fields: Any, choic
     assert (prompt.tool_choice, prompt.parallel_tools) == choice
 
 
-def test_a_cache_point_behind_the_instructions_is_typed() -> None:
+def test_a_cache_point_after_the_instructions_is_typed() -> None:
     """B3: it moved to the end of the turns."""
     request = {
         "messages": [{"role": "user", "content": [{"text": "x"}]}],

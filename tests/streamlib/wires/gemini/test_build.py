@@ -86,7 +86,7 @@ def test_g3_results_follow_the_order_of_their_calls() -> None:
     ]
 
 
-def test_g4_results_stand_apart_from_user_text() -> None:
+def test_g4_results_are_separate_from_user_text() -> None:
     request = built(user("x"), CALL, CALL.output("1"), user("and?"))
     assert turns(request)[2:] == [("user", ["functionResponse"]), ("user", ["text"])]
 

@@ -68,7 +68,7 @@ def test_arguments_keep_their_bytes() -> None:
     assert b'"args":{"b": 1.0, "a": [1e5]}' in built(user("x"), CALL, CALL.output("y")).body
 
 
-def test_tools_and_system_stand_before_contents() -> None:
+def test_tools_and_system_come_before_contents() -> None:
     request = built(tools=[TOOL], instructions="s", tool_choice="auto", temperature=1.0)
     assert list(body(request)) == [
         "systemInstruction",

@@ -64,7 +64,7 @@ def test_g15_no_function_calling_config_without_functions(tools: list[ToolSpec])
     assert built(tools=tools, tool_choice="auto").report == []
 
 
-def test_g16_cached_content_stands_alone() -> None:
+def test_g16_cached_content_is_sent_alone() -> None:
     request = built(
         tools=[TOOL],
         tool_choice="auto",

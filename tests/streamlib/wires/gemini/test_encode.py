@@ -479,7 +479,7 @@ def test_foreign_item_kinds_are_left_out_and_reported() -> None:
     assert reported_paths(events) == {"/ServerToolCall", "/Opaque", "/Passthrough"}
 
 
-def test_arguments_that_are_no_object_are_wrapped() -> None:
+def test_arguments_that_are_not_an_object_are_wrapped() -> None:
     events = foreign(FunctionCall("c", "f", "[1]"))
     assert accumulate(parsed(encode_all("gemini", events))).calls[0].parsed() == {"_raw": "[1]"}  # type: ignore[union-attr]
 

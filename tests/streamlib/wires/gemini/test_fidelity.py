@@ -103,7 +103,7 @@ def test_another_schema_of_a_tool_replaces_the_one_decoded() -> None:
     assert [change.path for change in request.report] == ["/tools/0/options/native/parameters"]
 
 
-def test_schemas_of_openapi_are_no_loss_on_another_wire() -> None:
+def test_schemas_of_openapi_are_kept_on_another_wire() -> None:
     config = {"responseMimeType": "application/json", "responseSchema": {"type": "OBJECT"}}
     prompt = decoded([HI], generationConfig=config, tools=declaring(parameters={"type": "OBJECT"}))
     assert build(prompt, "openai:gpt-4.1", wire_api="responses").report == []

@@ -39,7 +39,7 @@ def test_a4_a7_results_of_a_turn_are_in_the_next_user_turn() -> None:
     ]
 
 
-def test_a6_tool_results_stand_first_in_their_turn() -> None:
+def test_a6_tool_results_come_first_in_their_turn() -> None:
     orphan = FunctionCall("gone", "f", "{}").output("lost")
     request = built(user("x"), CALL, user("wait"), CALL.output("1"), orphan)
     assert turns(request)[2] == ("user", ["tool_result", "text", "text", "text"])

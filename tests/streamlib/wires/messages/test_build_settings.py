@@ -333,7 +333,7 @@ def test_a14_reasoning_alone_in_a_turn_is_dropped() -> None:
     assert dropped == ["/input/1"]
 
 
-def test_a14_reasoning_behind_a_call_is_dropped() -> None:
+def test_a14_reasoning_after_a_call_is_dropped() -> None:
     history = [user("x"), SIGNED, CALL, SIGNED, CUT, CALL.output("1"), user("y")]
     request = built(*history, tools=[TOOL], model="anthropic:claude-opus-5")
     assert turns(request) == [

@@ -224,7 +224,7 @@ def test_call_stays_open_when_the_response_fails(usage: Usage | None) -> None:
     assert last.error is not None
 
 
-def test_broken_call_is_closed_when_the_response_goes_on() -> None:
+def test_broken_call_is_closed_when_the_response_continues() -> None:
     """As Anthropic does where `max_tokens` cut the arguments."""
     assembly = EventAssembler(LIMITS, Origin("messages"))
     call = assembly.open(FunctionCall("c", "f"))

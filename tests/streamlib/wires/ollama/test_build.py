@@ -280,7 +280,7 @@ def test_foreign_reasoning_is_text() -> None:
 # --- settings ---
 
 
-def test_o4_settings_of_the_model_stand_in_options() -> None:
+def test_o4_settings_of_the_model_are_in_options() -> None:
     sent = body(
         built(
             max_output_tokens=9,

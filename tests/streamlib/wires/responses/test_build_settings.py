@@ -87,7 +87,7 @@ def test_optional_property_of_a_strict_schema_may_be_null(
     )
 
 
-def test_parameters_that_are_no_object_become_one() -> None:
+def test_parameters_that_are_not_an_object_become_one() -> None:
     request = built(tools=[ToolSpec("f", schema={"properties": {}})])
     assert body(request)["tools"][0]["parameters"] == {"properties": {}, "type": "object"}
     assert changes(request) == [("changed", "/tools/0/schema")]
