@@ -48,7 +48,9 @@ def test_command_names_the_extra_that_an_option_needs(
         del name
 
     monkeypatch.setattr("importlib.util.find_spec", find_spec)
-    assert f"{options[0]}: no " in error_of(capsys, *options)
+    error = error_of(capsys, *options)
+    assert error.startswith(f"{options[0]}: ")
+    assert "is not installed: pip install" in error
 
 
 def test_command_refuses_a_log_without_showing_its_password(

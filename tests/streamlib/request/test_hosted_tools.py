@@ -465,7 +465,7 @@ def test_mistakes_in_a_hosted_tool_are_named() -> None:
         ToolSpec.hosted(wrong)
     with pytest.raises(TypeError, match="allowed_domains is a list"):
         ToolSpec.hosted("web_search", allowed_domains="iana.org")
-    with pytest.raises(ValueError, match="not street"):
+    with pytest.raises(ValueError, match="not 'street'"):
         ToolSpec.hosted("web_search", location={"street": "x"})
 
 

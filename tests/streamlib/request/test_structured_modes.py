@@ -146,7 +146,7 @@ def test_mode_that_is_unknown_or_impossible_is_an_error() -> None:
     mode: Any = "regex"
     with pytest.raises(ValueError, match="structured is one of native, tool, json_mode"):
         Prompt("hi", output_schema=City, structured=mode)
-    with pytest.raises(StreamError, match="has no output"):
+    with pytest.raises(StreamError, match="forbids"):
         built("chat", output_schema=City, structured="tool", tool_choice="none")
     with pytest.raises(StreamError, match="of its own"):
         built("chat", output_schema=City, structured="tool", tools=[ToolSpec(OUTPUT_TOOL)])

@@ -104,7 +104,7 @@ def test_root_may_be_anything() -> None:
 
 
 def test_place_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(InvalidOutput, match="nothing stands there") as caught:
+    with pytest.raises(InvalidOutput, match="the JSON has no value there") as caught:
         items_of(TEXT, "/citys", City)
     assert caught.value.path == "/citys"
     with pytest.raises(ValueError, match="JSON pointer"):
@@ -124,7 +124,7 @@ def test_text_after_the_value_is_an_error(text: str) -> None:
         items: JsonItems[Any] = JsonItems("", Any)
         for start in range(0, len(text), length):
             items.feed(text[start : start + length])
-        with pytest.raises(InvalidOutput, match="behind the value"):
+        with pytest.raises(InvalidOutput, match="follows the value"):
             items.close()
 
 

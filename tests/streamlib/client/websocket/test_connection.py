@@ -462,10 +462,10 @@ async def test_steering_waits_for_outputs_of_calls() -> None:
 async def test_steering_that_is_impossible_is_refused() -> None:
     async with running() as url, connected(url + "/v1") as connection:
         stream = connection.stream("x")
-        with pytest.raises(StreamError, match="that runs"):
+        with pytest.raises(StreamError, match="a running response"):
             await stream.steer("y")
         await read(stream)
-        with pytest.raises(StreamError, match="that runs"):
+        with pytest.raises(StreamError, match="a running response"):
             await stream.steer("y")
         with pytest.raises(StreamError, match="not steered"):
             stream.successor()
