@@ -321,4 +321,4 @@ DELTA_KEYS: Final[dict[type, tuple[str, ...]]] = {
     FunctionCallArgumentsDelta: ("index",),
     RefusalDelta: ("index", "content_index"),
 }
-"""Kinds of deltas that append a text -> their fields that tell which text they belong to."""
+"""Kinds of deltas that append a text -> the fields that identify the text they belong to."""

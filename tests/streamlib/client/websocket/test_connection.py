@@ -472,7 +472,7 @@ async def test_steering_that_is_impossible_is_refused() -> None:
         with pytest.raises(StreamError) as raised:
             await connection.steer("resp_unknown", "y")
         assert raised.value.code == "response_not_found"
-        with pytest.raises(StreamError, match="messages of the user"):
+        with pytest.raises(StreamError, match="only user messages"):
             await connection.steer("resp_unknown", stream.response.items)
 
 
