@@ -172,7 +172,8 @@ def test_growing_arguments_are_those_of_partial(tmp_path: Path) -> None:
 
 def test_page_is_legible_and_fits_in_every_look(tmp_path: Path) -> None:
     a = inspect(tool_call(), name="a.jsonl")
-    b = inspect(paced(body_of("messages/llama-tool.sse"), "messages"), name="b.jsonl")
+    name = f"{'a-long-name-of-a-file-' * 12}.jsonl"
+    b = inspect(paced(body_of("messages/llama-tool.sse"), "messages"), name=name)
     pages = {
         "call": render([a]),
         "redacted": render([redacted(a)]),
