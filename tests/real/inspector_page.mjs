@@ -52,7 +52,7 @@ async function open(
     if (!/^(file|blob|data):/.test(request.url())) seen.foreign.push(request.url());
   });
   await page.goto(pathToFileURL(asked.pages[name]).href + hash);
-  await page.waitForFunction(() => document.getElementById('state').textContent !== 'Reading …');
+  await page.waitForFunction(() => document.getElementById('state')?.textContent !== 'Reading …');
   return page;
 }
 
@@ -382,6 +382,17 @@ const tasks = {
       );
       await page.context().close();
     }
+  },
+
+  // The page in a frame that has no address, as in a notebook: {"page": NAME}
+  async notebook() {
+    const page = await open(asked.page);
+    const frame = page.frameLocator('iframe');
+    await frame.locator('#findings a').last().click();
+    seen.where = await frame.locator('#where').innerText();
+    await page.waitForTimeout(500); // the address would be written by now
+    seen.name = await frame.locator('#name').innerText();
+    seen.frames = page.frames().map(each => each.url()).slice(1);
   },
 
   // The values that the tree of growing arguments is drawn from: {"page": NAME, "texts": [TEXT]}

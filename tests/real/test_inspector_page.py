@@ -154,6 +154,14 @@ def expected_bytes(recording: Recording, start: int, end: int) -> str:
     return shown
 
 
+def test_page_works_in_the_frame_of_a_notebook(tmp_path: Path) -> None:
+    inspection = inspect(tool_call(), name="response.jsonl")
+    pages = {"notebook": f"<!doctype html><h1>A notebook</h1>{inspection._repr_html_()}"}
+    seen = browse(tmp_path, pages, "notebook", page="notebook")
+    assert seen["where"].startswith(f"frame {inspection.findings[-1].frame} of")
+    assert (seen["name"], seen["frames"]) == ("response.jsonl", ["about:srcdoc"])
+
+
 def test_growing_arguments_are_those_of_partial(tmp_path: Path) -> None:
     arguments = [
         '{"city": "Z\\u00fcrich \\ud83d\\ude00", "x": 12}',

@@ -40,7 +40,9 @@ async function showSide(row) {
 // The links of findings lead to a row of the table, also when the address names its frame already.
 function followLink(event) {
   const link = event.target.closest("a[href^='#frame=']");
-  if (!link) return;
+  if (!link || event.ctrlKey || event.metaKey) return;
+  // In the frame of a notebook, which has no address, the browser would load the notebook into it.
+  event.preventDefault();
   play.stop();
   position.set(Number(link.hash.slice("#frame=".length)));
   at("frames").focus({ preventScroll: true });
