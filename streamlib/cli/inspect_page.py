@@ -11,14 +11,18 @@ from streamlib.cli.exit_codes import code_of_response
 from streamlib.cli.inspect_summary import calls
 from streamlib.cli.progress import Progress
 from streamlib.cli.tables import hanging, terminal_width
-from streamlib.cli.timeline import page
+from streamlib.cli.timeline import fitted, page
 from streamlib.inspection.capture import Capture
 from streamlib.inspection.event_text import quote, shorten, tool_name, usage_text
 from streamlib.inspection.inspector import Reading, outcome_text, read_capture
+from streamlib.recording.files import RecordedRequest
 from streamlib.request.built_in_text import describe_call
-from streamlib.terminal.printable import printable
+from streamlib.terminal.printable import one_line, printable
 from streamlib_parsers.items import BUILT_IN_CALLS
 from streamlib_parsers.response import Response
+
+SHOWN_CHANGES: Final = 10
+"""Changes of a request that are shown."""
 
 MARKS: Final = {"ok": ("=", GREEN), "warning": ("!", YELLOW), "error": ("!", RED)}
 """Level of a finding -> what stands in front of it, and its colour."""
@@ -53,6 +57,8 @@ def print_page(capture: Capture) -> int:
     _print()
     for line in _contents(response, width):
         _print(line)
+    for line in _changes(capture.recording.request):
+        _print(fitted(line, width))
     for finding in reading.findings:
         mark, style = MARKS[finding.level]
         for line in hanging(f"  {mark} {finding.text}{finding.detail}", width):
@@ -83,6 +89,17 @@ def _header(capture: Capture, response: Response) -> Iterator[str]:
     if recording.request is not None:
         facts.append(f"request {len(recording.request.body):,} bytes")
     yield "  " + " · ".join(facts)
+
+
+def _changes(request: RecordedRequest | None) -> Iterator[str]:
+    """What a gateway changed in the request on the way to its target."""
+    if request is None:
+        return
+    for change in request.changes[:SHOWN_CHANGES]:
+        yield f"  request: {change.action} {one_line(change.path)}: {one_line(change.reason)}"
+    rest = len(request.changes) - SHOWN_CHANGES
+    if rest > 0:
+        yield f"  request: {rest:,} further changes"
 
 
 def _contents(response: Response, width: int) -> Iterator[str]:

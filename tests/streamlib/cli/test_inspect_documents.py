@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from streamlib.cli import main
 from streamlib.inspection import inspect, load
-from streamlib.recording import Chunk, Recording, append, save
+from streamlib.recording import Chunk, RecordedRequest, Recording, append, save
+from streamlib.request.report import Change
 from tests.support.shared import ROOT
 
 TOOL_CALL = ROOT / "tests" / "recordings" / "messages" / "aimock-tool.sse"
@@ -52,6 +54,16 @@ def test_full_tries_the_split_that_was_asked_for(capsys: Output) -> None:
     assert {"split": 11, "same": True} in [
         {"split": result.split, "same": result.same} for result in splits.results
     ]
+
+
+def test_inspect_shows_what_a_gateway_changed(capsys: Output) -> None:
+    changes = [Change("dropped", f"/extra/{number}\x1b[2J", "no place") for number in range(12)]
+    request = RecordedRequest({}, b"{}", tuple(changes))
+    save(msgspec.structs.replace(recording_of(BODY), request=request), "changed.jsonl")
+    assert main(["inspect", "changed.jsonl"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "request: " in line]
+    assert lines[0] == "  request: dropped /extra/0\\x1b[2J: no place"
+    assert (len(lines), lines[-1]) == (11, "  request: 2 further changes")
 
 
 def test_json_without_full_keeps_its_keys(capsys: Output) -> None:
