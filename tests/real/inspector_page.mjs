@@ -355,6 +355,7 @@ const tasks = {
     seen.frame = await frameOf(page);
     seen.responses = await texts(page, '#responses option');
     await page.locator('#responses').selectOption('1');
+    await page.waitForFunction(() => position.model === models.get(1));
     seen.name = await textOf(page, '#name');
   },
 

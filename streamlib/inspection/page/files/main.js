@@ -27,7 +27,9 @@ function showModel(model) {
 async function chooseResponse(number) {
   play.stop();
   at("responses").value = number;
-  showModel(await modelOf(number));
+  const model = await modelOf(number);
+  // Another one may have been chosen while this one was unpacked.
+  if (Number(at("responses").value) === number) showModel(model);
 }
 
 // The frame of a row of the difference, of A where A has it.
