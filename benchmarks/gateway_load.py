@@ -51,6 +51,9 @@ BURST: Final = 5
 
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+PATIENCE: Final = 120.0
+"""Seconds for which streams may fall behind; a gateway that has not ended them by then hangs."""
+
 PATHS: Final = {"chat": "/v1/chat/completions", "messages": "/v1/messages"}
 
 
@@ -226,6 +229,10 @@ async def measure(url: str, wire: str, plan: Load, pid: int | None) -> Row:
         wire: of the clients.
         plan: the streams.
         pid: of the process whose CPU and memory are measured.
+
+    Raises:
+        TimeoutError: the streams did not end.
+        RuntimeError: a stream was truncated.
     """
 
     async def one(delay: float) -> tuple[list[float], bool]:
@@ -238,7 +245,8 @@ async def measure(url: str, wire: str, plan: Load, pid: int | None) -> Row:
     # All have started, and none has ended.
     await asyncio.sleep(delays[-1] + plan.pace)
     held = memory(pid)
-    results = await asyncio.gather(*tasks)
+    async with asyncio.timeout(plan.events / plan.burst * plan.pace + PATIENCE):
+        results = await asyncio.gather(*tasks)
     first: list[float] = []
     gaps: list[float] = []
     for times, is_ended in results:
@@ -417,7 +425,12 @@ def run(arguments: argparse.Namespace) -> None:
                 plan = load(streams, burst, arguments.seconds)
                 direct = asyncio.run(measure(model_url, "chat", plan, None))
                 for (name, address, wire, pid), held in zip(gateways, idle, strict=True):
-                    row = asyncio.run(measure(address, wire, plan, pid))
+                    try:
+                        row = asyncio.run(measure(address, wire, plan, pid))
+                    except (TimeoutError, RuntimeError) as error:
+                        reason = str(error) or f"streams did not end within {PATIENCE:.0f} s"
+                        print(f"{name:<30} {streams:>7} {plan.name:>7} {reason}", flush=True)
+                        continue
                     print(show(name, plan, row, direct, held), flush=True)
 
 
