@@ -24,7 +24,7 @@ from streamlib.cli.bench import Bar
 from streamlib_parsers import WIRE_APIS
 
 LONG: Final = 10
-"""The long response has so many times 2,000 deltas."""
+"""Length of the long response, in units of 2,000 deltas."""
 LONG_WIRE: Final = "messages"
 LONG_PEERS: Final = ("anthropic.stream", "Node: Vercel AI SDK")
 LONG_ROUNDS: Final = 3

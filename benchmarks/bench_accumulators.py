@@ -25,7 +25,7 @@ PEERS: Final = ("anthropic.stream", "pydantic-ai", "Node: Vercel AI SDK")
 
 
 def body(kilobytes: int) -> list[bytes]:
-    """The events of a stream whose only call has so much argument text."""
+    """The events of a stream whose only call has this many characters of arguments."""
     call = SampleCall("call_0", "f", elements(kilobytes * 1000 // len(ELEMENT)))
     return list(messages((call,)))
 

@@ -35,7 +35,7 @@ WORD: Final = "word "
 
 
 def body(deltas: int) -> list[bytes]:
-    """The events of a Messages stream whose text has so many deltas."""
+    """The events of a Messages stream whose text has this many deltas."""
     return list(messages((SampleText((WORD,) * deltas),)))
 
 
@@ -113,7 +113,7 @@ async def look_at_each(stream: Any) -> None:
 
 
 def snapshot_runs(deltas: int) -> dict[str, Run]:
-    """Looks at every event of so many deltas, one event a chunk."""
+    """Looks at every event of this many deltas, one event a chunk."""
     chunks = body(deltas)
     return {
         OURS: lambda: looked(chunks, lambda accumulator: accumulator.response),
@@ -170,7 +170,7 @@ def history(items: int) -> list[Any]:
 
 
 def history_runs(items: int) -> tuple[dict[str, Run], int]:
-    """Saving and loading so many items; with the size in bytes."""
+    """Times of saving and loading this many items, and their size in bytes."""
     saved = history(items)
     data = dump_history(saved)
     load_history(data)  # the first one makes the decoder
@@ -193,7 +193,7 @@ def history_runs(items: int) -> tuple[dict[str, Run], int]:
 
 
 def client_runs(requests: int) -> dict[str, Run]:
-    """Clients made, and short responses requested, so many of each."""
+    """Times of making this many clients, and of requesting this many short responses."""
     chunks = [b"".join(body(1))]
     options: Any = {"wire_api": "messages", "base_url": "http://x"}
 

@@ -115,7 +115,7 @@ async def upstream() -> None:
 
 
 async def respond(writer: asyncio.StreamWriter, events: int, pace: float) -> None:
-    """Sends a stream of so many events at the pace."""
+    """Sends a stream of this many events at the pace."""
     writer.write(
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
     )

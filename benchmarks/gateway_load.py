@@ -100,7 +100,7 @@ class Row(NamedTuple):
 
 
 def load(streams: int, burst: int, seconds: float) -> Load:
-    """Streams that together send `EVENTS_A_SECOND` for so many seconds."""
+    """Streams that together send `EVENTS_A_SECOND` for this many seconds."""
     # A single stream sends 50 a second, as fast models do.
     rate = min(50.0, EVENTS_A_SECOND / streams)
     seconds += streams / STARTS_A_SECOND
@@ -222,7 +222,7 @@ async def read_stream(
 
 
 async def measure(url: str, wire: str, plan: Load, pid: int | None) -> Row:
-    """Reads so many streams at once, their starts spread over some seconds.
+    """Reads this many streams at once, their starts spread over some seconds.
 
     Args:
         url: of the gateway, or of the server itself.

@@ -14,7 +14,7 @@ NODE: Final = "Node: eventsource-parser"
 
 
 class Goal(NamedTuple):
-    """A peer takes at least so many times our time.
+    """A goal: a peer takes at least this many times our time.
 
     Attributes:
         bench: which depth.
@@ -22,7 +22,7 @@ class Goal(NamedTuple):
         chunks: in which chunks.
         peer: who else reads it.
         build: of this library.
-        least: the ratio; a floor takes at least so much of our time.
+        least: the ratio; for a floor, the least share of our time that it takes.
     """
 
     bench: str

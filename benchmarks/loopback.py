@@ -2,7 +2,7 @@
 
     python -m benchmarks.loopback PORT_FILE
 
-`POST /WIRE/EVENTS/PACE/GROUP[/close][/…]` responds with so many events of a wire, each one HTTP
+`POST /WIRE/EVENTS/PACE/GROUP[/close][/…]` responds with this many events of a wire, each one HTTP
 chunk. After the first event it waits for `POST /go/GROUP`; then the rest follows, PACE seconds
 between two events, or at once where that is 0. With `close` the body has no chunks and the
 connection is closed at its end: for readers without HTTP. What an SDK appends to the path is
@@ -35,7 +35,7 @@ GOLDEN: Final = 0.618
 
 @cache
 def events_of(wire: str, count: int) -> list[bytes]:
-    """The events of a text of so many deltas."""
+    """The events of a text of this many deltas."""
     text = SampleText(seeded_deltas(SEED, count))
     return list(getattr(bodies, wire)((text,)))
 

@@ -1,7 +1,7 @@
 """Who reads from a socket: HTTP libraries alone, this library over each of them, the SDKs.
 
-`READERS` are opened for so many streams; each then reads the response of a URL, and reports when
-its first event is there.
+`READERS` are opened for a number of streams; each then reads the response of a URL, and reports
+when its first event is there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Read = Callable[[str, OnOpen], Awaitable[str | None]]
 """Reads the response of a URL; returns its text, or None where it was not parsed."""
 
 OpenClient = Callable[[int], AbstractAsyncContextManager[Read]]
-"""Opens a client for so many concurrent streams."""
+"""Opens a client for this many concurrent streams."""
 
 
 class Reader(NamedTuple):

@@ -35,7 +35,7 @@ from streamlib.bench.responses import seeded_deltas
 from streamlib.cli.bench import Bar
 
 MANY: Final = 5000
-"""So many streams take a minute, and are measured once."""
+"""Number of streams that take a minute, and are therefore measured once."""
 SECONDS: Final = 300.0
 """A measurement that lasts longer is given up: the machine is too busy for it."""
 NODE_READERS: Final = {

@@ -402,7 +402,7 @@ TEXT_RULES: Final = (
         ),
         statuses=frozenset({None, 400, 403, 404, 422}),
     ),
-    # Vague: only with a status that rejects the request, so that a limit per minute is none.
+    # Vague: only with a status that rejects the request, so that limits per minute do not match.
     TextRule(
         "context_window_exceeded",
         (

@@ -108,7 +108,7 @@ class TextTemplate:
         self, prefix: bytes, suffix: bytes, limit: int, append: Callable[[str], bool]
     ) -> None:
         self.fit: Fit = (prefix, suffix, len(prefix) + len(suffix), limit, decode_text, append)
-        # As in `fit`, up to and from the quotes: in a large chunk, so much is compared that
+        # As in `fit`, but with the quotes: in a large chunk, enough is compared that
         # nothing, no line end above all, is between them and the string.
         self._prefix = prefix + b'"'
         self._suffix = b'"' + suffix

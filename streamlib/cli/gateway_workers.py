@@ -24,7 +24,7 @@ STEADY_SECONDS: Final = 5.0
 """A worker that lived as long as this did not die of its start."""
 
 FAILED_STARTS: Final = 5
-"""So many in a row, and another will not help."""
+"""Failed starts in a row after which another attempt will not help."""
 
 RESTART_SECONDS: Final = 0.5
 """Pause before a worker is started again."""

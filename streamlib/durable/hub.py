@@ -71,7 +71,7 @@ class Hub:
         self._followers: dict[str, weakref.WeakSet[Follower]] = {}
         """Weak, since a reader may be dropped in the middle of a loop."""
         self._sweep_at = SWEEP_FIRST
-        """With so many logs, those whose readers were all dropped are forgotten."""
+        """Number of logs at which those whose readers were all dropped are removed."""
 
     async def run(self) -> None:
         """Listens to the engine until it is cancelled."""

@@ -22,7 +22,7 @@ CORRECTION_SECONDS: Final = 2.0
 
 
 class LimitExceeded(StreamError):
-    """A request over a limit of its client; with the limits, for the headers of its error."""
+    """A request exceeds a limit of its client. Holds the limits, for the headers of the error."""
 
     def __init__(self, error: ErrorInfo, limits: RateLimits) -> None:
         super().__init__(error)
@@ -46,7 +46,7 @@ class Admission:
         """Corrects the estimate by what the response has used; called once, at the end.
 
         Args:
-            response: As far as it came. None: no target was asked.
+            response: The response accumulated so far; None if no target was tried.
         """
         if self._client.tokens_per_minute is None:
             return
@@ -65,7 +65,7 @@ def used_tokens(response: Response | None, estimated_input: int) -> int:
     received is then estimated as its request was.
 
     Args:
-        response: As far as it came; None: no target was asked.
+        response: The response accumulated so far; None if no target was tried.
         estimated_input: The tokens of the request.
     """
     if response is None:

@@ -28,7 +28,7 @@ class Balance(Struct, frozen=True):
 
     Attributes:
         requests: None: there is no limit.
-        tokens: None: there is no limit. Less than nothing after an estimate that was too low.
+        tokens: None: there is no limit. Negative after an estimate that was too low.
         wait: seconds until what was asked for is there; 0: it was taken.
     """
 

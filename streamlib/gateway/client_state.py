@@ -5,9 +5,10 @@ request has that response.
     request   [question, call c1, output of c1]  -> [question, reasoning (signed), call c1, …]
 
 A response is found by the id of its first call, or by its text if it has no call, and only among
-those of the client that got it. An id that was counted (`call_0`) or that a client made up is none:
-then name, arguments and how often the call was made count, together with the question before it,
-as for a short text: both may be equal in two conversations of one client.
+those of the client that got it. Some ids are not unique: counted ones (`call_0`), and those that a
+client made up. Then the call's name, its arguments and how often it was made are the key. As they
+may be equal in two conversations of one client, like a short text, the question before them joins
+the key.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ class Observer:
         """The first output of a model was received."""
 
     def gap(self, exchange: Exchange, seconds: float) -> None:
-        """More output was received, so many seconds after the output before it."""
+        """More output was received, `seconds` after the output before it."""
 
     def ended(self, exchange: Exchange) -> None:
         """The request ended; the exchange is complete. Called once for each that was started."""

@@ -162,7 +162,7 @@ def estimate(prompt: Prompt) -> int:
         size.add(msgspec.to_builtins(item))
     media = size.media
     for tool in prompt.tools:
-        # What looks like a medium in a schema is none: only its characters are left out.
+        # An object in a schema may look like media: only its characters are left out.
         size.add(msgspec.to_builtins(tool))
     return 1 + size.characters // CHARACTERS + media * MEDIUM
 

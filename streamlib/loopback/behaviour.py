@@ -29,7 +29,7 @@ class Behaviour(Struct, frozen=True):
         status: sent instead of 200; from 400 on with an error of the wire, whose kind is that of
             the status.
         headers: sent beside the usual ones.
-        failing: only the first so many requests get the fault or the error; the later ones
+        failing: number of requests, from the first on, that get the fault or the error; later ones
             succeed, with the recordings and turns from the first on. None: all. Requests that no
             wire has do not count.
         strict: refuse what the real service refuses, with its error, and sign what is given out:

@@ -32,7 +32,7 @@ _KEY_NAME: Final = re.compile(
 )
 """Names of headers that hold keys: those of the providers (`STYLES` of `client/auth.py`), of
 proxies (``proxy-authorization``, ``helicone-auth``, ``ocp-apim-subscription-key``) and of AWS
-(``x-amz-security-token``). Keys that only name something (``idempotency-key``) are none."""
+(``x-amz-security-token``). Names of other keys (``idempotency-key``) do not count."""
 
 _KEY_VALUE: Final = re.compile(r"(?:bearer|basic|aws4-hmac-sha256)\s.*", re.IGNORECASE)
 """A value in one of the schemes of ``authorization``."""

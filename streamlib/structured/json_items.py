@@ -55,7 +55,7 @@ class JsonItems(Generic[T]):
         """Reads the next fragment.
 
         Returns:
-            The values that it closes. A null is none.
+            The values that it closes, without nulls.
 
         Raises:
             InvalidOutput: a value is not of the class; `path` names what failed. Values before it

@@ -272,7 +272,7 @@ class BlockReader:
 
     def _read_blank(self, matched: int) -> None:
         if self._leaf == "indented" and matched == len(self._containers):
-            # Inside of code an empty line is code, at its end it is none.
+            # An empty line inside of code is code; one at its end is not.
             self._blank_code += 1
             return
         self._close_leaf()

@@ -79,7 +79,7 @@ def replay(
         fault: what goes wrong: "truncate", "disconnect", "malformed", "stall".
         at: events of the body before the fault, however it is split; a shorter body has it in its
             middle.
-        failing: only the first so many requests get the fault; None: all.
+        failing: number of requests, from the first on, that get the fault; None: all.
         folder: where a file with a relative name is.
         **client: options of `Client` but `http`.
 
@@ -134,13 +134,14 @@ def loopback(
         status: sent instead of 200; from 400 on with an error of the wire, whose kind is that of
             the status.
         headers: sent beside the usual ones.
-        failing: only the first so many requests get the fault or the error; None: all.
+        failing: number of requests, from the first on, that get the fault or the error; None:
+            all.
         strict: refuse what the real service refuses, and sign what is given out.
         client: options of `Client`.
 
     Raises:
         ValueError: an option has a value that it cannot have.
-        TypeError: a turn is none.
+        TypeError: an element is not a turn.
     """
     _check_wire(wire_api)
     options = client or {}
@@ -192,7 +193,7 @@ def scripted(
 
     Raises:
         ValueError: an item that no model emits, or an error that no service of the wire sends.
-        TypeError: a turn is none.
+        TypeError: an element is not a turn.
     """
     _check_wire(wire_api)
     _check_names(client)

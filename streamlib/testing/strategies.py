@@ -200,7 +200,7 @@ def histories(
 
     Args:
         wire_api: the wire of the items' origin.
-        turns: at most so many turns of the model; each has its own response id.
+        turns: maximum number of turns of the model; each has its own response id.
         images: some messages of the user and some outputs of tools have one.
 
     Raises:

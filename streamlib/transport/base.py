@@ -29,7 +29,7 @@ class ReadTimeout(Protocol):
     """Ends a read that lasts too long, where a transport can do that without a timeout scope."""
 
     def start(self, seconds: float) -> None:
-        """A read of the next chunk begins: it raises a timeout when so many seconds have passed.
+        """A read of the next chunk begins: it raises a timeout once `seconds` have passed.
 
         They count from now on, and whatever arrives that completes no chunk restarts nothing.
 

@@ -29,7 +29,7 @@ from streamlib_parsers.errors import ErrorInfo, ErrorKind, limit_exceeded
 from streamlib_parsers.redaction import redact
 
 READ_BYTES: Final = 64 * 1024
-"""At most so much is read at once."""
+"""Bytes that are read at once, at most."""
 
 FRAGMENT_BYTES: Final = 64 * 1024
 """Longer messages are sent in fragments of this size."""

@@ -340,7 +340,7 @@ class GrammarSink:
         self._sink.notice(code, detail)
 
     def discard_call(self, detail: str = "") -> bool:
-        """The grammar did not match: the call that it began is none.
+        """Discards the call that a grammar began and did not complete: it did not match.
 
         Args:
             detail: for the Notice about the incomplete item; "" for none.

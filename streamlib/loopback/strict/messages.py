@@ -123,7 +123,7 @@ BETA_NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*-\d{4}-\d{2}-\d{2}|[a-z-]+
 
 
 def blocks_of(turn: JsonObject) -> list[JsonObject]:
-    """The blocks of a turn; a text alone is none."""
+    """The blocks of a turn; none where its content is a text."""
     return objects(turn.get("content"))
 
 

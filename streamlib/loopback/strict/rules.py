@@ -77,21 +77,21 @@ def objects(value: Any) -> list[JsonObject]:
 
 
 def object_of(value: Any) -> JsonObject:
-    """The object, or an empty one where the value is none."""
+    """The object, or an empty one where the value is not an object."""
     if isinstance(value, dict):
         return value
     return {}
 
 
 def string(value: Any) -> str:
-    """The text, or an empty one where the value is none."""
+    """The text, or an empty one where the value is not a text."""
     if isinstance(value, str):
         return value
     return ""
 
 
 def is_integer(value: Any) -> TypeGuard[int]:
-    """Whether a JSON value is an integer; `true` is none."""
+    """Whether a JSON value is an integer; `true` is not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
