@@ -316,7 +316,7 @@ class Conversation:
         """Writes a response that was not shown while it streamed.
 
         Returns:
-            The exit code: another one where the response is not what was asked for.
+            The exit code: another one where the response is not as requested.
         """
         problem = None
         if self._schema is not None:
@@ -333,7 +333,7 @@ class Conversation:
             print(printable(response.text))
         if problem is None or code:
             return code
-        self._screen.note(f"the response is not what was asked for: {problem}")
+        self._screen.note(f"the response is not as requested: {problem}")
         return INCOMPLETE
 
     def _collect_outputs(self, response: Response) -> bool:

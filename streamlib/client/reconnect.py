@@ -93,7 +93,7 @@ class ReconnectingAttempt(Attempt):
     def _next_connection(self, failure: ErrorInfo) -> tuple[float, Source] | None:
         """Seconds until the next connection, and its source; None if there is none."""
         parser = self.parser
-        # Without an id or a position nothing can be taken up: the stream is truncated.
+        # Without an id or a position nothing can be resumed: the stream is truncated.
         if not isinstance(parser, ResumableParser) or parser.position is None:
             return None
         response_id = parser.response_id or self._resumption.response_id

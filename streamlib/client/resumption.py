@@ -13,7 +13,7 @@ from streamlib_parsers.resumable import Position, ResumableParser
 
 
 class Resumption(Struct, frozen=True, kw_only=True):
-    """How the stream of a background response is taken up.
+    """How the stream of a background response is resumed.
 
     Attributes:
         origin: where the response is made.

@@ -213,7 +213,7 @@ class ClientSetup:
             config: Of the same stream without.
             service: The provider.
             key: Key of this stream.
-            cursor: Where it is taken up; None: the request of `config` creates the response.
+            cursor: Where it is resumed; None: the request of `config` creates the response.
             automatic: `resume` of `Client.stream`.
         """
         creating = config.request

@@ -55,53 +55,52 @@ class Metrics(Observer):
         """Request id -> the histogram of its gaps: found once, and not for each read."""
         self._requests = Counter(
             "streamlib_gateway_requests",
-            "Requests that ended, by what was asked for, by HTTP status and by the kind of what "
-            "ended them.",
+            "Requests that ended, by operation, HTTP status and kind of error.",
             (*LABELS, "operation", "status", "error"),
             registry=self.registry,
         )
         self._tokens = Counter(
             "streamlib_gateway_tokens",
-            "Tokens as providers counted them: input (with cached ones), cached, output. Of a "
-            "response that ended early, output is estimated.",
+            "Tokens as providers report them: input (cached ones included), cached, output. The "
+            "output of a response that ended early is estimated.",
             (*LABELS, "kind"),
             registry=self.registry,
         )
         self._first_token = Histogram(
             "streamlib_gateway_first_token_seconds",
-            "From the request's arrival to the first output of a model.",
+            "Seconds from the arrival of a request to the first output of a model.",
             LABELS,
             buckets=FIRST_TOKEN_BUCKETS,
             registry=self.registry,
         )
         self._gap = Histogram(
             "streamlib_gateway_gap_seconds",
-            "Between two reads with output.",
+            "Seconds between two reads with output.",
             LABELS,
             buckets=GAP_BUCKETS,
             registry=self.registry,
         )
         self._upstream_errors = Counter(
             "streamlib_gateway_upstream_errors",
-            "Failures of targets by kind, those that a fallback made good too.",
+            "Failures of targets by kind, including those that a fallback made up for.",
             (*LABELS, "kind"),
             registry=self.registry,
         )
         self._changes = Counter(
             "streamlib_gateway_report_changes",
-            "What was changed or lost between the two wires, by what was done to it.",
+            "Changes and losses between the two wires, by action.",
             (*LABELS, "action"),
             registry=self.registry,
         )
         self._refusals = Counter(
             "streamlib_gateway_access_refused",
-            "Requests that access control refused, by what was wrong and by kind of error.",
+            "Requests that access control refused, by reason and kind of error.",
             ("reason", "error"),
             registry=self.registry,
         )
         self._open_streams = Gauge(
             "streamlib_gateway_open_streams",
-            "Responses under way, streams and single bodies.",
+            "Responses in progress: streams and complete bodies.",
             LABELS,
             registry=self.registry,
             multiprocess_mode="livesum",

@@ -58,7 +58,7 @@ class BackgroundResponse:
     Args:
         wire_api: Its wire.
         body: All bytes of its stream.
-        streams: Whether a stream was asked for: no other can be taken up.
+        streams: Whether a stream was asked for: no other can be resumed.
     """
 
     def __init__(self, wire_api: WireApi, body: bytes, *, streams: bool) -> None:

@@ -350,7 +350,7 @@ def test_response_that_breaks_its_schema_has_exit_code_3(
     assert main(["hi", "--schema", "name", "--wire-api", "chat"]) == 3
     captured = capsys.readouterr()
     assert captured.out == "not JSON\n"
-    assert "not what was asked for: it is not JSON" in captured.err
+    assert "not as requested: it is not JSON" in captured.err
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, text: str, finish: str = "stop") -> None:
