@@ -31,6 +31,9 @@ exit code: 0 nothing is wrong, 1 a line that begins with ! says what is wrong,
            and the line below it what to do
 """
 
+LEGEND: Final = "= fine   - for your information   ? not there: add it if you need it   ! wrong"
+"""What the marks mean, below the list."""
+
 MARKS: Final = {
     "ok": ("=", GREEN),
     "note": ("-", DIM),
@@ -81,3 +84,6 @@ def _print(checks: list[Check]) -> None:
             more += wrapped(f"→ {check.cure}", width - 4)
         for line in more:
             print(GAP * 2 + line)
+    print()
+    for line in wrapped(LEGEND, width):
+        print(line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import AsyncExitStack
 from typing import Any, Final
 
 import anyio
@@ -19,6 +20,7 @@ from streamlib.client.auth import variables_of
 from streamlib.errors import StreamError
 from streamlib.providers import Provider, known
 from streamlib.providers import provider as find_provider
+from streamlib.providers.loopback import PROVIDER as LOOPBACK
 from streamlib.terminal.printable import one_line, printable
 from streamlib_parsers import WIRE_APIS
 
@@ -30,7 +32,7 @@ EXAMPLES: Final = """examples:
   streamlib models
   # those whose name contains a text
   streamlib models opus
-  # of one provider; a local server needs no key
+  # of one provider; a local server needs no key, and loopback no server
   streamlib models --provider ollama
   # a server of your own
   streamlib models --provider custom --wire-api chat --base-url http://host/v1
@@ -117,10 +119,15 @@ async def _list(names: list[str], arguments: argparse.Namespace) -> int:
     lists: dict[str, list[ModelInfo]] = {}
     failures: list[StreamError] = []
 
-    client = Client(
-        base_url=arguments.base_url, wire_api=arguments.wire_api, retry=NotedRetry(note=_note)
-    )
-    async with client:
+    async with AsyncExitStack() as stack:
+        base_url = arguments.base_url
+        if arguments.provider == LOOPBACK.name and base_url is None:
+            from streamlib.loopback import running  # an HTTP server: only this provider needs one
+
+            base_url = await stack.enter_async_context(running())
+        retry = NotedRetry(note=_note)
+        client = Client(base_url=base_url, wire_api=arguments.wire_api, retry=retry)
+        await stack.enter_async_context(client)
 
         async def ask(name: str) -> None:
             try:

@@ -15,6 +15,7 @@ from streamlib.cli.numbers import byte_count, integer, seconds
 from streamlib.loopback import Behaviour, Fault, running
 from streamlib.recording.files import is_recording, read
 from streamlib.terminal.printable import printable
+from streamlib_parsers import WIRE_APIS
 
 DEFAULT_FAULT_CHUNK: Final = 3
 """Chunks before a fault: late enough that a text has started."""
@@ -145,8 +146,7 @@ async def _serve(behaviour: Behaviour, port: int) -> None:
     async with running(behaviour, port=port) as url:
         # Flushed, since a program that starts the server reads its address from a pipe.
         print(
-            f"listening on {url}  "
-            "(Messages, Responses, Chat, Gemini, Converse, Invoke, Ollama; Ctrl-C stops)",
+            f"listening on {url}  ({', '.join(WIRE_APIS)}; Ctrl-C stops)",
             flush=True,
         )
         await anyio.sleep_forever()

@@ -12,6 +12,7 @@ from streamlib.loopback.background import BackgroundResponses, runs_in_backgroun
 from streamlib.loopback.behaviour import Behaviour, ReceivedRequest, RequestHook
 from streamlib.loopback.responses import scripted_response
 from streamlib.loopback.served import JSON, ServedResponse, error_response, split_body
+from streamlib.loopback.side_pages import side_page
 from streamlib.loopback.stored import StoredResponses
 from streamlib.loopback.turns import Turn, http_error
 from streamlib.request.prompt import Prompt
@@ -104,6 +105,9 @@ class Loopback:
             if cached is not None:
                 return ServedResponse(cached.status, JSON, [cached.body], Behaviour())
         if matched is None:
+            page = side_page(method, path, headers)
+            if page is not None:
+                return page
             not_found = b'{"error":{"message":"no such path","type":"not_found_error"}}'
             return ServedResponse(404, JSON, [not_found], Behaviour())
         wire_api = matched.wire_api

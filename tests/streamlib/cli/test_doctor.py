@@ -22,6 +22,7 @@ from streamlib.cli.checks import (
     model,
     proxies,
 )
+from streamlib.cli.doctor import MARKS
 from streamlib.cli.tables import hanging, table
 from streamlib.providers import Provider, known, register
 from streamlib_parsers import WIRE_APIS
@@ -80,6 +81,7 @@ def test_doctor_names_the_line_and_the_cure(
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == ["extras", "  ! cli: lacks h11", "    → pip install 'streamlib[cli]'"]
     assert max(map(len, lines)) <= 44
+    assert all(f"{mark} " in "".join(lines[-3:]) for mark, _ in MARKS.values())
 
 
 def test_doctor_looks_at_every_extra_for_users() -> None:
@@ -156,6 +158,11 @@ def test_models_lists_what_a_provider_offers(
     assert main(["models", "LARGE", "-p", "ollama", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["raw"] == {"id": "large"}
     assert main(["models", "huge", "-p", "ollama"]) == 1
+
+
+def test_models_of_loopback_need_no_server(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "--provider", "loopback"]) == 0
+    assert capsys.readouterr().out == "loopback:echo\n"
 
 
 def test_models_asks_every_provider_with_a_key(

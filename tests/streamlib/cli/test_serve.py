@@ -13,6 +13,7 @@ import pytest
 from streamlib import Prompt, encode_all
 from streamlib.cli import main
 from streamlib.loopback import Behaviour, echo_response, running
+from streamlib_parsers import WIRE_APIS
 from tests.support.terminals import terminal
 
 
@@ -62,6 +63,7 @@ def test_serve_strict_refuses_what_the_service_refuses() -> None:
         response = httpx.post(f"{url.group()}/v1/messages", json=body)
     assert response.status_code == 400
     assert response.json()["error"]["message"] == "anthropic-version: header is required"
+    assert f"({', '.join(WIRE_APIS)}; " in server.text  # it named seven of nine
 
 
 async def chunks_of(behaviour: Behaviour) -> list[bytes]:

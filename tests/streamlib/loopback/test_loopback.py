@@ -24,8 +24,10 @@ from streamlib import (
     parser,
     user,
 )
+from streamlib.client.model_list import read_models
 from streamlib.loopback import Behaviour, echo_response, serve
 from streamlib.loopback.responses import example
+from streamlib.loopback.side_pages import MODEL_LISTS
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.wires.routes import Route, route
 from streamlib_parsers.protocol import WIRE_APIS
@@ -259,3 +261,22 @@ async def test_head_request_has_a_response_without_body() -> None:
         reply = await client.head(url)
         assert (reply.status_code, reply.content) == (404, b"")
         assert (await send(url)).status_code == 200
+
+
+async def test_front_page_says_what_it_is() -> None:
+    async with loopback() as url, httpx.AsyncClient() as client:
+        page = await client.get(f"{url}/")
+        posted = await client.post(f"{url}/")
+    assert (page.status_code, posted.status_code) == (200, 404)
+    assert page.headers["content-type"] == "text/plain; charset=utf-8"
+    assert f"  curl {url}/v1/chat/completions" in page.text
+    assert all(name in page.text for name in WIRE_APIS)
+
+
+@pytest.mark.parametrize("path", MODEL_LISTS)
+async def test_model_list_has_one_model(path: str) -> None:
+    async with loopback() as url, httpx.AsyncClient() as client:
+        response = await client.get(f"{url}{path}?limit=1000")
+    listed = read_models(response.content)
+    assert isinstance(listed, list)
+    assert [model.id for model in listed] == ["echo"]

@@ -1,0 +1,51 @@
+"""What the loopback provider has beside the wires: a page for people, and lists of models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from streamlib.loopback.behaviour import Behaviour
+from streamlib.loopback.served import JSON, ServedResponse
+from streamlib.providers.wire_specs import WIRE_SPECS
+from streamlib_parsers.items import JsonObject
+
+MODEL: Final = "echo"
+"""The model of the lists; any other name gets the same response."""
+
+MODEL_LISTS: Final[dict[str, JsonObject]] = {
+    "/v1/models": {"object": "list", "data": [{"id": MODEL, "object": "model", "type": "model"}]},
+    "/v1beta/models": {"models": [{"name": f"models/{MODEL}"}]},
+    "/api/tags": {"models": [{"name": MODEL, "model": MODEL}]},
+}
+"""Path -> the list, as OpenAI and Anthropic, Gemini or Ollama write theirs."""
+
+FRONT_PAGE: Final = """\
+The loopback provider of streamlib: it needs no key, and repeats what it receives.
+Wires: {wires}.
+Try it:
+  streamlib chat Hello --model loopback:{model} --base-url {url}
+  curl {url}/v1/chat/completions -d '{{"messages": [{{"role": "user", "content": "Hello"}}]}}'
+"""
+
+
+def side_page(method: str, path: str, headers: Mapping[str, str]) -> ServedResponse | None:
+    """The response to a request that no wire has; None where there is no such page.
+
+    Args:
+        method: HTTP method.
+        path: path and query of the request.
+        headers: names in lower case; `host` gives the address that the page shows.
+    """
+    if method not in ("GET", "HEAD"):
+        return None
+    path = path.partition("?")[0]
+    if path == "/":
+        url = f"http://{headers.get('host', '127.0.0.1')}"
+        text = FRONT_PAGE.format(wires=", ".join(WIRE_SPECS), model=MODEL, url=url)
+        return ServedResponse(200, "text/plain; charset=utf-8", [text.encode()], Behaviour())
+    if path in MODEL_LISTS:
+        return ServedResponse(200, JSON, [msgspec.json.encode(MODEL_LISTS[path])], Behaviour())
+    return None
