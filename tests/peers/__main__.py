@@ -40,7 +40,7 @@ def run(home: Path, only: list[str]) -> None:
             subprocess.run(
                 [str(python(home, name)), *words],
                 cwd=ROOT,
-                env={**os.environ, **OFFLINE},
+                env={**os.environ, **OFFLINE, "STREAMLIB_PEERS_NODE": str(home / name)},
                 check=True,
             )
     results: dict[str, Any] = {}

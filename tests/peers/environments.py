@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final, NamedTuple
 
-OURS: Final = ("anyio", "h11", "httpx", "msgspec")
+OURS: Final = ("anyio", "h11", "httpx", "msgspec", "trio")
 """What this harness and streamlib itself need."""
 
 
@@ -17,6 +17,8 @@ class Environment(NamedTuple):
 
     packages: tuple[str, ...]
     adapters: tuple[str, ...]
+    node_packages: tuple[str, ...] = ()
+    """Installed by npm, beside the environment's own packages."""
 
 
 ENVIRONMENTS: Final[dict[str, Environment]] = {
@@ -29,6 +31,11 @@ ENVIRONMENTS: Final[dict[str, Environment]] = {
     ),
     # Two releases of litellm were malicious: https://github.com/BerriAI/litellm/issues/24512
     "litellm": Environment(("litellm!=1.82.7,!=1.82.8", "boto3", "mcp", "tenacity"), ("litellm",)),
+    "vercel-ai": Environment(
+        (),
+        ("vercel_ai",),
+        ("ai", "@ai-sdk/amazon-bedrock", "@ai-sdk/anthropic", "@ai-sdk/google", "@ai-sdk/openai"),
+    ),
     "any-llm": Environment(("any-llm-sdk[anthropic,gemini,ollama]",), ("any_llm",)),
 }
 
@@ -47,3 +54,8 @@ def prepare(home: Path) -> None:
             [str(python(home, name)), "-m", "pip", "install", "-q", *environment.packages, *OURS],
             check=True,
         )
+        if environment.node_packages:
+            install = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
+            subprocess.run(
+                [*install, "--prefix", str(home / name), *environment.node_packages], check=True
+            )

@@ -56,6 +56,7 @@ ORDER = (
     "pydantic-ai",
     "litellm",
     "any-llm",
+    "Vercel AI SDK",
     "httpx-sse",
 )
 VERDICTS = ("ok", "silent loss", "wrong error", "crash", "hang", "resent")

@@ -46,6 +46,8 @@ class Peer:
     continues a conversation."""
     framing: bool = False
     """It reads SSE and nothing above: asked only for cases of framing."""
+    version: Callable[[], str] | None = None
+    """Its version, where it is no Python distribution."""
 
 
 def keep(told: Told, kind: str) -> None:

@@ -16,9 +16,10 @@ from typing import Any
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from tests.peers import abilities
 from tests.peers.cases import CASES, Case
 from tests.peers.peer import Ask, Peer, ReportedError
-from tests.peers.told import Told, brief
+from tests.peers.told import Told, brief, verdict
 from tests.support.scripted_server import Script, complete_response, scripted
 
 
@@ -33,6 +34,8 @@ def peers(modules: list[str]) -> list[Peer]:
 
 def version(peer: Peer) -> str:
     """As installed; ours from its own word, since it may run from a checkout."""
+    if peer.version is not None:
+        return peer.version()
     if peer.distribution == "streamlib":
         import streamlib
 
@@ -160,10 +163,21 @@ async def everything(modules: list[str], only: list[str]) -> dict[str, Any]:
         results[peer.name] = {
             "distribution": peer.distribution,
             "version": version(peer),
+            "abilities": abilities.found(peer.distribution),
             "told": rows,
         }
         sys.stderr.write(f"{peer.name} {version(peer)}: {len(rows)} cases\n")
     return results
+
+
+async def on_trio(modules: list[str]) -> dict[str, str]:
+    """The verdict on an ordinary answer where the event loop is trio: peer -> word."""
+    words: dict[str, str] = {}
+    with start_blocking_portal("asyncio") as portal:
+        for peer in peers(modules):
+            ordinary = next(case for case in CASES if concerned(peer, case))
+            words[peer.name] = verdict(await told_by(peer, ordinary, portal), ordinary.want).word
+    return words
 
 
 def main() -> None:
@@ -178,6 +192,8 @@ def main() -> None:
         else (words[: words.index("--")], None, words[words.index("--") + 1 :])
     )
     results = anyio.run(everything, modules, only)
+    for name, word in anyio.run(on_trio, modules, backend="trio").items():
+        results[name]["trio"] = word
     with open(out, "w", encoding="utf-8") as file:
         json.dump(results, file, indent=1, ensure_ascii=True, default=str)
     os._exit(0)  # threads of a library that hung are not waited for
