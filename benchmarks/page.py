@@ -240,24 +240,34 @@ def readme(results: Results) -> str:
     for name in ("anthropic", "openai", "google-genai", "cohere", "botocore"):
         for entry in result.find(**key, contestant=name):
             rows.append(_readme_row(result, name, entry.workload))
-    heading = ["wire", "streamlib, µs", "official SDK, µs", "ratio"]
-    return markdown([*heading, "with a snapshot at every event"], rows)
+    heading = [
+        "API",
+        "streamlib",
+        "its official SDK",
+        "the SDK takes",
+        "both with the response so far",
+    ]
+    return markdown(heading, rows)
 
 
 def _readme_row(result: Result, name: str, workload: str) -> list[str]:
-    key = {"bench": "events", "workload": workload}
-    cells = [WIRES[workload]]
-    for contestant, measure in ((OURS, "time"), (name, "time"), (name, "ratio")):
-        both = (
-            result.find(**key, chunks=chunks, contestant=contestant, measure=measure)
-            for chunks in ("an event", "16 KiB")
-        )
-        medians = " / ".join(short(found[0].median) for found in both if found)
-        cells.append(medians if contestant == OURS or measure == "ratio" else f"{name} {medians}")
+    key = {"bench": "events", "workload": workload, "chunks": "an event"}
+    [own] = result.find(**key, contestant=OURS, measure="time")
+    [sdk] = result.find(**key, contestant=name, measure="time")
+    [ratio] = result.find(**key, contestant=name, measure="ratio")
     snapshots = result.find(
         bench="snapshots", workload=workload, contestant=f"{name}.stream", measure="ratio"
     )
-    return [*cells, cell(snapshots, losses=True)]
+    equal_work = "no such helper"
+    if snapshots:
+        equal_work = f"{short(snapshots[0].median)} times as long"
+    return [
+        WIRES[workload],
+        f"{short(own.median)} µs",
+        f"{name}: {short(sdk.median)} µs",
+        f"{short(ratio.median)} times as long",
+        equal_work,
+    ]
 
 
 def _origin(name: str) -> Callable[[Results], str]:

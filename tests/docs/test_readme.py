@@ -7,11 +7,14 @@ output. A block that needs a key or a server has `<!-- not run: why -->` on the 
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 
 import streamlib.providers
+from streamlib.loopback import running
 from tests.support.shared import ROOT
 
 BLOCK = re.compile(
@@ -20,6 +23,9 @@ BLOCK = re.compile(
     r"(?:\s*```text\n(?P<printed>.*?)^```)?",
     re.DOTALL | re.MULTILINE,
 )
+
+FIRST_PAGES = ["README.md", "docs/index.md", "docs/quick-start.md"]
+"""Pages whose first program is for a key: here the loopback provider responds to it."""
 
 PAGES = [
     ROOT / "README.md",
@@ -62,3 +68,17 @@ def test_example_prints_what_its_page_shows(
 
 def test_readme_has_an_example_that_runs() -> None:
     assert any("README.md" in str(block) for block in blocks())
+
+
+@pytest.mark.parametrize("name", FIRST_PAGES)
+def test_first_program_with_a_real_client_prints_the_response(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    [program] = [block for block in BLOCK.finditer(text) if "needs a key" in (block["mark"] or "")]
+    assert "streamlib.Client()" in program["code"]
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(running()) as url:
+        client = partial(streamlib.Client, base_url=url, api_key="key")
+        monkeypatch.setattr(streamlib, "Client", client)
+        exec(compile(program["code"], name, "exec", dont_inherit=True), {"__name__": "__example__"})
+    assert "You said: Name three rivers" in capsys.readouterr().out

@@ -19,10 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.peers.environments import ENVIRONMENTS, prepare, python
+from tests.peers.feature_table import write
+from tests.peers.installed import count_packages
 from tests.peers.page import page
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs" / "comparison.md"
+COUNTS = "packages.json"
 OFFLINE = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "DO_NOT_TRACK": "1",
@@ -47,11 +50,17 @@ def run(home: Path, only: list[str]) -> None:
     for name in ENVIRONMENTS:
         if (home / f"{name}.json").exists():
             results |= json.loads((home / f"{name}.json").read_text(encoding="utf-8"))
+    counts = json.loads((home / COUNTS).read_text(encoding="utf-8"))
+    for result in results.values():
+        result["packages"] = counts.get(result["distribution"])
     PAGE.write_text(
         page(results, f"Run on {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}."),
         encoding="utf-8",
     )
-    sys.stdout.write(f"wrote {PAGE.relative_to(ROOT)}\n")
+    write()
+    sys.stdout.write(
+        f"wrote {PAGE.relative_to(ROOT)}, and the tables of README.md and docs/index.md\n"
+    )
 
 
 def main() -> int:
@@ -78,6 +87,8 @@ def main() -> int:
     asked = parser.parse_args()
     if asked.command == "prepare":
         prepare(asked.home)
+        counts = count_packages(asked.home)
+        (asked.home / COUNTS).write_text(json.dumps(counts), encoding="utf-8")
     else:
         run(asked.home, asked.only)
     return 0

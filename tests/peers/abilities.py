@@ -9,6 +9,13 @@ NODE: Final = "ai"
 """The distribution whose names are looked up by Node."""
 
 
+TRIO: Final = "runs on trio"
+"""The row that is measured: an ordinary response on that event loop."""
+
+PACKAGES: Final = "packages that it installs"
+"""The row that pip and npm count."""
+
+
 class Ability(NamedTuple):
     """A row of the page."""
 

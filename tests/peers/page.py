@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from tests.peers.abilities import ABILITIES, PACKAGES, TRIO
 from tests.peers.cases import CASES, THEMES, Case
 from tests.peers.features import LACKING
 from tests.peers.told import Told, Verdict, verdict
@@ -59,6 +60,23 @@ ORDER = (
     "Vercel AI SDK",
     "httpx-sse",
 )
+NAMES_NOTE = """\
+Each name was looked up in the package. —: the library's own package has nothing of that kind, as far
+as its documentation says. Measured: an ordinary response on trio, and how many packages pip or npm
+install for the cases above, the library among them."""
+TRIO_WORDS = {"ok": "yes", None: "—"}
+"""Verdict on trio -> cell; None: not asked. Any other verdict is a no."""
+HAVING = {
+    "streamlib": "streamlib",
+    "openai": "openai stream",
+    "anthropic": "anthropic stream",
+    "google-genai": "google-genai",
+    "litellm": "litellm",
+    "pydantic-ai": "pydantic-ai",
+    "any-llm": "any-llm",
+    "Vercel AI SDK": "Vercel AI SDK",
+}
+"""Library -> the peer that stands for it."""
 VERDICTS = ("ok", "silent loss", "wrong error", "crash", "hang", "resent")
 
 
@@ -72,7 +90,7 @@ def page(results: Mapping[str, Any], run: str) -> str:
     parts = [HEADER.format(run=run), totals(peers, results, verdicts)]
     for title, cases in THEMES:
         parts.append(theme(title, cases, peers, verdicts))
-    parts += [better(peers, verdicts), lacking(), remarks(peers, verdicts)]
+    parts += [better(peers, verdicts), having(results), lacking(), remarks(peers, verdicts)]
     return "\n".join(parts)
 
 
@@ -145,6 +163,31 @@ def better(peers: list[str], verdicts: Mapping[str, Mapping[str, Verdict]]) -> s
                 f"{', '.join(others)}."
             )
     return "\n".join(lines if len(lines) > 2 else [*lines, "In none of these cases."]) + "\n"
+
+
+def having(results: Mapping[str, Any]) -> str:
+    """What each library has, by the name that shows it."""
+    columns = {name: results[peer] for name, peer in HAVING.items() if peer in results}
+    lines = [
+        "## What each library has",
+        "",
+        NAMES_NOTE,
+        "",
+        f"| it has | {' | '.join(columns)} |",
+        f"|---{'|---' * len(columns)}|",
+    ]
+    lines.append(
+        _row(TRIO, [TRIO_WORDS.get(result.get("trio"), "no") for result in columns.values()])
+    )
+    for ability in ABILITIES:
+        names = [result["abilities"].get(ability.title) for result in columns.values()]
+        lines.append(_row(ability.title, [f"`{name}`" if name else "—" for name in names]))
+    lines.append(_row(PACKAGES, [str(result["packages"]) for result in columns.values()]))
+    return "\n".join(lines) + "\n"
+
+
+def _row(title: str, cells: list[str]) -> str:
+    return f"| {title} | {' | '.join(cells)} |"
 
 
 def lacking() -> str:

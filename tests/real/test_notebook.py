@@ -91,13 +91,27 @@ def test_cells_of_the_page_do_what_it_shows(kernel: Kernel) -> None:
     assert "Hello there" in kernel.run("response").result["text/html"]
 
 
+RESPONDING: Final = """
+import functools
+import streamlib
+from streamlib.loopback import running
+
+server = running()
+url = await server.__aenter__()
+streamlib.Client = functools.partial(streamlib.Client, base_url=url, api_key="key")
+"""
+"""The loopback provider responds to a client that asks a real one."""
+
+
 def test_first_example_of_the_readme_runs_with_await(kernel: Kernel) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     example = next(iter(BLOCK.finditer(readme)))
-    assert example["code"].endswith("\nanyio.run(main)\n")
-    assert "Already running asyncio" in kernel.run(example["code"]).error
-    ran = kernel.run(example["code"].replace("\nanyio.run(main)\n", "\nawait main()\n"))
-    assert (ran.error, ran.printed) == ("", example["printed"])
+    assert example["code"].endswith("\nasyncio.run(main())\n")
+    assert kernel.run(RESPONDING).error == ""
+    assert "running event loop" in kernel.run(example["code"]).error
+    ran = kernel.run(example["code"].replace("\nasyncio.run(main())\n", "\nawait main()\n"))
+    assert ran.error == ""
+    assert "You said: Name three rivers" in ran.printed
 
 
 LONG: Final = """

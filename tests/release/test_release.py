@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hatch_readme import LINK, for_index
 from tests.release import files, problems
 from tests.support.shared import ROOT
 
@@ -48,3 +50,44 @@ def test_workflows_pin_every_action_by_commit() -> None:
             assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", used), used
             found += 1
     assert found >= 8
+
+
+README = "# x\n![A chat](docs/a.svg) [Pages](docs/x.md#y), [here](#z), [out](https://a.example/)\n"
+CODE = "```text\n[a](b)\n```\n"
+
+
+def test_readme_of_an_index_links_to_the_tag() -> None:
+    shown = for_index(README + CODE, "https://example.org/x", "1.2.3")
+    assert "![A chat](https://example.org/x/raw/v1.2.3/docs/a.svg)" in shown
+    assert "[Pages](https://example.org/x/blob/v1.2.3/docs/x.md#y), [here](#z)" in shown
+    assert shown.endswith(f"[out](https://a.example/)\n{CODE}")
+
+
+def test_readme_of_an_index_has_no_broken_links_without_address() -> None:
+    shown = for_index(README + CODE, None, "1.2.3")
+    assert shown == f"# x\n Pages, [here](#z), [out](https://a.example/)\n{CODE}"
+
+
+def test_readme_links_to_files_that_exist() -> None:
+    text = Path(ROOT, "README.md").read_text(encoding="utf-8")
+    linked = [link["target"].partition("#")[0] for link in LINK.finditer(text)]
+    assert len(linked) > 10
+    assert [path for path in linked if path and not Path(ROOT, path).exists()] == []
+
+
+def test_image_has_every_file_that_the_build_reads() -> None:
+    """The hook of the build was left out: the image could not be built."""
+    settings = tomllib.loads(Path(ROOT, "pyproject.toml").read_text(encoding="utf-8"))
+    wheel = settings["tool"]["hatch"]["build"]["targets"]["wheel"]
+    hooks = settings["tool"]["hatch"]["metadata"]["hooks"]
+    needed = {"README.md", *settings["project"]["license-files"], hooks["custom"]["path"]}
+    needed |= {
+        wheel["hooks"]["custom"]["path"],
+        *(name.split("/")[0] for name in wheel["packages"]),
+    }
+    copied = re.findall(
+        r"^COPY (?!--)(.+) \S+$", Path(ROOT, "deploy", "Dockerfile").read_text(), re.MULTILINE
+    )
+    assert needed <= set(" ".join(copied).split())
+    ignored = Path(ROOT, ".dockerignore").read_text(encoding="utf-8").split()
+    assert {f"!{name}" for name in needed} <= set(ignored)
