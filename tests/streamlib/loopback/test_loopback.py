@@ -168,7 +168,7 @@ async def test_requests_after_the_failing_ones_succeed(first: dict[str, Any]) ->
 async def test_request_of_no_wire_does_not_count_as_failing() -> None:
     async with loopback(Behaviour(status=529, failing=1)) as url:
         async with httpx.AsyncClient() as client:
-            unknown = await client.get(f"{url}/v1/models")
+            unknown = await client.get(f"{url}/v1/files")
             invalid = await client.post(f"{url}/v1/messages", content=b"[]")
             assert (unknown.status_code, invalid.status_code) == (404, 400)
         assert [(await send(url)).status_code for _ in range(2)] == [529, 200]
@@ -258,12 +258,13 @@ def test_echo_response_ends_with_completed() -> None:
 async def test_head_request_has_a_response_without_body() -> None:
     """Claude Code sends one first; it ended the server."""
     async with loopback() as url, httpx.AsyncClient() as client:
-        reply = await client.head(url)
-        assert (reply.status_code, reply.content) == (404, b"")
+        for path, status in (("", 200), ("/v1/files", 404)):
+            reply = await client.head(url + path)
+            assert (reply.status_code, reply.content) == (status, b"")
         assert (await send(url)).status_code == 200
 
 
-async def test_front_page_says_what_it_is() -> None:
+async def test_front_page_tells_how_to_try_it() -> None:
     async with loopback() as url, httpx.AsyncClient() as client:
         page = await client.get(f"{url}/")
         posted = await client.post(f"{url}/")
