@@ -12,7 +12,6 @@ from tests.peers.told import Want, brief
 from tests.support.response_bodies import (
     CALL,
     COMPLETE_BODY,
-    CREATED,
     DONE,
     HELLO,
     HELLO_TEXT,
@@ -202,19 +201,6 @@ def function(index: int, name: str, pieces: Sequence[str]) -> bytes:
 MESSAGE_ITEM: Final = {"id": "msg_1", "role": "assistant", "content": [], "status": "in_progress"}
 PART: Final = {"type": "output_text", "text": "", "annotations": []}
 TEXT_PLACE: Final = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
-RESPONSES_HELLO: Final = (
-    CREATED
-    + item(0, "message", **MESSAGE_ITEM)
-    + named("response.content_part.added", **TEXT_PLACE, part=PART)
-    + named("response.output_text.delta", **TEXT_PLACE, delta="Hello", logprobs=[])
-    + named("response.output_text.delta", **TEXT_PLACE, delta=" there", logprobs=[])
-)
-SAID_ITEM: Final = {
-    **MESSAGE_ITEM,
-    "type": "message",
-    "status": "completed",
-    "content": [{**PART, "text": HELLO_TEXT}],
-}
 FULL: Final = {
     "object": "response",
     "created_at": 1,
@@ -228,6 +214,32 @@ FULL: Final = {
         "input_tokens_details": {"cached_tokens": 0},
         "output_tokens_details": {"reasoning_tokens": 0},
     },
+}
+CREATED: Final = named(
+    "response.created",
+    response={
+        **FULL,
+        "id": "resp_1",
+        "model": "m-1",
+        "status": "in_progress",
+        "output": [],
+        "usage": None,
+    },
+)
+"""With all fields that the service sends: a reader that validates them insists on those."""
+
+RESPONSES_HELLO: Final = (
+    CREATED
+    + item(0, "message", **MESSAGE_ITEM)
+    + named("response.content_part.added", **TEXT_PLACE, part=PART)
+    + named("response.output_text.delta", **TEXT_PLACE, delta="Hello", logprobs=[])
+    + named("response.output_text.delta", **TEXT_PLACE, delta=" there", logprobs=[])
+)
+SAID_ITEM: Final = {
+    **MESSAGE_ITEM,
+    "type": "message",
+    "status": "completed",
+    "content": [{**PART, "text": HELLO_TEXT}],
 }
 RESPONSES_TAIL: Final = (
     named("response.output_text.done", **TEXT_PLACE, text=HELLO_TEXT, logprobs=[])
@@ -398,7 +410,7 @@ ENDS: Final = (
         "arguments end inside a string, then [DONE]",
         calls(index_call(0, "f", "a", '{"a": "x')),
         DONE,
-        want=Want(calls=()),
+        want=Want(calls=(), may_fail=True),
     ),
     case(
         "args-cut",

@@ -55,7 +55,7 @@ def prepare(home: Path) -> None:
             check=True,
         )
         if environment.node_packages:
+            # By the tag: without it npm takes the newest version that promises to run on this Node.
+            newest = [f"{name}@latest" for name in environment.node_packages]
             install = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
-            subprocess.run(
-                [*install, "--prefix", str(home / name), *environment.node_packages], check=True
-            )
+            subprocess.run([*install, "--prefix", str(home / name), *newest], check=True)

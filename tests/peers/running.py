@@ -71,7 +71,7 @@ async def told_by(peer: Peer, case: Case, portal: BlockingPortal) -> Told:
         told.text, told.requests = brief(told.text), len(server.requests)
         if case.want.closed:  # a connection that is going to be closed has a second for it
             await anyio.sleep(1)
-        told.open = server.open
+        told.open = server.responding
     return told
 
 

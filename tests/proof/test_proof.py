@@ -158,6 +158,7 @@ def test_the_page_is_generated_from_the_measurements() -> None:
         (Told(ended="error", error="Error: oops"), Want(error="overloaded"), "wrong error"),
         (Told(ended="error", error="Error: OVERLOADED"), Want(error="overloaded"), "ok"),
         (Told(ended="error", error="Error: oops"), Want(text="Hi"), "wrong error"),
+        (Told(ended="error", error="Error: cut"), Want(calls=(), may_fail=True), "ok"),
         (Told(ended="hang"), Want(error=""), "hang"),
         (Told(text="Hi", requests=2), Want(text="Hi", requests=1), "resent"),
         (Told(calls=[("f", '{"a": 1}')]), Want(calls=(("f", {"a": 1}),)), "ok"),

@@ -85,6 +85,8 @@ class Server:
     connections: int = 0
     open: int = 0
     """Connections that neither side has closed."""
+    responding: int = 0
+    """Of these, the connections on which a response is being sent."""
 
     async def quiet(self, seconds: float = 0.1) -> None:
         """Waits until no connection is open, at most so many seconds."""
@@ -149,6 +151,15 @@ async def _serve(
     request = await _request(stream)
     script = choose(request) if choose else scripts[min(len(server.requests), len(scripts) - 1)]
     server.requests.append(request)
+    server.responding += 1
+    try:
+        return await _send(stream, script)
+    finally:
+        server.responding -= 1
+
+
+async def _send(stream: SocketStream, script: Script) -> bool:
+    """Sends one response; returns whether another may follow."""
     for step in script:
         if isinstance(step, bytes):
             await stream.send(step)

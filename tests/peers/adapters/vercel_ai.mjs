@@ -1,38 +1,33 @@
 // One request through Vercel's AI SDK: `node vercel_ai.mjs URL WIRE RETRIES leave|stay|replay`.
-// Writes one line of JSON, what its user received; vercel_ai.py reads it. Runs where the packages are installed.
-import { createRequire } from "node:module";
-import { pathToFileURL } from "node:url";
+// Writes one line of JSON, what its user received; vercel_ai.py copies it beside the packages and reads that line.
+import { AISDKError, jsonSchema, streamText, tool } from "ai";
 
 const [url, wire, retries, mode] = process.argv.slice(2);
-const require = createRequire(process.cwd() + "/");
-const load = async (name) => await import(pathToFileURL(require.resolve(name)));
-
 const SILENCE = 1000; // milliseconds of silence that every library is told to allow
 const TOOLS = ["f", "g"];
-
-const { streamText, tool, jsonSchema, AISDKError } = await load("ai");
+const FAILURES = ["error", "interrupted"]; // reasons by which the library says that the response is not complete
 
 async function model() {
   const apiKey = "k-1";
   switch (wire) {
     case "messages": {
-      const { createAnthropic } = await load("@ai-sdk/anthropic");
+      const { createAnthropic } = await import("@ai-sdk/anthropic");
       return createAnthropic({ baseURL: `${url}/v1`, apiKey })("claude-sonnet-4-5");
     }
     case "chat": {
-      const { createOpenAI } = await load("@ai-sdk/openai");
+      const { createOpenAI } = await import("@ai-sdk/openai");
       return createOpenAI({ baseURL: `${url}/v1`, apiKey }).chat("m-1");
     }
     case "responses": {
-      const { createOpenAI } = await load("@ai-sdk/openai");
+      const { createOpenAI } = await import("@ai-sdk/openai");
       return createOpenAI({ baseURL: `${url}/v1`, apiKey }).responses("m-1");
     }
     case "gemini": {
-      const { createGoogleGenerativeAI } = await load("@ai-sdk/google");
+      const { createGoogleGenerativeAI } = await import("@ai-sdk/google");
       return createGoogleGenerativeAI({ baseURL: `${url}/v1beta`, apiKey })("gemini-2.5-flash");
     }
     case "converse": {
-      const { createAmazonBedrock } = await load("@ai-sdk/amazon-bedrock");
+      const { createAmazonBedrock } = await import("@ai-sdk/amazon-bedrock");
       const keys = { accessKeyId: "AK", secretAccessKey: "s", region: "us-east-1" };
       return createAmazonBedrock({ baseURL: url, ...keys })("us.amazon.nova-lite-v1:0");
     }
@@ -76,14 +71,20 @@ function read(part) {
       told.reasoning += part.text;
       break;
     case "tool-call":
-      if (part.providerExecuted) break;
+      if (part.providerExecuted || part.invalid) break; // run by the provider, or marked as not to be run
       keep("call");
       told.calls.push([part.toolName, part.input]);
       break;
     case "error":
       failed(part.error, true); // the library gave the failure to its user: its own
       break;
+    case "abort": // a timeout; what this program stops itself is not read here
+      failed({ name: "abort", message: String(part.reason ?? "") }, true);
+      break;
     case "finish":
+      if (FAILURES.includes(part.finishReason) && told.ended === "whole") {
+        failed({ name: "finishReason", message: part.finishReason }, true);
+      }
       told.stop = part.rawFinishReason ?? part.finishReason;
       told.input_tokens = part.totalUsage?.inputTokens ?? null;
       told.output_tokens = part.totalUsage?.outputTokens ?? null;
@@ -104,16 +105,13 @@ async function ask(messages) {
     messages,
     tools: tools(),
     maxRetries: Number(retries),
-    timeout: { chunkMs: SILENCE },
+    timeout: { firstChunkMs: SILENCE, chunkMs: SILENCE },
     abortSignal: stopped.signal,
     onError() {}, // its default writes to the console
   });
   for await (const part of result.fullStream) {
-    read(part);
-    if (mode === "leave" && told.text) {
-      stopped.abort();
-      break;
-    }
+    if (!stopped.signal.aborted) read(part);
+    if (mode === "leave" && told.text) stopped.abort(); // as its documentation stops a stream
   }
   return result;
 }

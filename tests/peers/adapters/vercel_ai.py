@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Final
 
@@ -49,7 +50,9 @@ class Runner:
     async def _run(self, asked: Ask, told: Told, mode: str) -> None:
         if self._process is not None:
             self._process.terminate()
-        command = ["node", str(SCRIPT), asked.url, asked.wire, str(asked.retries), mode]
+        # Beside the packages: an import of Node looks for them from the script's own folder.
+        script = shutil.copy(SCRIPT, HOME)
+        command = ["node", str(script), asked.url, asked.wire, str(asked.retries), mode]
         self._process = await anyio.open_process(command, cwd=HOME)
         assert self._process.stdout is not None
         line = b""
