@@ -23,7 +23,7 @@ class Environment(NamedTuple):
 
 ENVIRONMENTS: Final[dict[str, Environment]] = {
     "sdks": Environment(
-        ("openai", "anthropic", "google-genai", "boto3", "httpx-sse"),
+        ("openai", "anthropic", "google-genai", "boto3", "httpx-sse", "starlette"),
         ("streamlib", "anthropic", "openai", "google_genai", "botocore", "httpx_sse"),
     ),
     "pydantic-ai": Environment(
