@@ -19,6 +19,12 @@ LINK: Final = re.compile(
 )
 """A Markdown link or picture whose target is a file or a heading."""
 
+ATTRIBUTE: Final = re.compile(r'(?P<name>src|srcset)="(?!https?:)(?P<target>[^"]+)"')
+"""A picture in HTML."""
+
+HTML: Final = re.compile(r"^<(?P<tag>details|picture)\b.*?^</(?P=tag)>\n", re.DOTALL | re.MULTILINE)
+"""A block of HTML; README has it for pictures alone."""
+
 CODE: Final = re.compile(r"^(?P<fence>```+).*?^(?P=fence)\n", re.DOTALL | re.MULTILINE)
 """A block of code: brackets in it are no links."""
 
@@ -41,6 +47,9 @@ def for_index(text: str, repository: str | None, version: str) -> str:
         kind = "raw" if match["picture"] else "blob"
         return f"{match['picture']}[{match['text']}]({repository}/{kind}/v{version}/{target})"
 
+    if repository is None:
+        text = HTML.sub("", text)
+    text = ATTRIBUTE.sub(rf'\g<name>="{repository}/raw/v{version}/\g<target>"', text)
     parts: list[str] = []
     end = 0
     for block in CODE.finditer(text):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hatch_readme import LINK, for_index
+from hatch_readme import ATTRIBUTE, LINK, for_index
 from tests.release import files, problems
 from tests.support.shared import ROOT
 
@@ -53,24 +53,28 @@ def test_workflows_pin_every_action_by_commit() -> None:
 
 
 README = "# x\n![A chat](docs/a.svg) [Pages](docs/x.md#y), [here](#z), [out](https://a.example/)\n"
+PICTURE = '<picture>\n<img src="docs/b.svg" alt="">\n</picture>\n'
 CODE = "```text\n[a](b)\n```\n"
 
 
 def test_readme_of_an_index_links_to_the_tag() -> None:
-    shown = for_index(README + CODE, "https://example.org/x", "1.2.3")
+    shown = for_index(README + PICTURE + CODE, "https://example.org/x", "1.2.3")
+    assert '<img src="https://example.org/x/raw/v1.2.3/docs/b.svg" alt="">' in shown
     assert "![A chat](https://example.org/x/raw/v1.2.3/docs/a.svg)" in shown
     assert "[Pages](https://example.org/x/blob/v1.2.3/docs/x.md#y), [here](#z)" in shown
-    assert shown.endswith(f"[out](https://a.example/)\n{CODE}")
+    assert "[out](https://a.example/)" in shown
+    assert shown.endswith(CODE)
 
 
 def test_readme_of_an_index_has_no_broken_links_without_address() -> None:
-    shown = for_index(README + CODE, None, "1.2.3")
+    shown = for_index(README + PICTURE + CODE, None, "1.2.3")
     assert shown == f"# x\n Pages, [here](#z), [out](https://a.example/)\n{CODE}"
 
 
 def test_readme_links_to_files_that_exist() -> None:
     text = Path(ROOT, "README.md").read_text(encoding="utf-8")
-    linked = [link["target"].partition("#")[0] for link in LINK.finditer(text)]
+    targets = [link["target"] for pattern in (LINK, ATTRIBUTE) for link in pattern.finditer(text)]
+    linked = [target.partition("#")[0] for target in targets]
     assert len(linked) > 10
     assert [path for path in linked if path and not Path(ROOT, path).exists()] == []
 
