@@ -583,7 +583,7 @@ IN_BAND: Final = (
                 "modelVersion": "m-1",
             }
         ),
-        want=Want(text="", stop=("malformed_function_call", "other", "error")),
+        want=Want(text="", stop=("malformed_function_call", "error"), may_fail=True),
     ),
     case(
         "blocked",

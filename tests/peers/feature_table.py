@@ -58,7 +58,9 @@ class Comparison:
         """Title of an ability -> the names that show it."""
         heading: list[str] = []
         for line in text.splitlines():
-            if not line.startswith("| "):
+            if line.startswith("|--"):
+                continue
+            if not line.startswith("|"):
                 heading = []
                 continue
             cells = [cell.strip() for cell in line.strip("|").split(" | ")]

@@ -175,6 +175,8 @@ async def on_trio(modules: list[str]) -> dict[str, str]:
     words: dict[str, str] = {}
     with start_blocking_portal("asyncio") as portal:
         for peer in peers(modules):
+            if peer.version is not None:  # no Python: only its adapter would run on trio
+                continue
             ordinary = next(case for case in CASES if concerned(peer, case))
             words[peer.name] = verdict(await told_by(peer, ordinary, portal), ordinary.want).word
     return words
