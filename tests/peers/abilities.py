@@ -46,6 +46,9 @@ ABILITIES: Final = (
         "runs your functions until the model has finished",
         {
             "streamlib": "streamlib:agent",
+            "openai": "openai.lib.responses_tool_runner:AsyncResponsesToolRunner",
+            "google-genai": "google.genai.types:AutomaticFunctionCallingConfig",
+            "litellm": "litellm.tool_loop:arun_tool_loop",
             "anthropic": "anthropic.resources.beta.messages:AsyncMessages.tool_runner",
             "pydantic-ai-slim": "pydantic_ai:Agent",
             "ai": "isStepCount",

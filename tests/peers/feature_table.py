@@ -42,6 +42,10 @@ OWN_TESTS: Final = {
 }
 """Title of an ability -> our tests of it."""
 
+NO_PYTHON: Final = ("Vercel AI SDK",)
+OF_PYTHON: Final = (TRIO, "code without `async`")
+"""Abilities that a library of another language cannot have."""
+
 Row = dict[str, str]
 """Column -> cell."""
 
@@ -96,7 +100,10 @@ def table(text: str, link: Callable[[str], str]) -> str:
         link: makes a link's target of a path from the root of the repository.
     """
     comparison = Comparison(text)
-    rows = [*_counted(comparison, link), *_all_cases(comparison, link), *_had(comparison, link)]
+    rows = [*_counted(comparison, link), *_all_cases(comparison, link)]
+    for row in _had(comparison, link):
+        if "no" in row or "—" in row or "yes" not in row:  # what every library has says nothing
+            rows.append(row)
     lines = [f"| | {' | '.join(LIBRARIES)} |", f"|---{'|---' * len(LIBRARIES)}|"]
     lines += [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join(lines)
@@ -151,8 +158,8 @@ def _had(comparison: Comparison, link: Callable[[str], str]) -> list[list[str]]:
             own = OWN_TESTS.get(title)
             if cell.startswith("`"):
                 cell = "yes"
-            if cell == "—":
-                cell = "no"
+            if name in NO_PYTHON and title in OF_PYTHON:
+                cell = "JavaScript"
             if name == "streamlib" and own is not None:
                 cell = f"[{cell}]({link(own)})"
             row.append(cell)
@@ -170,7 +177,7 @@ def fill(page: Path, comparison: str) -> str:
 
     written = table(comparison, link)
     text = page.read_text(encoding="utf-8")
-    return BLOCK.sub(lambda block: f"{block['begin']}\n{written}\n\n{block['end']}", text)
+    return BLOCK.sub(lambda block: f"{block['begin']}{written}\n{block['end']}", text)
 
 
 def write() -> None:
