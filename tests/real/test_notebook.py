@@ -106,10 +106,10 @@ streamlib.Client = functools.partial(streamlib.Client, base_url=url, api_key="ke
 def test_first_example_of_the_readme_runs_with_await(kernel: Kernel) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     example = next(iter(BLOCK.finditer(readme)))
-    assert example["code"].endswith("\nasyncio.run(main())\n")
+    assert example["code"].endswith("\nanyio.run(main)\n")
     assert kernel.run(RESPONDING).error == ""
-    assert "running event loop" in kernel.run(example["code"]).error
-    ran = kernel.run(example["code"].replace("\nasyncio.run(main())\n", "\nawait main()\n"))
+    assert "Already running asyncio" in kernel.run(example["code"]).error
+    ran = kernel.run(example["code"].replace("\nanyio.run(main)\n", "\nawait main()\n"))
     assert ran.error == ""
     assert "You said: Name three rivers" in ran.printed
 
