@@ -29,6 +29,8 @@ VOLATILE: Final = re.compile(
 )
 """Times, ports and ids: they differ from run to run."""
 PAGES: Final = (
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
     ROOT / "SECURITY.md",
     ROOT / "parsers" / "README.md",
     *sorted(ROOT.glob("docs/**/*.md")),
