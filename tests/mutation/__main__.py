@@ -1,4 +1,4 @@
-"""Mutation testing of framings, wires and dialects.
+"""Mutation testing of framings, wires, dialects and templates.
 
     python -m tests.mutation --quote                # up to 100 mutants a file, an hour or two;
     saved python -m tests.mutation --part chat --each 20  # a seeded sample of one part; lists
@@ -41,7 +41,8 @@ from tests.coverage_by_part.parts import PACKAGE, PARTS, SLOW_WORDS
 from tests.proof.results import QUOTED
 from tests.support.shared import ROOT
 
-MUTATED: Final = ("framing", "wires", "dialects")
+MUTATED: Final = ("framing/**/*.py", "wires/**/*.py", "dialects/**/*.py", "templates.py")
+"""Files of the package (globs)."""
 HANGS: Final = 20
 """Seconds for one test; the slowest needs three."""
 SECONDS: Final = 120.0
@@ -197,7 +198,7 @@ def part_of(path: Path) -> str | None:
 
 def sample(each: int, seed: int, only: str | None) -> list[Mutant]:
     """Up to `each` mutants of a file, files alternating, the same for the same seed."""
-    files = sorted(path for folder in MUTATED for path in (PACKAGE / folder).rglob("*.py"))
+    files = sorted(path for pattern in MUTATED for path in PACKAGE.glob(pattern))
     rng = random.Random(seed)
     queues = [
         _drawn(part, path, each, rng)

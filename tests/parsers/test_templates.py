@@ -19,10 +19,17 @@ from streamlib.bench.responses import (
     SampleResponse,
     SampleText,
 )
-from streamlib_parsers import ResponseEvent, WireApi, parser
+from streamlib_parsers import ResponseEvent, WireApi, parser, templates
 from streamlib_parsers.limits import Limits
 from streamlib_parsers.protocol import Parser
-from streamlib_parsers.templates import LearnBackoff, TextGap, around_string
+from streamlib_parsers.templates import (
+    LearnBackoff,
+    ReadTemplate,
+    TextGap,
+    TextTemplate,
+    around_string,
+    is_begun,
+)
 from tests.support.cases import each_case
 from tests.support.partitions import byte_by_byte, every_single_split
 
@@ -173,6 +180,72 @@ def test_text_of_large_chunk_is_no_more_than_its_strings() -> None:
     chunk = b'data: {"t":"a\\"}\n\ndata: {"t":","x"}\n\n'
     assert template.take(chunk) == 0
     assert texts == []
+
+
+def text_template(texts: list[str]) -> TextTemplate:
+    def append(text: str) -> bool:
+        texts.append(text)
+        return True
+
+    return TextTemplate(b'data: {"t":', b"}\n\n", 10_000, append)
+
+
+def test_events_before_one_that_does_not_fit_are_decoded_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(gap: bytes) -> str:
+        raise AssertionError(gap)
+
+    monkeypatch.setattr(templates, "decode_text", refuse)
+    fitting = b'data: {"t":"a"}\n\ndata: {"t":"b"}\n\n'
+    texts: list[str] = []
+    # The last event ends like those that fit. The one before the comment is left, too.
+    chunk = fitting + b'data: {"t":"c"}\n\n: comment\n\ndata: {"x":1,"t":"d"}\n\n'
+    assert text_template(texts).take(chunk) == len(fitting)
+    assert texts == ["a", "b"]
+
+
+def test_gaps_up_to_one_that_is_no_string_are_read_one_by_one() -> None:
+    texts: list[str] = []
+    template = text_template(texts)
+    chunk = b"".join(b'data: {"t":"%b"}\n\n' % text for text in (b"a", b"b", b"\x01", b"c"))
+    assert template.take(chunk) == len(chunk) * 2 // 4
+    assert template._take_each([b"d", b"e"]) == len(chunk) * 2 // 4
+    assert texts == ["a", "b", "d", "e"]
+
+
+def test_chunk_without_a_complete_event_is_left_alone() -> None:
+    texts: list[str] = []
+    template = text_template(texts)
+    for chunk in (b'data: {"t":"a"', b'"}\n\n', b'data: {"t":"}\n\n', b'data: {"u":"a"}\n\n'):
+        assert template.take(chunk) == 0
+    assert template.take(b'data: {"t":""}\n\n') == 16
+    assert texts == [""]
+
+
+def test_gap_that_is_read_may_be_empty() -> None:
+    gaps: list[bytes] = []
+
+    def read(gap: bytes) -> bool:
+        gaps.append(gap)
+        return gap != b"no"
+
+    template = ReadTemplate(b"<", b">", 100, read)
+    assert template.take(b"<>") == 2
+    assert template.take(b"<a><b>rest") == 6
+    assert template.take(b"<a><no><b>") == 3
+    assert template.take(b"<a\n><b>") == 0
+    assert template.take(b"<a><b\r>") == 3
+    assert template.take(b">") == template.take(b"<") == 0
+    assert gaps == [b"", b"a", b"b", b"a", b"no", b"a"]
+
+
+def test_rest_is_the_beginning_of_an_event_or_not() -> None:
+    fit = ReadTemplate(b"data: {", b"}\n\n", 100, bool).fit
+    assert [is_begun(fit, rest) for rest in (b"", b"da", b"data: {", b'data: {"a')] == [True] * 4
+    assert [is_begun(fit, rest) for rest in (b"x", b"event: x", b"data: {\n", b"data: {\r")] == (
+        [False] * 4
+    )
 
 
 def test_string_is_found_with_its_escapes() -> None:
