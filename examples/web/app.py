@@ -58,13 +58,13 @@ from streamlib.web import StreamResponse
 log = logging.getLogger("examples.web")
 HERE = Path(__file__).parent
 GRACE = 10.0
-"""Seconds that an answer goes on when the last tab has left: a reload takes one or two."""
+"""Seconds that a response goes on when the last tab has left: a reload takes one or two."""
 
 LEASE = 5.0
 """With a log: seconds of silence after which a server counts as dead."""
 
 KEEP = 24 * 3600.0
-"""With a log: seconds for which an answer is kept."""
+"""With a log: seconds for which a response is kept."""
 
 Handler = Callable[[Any, Any], Awaitable[Response]]
 
@@ -90,7 +90,7 @@ class Tab:
 
     async def batches(self) -> AsyncIterator[list[bytes]]:
         """Yield a greeting, then the entries that the tab does not have."""
-        # A tab that has more than there is was here before the server was started again.
+        # A tab that has more entries than exist was open before the server was restarted.
         is_new = self.after > len(self.conversation.entries)
         hello = {"type": "hello", "reset": is_new}
         yield [msgspec.json.encode({"n": 0, "at": self.conversation.now(), "event": hello})]

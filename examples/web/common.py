@@ -29,7 +29,7 @@ class Place(msgspec.Struct):
 
 
 class Stop(msgspec.Struct):
-    """Nothing more to say."""
+    """The body of a request to stop, which has no fields."""
 
 
 class EntryEncoder:
@@ -47,7 +47,7 @@ class EntryEncoder:
 
 
 def question_event(question: Question, turn: int) -> bytes:
-    """What the tabs are told of a question."""
+    """The event that tells the tabs of a question."""
     return msgspec.json.encode({"type": "question", "turn": turn, **msgspec.to_builtins(question)})
 
 

@@ -29,7 +29,7 @@ class Conversation:
         self.before: list[int] = []
         """The length of the history before each turn."""
         self.turn: anyio.CancelScope | None = None
-        """Of the turn that runs; None between two."""
+        """Cancels the turn that runs; None between two turns."""
         self.readers = 0
         self._began = anyio.current_time()
         self._changed = anyio.Event()

@@ -278,7 +278,7 @@ class LoggedChat:
         yield [msgspec.json.encode({"type": "turn_ended", "reason": reason})]
 
     async def wait_for(self, name: str, turn: int, step: int) -> Head | None:
-        """Return the head of a log that comes; None if its server seems to be gone."""
+        """Wait for a log and return its head; None if its server seems to be gone."""
         with anyio.move_on_after(self.patience):
             while True:
                 head = await self.head(name, turn, step)
