@@ -1,4 +1,4 @@
-"""The shell blocks of every page, and as much of a shell as they use.
+"""The shell blocks of README and of every page, and as much of a shell as they use.
 
 A ```console block is a session: commands behind `$ `, each with its output. A ```sh block is
 commands alone. A block that is not run has `<!-- not run: why -->` on the line above; one that

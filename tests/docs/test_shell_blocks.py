@@ -1,4 +1,4 @@
-"""Runs the shell blocks of every page, and compares their output with the page.
+"""Runs the shell blocks of README and of every page, and compares their output with the page.
 
 The blocks of a page are one session, in a folder of its own; a block after `<!-- file: NAME -->`
 is written to that file. What is not run says why, and its commands, modules and files exist.

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 const [home, executablePath, pictures] = process.argv.slice(2);
 const { chromium } = createRequire(join(home, 'package.json'))('playwright-core');
 const { url, pages, scheme, width } = JSON.parse(await text(process.stdin));
-const TABS = 60;
+const TABS = 40;
 
 const QUIET = ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 const browser = await chromium.launch({ executablePath, args: QUIET });
@@ -84,11 +84,7 @@ const contrasts = () => page.evaluate(() => {
 });
 
 // Where the focus is, and whether it can be seen: a style that the element has not without it.
-const focus = async () => {
-  await page.waitForTimeout(width < 1000 ? 300 : 0); // the navigation slides in
-  return page.evaluate(inFocus);
-};
-const inFocus = () => {
+const focus = () => page.evaluate(() => {
   const node = document.activeElement;
   if (!node || node === document.body) return null;
   const LOOKS = ['outlineStyle', 'outlineWidth', 'outlineColor', 'boxShadow', 'backgroundColor', 'color', 'borderColor', 'textDecorationLine', 'opacity', 'transform'];
@@ -105,7 +101,7 @@ const inFocus = () => {
   const box = shown.getBoundingClientRect();
   const isOnScreen = box.right > 0 && box.left < innerWidth && box.bottom > 0 && box.top < innerHeight;
   return { region, label, tag: node.tagName, shown: isOnScreen && focused !== blurred };
-};
+});
 
 // What stands in the field of the search; null where the focus is elsewhere.
 const searching = () => page.evaluate(() => {
@@ -127,6 +123,7 @@ try {
     seen.stills.push(...await page.evaluate(() => [...document.querySelectorAll('picture img')].map(image => image.currentSrc.split('/').pop())));
     await page.screenshot({ path: join(pictures, `site-${path.replace(/\W+/g, '-')}-${scheme}-${width}.png`) });
 
+    await page.addStyleTag({ content: '* { transition: none !important; }' }); // what slides in is there at once
     seen.stops[path] = [];
     for (let count = 0; count < TABS; count += 1) {
       await page.keyboard.press('Tab');

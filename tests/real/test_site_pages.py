@@ -26,7 +26,6 @@ pytestmark = [pytest.mark.real]
 SCRIPT: Final = Path(__file__).with_name("site_pages.mjs")
 PAGES: Final = (
     "index.html",
-    "quick-start.html",
     "command-line.html",
     "reference/asking.html",
     "gateway/routes.html",
