@@ -92,7 +92,11 @@ def test_snapshots_that_are_kept_do_not_change() -> None:
 
 
 def plain_parser() -> Parser:
-    """A parser without templates: what a look costs is measured by it, which is twice as slow."""
+    """A parser without templates: the scale on which the cost of a look is measured.
+
+    A look builds anew what is open, whether or not a template read the event. With templates, which
+    halve the time of `feed`, the same look is 4.5 times as much as `feed` and no dearer.
+    """
     plain = parser("messages")
     plain._templates = None
     return plain

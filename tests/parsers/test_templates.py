@@ -20,11 +20,14 @@ from streamlib.bench.responses import (
     SampleText,
 )
 from streamlib_parsers import ResponseEvent, WireApi, parser, templates
+from streamlib_parsers.framing.sse import SSEFraming
 from streamlib_parsers.limits import Limits
 from streamlib_parsers.protocol import Parser
 from streamlib_parsers.templates import (
+    MAX_PAYLOAD_BYTES,
     LearnBackoff,
     ReadTemplate,
+    TemplateReader,
     TextGap,
     TextTemplate,
     around_string,
@@ -253,6 +256,33 @@ def test_string_is_found_with_its_escapes() -> None:
     around = around_string(data, "text")
     assert around == (rb'{"a":1,"text" : ', b',"b":2}')
     assert json.loads(data) == {"a": 1, "text": 'a"b\\', "b": 2}
+
+
+def test_backoff_doubles_up_to_a_limit_and_ends_where_one_serves() -> None:
+    backoff = LearnBackoff()
+    waits: list[int] = []
+    for served in (0, 3, 0, 0, 0, 0, 0, 4, 3):
+        events = 1
+        while not backoff.ready():
+            events += 1
+        waits.append(events)
+        backoff.missed(served)
+    assert waits == [1, 1, 3, 7, 15, 31, 63, 63, 1]
+
+
+def test_longest_payload_of_a_template_is_learned() -> None:
+    def is_learned(size: int) -> bool:
+        asked: list[bytes] = []
+
+        def find_gap(event: str | None, data: bytes) -> None:
+            asked.append(data)
+
+        reader = TemplateReader(SSEFraming(), find_gap, int, 10_000)
+        reader.learn(None, b"x" * size)
+        return bool(asked)
+
+    assert is_learned(MAX_PAYLOAD_BYTES)
+    assert not is_learned(MAX_PAYLOAD_BYTES + 1)
 
 
 def test_backoff_grows_when_templates_do_not_serve() -> None:
