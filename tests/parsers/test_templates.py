@@ -31,6 +31,7 @@ from streamlib_parsers.templates import (
     TextGap,
     TextTemplate,
     around_string,
+    divided_at_mark,
     is_begun,
 )
 from tests.support.cases import each_case
@@ -283,6 +284,23 @@ def test_longest_payload_of_a_template_is_learned() -> None:
 
     assert is_learned(MAX_PAYLOAD_BYTES)
     assert not is_learned(MAX_PAYLOAD_BYTES + 1)
+
+
+def test_templates_that_serve_nothing_late_in_a_stream_are_made_rarely() -> None:
+    gaps: list[TextGap] = []
+
+    def find_gap(event: str | None, data: bytes) -> TextGap:
+        gaps.append(TextGap(b"", b"", lambda _: True))
+        return gaps[-1]
+
+    reader = TemplateReader(SSEFraming(), find_gap, lambda: 100, 10_000)
+    for _ in range(1000):
+        reader.learn(None, b"{}")
+    assert len(gaps) < 30
+
+
+def test_mark_behind_a_string_ends_in_its_first_quote() -> None:
+    assert divided_at_mark(b'},"p":"') == (b'},"', b'p":"')
 
 
 def test_backoff_grows_when_templates_do_not_serve() -> None:
