@@ -16,21 +16,18 @@ LACKING: Final = (
     ),
     "Mistral's own conversations API; Mistral is reached over Chat.",
     (
-        "A second try where a value does not fit its class (pydantic-ai); here that is ten lines "
-        "of yours."
+        "A second request if a value does not fit its class (pydantic-ai); here you write that "
+        "yourself, in ten lines."
     ),
     (
         "Prices and budgets (litellm, pydantic-ai), a proxy with users and spending (litellm), "
         "an agent framework (pydantic-ai)."
     ),
-    (
-        "Components for a page (`@ai-sdk/react`): `useChat` reads what `streamlib` sends, and "
-        "stays Vercel's."
-    ),
+    ("Components for a page (`@ai-sdk/react`). `useChat` can read what `streamlib` sends."),
     (
         "Credential chains: AWS profiles, SSO and instance roles (botocore), Google's application "
         "default credentials (google-genai). Keys and tokens are given to `streamlib`, or a "
         "function that returns them."
     ),
-    "Years of use by others. The official SDKs and litellm meet every odd server first.",
+    "Years of use by others. The official SDKs and litellm have met more servers with deviations.",
 )
