@@ -286,11 +286,14 @@ def test_longest_payload_of_a_template_is_learned() -> None:
     assert not is_learned(MAX_PAYLOAD_BYTES + 1)
 
 
-def test_templates_that_serve_nothing_late_in_a_stream_are_made_rarely() -> None:
+def test_templates_are_made_rarely_when_late_ones_serve_nothing() -> None:
     gaps: list[TextGap] = []
 
+    def append(text: str) -> bool:
+        return True
+
     def find_gap(event: str | None, data: bytes) -> TextGap:
-        gaps.append(TextGap(b"", b"", lambda _: True))
+        gaps.append(TextGap(b"", b"", append))
         return gaps[-1]
 
     reader = TemplateReader(SSEFraming(), find_gap, lambda: 100, 10_000)
