@@ -4,7 +4,7 @@
         async with streamlib_scripted(["Hello!"], wire_api="chat") as client: ...
 
 pytest loads this module at its start in every project that has streamlib installed. So it is a
-package of its own, and imports nothing: neither streamlib nor HTTP, before a fixture is used.
+separate package that imports neither streamlib nor an HTTP library before a fixture is used.
 ``-p no:streamlib`` turns it off.
 """
 
@@ -46,7 +46,7 @@ def streamlib_loopback() -> Callable[..., AbstractAsyncContextManager[Client]]:
 def streamlib_replay(
     request: pytest.FixtureRequest,
 ) -> Callable[..., AbstractAsyncContextManager[Client]]:
-    """`streamlib.testing.replay`, whose files are beside the test that uses it."""
+    """`streamlib.testing.replay`, with relative file names resolved beside the test's own file."""
     from streamlib.testing import replay
 
     return partial(replay, folder=request.path.parent)
@@ -55,8 +55,8 @@ def streamlib_replay(
 def pytest_assertrepr_compare(
     config: pytest.Config, op: str, left: object, right: object
 ) -> list[str] | None:
-    """Explains ``events == expected``: the first difference and what is around it."""
-    # A test without events has never loaded them, and pays nothing for this.
+    """Explains why ``events == expected`` failed: the first difference and its surroundings."""
+    # If no event class was ever loaded, the test has no events, and nothing is imported here.
     if op != "==" or "streamlib_parsers.events" not in sys.modules:
         return None
     if not isinstance(left, (list, tuple)) or not isinstance(right, (list, tuple)):

@@ -76,23 +76,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of our output has gone (`| head`): not a failure. Closed, so that the
-        # interpreter does not complain about it on exit.
+        # The program that reads our output has ended (`| head`): not a failure. Standard error is
+        # closed so that the interpreter does not complain on exit.
         sys.stderr.close()
         return 0
     except OSError as error:
         # A full disk, or a file that disappeared while it was used.
-        # A file's name may hold what moves the cursor, and so may the text of an error.
+        # A file name or an error text may contain control characters that move the cursor.
         text = one_line(f"{error.filename or 'streamlib'}: {error.strerror or error}")
         sys.stderr.write(f"{text}\n")
         return 1
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Reads the arguments: of a command, where the first word is one; else they are a question.
+    """Reads the arguments as those of a command if the first word is one, else as a question.
 
     Raises:
-        SystemExit: They cannot be read (2), or the help or the version was shown (0).
+            SystemExit: The arguments cannot be read (2), or help or version was requested (0).
     """
     if argv and argv[0] in ("-h", "--help", "--version"):
         top_parser().parse_args(argv[:1])
@@ -104,7 +104,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         meant = nearest_command(argv[0])
     parser = _command(name)
     if meant is not None and meant != name:
-        # Before they are read: the question's parser would refuse or misread them.
+        # Checked before parsing, because the parser of questions would refuse or misread them.
         own_options = _command(meant).options() - parser.options()
         if any(typed.partition("=")[0] in {*own_options, "-h", "--help"} for typed in rest):
             _refuse(argv, meant)
@@ -114,12 +114,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     else:
         arguments, unknown = parser.parse_known_args(rest)
         if unknown and name == "inspect":
-            # Between its files too. This way takes longer, so it is not the first.
+            # Options may stand between files too. This parser is slower, so it runs only if needed.
             arguments, unknown = parser.parse_known_intermixed_args(rest)
     if meant is not None and _is_meant(meant, arguments.text):
         _refuse(argv, meant)
     if unknown:
-        # By the parser of the command, so that its usage is shown and not that of all.
+        # Reported by the command's own parser, so that the usage shown is that of the command.
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     return arguments
 
@@ -139,7 +139,7 @@ def top_parser() -> argparse.ArgumentParser:
 
 
 def whole_parser() -> argparse.ArgumentParser:
-    """The parser of every command with its options. It imports all of them."""
+    """The parser of every command with its options. Imports the modules of all commands."""
     parser = top_parser()
     commands = parser.add_subparsers(metavar="COMMAND", prog="streamlib")
     for name in COMMANDS:
@@ -155,19 +155,19 @@ def _command(name: str) -> Parser:
 
 
 def _is_meant(command: str, question: Sequence[str]) -> bool:
-    """Whether a question whose first word is nearly a command is meant as its call.
+    """Whether a question was meant as a command whose name its first word nearly is.
 
-    A question of one word would be a request that nobody meant. In a sentence a plain word comes
-    next; a file or a URL comes next in a call.
+    A question of a single word is taken for a command. A longer one is a command if its second
+    word is a file or a URL, because in a sentence a plain word comes next.
     """
     if len(question) < 2:
         return True
-    # A chat takes words and no files.
+    # A chat takes words, never files.
     return command != "chat" and names_a_file(question[1])
 
 
 def _refuse(argv: Sequence[str], command: str) -> NoReturn:
-    """Ends the program where the first word is nearly a command."""
+    """Ends the program with a suggestion, because the first word is nearly a command."""
     typed = one_line(argv[0])
     again = one_line(shlex.join(argv))
     suggestion = did_you_mean(command, [command])

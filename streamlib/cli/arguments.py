@@ -37,8 +37,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def did_you_mean(typed: str, names: list[str]) -> str:
-    """A question that names what is spelt alike; "" where nothing is."""
-    # Most commands are spelt well.
+    """A question that names similar names (`; did you mean …`); "" if none is similar."""
+    # Imported here, because most commands are spelt correctly.
     import difflib
 
     similar = difflib.get_close_matches(typed, [name for name in names if name], 1, 0.6)

@@ -21,9 +21,9 @@ STANDARD_INPUT: Final = "-"
 
 
 def read_attachment(name: str) -> Attachment:
-    """Reads a file, or standard input for `-`; an address is left to the provider to read.
+    """Reads a file, or standard input for `-`; a URL is passed on for the provider to read.
 
-    What it is, its first bytes tell, not its name. Text becomes a part of the message.
+    The type is taken from the first bytes, not from the name. Text becomes a text part.
 
     Raises:
         CommandError: It cannot be read, is too large, or is of no type that models accept.
@@ -48,9 +48,9 @@ def read_attachment(name: str) -> Attachment:
 
 
 def media_type_of(data: bytes) -> str | None:
-    """The media type that the first bytes of a file tell; None where they tell none."""
+    """The media type that the first bytes of a file show; None if they show none."""
     if data.startswith(b"RIFF") and data[8:12] == b"WAVE":
-        # A container that images (WebP) use as well.
+        # WebP images use the same container (RIFF), so only this form is audio.
         return "audio/wav"
     encoded = b64encode(data[:64]).decode("ascii")
     for signature, media_type in SIGNATURES.items():
@@ -60,7 +60,7 @@ def media_type_of(data: bytes) -> str | None:
 
 
 def _of_address(url: str) -> Attachment:
-    # Late: its tables, and the network modules that it loads, take longer than the rest.
+    # Imported late: its tables and the network modules it loads take longer than the rest.
     import mimetypes
 
     media_type = mimetypes.guess_type(urlsplit(url).path)[0]

@@ -74,7 +74,7 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measures, prints the results, and writes the files that were requested."""
-    # Imported here, so that the other commands start without them.
+    # Imported here, so that other commands start without these modules.
     from streamlib.bench import feed, growth
     from streamlib.bench.records import as_json, table
     from streamlib.bench.workloads import WORKLOADS
@@ -153,13 +153,13 @@ class Bar:
 
     Args:
         steps: The number of calls of `advance` that fill the bar.
-        write: Where it is drawn.
+            write: Called with the text to draw.
     """
 
     def __init__(self, steps: int, write: Callable[[str], object] = sys.stderr.write) -> None:
         self._steps = max(1, steps)
         self._started = 0
-        """Steps that were started."""
+        """Number of steps that were started."""
         self._write = write
         self._is_drawn = sys.stderr.isatty()
 

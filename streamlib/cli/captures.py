@@ -56,7 +56,7 @@ def read_captures(name: str, wire_api: WireApi | None) -> Iterator[Capture]:
         yield Capture(name, _known_wire(name, wire_api, data), from_body(data), is_recorded=False)
         return
     recordings, problem = read(data)
-    # Of a truncated file the number shows how many recordings are complete.
+    # For a truncated file the numbers show how many recordings are complete.
     is_single = len(recordings) == 1 and problem is None
     for number, recording in enumerate(recordings, 1):
         label = name if is_single else f"{name}#{number}"
@@ -67,8 +67,8 @@ def read_captures(name: str, wire_api: WireApi | None) -> Iterator[Capture]:
 
 
 def files_of(name: str) -> list[str]:
-    """A file itself; of a directory the recordings in it, by name, which is by time for ours."""
-    # Without `pathlib` the command starts sooner.
+    """The file itself; for a directory its recordings by name (our names sort by time)."""
+    # `os.path` instead of `pathlib`, because the command then starts sooner.
     if not os.path.isdir(name):
         return [name]
     files: list[str] = []
@@ -76,7 +76,7 @@ def files_of(name: str) -> list[str]:
         path = os.path.join(name, file)
         if os.path.isfile(path) and _is_recording_file(path):
             files.append(path)
-    # Without any, reading it fails with the reason.
+    # If the directory has none, reading its name fails with the reason.
     return files or [name]
 
 

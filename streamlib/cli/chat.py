@@ -158,16 +158,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _question(arguments: argparse.Namespace) -> str | None:
-    """The text of the command, after what was piped in; None: it is typed, line by line.
+    """The piped input and the text of the command; None: questions are typed, line by line.
 
     Raises:
-        CommandError: There is neither; exit code 2.
+            CommandError: There is no text and no input to read; exit code 2.
     """
     typed = " ".join(arguments.text)
-    # The attachment `-` is what is piped in.
+    # With the attachment `-` the piped input is the attachment.
     is_pipe_read = "-" in arguments.attach
     if typed:
-        # The outputs of calls are read from the pipe.
+        # The outputs of calls are read from the pipe, so it is not part of the question.
         if is_pipe_read or arguments.tools or not has_pipe():
             return typed
         piped = read_piped().rstrip("\n")

@@ -91,7 +91,7 @@ def read_image(name: str) -> Image:
 
 
 def check_record_file(name: str) -> None:
-    """Makes sure that responses can be appended to a file.
+    """Checks that responses can be appended to a file.
 
     Raises:
         CommandError: It is a folder, or a file that holds something other than recordings.
@@ -120,7 +120,7 @@ def append_recordings(name: str, recordings: list[Recording], wire_api: WireApi 
     Args:
         name: The file.
         recordings: The responses of one request and its retries.
-        wire_api: The wire of the request; None keeps what the recordings know.
+            wire_api: The wire of the request; None keeps the wire that each recording names.
     """
     from streamlib.recording import append
 

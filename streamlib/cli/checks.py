@@ -1,4 +1,4 @@
-"""What `streamlib doctor` looks at. Nothing leaves this machine, and no key is read."""
+"""The checks of `streamlib doctor`. Nothing leaves this machine, and no key is read."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from streamlib_parsers import WIRE_APIS
 from streamlib_parsers.items import WireApi
 
 State: TypeAlias = Literal["ok", "note", "missing", "wrong"]
-"""`missing`: not installed or not set, which is no mistake."""
+"""State of a check. `missing`: not installed or not set, which is no mistake."""
 
 LOWEST_PYTHON: Final = (3, 11)
 
 DISTRIBUTIONS: Final = ("msgspec", "anyio")
-"""What the library cannot do without."""
+"""Distributions that the library needs."""
 
 EXTRAS: Final = {
     "cli": ("h11", "markdown_it", "prompt_toolkit", "shtab", "wcwidth"),
@@ -59,18 +59,18 @@ PROXY_VARIABLES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 STORE_VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 LOOPBACK_SECONDS: Final = 10.0
-"""A response of the loopback provider takes milliseconds."""
+"""Timeout of one request; a response of the loopback provider takes milliseconds."""
 
 
 class Check(Struct, frozen=True):
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
-        group: what it belongs to.
-        name: what was looked at.
-        state: `wrong` where something cannot work.
-        finding: what it is.
-        cure: what to do, where something is missing or wrong.
+        group: heading that the check belongs to.
+        name: name of what was checked.
+        state: `ok`, `note`, `missing`, or `wrong` if something cannot work.
+        finding: the result, for example a version.
+        cure: what to do if something is missing or wrong.
     """
 
     group: str
@@ -121,7 +121,7 @@ def version_of(name: str) -> str:
 
 
 def is_installed(module: str) -> bool:
-    """Whether a module can be imported. It is not."""
+    """Whether a module could be imported. It is not imported."""
     try:
         return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):
@@ -129,7 +129,7 @@ def is_installed(module: str) -> bool:
 
 
 def extras() -> Iterator[Check]:
-    """Which abilities are installed."""
+    """Which extras are installed."""
     for name, modules in EXTRAS.items():
         absent = [module for module in modules if not is_installed(module)]
         if not absent:
@@ -141,7 +141,7 @@ def extras() -> Iterator[Check]:
 
 
 def http_libraries() -> Iterator[Check]:
-    """Which HTTP libraries there are."""
+    """Which HTTP libraries are installed."""
     group = "HTTP libraries"
     present = [name for name in HTTP_LIBRARIES if is_installed(name)]
     for name in present:
@@ -187,7 +187,7 @@ def _proxy(variable: str, value: str) -> Check:
 
 
 def certificates(environ: Mapping[str, str]) -> Check:
-    """Whether there are certificates that servers can be checked with."""
+    """Whether there are root certificates to verify servers with."""
     group, name = "certificates", "store"
     for variable in STORE_VARIABLES:
         path = environ.get(variable)
@@ -206,7 +206,7 @@ def certificates(environ: Mapping[str, str]) -> Check:
 
 
 def event_loops() -> Iterator[Check]:
-    """Which event loops there are."""
+    """Which event loops are installed."""
     group = "event loops"
     yield Check(group, "asyncio", "ok", "part of Python")
     for name in ("trio", "uvloop"):
@@ -217,7 +217,7 @@ def event_loops() -> Iterator[Check]:
 
 
 def terminal(environ: Mapping[str, str]) -> Check:
-    """What standard output can show."""
+    """Whether standard output is a terminal, and what it can show."""
     size = shutil.get_terminal_size()
     facts = [f"{size.columns} x {size.lines}", f"TERM {environ.get('TERM') or 'is not set'}"]
     if not sys.stdout.isatty():
@@ -232,7 +232,7 @@ def terminal(environ: Mapping[str, str]) -> Check:
 
 
 def keys(environ: Mapping[str, str]) -> Iterator[Check]:
-    """The names of the variables with keys."""
+    """Which environment variables hold a key."""
     group = "keys"
     names: dict[str, str] = {}
     for provider in known().values():
@@ -241,7 +241,7 @@ def keys(environ: Mapping[str, str]) -> Iterator[Check]:
                 names.setdefault(variable, provider.name)
     for variable in sorted(names):
         value = environ[variable]
-        # `export KEY="$(cat file)"` keeps no newline, an .env file read by hand may.
+        # `export KEY="$(cat file)"` drops the final newline; an .env file read by hand may keep it.
         if value == value.strip() and value.isprintable():
             yield Check(group, variable, "ok", f"set, for {names[variable]}")
         else:
@@ -253,7 +253,7 @@ def keys(environ: Mapping[str, str]) -> Iterator[Check]:
 
 
 def model(environ: Mapping[str, str]) -> Check:
-    """The model of questions that name none."""
+    """The model that is used for questions without `--model`."""
     group = "model"
     name = environ.get(MODEL_VARIABLE)
     if not name:
@@ -289,7 +289,7 @@ def loopback() -> Iterator[Check]:
 
 
 async def _ask_each_wire() -> dict[WireApi, str | None]:
-    """What went wrong on each wire; None where nothing did."""
+    """The error of each wire; None if its request succeeded."""
     from streamlib.client import Client
     from streamlib.client.retry import NO_RETRY
     from streamlib.loopback import running
@@ -298,7 +298,7 @@ async def _ask_each_wire() -> dict[WireApi, str | None]:
     async with running() as url, Client(base_url=url, retry=NO_RETRY) as client:
         for wire_api in WIRE_APIS:
             results[wire_api] = "no response in time"
-            # A proxy may swallow the request.
+            # A proxy may never answer the request.
             with anyio.move_on_after(LOOPBACK_SECONDS):
                 try:
                     response = await client.respond("ping", "loopback:echo", wire_api=wire_api)

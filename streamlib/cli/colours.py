@@ -1,4 +1,4 @@
-"""Colours of a terminal, where it has them."""
+"""Colours of a terminal, if it has them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CYAN: Final = "\x1b[36m"
 
 
 def paint(line: str, style: str, stream: TextIO) -> str:
-    """A line in a colour, where the stream has colours."""
+    """A line in a colour if the stream has colours, else the line."""
     if not has_colours(stream):
         return line
     return f"{style}{line}{RESET}"

@@ -24,7 +24,7 @@ COMMANDS: Final = {
 
 
 def is_misspelt(typed: str, command: str) -> bool:
-    """Whether one letter more, less or other, or two exchanged, make a command of it."""
+    """Whether one inserted, removed, replaced or swapped letter turns a word into a command."""
     if abs(len(typed) - len(command)) > 1 or typed == command:
         return False
     start = 0
@@ -40,7 +40,7 @@ def is_misspelt(typed: str, command: str) -> bool:
 
 
 def nearest_command(typed: str) -> str | None:
-    """The command whose name is nearly the same as a word; None if there is none."""
+    """The command whose name is nearly a word; None if there is none."""
     for command in COMMANDS:
         if is_misspelt(typed, command):
             return command
@@ -48,7 +48,7 @@ def nearest_command(typed: str) -> str | None:
 
 
 def names_a_file(typed: str) -> bool:
-    """Whether a word is a file or written like one, or a URL: with a slash or a dot inside."""
+    """Whether a word is an existing file, is written like a file name, or is a URL."""
     if os.path.exists(typed):
         return True
     if any(character.isspace() for character in typed):

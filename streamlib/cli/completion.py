@@ -1,6 +1,6 @@
 """`streamlib completion SHELL`: a script that completes commands and options.
 
-shtab writes it from our own parsers: it knows the quoting of three shells, and has no dependency.
+shtab generates it from our own parsers: it quotes for three shells and has no dependencies.
 """
 
 from __future__ import annotations

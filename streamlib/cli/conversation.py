@@ -70,11 +70,11 @@ if TYPE_CHECKING:
     from streamlib.recording import Recorder
 
 MAX_ROUNDS: Final = 50
-"""Requests for one line of input (calls that get an output, and pauses): a model that never stops
-calling tools is stopped."""
+"""Limit of requests for one line of input, so that a model cannot call tools for ever. Calls
+that get an output and pauses count."""
 
 FRAME: Final = 1 / 30
-"""Seconds between two drawings of a text that grows."""
+"""Seconds between two drawings of text that is still streaming."""
 
 TARGET_ERRORS: Final = ("unknown_provider", "base_url", "wire_api", "model")
 """Codes of requests that cannot be sent because of the command's options."""
@@ -100,7 +100,7 @@ class Conversation:
         if arguments.schema:
             self._schema = read_schema(arguments.schema)
         self._attachments: list[Attachment] = [read_image(name) for name in arguments.image]
-        """Parts for the next message; empty once they were sent."""
+        """Parts of the next message; empty after they were sent."""
         self._attachments += [read_attachment(name) for name in arguments.attach]
         self._tools: list[ToolSpec] = []
         if arguments.tools:
@@ -116,12 +116,12 @@ class Conversation:
         self._is_shown_whole = bool(arguments.extract or arguments.json or arguments.schema)
         """Whether a response is written when it is complete, not while it streams."""
         self._stream: ResponseStream | None = None
-        """The stream of the current request; None until it was sent."""
+        """The stream of the current request; None before it is sent."""
         self._reported: set[tuple[str, str]] = set()
-        """Action and reason of each `Change` that was shown: a history is sent again with every
-        turn, and with it its changes."""
+        """Action and reason of each `Change` that was shown. Every turn sends the history again and
+        reports the same changes again."""
         self._port = 0
-        """Port of the loopback provider; 0 until it was started."""
+        """Port of the loopback provider; 0 before it is started."""
 
     def ask(self, text: str) -> int:
         """Sends one question.
@@ -151,7 +151,7 @@ class Conversation:
                 continue
             code = self._send(line)
             if code == INTERRUPTED:
-                # Whoever stopped the response goes on with the conversation.
+                # The user stopped the response only, so the conversation continues.
                 code = 0
 
     def _note_model(self) -> None:
@@ -165,7 +165,7 @@ class Conversation:
         self._screen.note(f"{self._model}{loaded} · Ctrl-C stops a response, Ctrl-D ends")
 
     def _send(self, text: str) -> int:
-        """Sends a message, and requests again for calls with outputs and for pauses."""
+        """Sends a message, and requests again after calls with outputs and after pauses."""
         before = len(self._history)
         self._history.append(user(without_surrogates(text), *self._attachments))
         self._attachments = []
@@ -175,7 +175,7 @@ class Conversation:
                 # Nothing was received: the same message can be sent again.
                 self._history.pop()
             is_over = bool(code) or not response.unfinished or not self._collect_outputs(response)
-            # After each request, so that a failure of the next one loses nothing.
+            # Saved after each request, so that a failure of the next one loses nothing.
             if self._arguments.history:
                 save_history(self._arguments.history, self._history)
             if is_over:
@@ -202,7 +202,7 @@ class Conversation:
         return code, response
 
     def _forget_stream(self) -> None:
-        # A method, because mypy would take the attribute for None until the end of its caller.
+        # A separate method, because mypy would narrow the attribute to None in the caller.
         self._stream = None
 
     async def _stream_response(self) -> int:
@@ -235,7 +235,7 @@ class Conversation:
         return code_of_response(self._stream.response)
 
     def _fail(self, error: StreamError) -> None:
-        """Names the server where it cannot be reached: its address is the likely mistake."""
+        """Reports an error, with the server's address if it cannot be reached: a likely mistake."""
         if is_unreachable(error) and self._stream is not None:
             url = address(self._stream.request.url)
             self._screen.fail(error, f"cannot reach {url}: ")
@@ -254,13 +254,13 @@ class Conversation:
         if self._stream is not None:
             wire_api = self._stream.request.wire_api
         append_recordings(self._arguments.record, recorder.recordings, wire_api)
-        # Ctrl-C cancels every await, and this one must not be left half done.
+        # Ctrl-C cancels every await, but this one must finish.
         with anyio.CancelScope(shield=True):
             await recorder.aclose()
 
     @asynccontextmanager
     async def _client(self, http: Any) -> AsyncGenerator[Client]:
-        """A client; with a loopback provider, unless another server was given.
+        """A client, connected to a loopback provider unless another server was named.
 
         The loopback provider keeps its port from one request to the next, because the address is
         part of an item's origin.
@@ -270,7 +270,7 @@ class Conversation:
 
         base_url = self._arguments.base_url
         async with AsyncExitStack() as stack:
-            # With `--base-url` it is `streamlib serve` in another process.
+            # With `--base-url` the loopback provider is `streamlib serve` in another process.
             if self._model.startswith("loopback:") and base_url is None:
                 from streamlib.loopback import running
 
@@ -316,7 +316,7 @@ class Conversation:
         """Writes a response that was not shown while it streamed.
 
         Returns:
-            The exit code: another one where the response is not as requested.
+                The exit code of the response, or another one if its text is not as requested.
         """
         problem = None
         if self._schema is not None:
@@ -337,10 +337,10 @@ class Conversation:
         return INCOMPLETE
 
     def _collect_outputs(self, response: Response) -> bool:
-        """Reads an output for every call; False where the input ends before that."""
+        """Reads an output for every call; False if the input ends before that."""
         for call in response.pending:
             if not isinstance(call, (FunctionCall, CustomToolCall)):
-                # A shell or screen of this machine is nothing to type in.
+                # The call needs a shell or a screen: its output cannot be typed.
                 self._screen.note(f"a {type(call).__name__} cannot be answered here")
                 return False
             output = self._keyboard.read(f"output of {printable(call.name)}: ")
@@ -352,10 +352,10 @@ class Conversation:
 
 
 def check_target(model: str, arguments: argparse.Namespace) -> None:
-    """Makes sure that the options name a target, before anything is read from the input.
+    """Checks that the options name a target, before any input is read.
 
     Raises:
-        CommandError: They do not; exit code 2.
+            CommandError: The options do not name one; exit code 2.
     """
     try:
         provider, name = find(model)

@@ -72,8 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _convert(capture: Capture, arguments: argparse.Namespace) -> int:
     events = events_of(capture)
-    # The stream is encoded for a body too, for its report: it names what `encode_body` of
-    # several wires leaves out in silence (metadata, the response id).
+    # A complete body is encoded as a stream too, because only the stream's report names
+    # everything left out: `encode_body` of several wires drops metadata and ids silently.
     encode = encoder(arguments.to)
     frames = [encode.feed(event) for event in events]
     frames.append(encode.close())

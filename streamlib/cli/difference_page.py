@@ -1,4 +1,4 @@
-"""The difference of two responses on a terminal: the first one in words, then event by event."""
+"""Prints the difference of two responses: the first one in words, then event by event."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamlib.inspection.difference import Difference, DifferenceRow, parting_t
 from streamlib.terminal.printable import one_line
 
 MARKS: Final = {"same": " ", "ids": "~", "changed": "!", "only_a": "-", "only_b": "+"}
-"""How two rows compare -> what stands in front of them."""
+"""Result of comparing two rows -> the mark in front of them."""
 
 STYLES: Final = {"same": DIM, "ids": DIM, "changed": YELLOW, "only_a": RED, "only_b": GREEN}
 
@@ -31,7 +31,7 @@ def lines_of(difference: Difference, width: int) -> Iterator[tuple[str, str]]:
     """The lines with their styles.
 
     Args:
-        difference: what is shown.
+            difference: The difference to show.
         width: Columns of the terminal.
     """
     verdict = "the same but for ids, times and limits" if difference.equal else "different"
@@ -62,7 +62,7 @@ def _row_lines(row: DifferenceRow, width: int) -> Iterator[tuple[str, str]]:
 
 
 def _position(seconds: float | None, frame: int | None) -> str:
-    """The time, or the number of the frame where no times are known."""
+    """The time, or the number of the frame if times are unknown."""
     if frame is None:
         return "-"
     if seconds is None:

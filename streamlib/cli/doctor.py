@@ -1,4 +1,4 @@
-"""`streamlib doctor`: what this installation has, whether it works, and what to do where not."""
+"""`streamlib doctor`: checks this installation, and says how to fix what does not work."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ exit code: 0 nothing is wrong, 1 a line that begins with ! says what is wrong,
 """
 
 LEGEND: Final = "= fine   - for your information   ? not there: add it if you need it   ! wrong"
-"""What the marks mean, below the list."""
+"""Meaning of the marks, printed below the list."""
 
 MARKS: Final = {
     "ok": ("=", GREEN),
@@ -40,7 +40,7 @@ MARKS: Final = {
     "missing": ("?", YELLOW),
     "wrong": ("!", RED),
 }
-"""Mark and colour of each state."""
+"""State -> its mark and colour."""
 
 
 def add(commands: Any) -> None:

@@ -1,4 +1,4 @@
-"""How a response ended, as an exit code. The same for every command that shows one."""
+"""Exit codes for the end of a response: the same for every command that shows one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ exit code: 0 the response is complete, 1 it failed, 2 usage error,
            4 refused or filtered, 5 failed, but may succeed later,
            130 stopped with Ctrl-C
 """
-"""For the help of a command."""
+"""Text for the help of a command."""
 
 
 def code_of_error(error: ErrorInfo) -> int:

@@ -20,7 +20,7 @@ from streamlib.testing.fuzz_targets import TARGETS, FuzzTarget, find_target
 from streamlib.testing.fuzzing import Campaign, Finding, reproducer, shrink
 
 LINE_WIDTH: Final = 100
-"""Columns of the progress line, so that a shorter one covers a longer one."""
+"""Columns of the progress line, so that a shorter text overwrites a longer one."""
 
 DESCRIPTION: Final = """\
 Feeds generated and mutated bodies to a parser, complete and split into chunks.
@@ -82,14 +82,14 @@ def run(arguments: argparse.Namespace) -> int:
         1 where a failure was found or a file cannot be read or written, 2 where there is no such
         target.
     """
-    # A parser of the user's own is importable from the current folder, as under `python -m`.
+    # Makes the user's own parser in the current folder importable, as `python -m` does.
     sys.path.insert(0, str(Path.cwd()))
     try:
         target = find_target(arguments.target)
     except (ImportError, AttributeError, ValueError) as error:
         print(f"streamlib fuzz: {error}", file=sys.stderr)
         return 2
-    # Both are checked first: nobody waits a minute to learn that a path is wrong.
+    # Both paths are checked first, so that a wrong one fails before the campaign.
     try:
         corpus = [Path(name).read_bytes() for name in arguments.files]
         _check_writable(arguments.out)
@@ -119,9 +119,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_writable(folder: Path) -> None:
-    """Raises OSError where no reproducer could be written: before the campaign, not after it.
+    """Raises OSError if no reproducer could be written to a folder, before the campaign runs.
 
-    It creates no folder.
+    Creates no folder.
     """
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     try:
@@ -131,14 +131,14 @@ def _check_writable(folder: Path) -> None:
 
 
 def _show_progress(campaign: Campaign) -> None:
-    """Draws a line that the next one covers; for people only."""
+    """Draws a line that the next one overwrites; on terminals only."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r{_counts(campaign):<{LINE_WIDTH}}")
         sys.stderr.flush()
 
 
 def _show_total(campaign: Campaign) -> None:
-    """Writes the last line, which stays."""
+    """Writes the final line, which is not overwritten."""
     if sys.stderr.isatty():
         sys.stderr.write("\r")
     sys.stderr.write(f"{_counts(campaign)}\n")

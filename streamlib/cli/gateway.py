@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from streamlib.gateway import Gateway, Observer, RouteTable
 
 GRACE_SECONDS: Final = 25.0
-"""Below the 30 seconds that Kubernetes gives a container."""
+"""Seconds for open streams to finish: below the 30 that Kubernetes gives a container."""
 
 DESCRIPTION: Final = (
     "Serves clients of Messages, Chat, Responses, Gemini, Interactions and Cohere from the models "
@@ -102,7 +102,7 @@ def add(commands: Any) -> None:
 
 
 def _add_stores(command: argparse.ArgumentParser) -> None:
-    """Adds what several gateways may share, and what belongs to it."""
+    """Adds the options of stores that several gateways may share."""
     command.add_argument(
         "--log",
         metavar="URL",
@@ -127,7 +127,7 @@ def _add_stores(command: argparse.ArgumentParser) -> None:
 
 
 def _add_operation(command: argparse.ArgumentParser) -> None:
-    """Adds what tells its operator how the gateway fares."""
+    """Adds the options for logs, metrics and traces."""
     command.add_argument(
         "--log-format",
         choices=("text", "json"),
@@ -164,7 +164,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.new_token:
         return _print_token()
     try:
-        # Before the routes are read: without it nothing else matters.
+        # Checked before the routes are read: without uvicorn nothing else matters.
         importlib.import_module("uvicorn")
         check_workers(arguments)
         table = read_routes(arguments)
@@ -189,7 +189,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print_token() -> int:
-    """Makes the token of a client; nothing keeps it."""
+    """Prints a new client token; it is not stored."""
     try:
         from streamlib.gateway.identity import digest_of
         from streamlib.gateway.named_clients import new_token
@@ -207,12 +207,12 @@ def _print_token() -> int:
 
 
 def read_routes(arguments: argparse.Namespace) -> RouteTable:
-    """The routes and clients of the options and the file, as they are now.
+    """The current routes and clients from the options and the route file.
 
     Raises:
-        ValueError: They make no sense, or other machines could send requests without a token.
-        StreamError: The variable of a key is not set.
-        OSError: The file cannot be read.
+        ValueError: They are invalid, or other machines could send requests without a token.
+        StreamError: The environment variable of a key is not set.
+        OSError: The route file cannot be read.
     """
     from streamlib.gateway import RouteFile, RouteTable, load_file, read_route
 
@@ -237,10 +237,10 @@ def read_routes(arguments: argparse.Namespace) -> RouteTable:
 
 
 def _token(arguments: argparse.Namespace) -> Secret | None:
-    """The owner's token; None: there is none.
+    """The owner's token; None if there is none.
 
     Raises:
-        ValueError: Its variable is not set.
+            ValueError: The environment variable of the token is not set.
     """
     variable = arguments.token_env
     if variable is None:
@@ -255,7 +255,7 @@ def _serve(arguments: argparse.Namespace, table: RouteTable, token: Secret | Non
     set_up_log(arguments.log_format, with_content=arguments.log_content)
     family = socket.AF_INET6 if ":" in arguments.host else socket.AF_INET
     try:
-        # Bound here and not by uvicorn, so that an error is one line and port 0 is known.
+        # Bound here instead of by uvicorn, so that an error is one line and port 0 is resolved.
         listener = socket.create_server((arguments.host, arguments.port), family=family)
     except (OSError, OverflowError) as error:
         print(f"{arguments.host} port {arguments.port}: {error}", file=sys.stderr)
@@ -285,7 +285,7 @@ def _serve_with_workers(
     bury: Callable[[int], object] = lambda process: None  # noqa: E731
     with ExitStack() as stack:
         if importlib.util.find_spec("prometheus_client") is not None:
-            # Before the library is imported: it then shares what it counts.
+            # Set before prometheus_client is imported: only then the workers share their counts.
             folder = stack.enter_context(TemporaryDirectory(prefix="streamlib-metrics-"))
             os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", folder)
             from prometheus_client.multiprocess import mark_process_dead
@@ -313,10 +313,10 @@ def _serve_alone(
     Args:
         arguments: The options.
         table: Routes and clients.
-        token: The owner's.
-        listener: Where connections arrive.
-        number: Of this worker.
-        parent: The process of all workers; None: there are none.
+        token: The owner's token.
+        listener: The socket that accepts connections.
+        number: Number of this worker, from 0.
+        parent: Process id of the parent of all workers; None without workers.
     """
     import uvicorn
 
@@ -345,7 +345,7 @@ def _serve_alone(
     )
     with ExitStack() as stack:
         try:
-            # That of any worker shows the metrics of all.
+            # Only worker 0 serves metrics: its page has the counts of all workers.
             metrics_url = _serve_metrics(arguments, running, stack) if number == 0 else None
         except (OSError, OverflowError, ValueError) as error:
             print(f"--metrics-port: {error}", file=sys.stderr)
@@ -384,7 +384,7 @@ def _serve_metrics(arguments: argparse.Namespace, running: Gateway, stack: ExitS
 
 
 def observers(arguments: argparse.Namespace) -> list[Observer]:
-    """What sees the requests, beside the log and the metrics."""
+    """Observers of the requests, apart from the log and the metrics."""
     if not arguments.spans:
         return []
     from streamlib.gateway.spans import Spans, has_sdk
@@ -402,7 +402,7 @@ def set_up_log(log_format: str, *, with_content: bool) -> None:
 
     Args:
         log_format: `text` or `json`.
-        with_content: also what clients and models wrote.
+            with_content: Whether the log contains what clients and models wrote.
     """
     from streamlib.gateway.request_log import JsonFormatter
 
@@ -417,7 +417,7 @@ def set_up_log(log_format: str, *, with_content: bool) -> None:
 def keyless(table: RouteTable) -> list[str]:
     """A line for each target that will refuse requests because it needs a key.
 
-    They are shown at the start, before the first client meets the error.
+    Printed at the start, before a client meets the error.
     """
     keys = KeyStore()
     lines: list[str] = []
@@ -432,7 +432,7 @@ def keyless(table: RouteTable) -> list[str]:
 
 
 def url_of(host: str, port: int) -> str:
-    """The URL of a port of ours."""
+    """The URL of a host and port of this program."""
     # An IPv6 address is in brackets in a URL.
     if ":" in host:
         host = f"[{host}]"

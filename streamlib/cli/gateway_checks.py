@@ -1,5 +1,5 @@
-"""What `streamlib gateway` checks before it serves: an error is then one line, not one of the
-server's."""
+"""Checks that `streamlib gateway` makes before it serves, so that an error is one line and not a
+traceback of the server."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import anyio
 
 
 def check_workers(arguments: argparse.Namespace) -> None:
-    """Reports what several workers cannot do.
+    """Refuses options that do not work with several workers.
 
     Raises:
-        ValueError: They cannot.
+        ValueError: Such an option is set.
     """
     if arguments.workers < 1:
         raise ValueError("--workers must be at least 1")
@@ -28,10 +28,10 @@ def check_workers(arguments: argparse.Namespace) -> None:
 
 
 def check_extras(arguments: argparse.Namespace) -> None:
-    """Reports options whose extra is not installed.
+    """Refuses options whose extra is not installed.
 
     Raises:
-        ValueError: One is not.
+        ValueError: An extra is missing.
     """
     needed = (
         ("--spans", arguments.spans, "opentelemetry", "otel"),
@@ -47,7 +47,7 @@ def check_servers(arguments: argparse.Namespace) -> None:
     """Connects once to each server that an option names.
 
     Raises:
-        ValueError: A URL names none, or its server does not answer.
+            ValueError: A URL names no server, or its server does not respond.
     """
     if arguments.log:
         _check_log(arguments.log)
@@ -58,11 +58,11 @@ def check_servers(arguments: argparse.Namespace) -> None:
 
 
 def _check_log(url: str) -> None:
-    """Connects once: an error at the start is one line, not one of the server's.
+    """Connects once to the engine of a URL, before the gateway serves.
 
     Raises:
-        ValueError: The URL names no engine, or its engine does not answer. It is not repeated: it
-            may have a password.
+        ValueError: The URL names no engine, or its engine does not respond. The message omits the
+            URL, which may contain a password.
     """
     from streamlib.durable import LogError, open_log
 
@@ -77,10 +77,10 @@ def _check_log(url: str) -> None:
 
 
 def _check_state(url: str) -> None:
-    """As `_check_log`, for the store of what clients lose.
+    """Connects once to the store of provider state, as `_check_log` does.
 
     Raises:
-        ValueError: The URL names no store, or it does not answer.
+        ValueError: The URL names no store, or it does not respond.
     """
     from streamlib.gateway import StateUnavailableError, open_state
 
@@ -95,10 +95,10 @@ def _check_state(url: str) -> None:
 
 
 def _check_limits(url: str) -> None:
-    """As `_check_log`, for the limits of named clients.
+    """Connects once to the store of client limits, as `_check_log` does.
 
     Raises:
-        ValueError: The URL names no server, or it does not answer.
+        ValueError: The URL names no server, or it does not respond.
     """
     from streamlib.durable import LogError
     from streamlib.gateway.redis_limits import check_limits

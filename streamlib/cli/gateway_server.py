@@ -1,4 +1,4 @@
-"""How `streamlib gateway` serves: what its signals do, and what happens to open streams at its end.
+"""The server of `streamlib gateway`: its signals, and what happens to open streams when it stops.
 
 SIGHUP           reads the route file again; one that makes no sense changes nothing
 SIGTERM, SIGINT  accepts no more connections and lets open streams, and responses in the
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from streamlib.gateway import Gateway, RouteTable
 
 TICK_SECONDS: Final = 0.05
-"""How often a server that is stopping looks whether it should hurry."""
+"""Seconds between two looks of a stopping server at whether a second signal came."""
 
 SPARE_SECONDS: Final = 2.0
-"""After the end of all streams, until connections are closed whatever their clients do."""
+"""Seconds after the end of all streams until connections are closed by force."""
 
 _log: Final = logging.getLogger("streamlib.gateway")
 
@@ -48,27 +48,27 @@ class GatewayServer(uvicorn.Server):
         read_routes: Callable[[], RouteTable],
         parent: int | None = None,
     ) -> None:
-        """Prepares it.
+        """Prepares the server.
 
         Args:
-            config: Of uvicorn; its time for a graceful shutdown is set here.
-            running: The gateway that it serves.
+            config: uvicorn's settings; the timeout of its graceful shutdown is set here.
+            running: The gateway to serve.
             grace: Seconds for open streams to finish.
             read_routes: Reads routes and clients again.
-            parent: The process without which it stops; None: it has none.
+            parent: Process id of the parent, whose end stops the server; None without one.
         """
         config.timeout_graceful_shutdown = math.ceil(grace + END_SECONDS + SPARE_SECONDS)
         super().__init__(config)
         self.was_interrupted = False
-        """Set by Ctrl-C."""
+        """Whether Ctrl-C stopped the server."""
         self._running = running
         self._grace = grace
         self._read_routes = read_routes
         self._parent = parent
         self._is_urgent = False
-        """Set by a second signal."""
+        """Whether a second signal came, which ends open streams at once."""
         self._is_outdated = False
-        """Set by SIGHUP, until the routes were read again."""
+        """Whether SIGHUP came and the routes were not read again yet."""
         self._has_terminal = os.isatty(0)
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
@@ -78,7 +78,7 @@ class GatewayServer(uvicorn.Server):
         super().run(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal to stop. uvicorn's own raises the first one again at its end."""
+        """Handles a signal to stop. uvicorn's own handler would raise it again at its end."""
         if self.should_exit:
             self._is_urgent = True
         self.should_exit = True
@@ -86,13 +86,13 @@ class GatewayServer(uvicorn.Server):
             self.was_interrupted = True
 
     def _hang_up(self, number: int, frame: FrameType | None) -> None:
-        # A terminal that is closed sends it too: whoever has started the gateway there is gone.
+        # SIGHUP also comes when the terminal that started the gateway is closed: then it stops.
         if self._has_terminal and not _has_terminal():
             self.should_exit = True
         self._is_outdated = True
 
     async def on_tick(self, counter: int) -> bool:
-        """Runs ten times a second; returns whether the server stops."""
+        """Called by uvicorn ten times a second; returns whether the server must stop."""
         if self._is_outdated:
             self._is_outdated = False
             await self._reload()
@@ -111,7 +111,7 @@ class GatewayServer(uvicorn.Server):
         _log.info("the routes were read again: %d, for %d clients", len(table.rules), clients)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accepts no more connections, and ends what is under way."""
+        """Accepts no more connections, and ends those that are open."""
         self._running.readiness.block("draining", "the gateway is stopping")
         _log.info("stopping: %s open, up to %g seconds", self._under_way(), self._grace)
         async with anyio.create_task_group() as group:
@@ -121,7 +121,7 @@ class GatewayServer(uvicorn.Server):
 
     async def _end_streams(self) -> None:
         until = anyio.current_time() + self._grace
-        # A handler of signals sets no event of a loop.
+        # Polled, because a signal handler cannot set an event of the event loop.
         while anyio.current_time() < until and not self._is_urgent:  # noqa: ASYNC110
             await anyio.sleep(TICK_SECONDS)
         _log.info("%s did not finish", self._under_way())

@@ -1,8 +1,8 @@
 """`streamlib gateway --workers N`: several processes that accept from one port.
 
-The parent has no event loop and serves nothing: it passes signals on to its workers, and starts one
-again that has died. The port is open until the gateway stops, so a connection waits for another
-worker; from then on it is refused.
+The parent has no event loop and serves nothing: it passes signals on to its workers, and restarts a
+worker that died. Its socket stays open until the gateway stops, so a connection waits for another
+worker; after that it is refused.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from types import FrameType
 from typing import Final
 
 PASSED_ON: Final = ("SIGHUP", "SIGINT", "SIGTERM")
-"""Signals for all workers."""
+"""Signals that the parent passes on to all workers."""
 
 STEADY_SECONDS: Final = 5.0
-"""A worker that lived as long as this did not die of its start."""
+"""Seconds after which the death of a worker is not a failed start."""
 
 FAILED_STARTS: Final = 5
-"""Failed starts in a row after which another attempt will not help."""
+"""Failed starts in a row after which the gateway stops."""
 
 RESTART_SECONDS: Final = 0.5
-"""Pause before a worker is started again."""
+"""Seconds before a worker is started again."""
 
 SPARE_SECONDS: Final = 10.0
-"""Beyond the time of open streams, until workers that do not end are killed."""
+"""Seconds beyond the grace period after which workers that still run are killed."""
 
 
 class Workers:
-    """The processes of one gateway."""
+    """The worker processes of one gateway."""
 
     def __init__(
         self,
@@ -44,10 +44,10 @@ class Workers:
         bury: Callable[[int], object] = lambda process: None,
         close: Callable[[], object] = lambda: None,
     ) -> None:
-        """Prepares them.
+        """Prepares the workers.
 
         Args:
-            count: How many.
+            count: Number of workers.
             serve: What a worker does, with its number from 0 on; returns its exit code.
             grace: Seconds for open streams to finish.
             bury: Called with the id of each process that has ended.
@@ -60,13 +60,13 @@ class Workers:
         self._serve = serve
         self._grace = grace
         self._numbers: dict[int, int] = {}
-        """Process id -> number, of those that run."""
+        """Process id -> number of the worker, for those that run."""
         self._started: dict[int, float] = {}
-        """Process id -> when it was started."""
+        """Process id -> start of the worker, in seconds of the monotonic clock."""
         self._failed_starts = 0
         """Workers in a row that died soon after their start."""
         self._exit_code: int | None = None
-        """Set when the gateway stops."""
+        """Exit code of the gateway; None before it stops."""
 
     def run(self) -> int:
         """Serves until a signal ends all workers; returns the exit code."""
@@ -93,18 +93,18 @@ class Workers:
         self._numbers[process] = number
         self._started[process] = time.monotonic()
         if self._exit_code is not None:
-            # The signal came while it was started.
+            # The gateway was stopped while this worker was started.
             os.kill(process, signal.SIGTERM)
 
     def _become_worker(self, number: int) -> None:
-        """Never returns."""
+        """Runs the worker in the forked process. Never returns."""
         code = 1
         try:
             for other in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
                 signal.signal(other, signal.SIG_DFL)
-            # Until the server has its own handler; it has just read the routes.
+            # Ignored until the server has its own handler: the routes were just read.
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
-            # A terminal sends Ctrl-C to the parent alone: passed on, it would count twice.
+            # Own process group: else the terminal sends Ctrl-C here too, and it would count twice.
             os.setpgid(0, 0)
             code = self._serve(number)
         except BaseException:  # noqa: BLE001 - nothing of the parent may run in a worker

@@ -100,7 +100,7 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Inspects every file; the highest exit code of all."""
+    """Inspects every file; returns the highest exit code of all."""
     _check(arguments)
     if arguments.diff:
         return _compare(arguments)
@@ -127,7 +127,7 @@ def _for_each(arguments: argparse.Namespace, handle: Callable[[Capture], int]) -
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Refuses options that would do nothing."""
+    """Refuses options that have no effect in this combination."""
     if arguments.full and not arguments.json:
         arguments.refuse("--full needs --json")
     is_document = arguments.full or arguments.html is not None
@@ -157,7 +157,7 @@ def _inspection(capture: Capture, arguments: argparse.Namespace) -> Inspection:
 def _shown(inspection: Inspection, arguments: argparse.Namespace) -> Inspection:
     if not arguments.redact:
         return inspection
-    # Most inspections are not redacted.
+    # Imported here, because most inspections are not redacted.
     from streamlib.inspection.redaction import redacted
 
     return redacted(inspection)
@@ -182,7 +182,7 @@ def _write_html(
     inspections: list[Inspection],
     difference: Difference | None = None,
 ) -> int:
-    # Other forms need no page.
+    # Imported here, because other outputs need no page.
     from streamlib.cli.inspect_html import write_html
 
     try:
@@ -197,7 +197,7 @@ def _write_html(
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    # Comparing needs modules that nothing else here does.
+    # Imported here, because only comparisons need these modules.
     from streamlib.cli.difference_page import print_difference
     from streamlib.inspection.difference import compare
     from streamlib.inspection.redaction import redacted_difference
@@ -206,7 +206,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 
     def handle(capture: Capture) -> int:
         if len(inspections) < 3:
-            # Only a page shows other splits.
+            # Other splits are shown on a page only.
             splits = None if arguments.html is None else ()
             inspections.append(inspected(reading_of(capture), splits))
         return 0

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 def write_html(
     out: str, inspections: Sequence[Inspection], difference: Difference | None = None
 ) -> None:
-    """Writes the page, and reports what is in it.
+    """Writes the page, and reports on standard error what it contains.
 
     Args:
         out: The file; `-` is standard output.
-        inspections: What it shows.
-        difference: How the two differ.
+        inspections: The responses to show.
+        difference: The difference of the two responses; None if they are not compared.
 
     Raises:
         CommandError: The file cannot be written.

@@ -22,14 +22,14 @@ from streamlib_parsers.items import BUILT_IN_CALLS
 from streamlib_parsers.response import Response
 
 SHOWN_CHANGES: Final = 10
-"""Changes of a request that are shown."""
+"""Number of changes of a request that are shown."""
 
 MARKS: Final = {"ok": ("=", GREEN), "warning": ("!", YELLOW), "error": ("!", RED)}
-"""Level of a finding -> what stands in front of it, and its colour."""
+"""Level of a finding -> the mark in front of it, and its colour."""
 
 
 def reading_of(capture: Capture) -> Reading:
-    """Reads a capture, and shows the progress where that takes long."""
+    """Reads a capture; shows the progress if that takes long."""
     with Progress(f"reading {capture.name}", len(capture.recording.body)) as progress:
         return read_capture(capture, progress.update)
 

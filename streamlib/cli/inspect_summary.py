@@ -1,4 +1,4 @@
-"""What `streamlib inspect --json` prints for a response. Its keys are a contract."""
+"""The output of `streamlib inspect --json` for a response. Its keys are a stable format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamlib_parsers.response import Response
 
 
 def summary(name: str, events: list[ResponseEvent]) -> dict[str, Any]:
-    """What `--json` prints for one file."""
+    """The JSON object of one file."""
     response = accumulate(events)
     is_completed = any(isinstance(event, Completed) for event in events)
     event_counts = Counter(type(event).__name__ for event in events)
@@ -45,7 +45,7 @@ def summary(name: str, events: list[ResponseEvent]) -> dict[str, Any]:
 
 
 def calls(response: Response) -> list[dict[str, Any]]:
-    """Every call, incomplete ones too: this shows what was received, and nothing acts on it."""
+    """Every call that was received, incomplete ones too: they are shown, never executed."""
     calls: list[dict[str, Any]] = []
     for item in response.items:
         if isinstance(item, FunctionCall):

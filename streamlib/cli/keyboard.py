@@ -1,4 +1,4 @@
-"""What a person types, and what is piped in."""
+"""Reads what a person types or what is piped in."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
 
 PIPES: Final = (stat.S_ISFIFO, stat.S_ISREG, stat.S_ISSOCK)
-"""Kinds of standard input that somebody meant. A service has a device there."""
+"""Kinds of standard input that a user connects on purpose. A service has a device there."""
 
 
 def is_conversation() -> bool:
-    """Whether somebody sits at standard input."""
+    """Whether standard input is a terminal, so that a person can type."""
     return _isatty()
 
 
@@ -34,17 +34,17 @@ def read_piped() -> str:
         with WaitingLine("reading standard input"):
             return sys.stdin.buffer.read().decode("utf-8", "replace")
     except (AttributeError, OSError, ValueError):
-        # It is closed, or there is none.
+        # Standard input is closed or missing.
         return ""
 
 
 def has_pipe() -> bool:
-    """Whether a file or another program is at standard input."""
+    """Whether standard input is a file or another program."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (AttributeError, OSError, ValueError):
         return False
-    # Reading a device or a terminal of somebody else would wait for ever.
+    # Reading a device, or a terminal that nobody types on, would wait for ever.
     return any(is_kind(mode) for is_kind in PIPES)
 
 
@@ -56,21 +56,21 @@ def _isatty() -> bool:
 
 
 class Keyboard:
-    """Reads lines; on a terminal a paste of several lines is one."""
+    """Reads lines; on a terminal, pasted text of several lines is one input."""
 
     def __init__(self) -> None:
         self._session: PromptSession[str] | None = None
-        """The editor, from the first line on: it keeps the lines before for the arrow keys."""
+        """The line editor, made for the first line; it keeps earlier lines for the arrow keys."""
 
     def read(self, prompt: str) -> str | None:
-        """Reads a line; None at the end of the input. The prompt is shown on terminals alone."""
+        """Reads a line; None at the end of the input. The prompt is shown only on a terminal."""
         if _isatty() and sys.stdout.isatty():
             return self._read_of_terminal(prompt)
         if _isatty():
-            # Standard output goes to a file, which must hold the responses alone.
+            # Standard output is a file, which must contain only the responses.
             sys.stderr.write(prompt)
         sys.stderr.flush()
-        # Bytes, because a pipe need not be UTF-8.
+        # Read as bytes, because a pipe need not be UTF-8.
         line = sys.stdin.buffer.readline().decode("utf-8", "replace")
         if not line:
             return None
@@ -84,7 +84,7 @@ class Keyboard:
         except ModuleNotFoundError:
             return _edit_simply(prompt)
         except (EOFError, KeyboardInterrupt):
-            # At the prompt Ctrl-C ends the conversation as Ctrl-D does, and leaves its own line.
+            # At the prompt Ctrl-C ends the conversation, as Ctrl-D does, on a line of its own.
             return None
 
     def _edit(self, prompt: str) -> str:
@@ -92,7 +92,7 @@ class Keyboard:
         from prompt_toolkit.formatted_text import ANSI
 
         if self._session is None:
-            # It would ask the terminal where the cursor is, and complain where none answers.
+            # Else the editor asks the terminal for the cursor, and complains if it does not reply.
             os.environ.setdefault("PROMPT_TOOLKIT_NO_CPR", "1")
             self._session = PromptSession()
         if has_colours(sys.stdout):
@@ -101,14 +101,14 @@ class Keyboard:
 
 
 def _edit_simply(prompt: str) -> str | None:
-    """Reads a line where prompt_toolkit is not installed (the extra `cli` has it)."""
+    """Reads a line without prompt_toolkit, which the extra `cli` installs."""
     try:
-        # Importing it gives `input` arrow keys and a history of lines, where the system has it.
+        # Importing readline gives `input` arrow keys and a history of lines, if the system has it.
         readline = importlib.import_module("readline")
     except ImportError:
         pass
     else:
-        # GNU readline takes a paste as one line then; Python turns that off.
+        # GNU readline then reads a paste as one line; Python turns that off by default.
         readline.parse_and_bind("set enable-bracketed-paste on")
     try:
         return input(prompt)

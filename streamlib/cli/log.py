@@ -1,4 +1,4 @@
-"""`streamlib log URL [ID]`: the logs of an engine, and one of them: its head, readers and tail."""
+"""`streamlib log URL [ID]`: lists the logs of an engine, or shows one: header, readers, tail."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ exit code: 0 success, 1 there is no such log, the engine does not answer, or the
 """
 
 MOST_LOGS: Final = 1000
-"""Logs that are listed."""
+"""Limit of logs that are listed."""
 
 WIDTH: Final = 120
-"""Columns of a line where the output is not a terminal."""
+"""Columns of a line if the output is not a terminal."""
 
 _DELTA_TEXT: Final = "delta"
 
@@ -108,10 +108,10 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 @asynccontextmanager
 async def _engine(url: str) -> AsyncGenerator[Engine]:
-    """The engine of a URL, connected.
+    """The connected engine of a URL.
 
     Raises:
-        CommandError: The URL names none that a second process could look at.
+        CommandError: The URL names no engine that a second process can read.
     """
     from streamlib.durable.log import engine_of
 
@@ -122,7 +122,7 @@ async def _engine(url: str) -> AsyncGenerator[Engine]:
     parts = urlsplit(url)
     if parts.scheme == "memory":
         raise CommandError("a log in memory is seen by its own process only", 2)
-    # To look at a file must not create it.
+    # Connecting would create a missing file.
     file = anyio.Path(parts.path.removeprefix("/"))
     if parts.scheme == "sqlite" and not await file.exists():
         raise CommandError(f"{file}: No such file")
@@ -160,7 +160,7 @@ async def _list(engine: Engine, *, as_json: bool) -> None:
 
 
 async def _head(engine: Engine, log_id: str) -> dict[str, Any] | None:
-    """What there is to say of a log; None if it is gone."""
+    """The facts of a log, as JSON; None if it no longer exists."""
     from streamlib.durable.engine import Overview
     from streamlib.durable.records import START, Cursor
 
@@ -249,7 +249,7 @@ async def _follow(
     *,
     as_json: bool,
 ) -> ResponseEvent | None:
-    """Shows the events after those that were shown; returns the last one of all."""
+    """Shows the events after those already shown; returns the last event of both."""
     last: ResponseEvent | None = None
     if tail:
         cursor, last = tail[-1]
@@ -266,7 +266,7 @@ async def _follow(
 async def _tail(
     engine: Engine, log_id: str, events: int, most: int
 ) -> list[tuple[str, ResponseEvent]]:
-    """The last events, each with its cursor; read without the effects of a reader."""
+    """The last events, each with its cursor. Reading them does not count as a reader."""
     from streamlib.durable.records import Cursor
     from streamlib.durable.settings import READ_RECORDS
 

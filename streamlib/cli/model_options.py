@@ -1,4 +1,4 @@
-"""What a question's options say about the request: model, settings of the model, schema."""
+"""Options of a question that set up the request: model, model settings, schema."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from streamlib.request.prompt import Prompt
 from streamlib_parsers.items import JsonObject
 
 MODEL_VARIABLE: Final = "STREAMLIB_MODEL"
-"""Environment variable with the model of questions that name none."""
+"""Environment variable with the model of questions without `--model`."""
 
 LOOPBACK_MODEL: Final = "loopback:echo"
-"""The model where none was named."""
+"""The model if none was named."""
 
 NO_MODEL: Final = (
     f"no model was named: the loopback provider responds (-m PROVIDER:MODEL or {MODEL_VARIABLE})"
@@ -53,17 +53,17 @@ OPTIONS: Final = (
 """Fields of `Prompt` that `-o` sets."""
 
 LISTS: Final = ("stop",)
-"""Those that may be given several times."""
+"""Keys that may be given several times."""
 
 OBJECTS: Final = ("metadata", "extra")
-"""Those that are written as JSON."""
+"""Keys whose value is JSON."""
 
 _FIELD: Final = re.compile(r"(?P<name>\w+)(?: +(?P<type>\w+))?(?: *: *(?P<about>.+))?$", re.DOTALL)
 _TYPES: Final = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 
 
 def chosen_model(named: str | None, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The model that was named, on the command line or in the environment; None: nowhere."""
+    """The model named on the command line, else in the environment; None if neither names one."""
     return named or environ.get(MODEL_VARIABLE) or None
 
 
@@ -71,7 +71,7 @@ def read_options(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
     """Fields of `Prompt` from `-o KEY VALUE`.
 
     Raises:
-        CommandError: A key that is none, or a value that the key cannot have.
+            CommandError: An unknown key, or a value that the key cannot have.
     """
     kinds = typing.get_type_hints(Prompt)
     options: dict[str, Any] = {}
@@ -98,7 +98,7 @@ def read_schema(text: str) -> JsonObject:
         text: For example ``name, age int: in years``.
 
     Raises:
-        CommandError: It is none of them.
+            CommandError: The text is none of these.
     """
     if text.lstrip().startswith("{"):
         return _decoded(text.encode(), "--schema")
@@ -159,10 +159,10 @@ _PYTHON_TYPES: Final[dict[str, tuple[type, ...]]] = {
 
 
 def schema_problem(text: str, schema: JsonObject) -> str | None:
-    """Why a response is not what the schema asks for; None where nothing was found.
+    """Why a response does not follow the schema; None if no problem was found.
 
-    It has to be JSON, with the required fields, and each field of its type. What else a schema can
-    say is not checked.
+    Checked are JSON syntax, the required fields, and the type of each field. Other keywords of the
+    schema are not checked.
     """
     try:
         value = msgspec.json.decode(text)
@@ -196,7 +196,7 @@ _FENCE: Final = re.compile(
 
 
 def first_code_block(text: str) -> str | None:
-    """The contents of the first complete fenced code block; None where there is none."""
+    """The contents of the first complete fenced code block; None if there is none."""
     block = _FENCE.search(text + "\n")
     if block is None:
         return None

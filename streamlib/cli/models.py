@@ -1,4 +1,4 @@
-"""`streamlib models`: the models that providers offer, as they list them themselves."""
+"""`streamlib models`: the models that providers list."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def asked_providers(arguments: argparse.Namespace) -> list[str]:
-    """The names of the providers that are asked.
+    """The names of the providers to ask for their models.
 
     Raises:
-        CommandError: There is none; exit code 2.
+        CommandError: No provider can be asked; exit code 2.
     """
     if arguments.provider:
         return [arguments.provider]
@@ -95,7 +95,7 @@ def asked_providers(arguments: argparse.Namespace) -> list[str]:
     for provider in known().values():
         has_variable = bool(variables_of(provider))
         if has_variable and provider.base_url and lists_models(provider):
-            # Local servers need no key, and mostly do not run.
+            # Providers with an optional key are local servers, which mostly do not run.
             if keys.can_authenticate(provider, provider.base_url) and not provider.key_optional:
                 names.add(provider.name)
     if not names:
@@ -157,7 +157,7 @@ def _note(text: str) -> None:
 
 
 def _reason(error: StreamError, name: str, base_url: str | None) -> str:
-    """Why a provider gave no list; the address of one that cannot be reached."""
+    """Why a provider returned no list; with its address if it cannot be reached."""
     text = with_option_names(str(error))
     if is_unreachable(error):
         return f"cannot reach {address(base_url or find_provider(name).base_url)}: {text}"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 def _finite(text: str) -> float:
-    """The number, or NaN (which fails every comparison) where the text is not a finite one."""
+    """The number; NaN, which fails every comparison, if the text is not a finite number."""
     try:
         value = float(text)
     except ValueError:

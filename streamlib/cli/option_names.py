@@ -1,4 +1,4 @@
-"""Messages of the library in the words of the command line."""
+"""Translates messages of the library into the options of the command line."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _OPTION_NAMES: Final = {
     ": use api_key=": ": keys are read from environment variables",
     "base_url=": "--base-url",
 }
-"""Arguments that the library's error messages name, and what stands for them here. In order: the
-last one is part of another."""
+"""Argument in the library's error messages -> its replacement here. The order matters, because the
+last argument is part of another."""
 
 
 def with_option_names(message: str) -> str:
-    """Translates a message of the library for somebody who runs a command."""
+    """Replaces arguments of the library in a message by options of the command."""
     for argument, option in _OPTION_NAMES.items():
         message = message.replace(argument, option)
     return message

@@ -1,4 +1,4 @@
-"""When a command tries again, and what it says meanwhile."""
+"""The retry policy of commands, and the lines that report retries."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from streamlib_parsers.errors import ErrorInfo
 
 
 def ignore(_: str) -> None:
-    """Says nothing."""
+    """Reports nothing."""
 
 
 class NotedRetry(RetryPolicy, frozen=True):
-    """The client's own policy, with a line for each retry.
+    """The client's own retry policy, with a line for each retry.
 
-    A server that cannot be reached is not tried again: its address is more likely wrong than its
-    host is down, and whoever waits at the terminal can tell.
+    A server that cannot be reached is not retried: its address is more likely wrong than its host
+    is down, and the person at the terminal can retry.
 
     Attributes:
         note: Shows a line.
@@ -34,7 +34,7 @@ class NotedRetry(RetryPolicy, frozen=True):
         random: float,
         total: float | None = None,
     ) -> float | None:
-        """Seconds to wait before the next attempt; None if there is none."""
+        """Seconds to wait before the next attempt; None if there is no further attempt."""
         if failure.kind == "connection":
             return None
         delay = super().wait(failure, attempt, elapsed, random, total)
@@ -44,7 +44,7 @@ class NotedRetry(RetryPolicy, frozen=True):
 
 
 def is_unreachable(error: StreamError) -> bool:
-    """Whether there was no connection at all."""
+    """Whether no connection could be made."""
     detail = error.info.detail
     phase = detail.get("phase") if isinstance(detail, dict) else None
     if error.kind == "stalled":
@@ -53,7 +53,7 @@ def is_unreachable(error: StreamError) -> bool:
 
 
 def address(url: str) -> str:
-    """Scheme, host and port of a URL: nothing in it can be a secret."""
+    """Scheme, host and port of a URL, which contain no secret."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if ":" in host:

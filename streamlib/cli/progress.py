@@ -25,7 +25,7 @@ class Progress:
     Args:
         label: What is being done.
         total: The amount that is 100 %; None where it is unknown, then the line shows a count.
-        err: Where the line is drawn; standard error by default.
+            err: Stream for the line; standard error by default.
         clock: Seconds of a monotonic clock.
     """
 
@@ -41,9 +41,9 @@ class Progress:
         self._err = err or sys.stderr
         self._clock = clock
         self._next = clock() + DELAY
-        """Time before which nothing more is drawn."""
+        """Time of the next drawing, in seconds of the clock."""
         self._is_drawn = False
-        """Whether a line was drawn, and must be erased at the end."""
+        """Whether a line is drawn, which must be erased at the end."""
 
     def update(self, done: int) -> None:
         """Reports how much of the total is done."""

@@ -45,7 +45,7 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Lists the providers that match; of a single one all that is known."""
+    """Lists the providers that match; for a single one, everything that is known."""
     providers = matching(arguments.query)
     if arguments.json:
         for provider in providers:
@@ -69,7 +69,7 @@ def matching(query: str) -> list[Provider]:
 
 
 def facts(provider: Provider) -> dict[str, Any]:
-    """What `--json` prints for a provider."""
+    """The JSON object of a provider."""
     return {
         "provider": provider.name,
         "aliases": provider.aliases,
@@ -82,17 +82,17 @@ def facts(provider: Provider) -> dict[str, Any]:
 
 
 def set_variables(provider: Provider) -> list[str]:
-    """The variables of a provider's key that are set. Their values are read by nobody here."""
+    """The variables of a provider's key that are set. Their values are not read."""
     return [name for name in variables_of(provider) if os.environ.get(name)]
 
 
 def row(provider: Provider) -> tuple[str, str, str]:
-    """What the table shows of a provider."""
+    """The cells of a provider in the table."""
     return provider.name, key_state(provider), " ".join(provider.wires)
 
 
 def key_state(provider: Provider) -> str:
-    """Which variable holds the key, or would."""
+    """The variable that holds the key, or the one to set."""
     present = set_variables(provider)
     variables = variables_of(provider)
     if present:
@@ -105,7 +105,7 @@ def key_state(provider: Provider) -> str:
 
 
 def details(provider: Provider) -> list[tuple[str, str]]:
-    """Everything about one provider, by name."""
+    """Everything that is known about a provider, as pairs of a name and a text."""
     lines = [
         ("name", ", ".join((provider.name, *provider.aliases))),
         ("wires", " ".join(provider.wires)),

@@ -95,7 +95,7 @@ async def _play(capture: Capture, arguments: argparse.Namespace) -> int:
 
 
 async def _show(stream: ResponseStream, screen: Screen, capture: Capture) -> None:
-    """Shows every event; where the output goes to a file, a person still sees the progress."""
+    """Shows every event; if the output is a file, a terminal still shows the progress."""
     count = 0
     with Progress(f"playing {capture.name}, events", None) as progress:
         async for event in stream:

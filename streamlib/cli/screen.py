@@ -39,39 +39,39 @@ CALLS: Final = (FunctionCall, CustomToolCall, ServerToolCall)
 
 
 MEASURED_SECONDS: Final = 0.1
-"""Text that came faster has no speed worth a number."""
+"""Seconds. For text received faster than this no speed is shown."""
 
 
 class Screen:
     """Writes events to `out`, and lines of status or errors to `err`.
 
     Args:
-        out: Where the response goes.
-        err: Where everything else goes.
-        is_raw: The text is written as it is, also on a terminal.
+            out: Stream for the response.
+            err: Stream for everything else.
+            is_raw: Whether text is written unchanged, on a terminal too.
     """
 
     def __init__(self, out: TextIO, err: TextIO, *, is_raw: bool = False) -> None:
         self.colour = has_colours(out)
         """Whether a person sees the response on a terminal with colours."""
         self._markdown: MarkdownWriter | None = None
-        """Draws text on a terminal; None where it is written as it is."""
+        """Draws text on a terminal; None if text is written unchanged."""
         self._size = (0, 0)
         """Columns and lines of the terminal."""
         self._has_markdown = False
-        """Whether the open lines of the terminal are those of `_markdown`."""
+        """Whether the open lines of the terminal were drawn by `_markdown`."""
         if out.isatty() and not is_raw and os.environ.get("TERM") != "dumb":
             self._start_markdown()
         self._out = out
         self._err = err
         self._printable = Printable()
-        """Makes the text safe; it may buffer the end of a delta."""
+        """Escapes control characters; it may buffer the end of a delta."""
         self._style = RESET
-        """The colour that the terminal is in."""
+        """The style that the terminal is in."""
         self._at_line_start = True
         """Whether the cursor is at the start of a line."""
         self._has_output = False
-        """Whether something of the current response was shown."""
+        """Whether anything of the current response was shown."""
         self._open_call: int | None = None
         """Index of the call whose arguments are shown while they stream; other calls are shown
         when they are complete."""
@@ -82,11 +82,11 @@ class Screen:
             case OutputTextDelta() | RefusalDelta():
                 self._write_text(event.delta)
             case ReasoningContentDelta() | ReasoningSummaryDelta():
-                # In a file it could not be told from the text.
+                # In a file, reasoning could not be told from the text.
                 if self.colour:
                     self._write(event.delta, DIM)
             case FunctionCallArgumentsDelta():
-                # The deltas of overlapping calls would be mixed on one line.
+                # Else the deltas of overlapping calls would be mixed on one line.
                 if event.index == self._open_call:
                     self._write(event.delta, CYAN)
             case OutputItemAdded():
@@ -98,11 +98,11 @@ class Screen:
 
     @property
     def draws_markdown(self) -> bool:
-        """Whether text is drawn again while it grows, so that fewer frames are better."""
+        """Whether text is redrawn while it streams, so that fewer drawings are better."""
         return self._markdown is not None
 
     def end(self) -> None:
-        """Ends a response, complete or not: the cursor gets a line and a colour of its own."""
+        """Ends a response, complete or not: ends its line and resets the colour."""
         self._set_style(RESET)
         self._end_markdown()
         self._end_line()
@@ -120,9 +120,9 @@ class Screen:
         self.note(start + with_option_names(str(error)), RED)
 
     def status(self, response: Response) -> None:
-        """Writes one line: model, stop reason, timing, usage and what is left of the limits."""
+        """Writes one line: model, stop reason, timing, usage and remaining rate limits."""
         facts = [response.model or "?"]
-        # `stop` is the usual end, and not worth a word.
+        # `stop` is the usual reason, so it is not shown.
         if response.stop_reason not in ("stop", None):
             facts.append(response.stop_reason)
         facts += _timing(response)
@@ -133,7 +133,7 @@ class Screen:
             facts += remaining_text(response.rate_limits.requests, "requests")
             facts += remaining_text(response.rate_limits.tokens, "tokens")
         if has_colours(self._err):
-            # On a terminal the line does not wrap: the last facts matter least.
+            # On a terminal the line is shortened instead of wrapped: the last facts matter least.
             columns = shutil.get_terminal_size().columns
             while len(facts) > 1 and len(_status_line(facts)) > columns:
                 facts.pop()
@@ -153,7 +153,7 @@ class Screen:
         item = event.item
         ending = "" if item.status == "completed" else " (incomplete)"
         if event.index == self._open_call:
-            # Its name and arguments were shown while they streamed.
+            # The name and the arguments were shown while they streamed.
             self._open_call = None
             self._write(ending, CYAN)
             self._end_line()
@@ -177,7 +177,7 @@ class Screen:
         try:
             from streamlib.terminal import MarkdownWriter
         except ModuleNotFoundError:
-            # Without the extra `cli` the text is written as it is.
+            # Without the extra `cli` text is written unchanged.
             return
         self._size = _terminal_size()
         theme: ThemeName = "colour" if self.colour else "mono"
@@ -208,7 +208,7 @@ class Screen:
     # --- characters ---
 
     def _start_part(self) -> None:
-        """Starts a line; on a terminal also an empty one before it."""
+        """Starts a new line; on a terminal also an empty line before it."""
         self._end_markdown()
         if self._has_output:
             self._set_style(RESET)
@@ -228,10 +228,10 @@ class Screen:
         self._set_style(style)
         shown = self._printable.feed(text)
         self._out.write(shown)
-        # Each delta is shown when it arrives, not when its line ends.
+        # Flushed, so that each delta is shown when it is received.
         self._out.flush()
         self._has_output = True
-        # Nothing is shown of a delta that is buffered completely.
+        # A delta that is buffered completely shows nothing.
         if shown:
             self._at_line_start = shown.endswith("\n")
 

@@ -18,7 +18,7 @@ from streamlib.terminal.printable import printable
 from streamlib_parsers import WIRE_APIS
 
 DEFAULT_FAULT_CHUNK: Final = 3
-"""Chunks before a fault: late enough that a text has started."""
+"""Chunks before a fault: late enough that some text was sent."""
 
 DESCRIPTION: Final = """\
 Responds on every wire on 127.0.0.1, from recorded bodies or from the request
@@ -127,7 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _bodies(name: str) -> list[bytes]:
-    """The bodies to send for a file: those of its recordings, or the file itself."""
+    """The bodies to send for a file: those of its recordings, or the file as one body."""
     data = read_bytes(name)
     if not is_recording(data):
         bodies = [data]
@@ -144,7 +144,7 @@ def _bodies(name: str) -> list[bytes]:
 
 async def _serve(behaviour: Behaviour, port: int) -> None:
     async with running(behaviour, port=port) as url:
-        # Flushed, since a program that starts the server reads its address from a pipe.
+        # Flushed, because a program that starts the server reads the address from a pipe.
         print(
             f"listening on {url}  ({', '.join(WIRE_APIS)}; Ctrl-C stops)",
             flush=True,

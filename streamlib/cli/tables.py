@@ -9,21 +9,21 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 GAP: Final = "  "
-"""Between two columns."""
+"""Blanks between two columns."""
 
 NARROWEST: Final = 16
-"""Columns that the last column of a table needs at least."""
+"""Minimum width of the last column of a table, in characters."""
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> list[str]:
     """The lines of a table; the last column is wrapped.
 
-    Where that would be too narrow, each row is a block: its first cell, and the others indented
-    below it.
+    If the last column would be too narrow, each row becomes a block: its first cell, and the others
+    indented below it.
 
     Args:
         titles: A title for each column.
-        rows: Their cells, made safe for a terminal.
+            rows: The cells of each row, escaped for a terminal.
         width: Columns of the terminal.
     """
     rows = list(rows)
@@ -53,15 +53,15 @@ def _blocks(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int) ->
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The lines of a text, one at least."""
+    """The lines of a text; at least one."""
     return textwrap.wrap(text, max(1, width), break_on_hyphens=False) or [""]
 
 
 def hanging(line: str, width: int) -> list[str]:
-    """A line, wrapped where it is too long; what follows is indented below its text."""
+    """The lines of a text; continuation lines are indented to the start of its text."""
     if len(line) <= max(width, NARROWEST):
         return [line]
-    # A mark ("! ") hangs before the text.
+    # A mark ("! ") stands before the text.
     text = line.lstrip(" !=")
     indent = len(line) - len(text)
     first, *rest = wrapped(text, width - indent)
@@ -72,9 +72,9 @@ def terminal_width(usual: int = 100) -> int:
     """Columns of the terminal.
 
     Args:
-        usual: columns where there is none.
+            usual: Columns if standard output is not a terminal.
     """
-    # As `shutil.get_terminal_size` does it; importing that takes longer than all of this.
+    # Like `shutil.get_terminal_size`, whose import takes longer than the rest of this.
     columns = os.environ.get("COLUMNS", "")
     if columns.isascii() and columns.isdigit() and int(columns) > 0:
         return int(columns)

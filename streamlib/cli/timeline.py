@@ -5,8 +5,8 @@
      340    +0.655  content_block_start      OutputItemAdded 0 message
      470    +0.655  content_block_delta x81  OutputTextDelta 0 'Rivers run … the sea.' (1,204 …)
 
-Adjacent frames that only append to the same text are one row. So are adjacent notices and unknown
-events of one kind; the row shows the last of those.
+Adjacent frames that only append to the same text are one row, as are adjacent notices or unknown
+events of one kind; such a row shows the last of them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ MAX_KIND_WIDTH: Final = 44
 """Columns for the wire's name of a frame; a longer name shifts the rest of its line."""
 
 MIN_EVENT_WIDTH: Final = 40
-"""Columns for an event; in a narrower terminal events stand below their frame."""
+"""Columns for an event; on a narrower terminal events are printed below their frame."""
 
 EVENT_INDENT: Final = "      "
-"""In front of an event below its frame."""
+"""Indent of an event that is printed below its frame."""
 
 _MERGE_FIELDS: Final[dict[type, tuple[str, ...]]] = {
     **DELTA_KEYS,
@@ -51,7 +51,7 @@ class Row:
         self.count = 0
         """Number of frames."""
         self._key = merge_key(step.events)
-        """What the events of a further frame must equal; None: no frame with events joins."""
+        """Key that the events of a joining frame must have; None: only frames without events join."""
         self._events = step.events
         """Events of the last frame that had any."""
         self._texts: list[list[str]] = [[] for _ in step.events]
@@ -83,7 +83,7 @@ class Row:
         return kind
 
     def lines(self, width: int) -> list[str]:
-        """A line for each event."""
+        """The lines of the row, one for each event."""
         if not self._events:
             return ["—"]
         lines: list[str] = []
@@ -125,7 +125,7 @@ def rows(steps: Iterable[Step]) -> Iterator[Row]:
 
 
 def fitted(line: str, width: int) -> str:
-    """A line that is no longer than the terminal is wide."""
+    """A line, shortened to the width of the terminal."""
     if len(line) <= width:
         return line
     return line[: max(1, width - 1)] + "…"
@@ -136,15 +136,15 @@ def page(capture: Capture, clock: Clock, steps: Iterable[Step], width: int) -> I
 
     Args:
         capture: The captured response.
-        clock: Knows when its bytes were received.
+            clock: Knows when the bytes were received.
         steps: Its frames.
         width: Columns of the terminal.
     """
     merged = list(rows(steps))
     labels = [row.label() for row in merged]
-    # One very long name must not push all events out of the window.
+    # Limited, so that one very long name does not push all events off the screen.
     kind_width = min(MAX_KIND_WIDTH, max(map(len, labels)))
-    # As wide as the last offset, after two blanks.
+    # Two blanks, then room for the largest offset.
     byte_width = max(6, len(f"{len(capture.recording.body):,}") + 2)
     titles = f"{'byte':>{byte_width}}"
     if clock.is_known:
@@ -168,5 +168,5 @@ def page(capture: Capture, clock: Clock, steps: Iterable[Step], width: int) -> I
             continue
         for line in row.lines(max(MIN_EVENT_WIDTH, width - len(start))):
             yield start + line
-            # Only the first event of a row stands behind its frame.
+            # Only the first event of a row is printed on the line of its frame.
             start = " " * len(start)

@@ -1,4 +1,4 @@
-"""A line on standard error while nothing comes: what is waited for, and for how long."""
+"""A line on standard error while no response is received: what is awaited, and for how long."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from streamlib.terminal.printable import one_line
 from streamlib_parsers import Created, RateLimits, ResponseEvent, ResponseMetadata, TokenCount
 
 DELAY: Final = 0.4
-"""Seconds before the line is shown: most responses have begun by then."""
+"""Seconds before the line is shown: most responses have started by then."""
 
 INTERVAL: Final = 1.0
-"""Seconds until it changes."""
+"""Seconds between two drawings of the line."""
 
 UNSEEN: Final = (Created, RateLimits, ResponseMetadata, TokenCount)
-"""Events that show nothing: the model is still waited for."""
+"""Events that show nothing on the screen: after them the line stays."""
 
 CLEAR_LINE: Final = "\r\x1b[K"
 
@@ -32,8 +32,8 @@ class WaitingLine:
             ...
 
     Args:
-        text: What is waited for.
-        err: Where it is drawn; standard error by default.
+            text: Text of the line.
+            err: Stream for the line; standard error by default.
     """
 
     def __init__(self, text: str, err: TextIO | None = None) -> None:
@@ -64,7 +64,7 @@ class WaitingLine:
             self._thread = None
 
     def stop_before(self, event: ResponseEvent) -> None:
-        """Erases the line where an event is going to be shown."""
+        """Erases the line if the event is going to be shown."""
         if self._thread is not None and not isinstance(event, UNSEEN):
             self.stop()
 
