@@ -92,7 +92,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Reads the arguments as those of a command if the first word is one, else as a question.
 
     Raises:
-            SystemExit: The arguments cannot be read (2), or help or version was requested (0).
+        SystemExit: The arguments cannot be read (2), or help or version was requested (0).
     """
     if argv and argv[0] in ("-h", "--help", "--version"):
         top_parser().parse_args(argv[:1])

@@ -153,7 +153,7 @@ class Bar:
 
     Args:
         steps: The number of calls of `advance` that fill the bar.
-            write: Called with the text to draw.
+        write: Called with the text to draw.
     """
 
     def __init__(self, steps: int, write: Callable[[str], object] = sys.stderr.write) -> None:

@@ -120,7 +120,7 @@ def append_recordings(name: str, recordings: list[Recording], wire_api: WireApi 
     Args:
         name: The file.
         recordings: The responses of one request and its retries.
-            wire_api: The wire of the request; None keeps the wire that each recording names.
+        wire_api: The wire of the request; None keeps the wire that each recording names.
     """
     from streamlib.recording import append
 

@@ -316,7 +316,7 @@ class Conversation:
         """Writes a response that was not shown while it streamed.
 
         Returns:
-                The exit code of the response, or another one if its text is not as requested.
+            The exit code of the response, or another one if its text is not as requested.
         """
         problem = None
         if self._schema is not None:
@@ -355,7 +355,7 @@ def check_target(model: str, arguments: argparse.Namespace) -> None:
     """Checks that the options name a target, before any input is read.
 
     Raises:
-            CommandError: The options do not name one; exit code 2.
+        CommandError: The options do not name one; exit code 2.
     """
     try:
         provider, name = find(model)

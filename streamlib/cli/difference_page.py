@@ -31,7 +31,7 @@ def lines_of(difference: Difference, width: int) -> Iterator[tuple[str, str]]:
     """The lines with their styles.
 
     Args:
-            difference: The difference to show.
+        difference: The difference to show.
         width: Columns of the terminal.
     """
     verdict = "the same but for ids, times and limits" if difference.equal else "different"

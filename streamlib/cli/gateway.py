@@ -240,7 +240,7 @@ def _token(arguments: argparse.Namespace) -> Secret | None:
     """The owner's token; None if there is none.
 
     Raises:
-            ValueError: The environment variable of the token is not set.
+        ValueError: The environment variable of the token is not set.
     """
     variable = arguments.token_env
     if variable is None:
@@ -402,7 +402,7 @@ def set_up_log(log_format: str, *, with_content: bool) -> None:
 
     Args:
         log_format: `text` or `json`.
-            with_content: Whether the log contains what clients and models wrote.
+        with_content: Whether the log contains what clients and models wrote.
     """
     from streamlib.gateway.request_log import JsonFormatter
 

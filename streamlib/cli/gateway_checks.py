@@ -47,7 +47,7 @@ def check_servers(arguments: argparse.Namespace) -> None:
     """Connects once to each server that an option names.
 
     Raises:
-            ValueError: A URL names no server, or its server does not respond.
+        ValueError: A URL names no server, or its server does not respond.
     """
     if arguments.log:
         _check_log(arguments.log)

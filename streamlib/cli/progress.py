@@ -25,7 +25,7 @@ class Progress:
     Args:
         label: What is being done.
         total: The amount that is 100 %; None where it is unknown, then the line shows a count.
-            err: Stream for the line; standard error by default.
+        err: Stream for the line; standard error by default.
         clock: Seconds of a monotonic clock.
     """
 

@@ -23,7 +23,7 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> l
 
     Args:
         titles: A title for each column.
-            rows: The cells of each row, escaped for a terminal.
+        rows: The cells of each row, escaped for a terminal.
         width: Columns of the terminal.
     """
     rows = list(rows)
@@ -72,7 +72,7 @@ def terminal_width(usual: int = 100) -> int:
     """Columns of the terminal.
 
     Args:
-            usual: Columns if standard output is not a terminal.
+        usual: Columns if standard output is not a terminal.
     """
     # Like `shutil.get_terminal_size`, whose import takes longer than the rest of this.
     columns = os.environ.get("COLUMNS", "")

@@ -51,7 +51,7 @@ class Row:
         self.count = 0
         """Number of frames."""
         self._key = merge_key(step.events)
-        """Key that the events of a joining frame must have; None: only frames without events join."""
+        """Key that the events of a joining frame must have; None: only eventless frames join."""
         self._events = step.events
         """Events of the last frame that had any."""
         self._texts: list[list[str]] = [[] for _ in step.events]
@@ -136,7 +136,7 @@ def page(capture: Capture, clock: Clock, steps: Iterable[Step], width: int) -> I
 
     Args:
         capture: The captured response.
-            clock: Knows when the bytes were received.
+        clock: Knows when the bytes were received.
         steps: Its frames.
         width: Columns of the terminal.
     """

@@ -1,13 +1,13 @@
-"""Responses in the background: kept by their id, streamed again from any position, cancelled.
+"""Responses in the background: stored by id, streamed again from any position, cancelled.
 
     POST /v1/responses            background and stream: the stream, which is kept
     GET  /v1/responses/ID         ?stream=true&starting_after=N: what follows; else the response
     POST /v1/responses/ID/cancel  the response, cancelled unless it had ended
     DELETE /v1/responses/ID
 
-Interactions alike, with `last_event_id`. There is no clock: a response is as far as its stream was
-sent on any connection. A cancelled one ends there without a last event, which is what little is
-documented.
+Interactions have the same requests, with `last_event_id`. There is no clock: a response is
+generated as far as its stream was sent on any connection. After a cancellation its stream ends
+without a terminal event; the providers document little about this case.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from streamlib_parsers.protocol import parser
 from streamlib_parsers.resumable import Position, position_reader
 
 MAX_STORED: Final = 1000
-"""Responses that are kept; the oldest makes room."""
+"""Limit of stored responses; above it the oldest is deleted."""
 
 
 ENVELOPES: Final[dict[WireApi, tuple[str, str]]] = {
     "responses": ("response", "output"),
     "interactions": ("interaction", "steps"),
 }
-"""Wire -> field of its events with the response, and field of that with the items."""
+"""Wire -> field of an event that holds the response, and field of the response with the items."""
 
 
 def runs_in_background(wire_api: WireApi, body: bytes) -> bool:
@@ -58,7 +58,7 @@ class BackgroundResponse:
     Args:
         wire_api: Its wire.
         body: All bytes of its stream.
-        streams: Whether a stream was asked for: no other can be resumed.
+        streams: Whether a stream was requested: only such a response can be resumed.
     """
 
     def __init__(self, wire_api: WireApi, body: bytes, *, streams: bool) -> None:
@@ -67,22 +67,22 @@ class BackgroundResponse:
         self.frames = _with_positions(wire_api, body)
         self.positions = [_position(wire_api, frame) for frame in self.frames]
         self.sent = 0
-        """Frames that were sent, on any connection."""
+        """Number of frames that were sent, on all connections together."""
         self.is_cancelled = False
         self._events = len(self.frames)
-        """Frames without an end mark."""
+        """Number of frames, without an end mark."""
         while self._events and self.positions[self._events - 1] is None:
             self._events -= 1
         self.id = self._response(len(self.frames)).response_id or ""
 
     @property
     def has_ended(self) -> bool:
-        """Whether its last event was sent; an end mark may follow, which has no position."""
+        """Whether its last event was sent. An end mark may follow, which has no position."""
         return self.sent >= self._events
 
     @property
     def status(self) -> str | None:
-        """Its status, where it is not that of its last event."""
+        """Its status while it runs or after a cancellation; None: its last event has it."""
         if self.is_cancelled:
             return "cancelled"
         if self.has_ended:
@@ -90,17 +90,17 @@ class BackgroundResponse:
         return "in_progress" if self.sent else "queued"
 
     def _response(self, frames: int) -> Response:
-        """The response as far as these frames have it."""
-        # Not closed: a response that goes on has not failed.
+        """The response that the first frames contain."""
+        # The parser is not closed: that would make an unfinished response a failed one.
         return accumulate(parser(self.wire_api).feed(b"".join(self.frames[:frames])))
 
     def json(self) -> bytes:
         """The body of the response as it is now."""
         response = self._response(self.sent or 1)
-        if self.status is not None:  # else the encoder takes it for a failed one
+        if self.status is not None:  # else the encoder would report it as failed
             response = msgspec.structs.replace(response, status="completed", stop_reason="stop")
         body: JsonObject = msgspec.json.decode(encode_body(self.wire_api, response))
-        # What the stream reported of it, but for its items: an encoder does not know the request.
+        # Fields of the request that the stream repeats: the encoder does not know the request.
         envelope, items = ENVELOPES[self.wire_api]
         for frame in self.frames[: self.sent or 1]:
             reported = _data(frame).get(envelope)
@@ -111,16 +111,16 @@ class BackgroundResponse:
         return msgspec.json.encode(body)
 
     def chunks(self, first: int, size: int | None) -> StreamedChunks:
-        """The bytes from a frame on.
+        """The bytes from a frame to the end of the stream.
 
         Args:
             first: Index of the frame.
-            size: Bytes in a chunk; None: a frame.
+            size: Bytes of a chunk; None: one frame a chunk.
         """
         return StreamedChunks(self, first, size)
 
     def index_behind(self, position: str) -> int | None:
-        """Index of the frame after a position; None where there is no such position."""
+        """Index of the frame after a position; None if the position is not valid."""
         if position in self.positions:
             return self.positions.index(position) + 1
         if not position.isdecimal():
@@ -132,7 +132,7 @@ class BackgroundResponse:
 
 
 class StreamedChunks(Sequence[bytes]):
-    """Chunks of a stored stream; sending them is what generates the response."""
+    """Chunks of a stored stream. Iterating over them generates the response."""
 
     def __init__(self, stored: BackgroundResponse, first: int, size: int | None) -> None:
         self._stored = stored
@@ -142,7 +142,7 @@ class StreamedChunks(Sequence[bytes]):
             self._chunks = split_body(stored.wire_api, b"".join(frames), size)
         self._first = first
         self._ends: list[int] = []
-        """Offsets at which the frames end, from the first that is sent."""
+        """Offset of the end of each frame, counted from the first frame that is sent."""
         end = 0
         for frame in frames:
             end += len(frame)
@@ -174,15 +174,15 @@ class BackgroundResponses:
 
     def __init__(self) -> None:
         self._stored: dict[str, BackgroundResponse] = {}
-        """By wire and id."""
+        """Wire and id, joined by a space -> the response."""
 
     def start(self, wire_api: WireApi, served: ServedResponse, *, streams: bool) -> ServedResponse:
-        """Keeps a response that is about to be sent.
+        """Stores a response that is about to be sent.
 
         Args:
             wire_api: Its wire.
-            served: Its stream.
-            streams: Whether the client wants the stream; else it polls.
+            served: The response with its stream.
+            streams: Whether the client requests the stream; else it polls.
         """
         if served.status != 200:
             return served
@@ -202,10 +202,10 @@ class BackgroundResponses:
         """The response to a request for a stored response.
 
         Args:
-            route: What the path says.
+            route: The route that the path matched.
             method: HTTP method.
             path: Path and query.
-            behaviour: How it is sent.
+            behaviour: How the response is sent.
         """
         wire_api = route.wire_api
         key = f"{wire_api} {route.response_id}"
@@ -255,7 +255,7 @@ def _refusal(wire_api: WireApi, status: int, message: str) -> ServedResponse:
 
 
 def _with_positions(wire_api: WireApi, body: bytes) -> list[bytes]:
-    """The frames of a stream, with positions where it has none."""
+    """The frames of a stream; positions are added if the wire sends none."""
     frames = [body[start:end] for start, end in frame_offsets(wire_api, body)]
     for frame in frames:
         if _position(wire_api, frame) is not None:
@@ -276,7 +276,7 @@ def _with_positions(wire_api: WireApi, body: bytes) -> list[bytes]:
 
 
 def _position(wire_api: WireApi, frame: bytes) -> Position | None:
-    """The position of a frame, if it has one."""
+    """The position of a frame; None if it has none."""
     return position_reader(wire_api)(_payload(frame))
 
 

@@ -1,4 +1,4 @@
-"""How the loopback provider responds, and what it received."""
+"""Settings of the loopback provider, and the requests that it received."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class Behaviour(Struct, frozen=True):
     """How the server responds.
 
     Attributes:
-        recordings: bodies to send unchanged, one a request, in order and then from the start;
-            without any, the response is made from the request.
-        chunk: bytes in an HTTP chunk; None: one event, of recordings too.
+        recordings: bodies to send unchanged, one for each request, repeated from the first; if
+            there are none, the response is made from the request.
+        chunk: bytes in an HTTP chunk; None: one event, in recordings too.
         pace: seconds between chunks.
-        fault: what goes wrong.
-        at: chunks of the body before it goes wrong; a shorter body has the fault in its middle.
-        status: sent instead of 200; from 400 on with an error of the wire, whose kind is that of
-            the status.
-        headers: sent beside the usual ones.
-        failing: number of requests, from the first on, that get the fault or the error; later ones
-            succeed, with the recordings and turns from the first on. None: all. Requests that no
-            wire has do not count.
-        strict: refuse what the real service refuses, with its error, and sign what is given out:
-            `streamlib.loopback.strict`. Recordings are sent as they are.
-        turns: what the model says, one turn a request, in order and then from the start: texts,
-            lists of items, errors, `Turn`s. Without any, the response is an echo of the request.
+        fault: the fault of each response; None: no fault.
+        at: chunks of the body before the fault; a shorter body has the fault in its middle.
+        status: HTTP status to send; from 400 on the body is an error of the wire, whose kind
+            belongs to the status.
+        headers: response headers to send beside the usual ones.
+        failing: number of requests, counted from the first, that get the fault or the error; later
+            ones succeed and start with the first recording or turn. None: all. Requests to paths
+            of no wire do not count.
+        strict: refuse what the real service refuses, with its error, and sign what is sent:
+            `streamlib.loopback.strict`. Recordings are sent unchanged.
+        turns: the output of the model, one turn for each request, repeated from the first: texts,
+            lists of items, errors, `Turn`s. If there are none, a response echoes its request.
         repeat_turns: False: a request after the last turn is `invalid_request`.
     """
 
@@ -63,7 +63,7 @@ class Behaviour(Struct, frozen=True):
     @property
     def script(self) -> tuple[Turn, ...]:
         """The turns, each as a `Turn`."""
-        return tuple(self.turns)  # type: ignore[arg-type]  # `__post_init__` made them of it
+        return tuple(self.turns)  # type: ignore[arg-type]  # converted by `__post_init__`
 
 
 class ReceivedRequest(Struct, frozen=True):
@@ -90,7 +90,7 @@ class ReceivedRequest(Struct, frozen=True):
 
     @property
     def prompt(self) -> Prompt:
-        """The body as the prompt that it stands for.
+        """The body, parsed as a prompt.
 
         Raises:
             StreamError: the body is not a request of the wire.
@@ -98,9 +98,9 @@ class ReceivedRequest(Struct, frozen=True):
         return parse_request(self.wire_api, self.body, headers=self.headers, path=self.path)
 
     def __repr__(self) -> str:
-        # Headers may hold a key, and a body is long.
+        # Without headers, which may hold a key, and without the body, which is long.
         return f"<ReceivedRequest {self.method} {self.path}, {len(self.body)} bytes>"
 
 
 RequestHook: TypeAlias = Callable[[ReceivedRequest], object]
-"""Called with each request."""
+"""Called with each request that is received."""

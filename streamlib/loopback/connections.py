@@ -1,4 +1,4 @@
-"""What the loopback provider does with a connection, whether it carries HTTP or a WebSocket."""
+"""Functions for connections that HTTP and WebSocket share."""
 
 from __future__ import annotations
 

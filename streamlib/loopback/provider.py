@@ -1,4 +1,4 @@
-"""What the loopback provider sends to a request: a recording, a turn of a script, or an echo."""
+"""Selects the response to a request: a recording, a scripted turn, or an echo."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ Responder: TypeAlias = Callable[[Prompt, Any], Sequence[ResponseEvent]]
 """(prompt, wire API) -> the events of the response."""
 
 LOOPBACK_TIME: Final = 1_735_689_600
-"""Unix seconds at which every response is made: equal requests have equal responses."""
+"""Unix seconds of every response, so that equal requests have equal responses."""
 
 
 class Loopback:
-    """What all connections share: the behaviour, and which recording is next.
+    """State that all connections share: the behaviour, and which recording or turn is next.
 
     Attributes:
-        behaviour: of all requests, before `failing` is applied.
+        behaviour: settings of all requests, before `failing` is applied.
     """
 
     def __init__(
@@ -50,26 +50,26 @@ class Loopback:
         self._on_request = on_request
         """Called with each request of a wire."""
         self._respond = respond
-        """Makes the events of a response where there is no recording."""
+        """Makes the events of a response if there is no recording."""
         self._background = BackgroundResponses()
         """Responses that run in the background, by their id."""
         self._requests = 0
         """Requests of a wire so far; `Behaviour.failing` counts these."""
         self._recordings_sent = 0
-        """Recordings that were sent to requests which should succeed."""
+        """Number of recordings that were sent; requests that must fail do not count."""
         self._turns_sent = 0
-        """Scripted turns that were sent."""
+        """Number of scripted turns that were sent."""
         self._stored = StoredResponses()
         """Responses that a later request may continue by their id."""
         self._strict: StrictProvider | None = None
-        """Rules and signatures; None where every request is taken."""
+        """Rules and signatures; None if every request is accepted."""
         if behaviour.strict:
             from streamlib.loopback.strict import StrictProvider  # the rules of every wire
 
             self._strict = StrictProvider()
 
     def next_behaviour(self) -> Behaviour:
-        """Counts a request and returns how it is responded to."""
+        """Counts a request, and returns the behaviour for it."""
         self._requests += 1
         behaviour = self.behaviour
         if behaviour.failing is None:
@@ -78,7 +78,7 @@ class Loopback:
         if self._requests <= behaviour.failing:
             recordings = behaviour.recordings[:1]
             if is_error:
-                recordings = ()  # an HTTP error has the wire's own body
+                recordings = ()  # an HTTP error has a body of the wire
             return msgspec.structs.replace(behaviour, recordings=recordings)
         status = 200 if is_error else behaviour.status
         return msgspec.structs.replace(behaviour, fault=None, status=status)
@@ -200,7 +200,7 @@ class Loopback:
         settings = request_settings(wire_api, body, is_stored=True)
         if settings is not None:
             options = {"settings": settings, "created_at": LOOPBACK_TIME, "clock": _loopback_clock}
-        # Where the path says whether it streams (Gemini, Bedrock), the body does not.
+        # If the path decides about streaming (Gemini, Bedrock), the body has no field for it.
         streams = prompt.stream if matched.stream is None else matched.stream
         if not streams:
             complete = encode_body(wire_api, response, model=prompt.model, **options)
@@ -215,12 +215,12 @@ class Loopback:
 
     @property
     def _is_failing(self) -> bool:
-        """Whether the request that is being answered is one of `Behaviour.failing`."""
+        """Whether `Behaviour.failing` includes the current request."""
         failing = self.behaviour.failing
         return failing is not None and self._requests <= failing
 
     def _next_recording(self, behaviour: Behaviour) -> bytes:
-        """The next recording. A request that should fail does not use it up."""
+        """The next recording. A request that must fail does not use it up."""
         recordings = behaviour.recordings
         recording = recordings[self._recordings_sent % len(recordings)]
         if not self._is_failing:
@@ -233,7 +233,7 @@ def _loopback_clock() -> int:
 
 
 def _behaviour_of(turn: Turn, behaviour: Behaviour) -> Behaviour:
-    """The behaviour with what a turn says of its own."""
+    """The behaviour with the settings of a turn in place of its own."""
     own: dict[str, Any] = {}
     for name in ("pace", "fault", "at", "chunk"):
         if getattr(turn, name) is not None:
@@ -243,6 +243,6 @@ def _behaviour_of(turn: Turn, behaviour: Behaviour) -> Behaviour:
 
 
 def _script_error(wire_api: WireApi, problem: str) -> ServedResponse:
-    """A mistake in the script: no client tries such an error again."""
+    """The error of a mistake in the script; its kind is one that no client retries."""
     error = ErrorInfo("invalid_request", f"the script of turns is wrong: {problem}")
     return error_response(wire_api, error, 400, Behaviour())

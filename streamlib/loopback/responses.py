@@ -1,8 +1,8 @@
 """A deterministic response to a prompt: equal requests give equal events, byte for byte.
 
-There is reasoning where the request enables it, a call of the first tool that may be called (with
-arguments made from the tool's schema; "3 calls" in the last message makes three), and, once outputs
-are there, a text that repeats the last of them. A word counts as a token.
+It contains reasoning if the request enables it, then a call of the first tool that may be called
+(arguments are made from the tool's schema; "3 calls" in the last message makes three). After the
+outputs of calls it is a text that repeats the last output. Each word counts as a token.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.usage import Usage
 
 SIGNATURE: Final = "bG9vcGJhY2stc2lnbmF0dXJl"
-"""The signature of all reasoning: opaque, and valid base64."""
+"""The signature of all reasoning: an opaque text in valid base64."""
 
 REQUESTED_CALLS: Final = re.compile(r"\b([2-9]) calls\b")
-"""How a message asks for parallel calls."""
+"""Pattern of a message that asks for parallel calls."""
 
 
 def echo_response(prompt: Prompt, wire_api: WireApi = "messages") -> list[ResponseEvent]:
     """The events of the response to a prompt.
 
     Args:
-        prompt: what is echoed.
+        prompt: the request to echo.
         wire_api: the wire of the items' origin.
     """
     items = tuple(_items(prompt, _assembler(prompt, wire_api)))
@@ -56,8 +56,8 @@ def scripted_response(turn: Turn, prompt: Prompt, wire_api: WireApi) -> list[Res
     """The events of a scripted response.
 
     Args:
-        turn: its items; a call without an id gets a generated one.
-        prompt: what the response answers: the model's name and the ids come from it.
+        turn: the items to send; a call without an id gets a generated one.
+        prompt: the request; the model's name and the ids are taken from it.
         wire_api: the wire of the items' origin.
     """
     assembler = _assembler(prompt, wire_api)
@@ -77,7 +77,7 @@ def scripted_response(turn: Turn, prompt: Prompt, wire_api: WireApi) -> list[Res
 
 
 def _with_call_id(item: ResponseItem, assembler: EventAssembler) -> ResponseItem:
-    """The item with a generated id, where it is a call without one."""
+    """The item; a call without an id gets a generated one."""
     if isinstance(item, CALLS) and not getattr(item, "call_id", "id"):
         return msgspec.structs.replace(item, call_id=assembler.new_call_id())
     return item
@@ -120,7 +120,7 @@ def _items(prompt: Prompt, assembler: EventAssembler) -> Iterator[ResponseItem]:
 
 
 def _callable_tool(prompt: Prompt) -> ToolSpec | None:
-    """The first tool that `tool_choice` allows; tools that the provider runs are not called."""
+    """The first tool that `tool_choice` allows; tools that the provider runs are skipped."""
     for tool in prompt.tools:
         allowed = prompt.tool_choice in (None, "auto", "required", tool.name)
         if tool.native is None and allowed:
@@ -129,7 +129,7 @@ def _callable_tool(prompt: Prompt) -> ToolSpec | None:
 
 
 def _requested_calls(item: ResponseItem | None) -> int:
-    """How many parallel calls the last message asks for: "make 3 calls"; one without a number."""
+    """Number of parallel calls that the last message asks for ("make 3 calls"); else 1."""
     match = None
     if isinstance(item, Message):
         match = REQUESTED_CALLS.search(item.text)
@@ -169,7 +169,7 @@ def _stream(assembler: EventAssembler, item: ResponseItem) -> int:
 
 
 def _skeleton(item: ResponseItem) -> ResponseItem:
-    """The item as it is before its first delta."""
+    """The item before its first delta."""
     empty: dict[str, Any] = {}
     for name in STREAMED_FIELDS.get(type(item), ()):
         empty[name] = type(getattr(item, name))()
@@ -177,7 +177,7 @@ def _skeleton(item: ResponseItem) -> ResponseItem:
 
 
 def _tokens(text: str) -> list[str]:
-    """The words of a text, each with the space around it: together they are the text."""
+    """The words of a text with the whitespace around them; joined they are the text."""
     return re.findall(r"\s*\S+\s*$|\s*\S+", text)
 
 
@@ -197,7 +197,7 @@ EXAMPLES: Final[dict[str, Any]] = {
     "boolean": True,
     "null": None,
 }
-"""A value of each scalar type of JSON Schema."""
+"""JSON Schema type -> a value of it, for scalar types."""
 
 
 def example(schema: JsonObject) -> Any:
@@ -216,6 +216,6 @@ def example(schema: JsonObject) -> Any:
         return EXAMPLES[kind]
     values: JsonObject = {}
     for name, child in (schema.get("properties") or {}).items():
-        if isinstance(child, dict):  # `true` and `false` are schemas without a value to show
+        if isinstance(child, dict):  # the schemas `true` and `false` have no example
             values[name] = example(child)
     return values

@@ -17,7 +17,7 @@ JSON: Final = "application/json"
 
 
 class ServedResponse(NamedTuple):
-    """One response: its status, media type and body, and how it is sent."""
+    """One response: status, headers and body, and how it is sent."""
 
     status: int
     media_type: str
@@ -28,7 +28,7 @@ class ServedResponse(NamedTuple):
 def error_response(
     wire_api: WireApi, error: ErrorInfo, status: int, behaviour: Behaviour
 ) -> ServedResponse:
-    """An HTTP error of the wire."""
+    """An HTTP error with a body of the wire."""
     body = msgspec.json.encode(error_body(wire_api, error))
     if error.retry_after is not None:
         headers = {"retry-after": f"{error.retry_after:g}", **behaviour.headers}
@@ -37,7 +37,7 @@ def error_response(
 
 
 def split_body(wire_api: WireApi, body: bytes, size: int | None) -> Sequence[bytes]:
-    """The body in chunks of this size; None: an event each."""
+    """The body in chunks of `size` bytes; None: one event a chunk."""
     offsets: Iterable[tuple[int, int]]
     if size is None:
         offsets = frame_offsets(wire_api, body)

@@ -1,12 +1,12 @@
-"""The server of the loopback provider: anyio sockets and h11, to make any fault of a network.
+"""The server of the loopback provider: anyio sockets and h11, so that it can make network faults.
 
 It sends one response for each request, in HTTP chunks of a given size and at a given pace. A fault
 occurs after `at` chunks of the body:
 
     truncate     the body ends cleanly, but too early
     disconnect   the connection is reset in the middle of a chunk
-    malformed    a chunk that is not of the wire
-    stall        silence until the client disconnects
+    malformed    one chunk contains data that is not valid on the wire
+    stall        nothing more is sent until the client disconnects
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LIMIT_HEADERS: Final = {
     "anthropic-ratelimit-tokens-limit": "100000",
     "anthropic-ratelimit-tokens-remaining": "99000",
 }
-"""Rate limits of the loopback provider, so that a user interface can show some."""
+"""Rate limits of the loopback provider, so that user interfaces have some to show."""
 
 
 async def serve(
@@ -48,12 +48,12 @@ async def serve(
     """Serves until cancelled.
 
     Args:
-        behaviour: how it responds; without faults by default.
+        behaviour: settings of the responses; by default there are no faults.
         host: address to listen on.
-        port: 0 is any free port.
-        answers: makes the events of a response where there is no recording.
+        port: TCP port; 0 selects any free port.
+        answers: makes the events of a response if there is no recording.
         on_request: called with each request of a wire, before it is checked.
-        task_status: gets the base URL once the server listens:
+        task_status: reports the base URL once the server listens:
             `url = await group.start(serve)` is `http://127.0.0.1:PORT`.
     """
     provider = Loopback(behaviour or Behaviour(), answers, on_request)
@@ -70,11 +70,11 @@ async def running(
 ) -> AsyncGenerator[str]:
     """Serves while the block runs; yields the base URL.
 
-    An exception of the block is raised as it is, and not inside a task group's exception group.
+    An exception of the block is raised unchanged, not inside a task group's exception group.
 
     Args:
-        behaviour: how it responds.
-        port: 0 is any free port.
+        behaviour: settings of the responses.
+        port: TCP port; 0 selects any free port.
         on_request: called with each request of a wire, before it is checked.
     """
     raised: Exception | None = None
@@ -117,16 +117,16 @@ class _Connection:
             if not isinstance(request, h11.Request):
                 return
             if is_upgrade(request):
-                # Few requests open one, and it loads the wire of Responses.
+                # Imported here, because few requests open a WebSocket and it loads a wire.
                 from streamlib.loopback.websocket import serve_websocket
 
-                # What was received after the handshake is the first message.
+                # Bytes received after the handshake belong to the first message.
                 early, _ = self._http.trailing_data
                 await serve_websocket(self._provider, self._stream, request, early)
                 return
             body = await self._body()
             await self._respond(request, body)
-            # After a disconnect, a stall or `connection: close` there is no next request.
+            # There is no further request after a disconnect, a stall or `connection: close`.
             if self._http.our_state is not h11.DONE:
                 return
             self._http.start_next_cycle()
@@ -169,7 +169,7 @@ class _Connection:
         header_list = list(response_headers.items())
         await self._send(h11.Response(status_code=response.status, headers=header_list))
         chunks = response.chunks
-        if request.method == b"HEAD":  # its response has no body (RFC 9110)
+        if request.method == b"HEAD":  # a response to HEAD has no body (RFC 9110)
             chunks = ()
         fault_before = fault_index(len(chunks), behaviour.at)
         for n, chunk in enumerate(chunks):
@@ -187,7 +187,7 @@ class _Connection:
             await self._stream.send(data)
 
     async def _make_fault(self, fault: Fault, chunk: bytes) -> bool:
-        """Makes the fault; returns whether it ended the response."""
+        """Makes the fault; returns whether the response ended with it."""
         match fault:
             case "truncate":
                 await self._send(h11.EndOfMessage())
@@ -195,10 +195,10 @@ class _Connection:
                 await self._send(h11.Data(data=MALFORMED))
                 return False
             case "disconnect":
-                # Past h11: the chunk's size is sent, but only half of its bytes.
+                # Bypasses h11: the chunk's full size is sent, but only half of its bytes.
                 await self._stream.send(b"%x\r\n" % len(chunk) + chunk[: len(chunk) // 2])
                 reset_on_close(self._stream)
             case "stall":
-                # Returns only when the client disconnects: it has sent its request.
+                # The request was received, so this returns only when the client disconnects.
                 await self._stream.receive(1)
         return True

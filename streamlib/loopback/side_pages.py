@@ -1,4 +1,4 @@
-"""What the loopback provider has beside the wires: a page for people, and lists of models."""
+"""Pages outside of the wires: a page for people, and lists of models."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib_parsers.items import JsonObject
 
 MODEL: Final = "echo"
-"""The model of the lists; any other name gets the same response."""
+"""The only model that the lists name; requests may name any other."""
 
 MODEL_LISTS: Final[dict[str, JsonObject]] = {
     "/v1/models": {"object": "list", "data": [{"id": MODEL, "object": "model", "type": "model"}]},
     "/v1beta/models": {"models": [{"name": f"models/{MODEL}"}]},
     "/api/tags": {"models": [{"name": MODEL, "model": MODEL}]},
 }
-"""Path -> the list, as OpenAI and Anthropic, Gemini or Ollama write theirs."""
+"""Path -> list of models in the format of OpenAI and Anthropic, of Gemini, or of Ollama."""
 
 FRONT_PAGE: Final = """\
 The loopback provider of streamlib: it needs no key, and repeats what it receives.
@@ -32,7 +32,7 @@ Try it:
 
 
 def side_page(method: str, path: str, headers: Mapping[str, str]) -> ServedResponse | None:
-    """The response to a request that no wire has; None where there is no such page.
+    """The response to a request outside of the wires; None if no page has this path.
 
     Args:
         method: HTTP method.

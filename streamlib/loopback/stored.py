@@ -1,4 +1,4 @@
-"""What the loopback provider keeps in memory, so that a request may name a response by its id."""
+"""Responses that the loopback provider stores, so that a request may continue one by its id."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import ResponseItem, WireApi
 
 LONGEST_MEMORY: Final = 1_000
-"""Responses that are kept; the oldest is forgotten first."""
+"""Limit of stored responses; above it the oldest is deleted."""
 
 
 class StoredResponses:
-    """The newest responses: wires with `WireSpec.stored_history` continue them by their id."""
+    """The newest responses, for wires whose requests may name one (`WireSpec.stored_history`)."""
 
     def __init__(self) -> None:
         self._items: dict[str, tuple[ResponseItem, ...]] = {}
-        """Id of a response -> the conversation up to its end: its input, then its output."""
+        """Response id -> the items of its conversation: its input, then its output."""
 
     def continued(self, wire_api: WireApi, prompt: Prompt) -> Prompt:
-        """The prompt with the conversation that it continues.
+        """The prompt, preceded by the conversation that it continues.
 
         Raises:
-            StreamError: `not_found`, of a response that is not kept.
+            StreamError: `not_found`: no response with this id is stored.
         """
         extra = prompt.extra or {}
         for name in WIRE_SPECS[wire_api].stored_history[:1]:
@@ -42,12 +42,12 @@ class StoredResponses:
         return prompt
 
     def keep(self, wire_api: WireApi, prompt: Prompt, response: Response) -> None:
-        """Keeps a response, unless its request forbids that or it failed.
+        """Stores a response, unless its request forbids that or the response failed.
 
         Args:
             wire_api: the wire of the request.
             prompt: what `continued` returned for the request.
-            response: with the id that the client gets.
+            response: the complete response, with the id that the client receives.
         """
         is_wanted = (prompt.extra or {}).get("store") is not False
         if not is_wanted or not WIRE_SPECS[wire_api].stored_history:
@@ -61,7 +61,7 @@ class StoredResponses:
 
 
 def _not_found(name: str, response_id: str) -> ErrorInfo:
-    """The error of an id that names no kept response (``previous_response_not_found``)."""
+    """The error for an id of no stored response (``previous_response_not_found``)."""
     message = f"Previous response with id {response_id[:80]!r} not found."
     code = f"{name.removesuffix('_id')}_not_found"
     detail = {"type": "invalid_request", "code": code, "message": message, "param": name}

@@ -1,8 +1,8 @@
-"""Scripted turns: what the loopback provider says to one request.
+"""Scripted turns: the loopback provider's response to one request each.
 
     turns=["Hello", [Reasoning("…"), FunctionCall("", "weather")], ErrorInfo("overloaded", "busy")]
 
-A turn is a text, an item or a list of them, an error, or a `Turn` with more.
+A turn is a text, an item or a list of both, an error, or a `Turn` with further settings.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from streamlib_parsers.protocol import parser
 from streamlib_parsers.usage import Usage
 
 TurnContent: TypeAlias = str | ResponseItem | Sequence[str | ResponseItem]
-"""What a model emits: a str is the text of an assistant message."""
+"""Output of a model; a str is the text of an assistant message."""
 
 CALLS: Final[tuple[type, ...]] = get_args(PendingCall)
 OUTPUTS: Final[tuple[type, ...]] = get_args(CallOutput)
@@ -46,15 +46,15 @@ class Turn(Struct, frozen=True):
     Attributes:
         content: what the model emits: a text, an item, a list of both, or an `ErrorInfo`, which is
             sent as the HTTP error of the wire instead of a response.
-        pace: seconds between chunks; None: the provider's.
-        fault: what goes wrong on the way; None: the provider's.
-        at: chunks before the fault; None: the provider's.
-        chunk: bytes in a chunk; None: the provider's, by default one event.
-        stop_reason: None: `tool_calls` where the turn has a call that waits for an output, else
-            `stop`.
-        usage: None: words are counted.
-        error: fails the response after its content, in the stream.
-        headers: of the HTTP response, beside the usual ones.
+        pace: seconds between chunks; None: the provider's value.
+        fault: the fault of the response; None: the provider's value.
+        at: chunks before the fault; None: the provider's value.
+        chunk: bytes in a chunk; None: the provider's value, by default one event.
+        stop_reason: None: `tool_calls` if the turn has a call that needs an output from the caller,
+            else `stop`.
+        usage: token counts; None: each word is a token.
+        error: error event that ends the stream after the content.
+        headers: HTTP response headers beside the usual ones.
     """
 
     content: TurnContent | ErrorInfo = ()
@@ -83,20 +83,20 @@ class Turn(Struct, frozen=True):
 
     @property
     def waits_for_outputs(self) -> bool:
-        """Whether a call of it is the caller's to answer."""
+        """Whether one of its calls needs an output from the caller."""
         return any(isinstance(item, CALLS) for item in self.items)
 
 
 TurnLike: TypeAlias = TurnContent | ErrorInfo | Turn
-"""What a test may write for a turn."""
+"""Everything that a test may write as a turn."""
 
 
 def as_turns(turns: Sequence[TurnLike]) -> tuple[Turn, ...]:
     """The turns of a script, each as a `Turn`.
 
     Raises:
-        TypeError: something that is not a turn.
-        ValueError: an item that no model emits.
+        TypeError: a value is not a turn.
+        ValueError: an item is not one that a model emits.
     """
     if isinstance(turns, (str, Item)):
         raise TypeError(f"turns is a list of turns, not {turns!r:.60}: write [{turns!r:.40}]")
@@ -113,7 +113,7 @@ def as_turns(turns: Sequence[TurnLike]) -> tuple[Turn, ...]:
 
 
 def _content(content: Any) -> ErrorInfo | tuple[ResponseItem, ...]:
-    """The content of a turn in one form."""
+    """The content of a turn as an error or a tuple of items."""
     if isinstance(content, ErrorInfo):
         return content
     if isinstance(content, (str, Item)):
@@ -160,7 +160,7 @@ SERVICE_WORDS: Final[dict[ErrorKind, str]] = {
     "request_too_large": "payload too large",
     "invalid_request": "unknown parameter",
 }
-"""How services say it on wires that have no code for the kind: their clients read the message."""
+"""Kind -> message of a service whose wire has no code for it: clients read the message."""
 
 FAULTS: Final[dict[ErrorKind, Fault]] = {
     "connection": "disconnect",
@@ -169,7 +169,7 @@ FAULTS: Final[dict[ErrorKind, Fault]] = {
     "stalled": "stall",
     "deadline": "stall",
 }
-"""Errors that no service sends: they are what a client calls a fault."""
+"""Kinds that no service sends, because clients report a fault this way -> the fault."""
 
 
 def http_error(wire_api: WireApi, error: ErrorInfo) -> ErrorInfo:
@@ -204,7 +204,7 @@ def stream_error(wire_api: WireApi, error: ErrorInfo) -> ErrorInfo:
 
 
 def _messages(error: ErrorInfo) -> list[str]:
-    """The message, and the message with the words by which services name the kind."""
+    """The message, and the message preceded by the words by which services name the kind."""
     messages = [error.message]
     if error.kind in SERVICE_WORDS:
         messages.append(f"{error.message} ({SERVICE_WORDS[error.kind]})".strip())

@@ -1,9 +1,9 @@
 """Responses over WebSocket, as the loopback provider serves them.
 
-Each `response.create` is answered like a request over HTTP, by the same turns, recordings and
-rules; its events are sent one by one, with the lane's name. The newest response of each lane, and
-each that was stored, can be continued. A response that runs can be steered: it goes on to its end,
-and then another one follows by itself.
+Each `response.create` gets the same response as a request over HTTP, from the same turns,
+recordings and rules; its events are sent one a message, with the name of the lane. The newest
+response of each lane, and each stored one, can be continued. A response can be steered while it
+runs: it continues to its end, and then another response follows by itself.
 
 Faults: `truncate` closes the connection cleanly in the middle, `disconnect` resets it, `malformed`
 sends a message that is not JSON, and `stall` sends nothing more on that lane.
@@ -42,16 +42,16 @@ from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.wires.responses.lanes import LANE_NAME, NOT_FOUND
 
 LANES: Final = 32
-"""Names of lanes on one connection."""
+"""Limit of lanes on one connection."""
 
 IN_FLIGHT: Final = 16
-"""Responses that run at once; more wait."""
+"""Limit of responses that run at once; others wait."""
 
 CALLS_TO_OUTPUTS: Final = {
     "function_call": "function_call_output",
     "custom_tool_call": "custom_tool_call_output",
 }
-"""Items of a response that wait for an output, and the output's type."""
+"""Type of a call in a response -> type of the output that it needs."""
 
 
 async def serve_websocket(
@@ -60,10 +60,10 @@ async def serve_websocket(
     """Serves one WebSocket until either side closes it.
 
     Args:
-        provider: answers the requests.
+        provider: makes the responses.
         stream: the connection.
         request: the opening handshake.
-        early: what was received after it.
+        early: bytes that were received after the handshake.
     """
     path = request.target.decode("ascii", "replace")
     matched = route(path)
@@ -73,7 +73,7 @@ async def serve_websocket(
     try:
         load_websockets()
     except StreamError:
-        # What a server answers that has no WebSocket; the client then uses HTTP.
+        # The response of a server without WebSocket; the client then uses HTTP.
         await stream.send(b"HTTP/1.1 426 Upgrade Required\r\ncontent-length: 0\r\n\r\n")
         return
     headers = {name.decode(): value.decode("latin-1") for name, value in request.headers}
@@ -84,13 +84,13 @@ async def serve_websocket(
 
 
 async def _accept(stream: SocketStream, path: str, headers: Mapping[str, str]) -> WebSocket | None:
-    """Answers the handshake."""
+    """Accepts the handshake; returns the WebSocket, or None if it is not valid."""
     server = importlib.import_module("websockets.server")
     http11 = importlib.import_module("websockets.http11")
     structures = importlib.import_module("websockets.datastructures")
     protocol = server.ServerProtocol(max_size=LIMITS.event_bytes, logger=SILENT)
     handshake = http11.Request(path, structures.Headers(headers))
-    # Its parser begins with the request, which h11 has read already.
+    # The parser of websockets expects the request first, which h11 has already read.
     protocol.receive_data(handshake.serialize())
     response = protocol.accept(protocol.events_received()[0])
     if response.status_code == 101:
@@ -103,13 +103,13 @@ async def _accept(stream: SocketStream, path: str, headers: Mapping[str, str]) -
 
 
 class _Response:
-    """A response that runs or has ended, for steering.
+    """A response that runs or has ended, as steering needs it.
 
     Attributes:
-        lane: its lane's name.
-        ended: its last event was sent.
-        sent: its events so far.
-        steering: inputs that were accepted and not used yet, with their ids.
+        lane: name of its lane.
+        ended: whether its last event was sent.
+        sent: number of events sent so far.
+        steering: accepted inputs that were not used yet, with their ids.
     """
 
     def __init__(self, lane: str | None) -> None:
@@ -123,9 +123,9 @@ class _Lane:
     """The requests of a lane, one after the other.
 
     Attributes:
-        requests: messages that wait.
-        added: set when one was added.
-        newest: id of its newest response, which can be continued though it was not stored.
+        requests: messages that wait for their turn.
+        added: set when a message was added.
+        newest: id of its newest response, which can be continued even if it was not stored.
     """
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class _Lane:
 
 
 class _Session:
-    """One connection: its lanes and what can be continued."""
+    """One connection: its lanes, and the responses that can be continued."""
 
     def __init__(
         self,
@@ -153,20 +153,20 @@ class _Session:
         self._path = path
         self._headers = headers
         self._lanes: dict[str | None, _Lane] = {}
-        """By `stream_id`."""
+        """`stream_id` -> lane."""
         self._running = anyio.CapacityLimiter(IN_FLIGHT)
-        """Held by each response that runs."""
+        """Acquired by each response that runs."""
         self._memory: dict[str, list[Any]] = {}
-        """Response id to its whole input and output, of those that can be continued."""
+        """Response id -> its complete input and output, for responses that can be continued."""
         self._stored: set[str] = set()
-        """Ids of responses that stay in `_memory`."""
+        """Ids of stored responses, which stay in `_memory`."""
         self._responses: dict[str, _Response] = {}
-        """Every response of the connection by id."""
+        """Response id -> response, for all responses of the connection."""
         self._steers = 0
-        """Messages of steering so far, for their ids."""
+        """Number of steering messages so far, for their ids."""
 
     async def run(self, early: bytes) -> None:
-        """Reads requests; each lane has a task that answers them."""
+        """Reads requests; each lane has a task that responds to them."""
         async with anyio.create_task_group() as group:
             try:
                 data = early
@@ -199,7 +199,7 @@ class _Session:
             await self._refuse(None, "invalid_event", f"no such event: {kind}")
 
     async def _create(self, value: JsonObject, group: TaskGroup) -> None:
-        """Puts a request into its lane."""
+        """Adds a request to its lane."""
         name = value.pop("stream_id", None)
         if name is not None and not (isinstance(name, str) and LANE_NAME.fullmatch(name)):
             await self._refuse(None, "invalid_stream_id", "stream_id is not the name of a lane")
@@ -323,7 +323,7 @@ class _Session:
         await self._send_of(response, response.lane, accepted)
 
     def _queued(self, response_id: Any) -> list[Any]:
-        """What a response was steered with, for the request that continues it."""
+        """The inputs that a response was steered with, for the request that continues it."""
         response = self._responses.get(str(response_id))
         inputs: list[Any] = []
         if response is not None:
@@ -340,7 +340,7 @@ class _Session:
         response_id: str,
         output: list[Any],
     ) -> None:
-        """After a response that was steered: its successor, or what it waits for."""
+        """After a steered response: starts the next one, or names the outputs that it needs."""
         response = self._responses[response_id]
         steering = response.steering
         if not steering:
@@ -380,7 +380,7 @@ class _Session:
 
 
 def _wrong_field(value: JsonObject) -> str | None:
-    """A field whose type would break the session; the wire's own rules find all others."""
+    """A field whose type would break the session; the rules of the wire check all others."""
     if not isinstance(value.get("previous_response_id"), (str, NoneType)):
         return "previous_response_id"
     if not isinstance(value.get("input"), (str, list, NoneType)):
@@ -397,7 +397,7 @@ def _input(value: JsonObject) -> list[Any]:
 
 
 def _events(served: ServedResponse) -> Iterator[JsonObject]:
-    """The events of a stream, without the frames of HTTP."""
+    """The events of an SSE stream, decoded from JSON."""
     framing = SSEFraming(LIMITS)
     frames = [*framing.feed(b"".join(served.chunks)), *framing.close()]
     for frame in frames:
@@ -409,7 +409,7 @@ def _events(served: ServedResponse) -> Iterator[JsonObject]:
 
 
 def _error(served: ServedResponse) -> JsonObject:
-    """An error over HTTP as an event."""
+    """An HTTP error, as an event."""
     body = msgspec.json.decode(b"".join(served.chunks))
     error = {**body["error"], "headers": dict(served.behaviour.headers)}
     return {"type": "error", "status": served.status, "error": error}
@@ -426,7 +426,7 @@ def _steer_failed(value: JsonObject, code: str) -> JsonObject:
 
 
 def _stub(call: JsonObject) -> JsonObject:
-    """What steering that waits names of the output of a call."""
+    """A call's output, without its value: sent to name an output that steering waits for."""
     kind = CALLS_TO_OUTPUTS[call["type"]]
     stub = {"type": kind, "call_id": call.get("call_id")}
     if kind == "function_call_output":
