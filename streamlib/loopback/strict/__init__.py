@@ -1,7 +1,7 @@
-"""The strict provider: it refuses what the real service refuses, and signs what it gives out.
+"""The strict provider: it refuses what the real service refuses, and signs what it sends.
 
-Each rule is a function of a request, with its number in docs/wires and its source; each wire has a
-module and a tuple of them. `Behaviour(strict=True)` turns it on.
+Each rule is a function of a request; its docstring names its number in docs/wires and its source.
+Each wire has a module with a tuple of rules. `Behaviour(strict=True)` turns them on.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Cached content of Gemini: made by one request, and named by others until it is deleted.
+"""Cached content of Gemini: created by one request and named by others until it is deleted.
 
     POST   /v1beta/cachedContents {"model": "models/gemini-…", "contents": […]}
     GET    /v1beta/cachedContents   /v1beta/cachedContents/{id}
     DELETE /v1beta/cachedContents/{id}
 
-Nothing is cached: what a request names must exist, and be for its model.
+Nothing is really cached: the content that a request names must exist, and be for its model.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from streamlib_parsers.items import JsonObject
 PATH: Final = re.compile(r"/v1(?:beta)?/(cachedContents)(/[\w-]+)?")
 
 LIFETIME: Final = ("2025-01-01T00:00:00Z", "2025-01-01T01:00:00Z")
-"""When everything was made, and when it ends."""
+"""Creation time and expiry time of all cached content."""
 
 
 class CacheResponse(NamedTuple):
-    """What the service sends."""
+    """The HTTP response to a request about cached content."""
 
     status: int
     body: bytes
@@ -34,10 +34,10 @@ def cache_response(ledger: Ledger, method: str, path: str, body: bytes) -> Cache
     """The response to a request about cached content; None for any other path.
 
     Args:
-        ledger: knows what there is.
-        method: of HTTP.
-        path: of the request.
-        body: of the request.
+        ledger: holds the cached content that exists.
+        method: HTTP method.
+        path: path of the request.
+        body: body of the request.
     """
     match = PATH.fullmatch(path.partition("?")[0])
     if match is None:

@@ -1,10 +1,10 @@
 """Rules of OpenAI's Chat Completions.
 
 Numbers are those of docs/wires/chat.md. Fields are those of openai 3.54.0
-(``types/chat/completion_create_params.py``). Other providers of this wire accept other things: each
-difference is a value of `streamlib.providers.shapes.ChatShape`. Two of them sign what they give
-out, and are known by the model: OpenRouter (`anthropic/claude-…`: `chat_signatures.py`) and Google
-(`gemini-…`).
+(``types/chat/completion_create_params.py``). Other providers of this wire accept other fields: each
+difference is a value of `streamlib.providers.shapes.ChatShape`. Two of them sign what they send,
+and are recognized by the model's name: OpenRouter (`anthropic/claude-…`: `chat_signatures.py`) and
+Google (`gemini-…`).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ STOP_LIMIT: Final = 4
 
 
 def check_fields(request: StrictRequest) -> Rejection | None:
-    """Known fields, and the model (``unknown_parameter``; open-responses-server#41)."""
+    """Fields are known, and a model is named (``unknown_parameter``; open-responses-server#41)."""
     for name in ("model", "messages"):
         if name not in request.body:
             return missing_parameter(name)
@@ -120,7 +120,7 @@ def check_messages(request: StrictRequest) -> Rejection | None:
 
 
 def _content_rejection(message: JsonObject, role: str, path: str) -> Rejection | None:
-    """Content is null only beside calls, a refusal or audio (C7)."""
+    """Content may be null only beside calls, a refusal or audio (C7)."""
     content = message.get("content")
     if content is None:
         beside = ("tool_calls", "function_call", "refusal", "audio")
@@ -161,7 +161,7 @@ def _part_rejection(part: JsonObject, path: str) -> Rejection | None:
 
 
 def check_calls(request: StrictRequest) -> Rejection | None:
-    """Calls have ids, names and arguments in a text (C2, B1)."""
+    """Calls have ids, names, and arguments as a text (C2, B1)."""
     for n, message in enumerate(objects(request.body["messages"])):
         calls = message.get("tool_calls")
         if calls is None:
@@ -262,7 +262,7 @@ def check_tools(request: StrictRequest) -> Rejection | None:
 
 
 def check_tool_choice(request: StrictRequest) -> Rejection | None:
-    """A choice needs tools, and a named one its tool (S5)."""
+    """A tool choice needs tools, and a named tool must be one of them (S5)."""
     choice = request.body.get("tool_choice")
     if choice is None:
         return None
@@ -288,7 +288,7 @@ def check_tool_choice(request: StrictRequest) -> Rejection | None:
 
 
 def check_settings(request: StrictRequest) -> Rejection | None:
-    """Limits, effort and sampling as the model takes them (S3, S4)."""
+    """Limits, effort and sampling parameters are those that the model accepts (S3, S4)."""
     body = request.body
     if body.get("max_tokens") is not None and traits(request.model).completion_tokens:
         return Rejection(
@@ -313,7 +313,7 @@ def check_settings(request: StrictRequest) -> Rejection | None:
 
 
 def check_response_format(request: StrictRequest) -> Rejection | None:
-    """The schema of a strict output (S2; beeai-framework#980)."""
+    """The schema of a strict output is valid (S2; beeai-framework#980)."""
     output = object_of(request.body.get("response_format"))
     if not output:
         return None

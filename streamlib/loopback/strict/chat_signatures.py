@@ -1,4 +1,4 @@
-"""Rules of Chat for what its servers have signed: Claude at OpenRouter, Gemini at Google.
+"""Rules of Chat for signatures: those of Claude at OpenRouter, and of Gemini at Google.
 
 OpenRouter passes on what Anthropic signs, as `reasoning_details` of a message, and Anthropic checks
 it (docs/wires/chat.md, C6). Google's endpoint signs the first call of a step, beside the call
@@ -29,32 +29,32 @@ NOTHING: Final[frozenset[str]] = frozenset()
 
 
 def signs_reasoning(model: str) -> bool:
-    """Whether a model is a Claude of OpenRouter, by its name there."""
+    """Whether a model is a Claude at OpenRouter, by its name there."""
     return model.startswith("anthropic/claude-")
 
 
 def signs_calls(model: str) -> bool:
-    """Whether a model is one of Google that signs its calls."""
+    """Whether a model is a Gemini that signs its calls, by its name."""
     return model.startswith("gemini-") and traits(model).signed_calls
 
 
 def request_keys(model: str) -> frozenset[str]:
-    """Fields of a request beside OpenAI's."""
+    """Fields of a request that OpenAI does not have."""
     return OPENROUTER_FIELDS if "/" in model else NOTHING
 
 
 def message_keys(model: str) -> frozenset[str]:
-    """Fields of the assistant's messages beside OpenAI's."""
+    """Fields of an assistant message that OpenAI does not have."""
     return names("reasoning reasoning_details") if "/" in model else NOTHING
 
 
 def call_keys(model: str) -> frozenset[str]:
-    """Fields of calls beside OpenAI's."""
+    """Fields of a call that OpenAI does not have."""
     return names("extra_content") if model.startswith("gemini-") else NOTHING
 
 
 def check_reasoning_details(request: StrictRequest) -> Rejection | None:
-    """Signed reasoning comes back unmodified (C6; anthropics/claude-code#10627)."""
+    """Signed reasoning is sent back unmodified (C6; anthropics/claude-code#10627)."""
     for n, message in enumerate(objects(request.body["messages"])):
         for m, element in enumerate(objects(message.get("reasoning_details"))):
             signature = element.get("signature")

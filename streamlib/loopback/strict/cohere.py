@@ -1,8 +1,8 @@
 """Rules of Cohere's v2 chat.
 
 Numbers are those of docs/wires/cohere.md. Fields and types are those of cohere 7.3.1
-(``ClientV2``). Cohere publishes no list of its refusals: the words are ours where no user has
-reported them.
+(``ClientV2``). Cohere publishes no list of its errors: a message is our own unless a user has
+reported it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MESSAGES: Final[dict[str, frozenset[str]]] = {
     "assistant": names("role content tool_plan tool_calls citations"),
     "tool": names("role content tool_call_id"),
 }
-"""Roles and the fields of their messages."""
+"""Role -> fields of its messages."""
 
 CONTENTS: Final[dict[str, tuple[str, ...]]] = {
     "system": ("text",),
@@ -43,7 +43,7 @@ CONTENTS: Final[dict[str, tuple[str, ...]]] = {
     "assistant": ("text", "thinking"),
     "tool": ("text", "document"),
 }
-"""Roles and the types of their contents."""
+"""Role -> types of its contents."""
 
 RANGES: Final = {
     "p": (0.01, 0.99),
@@ -51,7 +51,7 @@ RANGES: Final = {
     "temperature": (0, None),
     "max_tokens": (0, None),
 }
-"""Settings with the smallest and the largest value that the reference names."""
+"""Setting -> the smallest and the largest value in the reference."""
 
 
 def _invalid(message: str) -> Rejection:
@@ -59,7 +59,7 @@ def _invalid(message: str) -> Rejection:
 
 
 def check_fields(request: StrictRequest) -> Rejection | None:
-    """A model, messages, and no unknown fields (reference, "Chat")."""
+    """A model and messages are there, and no unknown fields (reference, "Chat")."""
     missing = missing_key(request.body, ("model", "messages"))
     if missing is not None:
         return _invalid(f"{missing} is required")
@@ -72,7 +72,7 @@ def check_fields(request: StrictRequest) -> Rejection | None:
 
 
 def check_messages(request: StrictRequest) -> Rejection | None:
-    """Known roles, and the contents that each takes (H1, H2, H3; SDK, ``ChatMessageV2``)."""
+    """Roles are known, and contents fit them (H1, H2, H3; SDK, ``ChatMessageV2``)."""
     for n, message in enumerate(objects(request.body["messages"])):
         role = string(message.get("role"))
         if role not in MESSAGES:
@@ -129,7 +129,7 @@ def check_pairs(request: StrictRequest) -> Rejection | None:
 
 
 def check_tools(request: StrictRequest) -> Rejection | None:
-    """Functions with parameters, and a choice that exists (H5; SDK, ``ToolV2``)."""
+    """Tools are functions with parameters, and a tool choice exists (H5; SDK, ``ToolV2``)."""
     body = request.body
     for n, tool in enumerate(objects(body.get("tools"))):
         function = object_of(tool.get("function"))
@@ -146,7 +146,7 @@ def check_tools(request: StrictRequest) -> Rejection | None:
 
 
 def check_settings(request: StrictRequest) -> Rejection | None:
-    """Thinking and numbers as the reference has them (H6; SDK, ``Thinking``)."""
+    """Thinking and numbers are in the ranges of the reference (H6; SDK, ``Thinking``)."""
     thinking = request.body.get("thinking")
     if thinking is not None and object_of(thinking).get("type") not in ("enabled", "disabled"):
         return _invalid("thinking.type must be one of enabled, disabled")

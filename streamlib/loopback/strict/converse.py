@@ -1,8 +1,8 @@
 """Rules of Bedrock's Converse.
 
 Numbers are those of docs/wires/converse.md. Shapes, patterns and limits are those of botocore
-1.44.5 (``bedrock-runtime/2023-09-30/service-2.json``); the words of errors are those that users
-report, where they are known (strands, dify, pentagi).
+1.44.5 (``bedrock-runtime/2023-09-30/service-2.json``); messages of errors are those that users
+reported, if any did (strands, dify, pentagi).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FIELDS: Final = names(
     promptVariables
     """
 )
-"""Fields of the body; the model is in the path."""
+"""Fields of the body; the model is named in the path."""
 
 CALL_ID: Final = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")
 CLAUDE_CALL_ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -59,7 +59,7 @@ FEWEST_TOKENS: Final = 1024
 
 
 def all_blocks(request: StrictRequest) -> Iterator[tuple[str, JsonObject, JsonObject]]:
-    """Each block of the messages: its path, its turn, itself."""
+    """Each block of the messages: its path, its turn, and the block."""
     for n, turn in enumerate(objects(request.body.get("messages"))):
         for m, block in enumerate(objects(turn.get("content"))):
             yield f"messages.{n}.content.{m}", turn, block
@@ -71,7 +71,7 @@ def is_claude(request: StrictRequest) -> bool:
 
 
 def extra_fields(request: StrictRequest) -> JsonObject:
-    """What goes to the model as it is."""
+    """Fields that Converse passes to the model unchanged."""
     return object_of(request.body.get("additionalModelRequestFields"))
 
 
@@ -83,7 +83,7 @@ def _constraint(value: Any, path: str, constraint: str) -> Rejection:
 
 
 def check_fields(request: StrictRequest) -> Rejection | None:
-    """Known fields, and messages (botocore: ``ConverseRequest``)."""
+    """Fields are known, and there are messages (botocore: ``ConverseRequest``)."""
     unknown = unknown_key(request.body, FIELDS)
     if unknown is not None:
         return Rejection(f"#: extraneous key [{unknown}] is not permitted")
@@ -93,7 +93,7 @@ def check_fields(request: StrictRequest) -> Rejection | None:
 
 
 def check_settings(request: StrictRequest) -> Rejection | None:
-    """Settings in their ranges (B23; botocore: ``InferenceConfiguration``)."""
+    """Settings are in their ranges (B23; botocore: ``InferenceConfiguration``)."""
     settings = object_of(request.body.get("inferenceConfig"))
     unknown = unknown_key(settings, ("maxTokens", "temperature", "topP", "stopSequences"))
     if unknown is not None:
@@ -109,7 +109,7 @@ def check_settings(request: StrictRequest) -> Rejection | None:
 
 
 def check_blocks(request: StrictRequest) -> Rejection | None:
-    """Each block has one member, a known one (botocore: unions of the model)."""
+    """Each block has exactly one member, and a known one (botocore: its unions)."""
     for path, _, block in all_blocks(request):
         if len(block) != 1 or unknown_key(block, BLOCKS) is not None:
             return Rejection(f"The content block at {path} must have exactly one known member.")
@@ -126,7 +126,7 @@ def check_blocks(request: StrictRequest) -> Rejection | None:
 def check_roles(request: StrictRequest) -> Rejection | None:
     """The user's turn is first, turns alternate and are not empty (B4, B5; pydantic-ai, litellm).
 
-    Converse joins turns of one role for some models; not all models take them.
+    Converse joins adjacent turns of one role for some models; other models refuse them.
     """
     turns = objects(request.body["messages"])
     for n, turn in enumerate(turns):
@@ -150,7 +150,7 @@ def check_roles(request: StrictRequest) -> Rejection | None:
 
 
 def check_texts(request: StrictRequest) -> Rejection | None:
-    """No blank text (B2; langchain-aws, strands)."""
+    """No text is blank (B2; langchain-aws, strands)."""
     for path, _, block in all_blocks(request):
         if "text" in block and not string(block["text"]).strip():
             return Rejection(
@@ -165,7 +165,7 @@ def check_texts(request: StrictRequest) -> Rejection | None:
 
 
 def check_block_roles(request: StrictRequest) -> Rejection | None:
-    """Calls and reasoning are the assistant's; results and media the user's (B13)."""
+    """Calls and reasoning are in assistant turns; results and media in user turns (B13)."""
     for path, turn, block in all_blocks(request):
         kind = next(iter(block))
         role = turn["role"]
@@ -180,7 +180,7 @@ def check_block_roles(request: StrictRequest) -> Rejection | None:
 
 
 def check_media(request: StrictRequest) -> Rejection | None:
-    """Formats, names of documents, and a text beside a document (B11, B12)."""
+    """Formats and document names are valid, and a document has a text beside it (B11, B12)."""
     names: list[str] = []
     for path, turn, block in all_blocks(request):
         for kind, formats in FORMATS.items():
@@ -235,7 +235,7 @@ def check_calls(request: StrictRequest) -> Rejection | None:
 
 
 def check_pairing(request: StrictRequest) -> Rejection | None:
-    """Each call has its result in the next user turn, first in it, and no other (B6; strands)."""
+    """The next user turn begins with one result for each call, and has no others (B6; strands)."""
     turns = objects(request.body["messages"])
     called: list[str] = []
     for n, turn in enumerate([*turns, {"role": "user", "content": []}]):
@@ -286,7 +286,7 @@ def check_results(request: StrictRequest) -> Rejection | None:
 
 
 def check_tools(request: StrictRequest) -> Rejection | None:
-    """Tools where the history has calls; names, descriptions and schemas (B1, B9, B10)."""
+    """Names, descriptions and schemas are valid; a history with calls needs tools (B1, B9, B10)."""
     config = request.body.get("toolConfig")
     if config is None:
         for _, _, block in all_blocks(request):
@@ -330,7 +330,7 @@ def _spec_rejection(spec: JsonObject, path: str) -> Rejection | None:
 
 
 def _choice_rejection(choice: Any, names: list[str]) -> Rejection | None:
-    """One of ``auto``, ``any``, ``tool``: there is no ``none`` (B16)."""
+    """The choice is one of ``auto``, ``any``, ``tool``: there is no ``none`` (B16)."""
     if choice is None:
         return None
     members = object_of(choice)
@@ -342,7 +342,7 @@ def _choice_rejection(choice: Any, names: list[str]) -> Rejection | None:
 
 
 def check_cache_points(request: StrictRequest) -> Rejection | None:
-    """At most four cache points, none directly after a document or reasoning (B14)."""
+    """There are at most four cache points, none directly after a document or reasoning (B14)."""
     count = 0
     holders = [*objects(request.body.get("system"))]
     holders += objects(object_of(request.body.get("toolConfig")).get("tools"))
@@ -365,7 +365,7 @@ def check_cache_points(request: StrictRequest) -> Rejection | None:
 
 
 def check_sampling(request: StrictRequest) -> Rejection | None:
-    """Newer Claudes take no sampling parameters (S1 of docs/wires/messages.md)."""
+    """Newer Claudes accept no sampling parameters (S1 of docs/wires/messages.md)."""
     settings = object_of(request.body.get("inferenceConfig"))
     for name in ("temperature", "topP"):
         if name in settings and is_claude(request) and not traits(request.model).sampling:
@@ -376,7 +376,7 @@ def check_sampling(request: StrictRequest) -> Rejection | None:
 
 
 def check_budget(request: StrictRequest) -> Rejection | None:
-    """Claude's budget: 1024 tokens or more, below the output limit (T1, T2)."""
+    """Claude's thinking budget is 1024 tokens or more, below the output limit (T1, T2)."""
     thinking = object_of(extra_fields(request).get("thinking"))
     if thinking.get("type") != "enabled" or not is_claude(request):
         return None
@@ -396,7 +396,7 @@ def check_budget(request: StrictRequest) -> Rejection | None:
 def check_beside_thinking(request: StrictRequest) -> Rejection | None:
     """While Claude thinks: a temperature of 1, no ``top_k``, no forced call (T6, S1).
 
-    Beside adaptive thinking Bedrock refuses a forced call up to Claude 4.7 (langchain-aws#1141).
+    With adaptive thinking Bedrock refuses a forced call up to Claude 4.7 (langchain-aws#1141).
     """
     form = object_of(extra_fields(request).get("thinking")).get("type")
     if form not in ("enabled", "adaptive") or not is_claude(request):
@@ -434,7 +434,8 @@ def check_reasoning(request: StrictRequest) -> Rejection | None:
 
 
 def check_last_turn(request: StrictRequest) -> Rejection | None:
-    """A final assistant turn, where the model takes one; no turn ends with reasoning (A13, A14)."""
+    """The final turn is an assistant's only if the model accepts that; no turn ends with reasoning
+    (A13, A14)."""
     turns = objects(request.body["messages"])
     for n, turn in enumerate(turns):
         if "reasoningContent" in objects(turn["content"])[-1]:

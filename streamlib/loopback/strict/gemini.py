@@ -1,8 +1,8 @@
 """Rules of Gemini's generateContent.
 
 Numbers are those of docs/wires/gemini.md. Fields are those of google-genai 3.4.0 (``types.py``).
-The words of errors are those that users report, where they are known (google-gemini/gemini-cli).
-Google's JSON reader takes snake_case names too, so they are read as camelCase.
+Messages of errors are those that users reported, if any did (google-gemini/gemini-cli). Google's
+JSON reader also accepts snake_case names, so fields are read as camelCase.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PART_DATA: Final = names(
     toolCall toolResponse
     """
 )
-"""The members of a part of which it has exactly one."""
+"""Members of a part, of which each part has exactly one."""
 
 PART_FIELDS: Final = PART_DATA | names(
     """
@@ -82,16 +82,16 @@ PLACEHOLDERS: Final = (
     "skip_thought_signature_validator",
     "context_engineering_is_the_way_to_go",
 )
-"""Documented in the place of a signature (docs, "Thought signatures", FAQ)."""
+"""Documented values in place of a signature (docs, "Thought signatures", FAQ)."""
 
 
 def turns_of(request: StrictRequest) -> list[JsonObject]:
-    """The contents."""
+    """The contents of a request."""
     return objects(request.body.get("contents"))
 
 
 def parts_of(turn: JsonObject) -> list[JsonObject]:
-    """The parts of a content, their names in camelCase."""
+    """The parts of a content, with names in camelCase."""
     return [camel_case(part) for part in objects(turn.get("parts"))]
 
 
@@ -102,7 +102,7 @@ def _unknown(name: str, path: str) -> Rejection:
 
 
 def check_fields(request: StrictRequest) -> Rejection | None:
-    """No unknown fields (G12; the error of Google's JSON reader)."""
+    """No field is unknown (G12; the error of Google's JSON reader)."""
     body = camel_case(request.body)
     unknown = unknown_key(body, FIELDS)
     if unknown is not None:
@@ -123,7 +123,7 @@ def check_fields(request: StrictRequest) -> Rejection | None:
 
 
 def check_contents(request: StrictRequest) -> Rejection | None:
-    """There are contents, with roles and parts, and each part has data (G7, G8; genkit#3690)."""
+    """There are contents, they have roles and parts, and parts have data (G7, G8; genkit#3690)."""
     turns = turns_of(request)
     if not turns:
         return Rejection("* GenerateContentRequest.contents: contents is not specified\n")
@@ -148,7 +148,7 @@ def check_contents(request: StrictRequest) -> Rejection | None:
 
 
 def check_calls(request: StrictRequest) -> Rejection | None:
-    """Calls have names and objects for arguments, responses are objects (G14, G21, G22)."""
+    """Calls have names and object arguments, and responses are objects (G14, G21, G22)."""
     for path, part in _function_parts(request):
         for kind, field in (("functionCall", "args"), ("functionResponse", "response")):
             value = part.get(kind)
@@ -179,7 +179,7 @@ def _count(turn: JsonObject, kind: str) -> int:
 
 
 def check_call_places(request: StrictRequest) -> Rejection | None:
-    """A turn of calls follows a user turn or one of responses (G1; gemini-cli#26486)."""
+    """A turn of calls follows a user turn or function responses (G1; gemini-cli#26486)."""
     previous_role = ""
     for turn in turns_of(request):
         role = turn.get("role", "user")
@@ -193,7 +193,7 @@ def check_call_places(request: StrictRequest) -> Rejection | None:
 
 
 def check_pairing(request: StrictRequest) -> Rejection | None:
-    """As many responses as calls, in the turn after them, alone in it (G2-G4).
+    """The turn after calls has as many responses as there were calls, and nothing else (G2-G4).
 
     Sources: gemini-cli#4504 and #11814, pydantic-ai.
     """
@@ -217,7 +217,7 @@ def check_pairing(request: StrictRequest) -> Rejection | None:
 
 
 def check_signatures(request: StrictRequest) -> Rejection | None:
-    """Signatures are those that were issued with their part, or a documented placeholder (G6)."""
+    """A signature is one that was issued for its part, or a documented placeholder (G6)."""
     for turn in turns_of(request):
         for part in parts_of(turn):
             signature = part.get("thoughtSignature")
@@ -230,16 +230,16 @@ def check_signatures(request: StrictRequest) -> Rejection | None:
 
 
 def signed_content(part: JsonObject) -> str:
-    """What the signature of a part covers: a call's name, nothing of a text.
+    """The content that a signature covers: the name of a call, and nothing of a text.
 
-    No source says that arguments are covered, and clients add defaults to them (Claude Code:
-    ``replace_all``). A stream sends the signature of a text on an empty part after it.
+    No source says that arguments are covered, and some clients add defaults to them (Claude Code:
+    ``replace_all``). In a stream the signature of a text follows it on an empty part.
     """
     return string(object_of(part.get("functionCall")).get("name"))
 
 
 def is_placeholder(signature: Any) -> bool:
-    """Whether this stands in the place of a signature, in plain text or in base64."""
+    """Whether a signature is a placeholder, in plain text or in base64."""
     encoded = [base64.b64encode(text.encode()).decode() for text in PLACEHOLDERS]
     return signature in PLACEHOLDERS or signature in encoded
 
@@ -247,8 +247,8 @@ def is_placeholder(signature: Any) -> bool:
 def check_signed_calls(request: StrictRequest) -> Rejection | None:
     """Gemini 3: the first call of each step of the current turn is signed (G5).
 
-    Source: docs, "Thought signatures". The current turn is what follows the last user content that
-    is more than function responses.
+    Source: docs, "Thought signatures". The current turn begins after the last user content that is
+    not only function responses.
     """
     if not traits(request.model).signed_calls:
         return None
@@ -271,7 +271,7 @@ def check_signed_calls(request: StrictRequest) -> Rejection | None:
 
 
 def check_thinking(request: StrictRequest) -> Rejection | None:
-    """A budget or a level, not both, and only for models that think (G10)."""
+    """Thinking has a budget or a level, not both, and only for models that reason (G10)."""
     thinking = _thinking_config(request)
     unknown = unknown_key(thinking, ("includeThoughts", "thinkingBudget", "thinkingLevel"))
     if unknown is not None:
@@ -284,7 +284,7 @@ def check_thinking(request: StrictRequest) -> Rejection | None:
 
 
 def check_thinking_level(request: StrictRequest) -> Rejection | None:
-    """A level that the model has (G11; pydantic-ai's probes)."""
+    """The model has the thinking level (G11; pydantic-ai's probes)."""
     level = _thinking_config(request).get("thinkingLevel")
     if level is None or not _is_gemini(request):
         return None
@@ -295,7 +295,7 @@ def check_thinking_level(request: StrictRequest) -> Rejection | None:
 
 
 def check_thinking_budget(request: StrictRequest) -> Rejection | None:
-    """A budget in the range of the model; 0 is off, -1 is dynamic (G11)."""
+    """The budget is in the model's range; 0 turns thinking off, -1 is dynamic (G11)."""
     budget = _thinking_config(request).get("thinkingBudget")
     accepted = traits(request.model)
     if budget is None or budget == -1 or accepted.budgets is None:
@@ -321,7 +321,7 @@ def _is_gemini(request: StrictRequest) -> bool:
 
 
 def check_settings(request: StrictRequest) -> Rejection | None:
-    """Penalties, stop sequences, and an output schema that the model takes (G18, G23, G24)."""
+    """The model accepts penalties, stop sequences and the output schema (G18, G23, G24)."""
     body = camel_case(request.body)
     settings = camel_case(object_of(body.get("generationConfig")))
     accepted = traits(request.model)
@@ -347,7 +347,7 @@ def check_settings(request: StrictRequest) -> Rejection | None:
 
 
 def check_tools(request: StrictRequest) -> Rejection | None:
-    """Known kinds of tools, and declarations with good names and schemas (G12-G14, G17)."""
+    """Kinds of tools are known; declarations have valid names and schemas (G12-G14, G17)."""
     body = camel_case(request.body)
     hosted = 0
     declared = 0
@@ -398,7 +398,7 @@ def _declaration_rejection(declaration: JsonObject, path: str) -> Rejection | No
 
 
 def _schema_rejection(schema: Any, path: str) -> Rejection | None:
-    """A schema of Google's own kind has only the fields of ``Schema`` (G12)."""
+    """A schema in Google's own format has only the fields of ``Schema`` (G12)."""
     for inner_path, inner in schemas_in(schema):
         unknown = unknown_key(inner, SCHEMA_FIELDS)
         if unknown is not None:
@@ -410,7 +410,7 @@ def _schema_rejection(schema: Any, path: str) -> Rejection | None:
 
 
 def check_tool_config(request: StrictRequest) -> Rejection | None:
-    """A choice of functions needs functions; names need a forced mode (G15)."""
+    """A choice of functions needs functions; allowed names need a forced mode (G15)."""
     body = camel_case(request.body)
     config = camel_case(object_of(body.get("toolConfig")))
     choice = camel_case(object_of(config.get("functionCallingConfig")))
@@ -426,12 +426,12 @@ def check_tool_config(request: StrictRequest) -> Rejection | None:
 
 
 def check_cached_content(request: StrictRequest) -> Rejection | None:
-    """Cached content exists, for this model, and excludes what it contains (G16)."""
+    """Cached content exists, is for this model, and is not repeated in the request (G16)."""
     body = camel_case(request.body)
     name = body.get("cachedContent")
     if name is None:
         return None
-    # Vertex has project and location before it.
+    # On Vertex the project and the location stand before the name.
     cached_for = request.ledger.cached.get("/".join(string(name).split("/")[-2:]))
     if cached_for is None:
         return Rejection("CachedContent not found (or permission denied)", status=403)

@@ -1,8 +1,8 @@
 """Rules of Gemini Interactions.
 
 Numbers are those of docs/wires/interactions.md. Fields and types are those of google-genai 3.4.0
-(``_gaos/types/interactions``). Google publishes no list of its refusals: the words are ours where
-no user has reported them.
+(``_gaos/types/interactions``). Google publishes no list of its errors: a message is our own unless
+a user has reported it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CONTENTS: Final[dict[str, frozenset[str]]] = {
     "document": names("type data uri mime_type resolution processing"),
     "video": names("type data uri mime_type resolution name processing"),
 }
-"""Contents and their fields."""
+"""Type of a content -> its fields."""
 
 STEPS: Final[dict[str, tuple[str, ...]]] = {
     "user_input": (),
@@ -59,7 +59,7 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(CALLS, ("id",)),
     **dict.fromkeys(RESULTS, ("call_id",)),
 }
-"""Steps and what each requires."""
+"""Type of a step -> the fields that it requires."""
 
 TOOLS: Final = names(
     """
@@ -71,11 +71,11 @@ FUNCTION_FIELDS: Final = names("type name description parameters defer_loading s
 FUNCTION_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 
 STAND_IN: Final = "skip_thought_signature_validator"
-"""Documented in the place of a signature (docs, "Thought signatures", FAQ)."""
+"""Documented value in place of a signature (docs, "Thought signatures", FAQ)."""
 
 
 def steps_of(request: StrictRequest) -> list[JsonObject]:
-    """The steps of the input; contents alone are one step."""
+    """The steps of the input; an input of contents is one step."""
     value = request.body.get("input")
     if isinstance(value, str):
         value = [{"type": "text", "text": value}]
@@ -88,7 +88,7 @@ def steps_of(request: StrictRequest) -> list[JsonObject]:
 
 
 def check_fields(request: StrictRequest) -> Rejection | None:
-    """No unknown fields (SDK, ``CreateModelInteraction``, ``CreateAgentInteraction``)."""
+    """No field is unknown (SDK, ``CreateModelInteraction``, ``CreateAgentInteraction``)."""
     unknown = unknown_key(request.body, FIELDS)
     if unknown is not None:
         return Rejection(f"Unknown parameter '{unknown}'.", code="parameter_unknown")
@@ -98,7 +98,7 @@ def check_fields(request: StrictRequest) -> Rejection | None:
 
 
 def check_agent(request: StrictRequest) -> Rejection | None:
-    """`generation_config` is a model's (I8; SDK, ``CreateAgentInteraction`` has none)."""
+    """Only a model has `generation_config` (I8; SDK: ``CreateAgentInteraction`` lacks it)."""
     if "agent" in request.body and "generation_config" in request.body:
         return Rejection("generation_config is not supported for agents.")
     if "model" in request.body and "agent_config" in request.body:
@@ -107,14 +107,14 @@ def check_agent(request: StrictRequest) -> Rejection | None:
 
 
 def check_background(request: StrictRequest) -> Rejection | None:
-    """What runs in the background is stored (I9; docs, "Background execution")."""
+    """A background interaction is stored (I9; docs, "Background execution")."""
     if request.body.get("background") and request.body.get("store") is False:
         return Rejection("background requires store.")
     return None
 
 
 def check_steps(request: StrictRequest) -> Rejection | None:
-    """Known steps with what they require, and contents with data (I2; SDK, ``StepParam``)."""
+    """Steps are known and complete, and contents have data (I2; SDK, ``StepParam``)."""
     body = request.body
     if (
         not body.get("input")
@@ -139,7 +139,7 @@ def check_steps(request: StrictRequest) -> Rejection | None:
 
 def _content_rejection(content: JsonObject, path: str) -> Rejection | None:
     kind = string(content.get("type"))
-    # Clients put results of functions among the contents, and the server takes them (rig).
+    # Clients send function results among the contents, and the server accepts them (rig).
     if kind == "function_result":
         return None
     if kind not in CONTENTS:
@@ -188,7 +188,7 @@ def check_signatures(request: StrictRequest) -> Rejection | None:
 
 
 def check_signed_calls(request: StrictRequest) -> Rejection | None:
-    """Calls stand after a signed thought of their turn (I3; pi#2172, obsidian-gemini#1269)."""
+    """Calls follow a signed thought of their turn (I3; pi#2172, obsidian-gemini#1269)."""
     if not traits(request.model).signed_calls:
         return None
     is_signed = False
@@ -204,7 +204,7 @@ def check_signed_calls(request: StrictRequest) -> Rejection | None:
 
 
 def check_settings(request: StrictRequest) -> Rejection | None:
-    """Known settings, and a level that exists (I6; SDK, ``GenerationConfig``)."""
+    """Settings are known, and the level exists (I6; SDK, ``GenerationConfig``)."""
     config = object_of(request.body.get("generation_config"))
     unknown = unknown_key(config, SETTINGS)
     if unknown is not None:
@@ -224,7 +224,7 @@ def check_settings(request: StrictRequest) -> Rejection | None:
 
 
 def check_tools(request: StrictRequest) -> Rejection | None:
-    """Known tools, named functions, and no empty `required` (I5; pi#2172)."""
+    """Tools are known, functions have names, and no `required` is empty (I5; pi#2172)."""
     functions: set[str] = set()
     for n, tool in enumerate(objects(request.body.get("tools"))):
         kind = string(tool.get("type"))

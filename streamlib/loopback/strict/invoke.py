@@ -43,9 +43,9 @@ def check_fields(request: StrictRequest) -> Rejection | None:
 
 
 def check_first_role(request: StrictRequest) -> Rejection | None:
-    """The user's turn is first (A3).
+    """The first turn is the user's (A3).
 
-    Anthropic's own API takes others: anthropic-sdk-typescript#622.
+    Anthropic's own API accepts other roles: anthropic-sdk-typescript#622.
     """
     if objects(request.body["messages"])[0]["role"] == "assistant":
         return Rejection('messages: first message must use the "user" role')
@@ -53,7 +53,7 @@ def check_first_role(request: StrictRequest) -> Rejection | None:
 
 
 def check_media_sources(request: StrictRequest) -> Rejection | None:
-    """Media are in the body: Bedrock takes no URLs and no file ids (A21)."""
+    """Media are in the body: Bedrock accepts no URLs and no file ids (A21)."""
     for path, _, block in all_blocks(request):
         source = object_of(block.get("source"))
         if block["type"] in ("image", "document") and source.get("type") in ("url", "file"):
@@ -72,7 +72,7 @@ CLAUDE_RULES: Final[tuple[Rule, ...]] = (
 
 
 def check_claude(request: StrictRequest) -> Rejection | None:
-    """The rules of Claude, for names of Claude and for bodies of Claude's form."""
+    """The rules of Claude, applied if the model's name or the form of the body is Claude's."""
     is_claude = "claude" in request.model or "anthropic_version" in request.body
     if not is_claude:
         return None

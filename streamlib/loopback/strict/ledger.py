@@ -1,4 +1,4 @@
-"""What the strict provider has issued, so that it knows it again: signatures and responses.
+"""The strict provider's record of the signatures and responses that it issued.
 
 A signature is base64 of a record and of its HMAC. The HMAC covers the content that was signed, so a
 changed text, a foreign signature, or a signature of another wire is not valid.
@@ -21,16 +21,16 @@ MAC_BYTES: Final = 32
 """Bytes of HMAC-SHA256."""
 
 SERVICES: Final[dict[WireApi, str]] = {"invoke": "converse"}
-"""Wires of one service, which knows the signatures of both (Bedrock)."""
+"""Wire -> the wire whose signatures its service also accepts (Bedrock)."""
 
 
 class Signed(Struct, frozen=True, array_like=True):
-    """What a signature says about the item that has it.
+    """Contents of a signature: which item of which response was signed.
 
     Attributes:
-        response_id: the response it was a part of.
-        index: its number among the signed items of that response.
-        count: how many signed items that response has.
+        response_id: id of the response that contains the item.
+        index: number of the item among the signed items of the response, from 0.
+        count: number of signed items of the response.
     """
 
     response_id: str
@@ -42,19 +42,19 @@ class StoredResponse(Struct, frozen=True):
     """A response that the service stores (`store` of Responses).
 
     Attributes:
-        items: the conversation up to its end: the input, then the output.
+        items: the conversation up to its end: the items of the input, then those of the output.
     """
 
     items: tuple[JsonObject, ...]
 
 
 class Ledger:
-    """Signs what the provider gives out, and recognizes it when it comes back.
+    """Signs what the provider sends, and recognizes it in later requests.
 
     Attributes:
         stored: the stored responses by their id.
         reasoning_before: id of an item -> id of the reasoning that produced it.
-        cached: name of cached content -> the model that it is for (Gemini).
+        cached: name of cached content -> the model that it was created for (Gemini).
     """
 
     def __init__(self, account: str = "loopback") -> None:
@@ -62,12 +62,12 @@ class Ledger:
         self.reasoning_before: dict[str, str] = {}
         self.cached: dict[str, str] = {}
         self._key = hashlib.sha256(f"streamlib strict {account}".encode()).digest()
-        """Key of all HMACs. An account's signatures are valid on every run of its provider."""
+        """Key of all HMACs. It is made from the account, so signatures stay valid between runs."""
         self._responses = 0
-        """Responses so far; each has an id of its own."""
+        """Number of responses so far; part of each response's id."""
 
     def next_number(self) -> int:
-        """The number of the next response, from 1."""
+        """The number of the next response, counted from 1."""
         self._responses += 1
         return self._responses
 
@@ -77,11 +77,11 @@ class Ledger:
         return base64.b64encode(payload + self._mac(wire_api, payload, content)).decode()
 
     def read(self, wire_api: WireApi, signature: Any, content: str) -> Signed | None:
-        """What a signature says; None if this provider did not sign this content with it."""
+        """The contents of a signature; None if this provider did not sign this content with it."""
         if not isinstance(signature, str):
             return None
         try:
-            # Google's SDK writes base64 for URLs, which JSON of proto3 takes too.
+            # Google's SDK writes URL-safe base64, which proto3's JSON accepts too.
             raw = base64.b64decode(signature.replace("-", "+").replace("_", "/"), validate=True)
         except (binascii.Error, ValueError):
             return None

@@ -1,8 +1,8 @@
 """Rules of Anthropic's Messages API: fields, betas, turns, blocks and calls.
 
 Numbers are those of docs/wires/messages.md. Fields, blocks and types of tools are those of the
-official SDK (anthropic 2.12.0, ``types/message_create_params.py`` and ``types/beta``); the words
-of errors are those that users report, where they are known (anthropics/claude-code and others).
+official SDK (anthropic 2.12.0, ``types/message_create_params.py`` and ``types/beta``); messages
+of errors are those that users reported, if any did (anthropics/claude-code and others).
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ FIELDS_OF_BETAS: Final[dict[str, tuple[str, ...]]] = {
     "mcp_servers": ("mcp-client",),
     "thread": ("message-threads",),
 }
-"""Field -> beginnings of the betas, one of which must be in ``anthropic-beta``.
+"""Field -> prefixes of the betas, one of which must be in ``anthropic-beta``.
 
-Fields that only the SDK's beta types have; the betas of ``types/anthropic_beta_param.py``.
+Only the SDK's beta types have these fields; betas are those of ``types/anthropic_beta_param.py``.
 """
 
 BLOCK_FIELDS: Final[dict[str, frozenset[str]]] = {
@@ -82,7 +82,7 @@ BLOCK_FIELDS: Final[dict[str, frozenset[str]]] = {
 UNCACHED_BLOCKS: Final = frozenset(
     {"thinking", "redacted_thinking", "mcp_tool_listing", "fallback"}
 )
-"""Blocks that have no ``cache_control``."""
+"""Types of blocks that have no ``cache_control``."""
 
 REQUIRED_FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "text": ("text",),
@@ -93,7 +93,7 @@ REQUIRED_FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "tool_result": ("tool_use_id",),
     "server_tool_use": ("id", "input", "name"),
 }
-"""Type of a block -> the fields that it must have."""
+"""Type of a block -> its required fields."""
 
 BLOCKS_OF_BETAS: Final[dict[str, str]] = {
     "advisor_tool_result": "advisor-tool",
@@ -105,7 +105,7 @@ BLOCKS_OF_BETAS: Final[dict[str, str]] = {
     "tool_addition": "mid-conversation-tool-changes",
     "tool_removal": "mid-conversation-tool-changes",
 }
-"""Type of a block -> the beginning of its beta: blocks that only the beta types have."""
+"""Type of a block that only the SDK's beta types have -> prefix of its beta."""
 
 ASSISTANT_BLOCKS: Final = frozenset(
     {"thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use"}
@@ -113,7 +113,7 @@ ASSISTANT_BLOCKS: Final = frozenset(
 USER_BLOCKS: Final = frozenset({"image", "tool_result", "search_result"})
 
 SERVER_RESULTS: Final = frozenset(kind for kind in BLOCK_FIELDS if kind.endswith("_tool_result"))
-"""Types of blocks with the result of a tool that the server ran."""
+"""Types of blocks with the result of a tool that the provider ran."""
 
 CALL_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
 NEW_VERSION: Final = "2026-10-21"
@@ -123,19 +123,19 @@ BETA_NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*-\d{4}-\d{2}-\d{2}|[a-z-]+
 
 
 def blocks_of(turn: JsonObject) -> list[JsonObject]:
-    """The blocks of a turn; none where its content is a text."""
+    """The blocks of a turn; none if its content is a text."""
     return objects(turn.get("content"))
 
 
 def all_blocks(request: StrictRequest) -> Iterator[tuple[str, JsonObject, JsonObject]]:
-    """Each block of the messages: its path, its turn, itself."""
+    """Each block of the messages: its path, its turn, and the block."""
     for n, turn in enumerate(objects(request.body.get("messages"))):
         for m, block in enumerate(blocks_of(turn)):
             yield f"messages.{n}.content.{m}", turn, block
 
 
 def has_beta(request: StrictRequest, beginning: str) -> bool:
-    """Whether the header or, on Bedrock, the body names such a beta."""
+    """Whether the header or, on Bedrock, the body names a beta with this prefix."""
     betas = request.headers.get("anthropic-beta", "").split(",")
     in_body = request.body.get("anthropic_beta")
     if isinstance(in_body, list):
@@ -154,7 +154,7 @@ def check_version(request: StrictRequest) -> Rejection | None:
 
 
 def check_beta_names(request: StrictRequest) -> Rejection | None:
-    """Unknown betas are refused (S11). Only their form is known here."""
+    """Unknown betas are refused (S11). Only the form of their names is checked."""
     for beta in request.headers.get("anthropic-beta", "").split(","):
         name = beta.strip()
         if name and not BETA_NAME.fullmatch(name):
@@ -163,7 +163,7 @@ def check_beta_names(request: StrictRequest) -> Rejection | None:
 
 
 def check_fields(request: StrictRequest) -> Rejection | None:
-    """Required fields, and no unknown ones (SDK: ``MessageCreateParams``; Aider-AI/aider#3367)."""
+    """Fields are complete and known (SDK: ``MessageCreateParams``; Aider-AI/aider#3367)."""
     missing = missing_key(request.body, ("max_tokens", "messages", "model"))
     if missing is not None:
         return Rejection(f"{missing}: Field required")
@@ -171,7 +171,7 @@ def check_fields(request: StrictRequest) -> Rejection | None:
 
 
 def check_known_fields(request: StrictRequest) -> Rejection | None:
-    """No unknown fields, no fields of a beta without its header, no nulls."""
+    """Fields are known and not null, and beta fields have their header."""
     unknown = unknown_key(request.body, FIELDS | FIELDS_OF_BETAS.keys())
     if unknown is not None:
         return Rejection(f"{unknown}: {EXTRA}")
@@ -185,7 +185,7 @@ def check_known_fields(request: StrictRequest) -> Rejection | None:
 
 
 def check_beta_values(request: StrictRequest) -> Rejection | None:
-    """Values that only a beta has: edits, task budgets, bound blocks (SDK: ``types/beta``)."""
+    """Values that need a beta have its header: edits, task budgets, bound blocks (SDK)."""
     edits = objects(object_of(request.body.get("context_management")).get("edits"))
     for n, edit in enumerate(edits):
         beta = "context-management"
@@ -203,7 +203,7 @@ def check_beta_values(request: StrictRequest) -> Rejection | None:
 
 
 def check_max_tokens(request: StrictRequest) -> Rejection | None:
-    """``max_tokens`` is an integer from 0 on; 0 fills a cache (docs, "Messages")."""
+    """``max_tokens`` is an integer, 0 or more; 0 only fills a cache (docs, "Messages")."""
     value = request.body.get("max_tokens")
     if not is_integer(value):
         return Rejection("max_tokens: Input should be a valid integer")
@@ -213,7 +213,7 @@ def check_max_tokens(request: StrictRequest) -> Rejection | None:
 
 
 def check_stop_sequences(request: StrictRequest) -> Rejection | None:
-    """Each stop sequence has more than whitespace (docs, ``stop_sequences``)."""
+    """No stop sequence is only whitespace (docs, ``stop_sequences``)."""
     sequences = request.body.get("stop_sequences") or ()
     for sequence in sequences:
         if not string(sequence).strip():
@@ -222,7 +222,7 @@ def check_stop_sequences(request: StrictRequest) -> Rejection | None:
 
 
 def check_roles(request: StrictRequest) -> Rejection | None:
-    """At least one message, and known roles (SDK: ``MessageParam``)."""
+    """There is a message, and roles are known (SDK: ``MessageParam``)."""
     messages = request.body.get("messages")
     if not isinstance(messages, list):
         return Rejection("messages: Input should be a valid list")
@@ -242,7 +242,7 @@ def check_roles(request: StrictRequest) -> Rejection | None:
 def check_system_places(request: StrictRequest) -> Rejection | None:
     """A system message follows a user turn, and ends the messages or precedes an assistant's (A17).
 
-    It may follow a turn that ends in a result of the server too (pydantic-ai#5706, gproxy#209).
+    It may also follow a turn that ends in a server tool's result (pydantic-ai#5706, gproxy#209).
     """
     turns = objects(request.body.get("messages"))
     for n, turn in enumerate(turns):
@@ -266,7 +266,7 @@ def check_system_places(request: StrictRequest) -> Rejection | None:
 
 
 def check_content(request: StrictRequest) -> Rejection | None:
-    """Content is a text or a list of blocks and not empty, but for a final assistant turn (A2)."""
+    """Content is a text or a list of blocks; only a final assistant turn may be empty (A2)."""
     turns = objects(request.body["messages"])
     for n, turn in enumerate(turns):
         content = turn.get("content")
@@ -301,7 +301,7 @@ def check_blocks(request: StrictRequest) -> Rejection | None:
 
 def _block_rejection(request: StrictRequest, path: str, block: JsonObject) -> Rejection | None:
     kind = string(block.get("type"))
-    if kind in ("tool_reference", "browser_state"):  # inside results only
+    if kind in ("tool_reference", "browser_state"):  # allowed inside results only
         return None
     known = BLOCK_FIELDS.get(kind)
     beta = BLOCKS_OF_BETAS.get(kind)
@@ -324,7 +324,7 @@ def _block_rejection(request: StrictRequest, path: str, block: JsonObject) -> Re
 
 
 def check_texts(request: StrictRequest) -> Rejection | None:
-    """No blank text, in messages, results or the system prompt (A1; aliasrobotics/cai#182)."""
+    """No text is blank, in messages, results or the system prompt (A1; aliasrobotics/cai#182)."""
     texts = [block for _, _, block in all_blocks(request)]
     texts += objects(request.body.get("system"))
     for _, _, block in all_blocks(request):
@@ -341,7 +341,7 @@ def check_texts(request: StrictRequest) -> Rejection | None:
 
 
 def check_block_roles(request: StrictRequest) -> Rejection | None:
-    """Thinking and calls stand in assistant turns, media and results in user turns (SDK docs)."""
+    """Thinking and calls are in assistant turns, media and results in user turns (SDK docs)."""
     for path, turn, block in all_blocks(request):
         kind, role = block["type"], turn["role"]
         if kind in ASSISTANT_BLOCKS and role != "assistant":
@@ -352,7 +352,7 @@ def check_block_roles(request: StrictRequest) -> Rejection | None:
 
 
 def check_media(request: StrictRequest) -> Rejection | None:
-    """Images are JPEG, PNG, GIF or WebP in base64, by URL or by file id (docs, "Vision"; A19)."""
+    """Images are JPEG, PNG, GIF or WebP: as base64, URL or file id (docs, "Vision"; A19)."""
     for path, _, block in all_blocks(request):
         if block["type"] != "image":
             continue
@@ -370,7 +370,7 @@ def check_media(request: StrictRequest) -> Rejection | None:
 
 
 def check_call_ids(request: StrictRequest) -> Rejection | None:
-    """Ids of calls fit a pattern and are unique (A8, A9; litellm ``factory.py``)."""
+    """Ids of calls match a pattern and are unique (A8, A9; litellm ``factory.py``)."""
     ids: list[Any] = []
     for path, _, block in all_blocks(request):
         if block["type"] != "tool_use":
@@ -423,7 +423,7 @@ def check_pairing(request: StrictRequest) -> Rejection | None:
 
 
 def _joined_turns(request: StrictRequest) -> list[tuple[str, list[JsonObject]]]:
-    """The turns as the service sees them: those of one role in a row are one (A3)."""
+    """The turns as the service reads them: adjacent turns of one role are joined (A3)."""
     turns: list[tuple[str, list[JsonObject]]] = []
     for turn in objects(request.body["messages"]):
         if turn["role"] == "system":
@@ -439,7 +439,7 @@ def _joined_turns(request: StrictRequest) -> list[tuple[str, list[JsonObject]]]:
 
 
 def check_server_tools(request: StrictRequest) -> Rejection | None:
-    """A server's call and its result stand together, but for the last turn (A15).
+    """A server tool's call and its result are in one turn, except in the last turn (A15).
 
     Source: anthropics/claude-code#62577.
     """
@@ -480,4 +480,4 @@ CONTENT_RULES: Final[tuple[Rule, ...]] = (
     check_pairing,
     check_server_tools,
 )
-"""The rules of this module that Claude has on Bedrock too (`invoke`)."""
+"""Rules of this module that also apply to Claude on Bedrock (`invoke`)."""

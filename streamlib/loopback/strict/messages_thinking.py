@@ -1,7 +1,7 @@
-"""Rules of Anthropic's Messages API for thinking: its forms, what is beside it, its signatures.
+"""Rules of Anthropic's Messages API for thinking: its forms, other settings, signatures.
 
 Numbers are those of docs/wires/messages.md. What a model accepts is in
-`streamlib.providers.models`; rules of a model are held for names of Claude only.
+`streamlib.providers.models`; rules of a model apply only to names of Claude.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def is_claude(request: StrictRequest) -> bool:
 
 
 def thinking_form(request: StrictRequest) -> str:
-    """The form of thinking that the request has, or "" without any."""
+    """The form of thinking that the request enables; "" if it has none."""
     return string(object_of(request.body.get("thinking")).get("type"))
 
 
 def check_thinking_form(request: StrictRequest) -> Rejection | None:
-    """A known form, one that the model accepts (T2-T4; pydantic-ai's live probes)."""
+    """The form of thinking is known, and the model accepts it (T2-T4; pydantic-ai's probes)."""
     form = thinking_form(request)
     if "thinking" not in request.body:
         return None
@@ -65,9 +65,9 @@ def check_thinking_form(request: StrictRequest) -> Rejection | None:
 
 
 def check_budget(request: StrictRequest) -> Rejection | None:
-    """A budget of 1024 tokens or more, below ``max_tokens`` (T1).
+    """The budget is 1024 tokens or more, and below ``max_tokens`` (T1).
 
-    With interleaved thinking and tools it may be more (docs, "Extended thinking").
+    With interleaved thinking and tools it may be larger (docs, "Extended thinking").
     """
     thinking = object_of(request.body.get("thinking"))
     if thinking.get("type") != "enabled":
@@ -100,7 +100,7 @@ def check_output_limit(request: StrictRequest) -> Rejection | None:
 
 
 def check_effort(request: StrictRequest) -> Rejection | None:
-    """A level of effort that the model has, and that it has without thinking (T5, S4)."""
+    """The model has the level of effort, and has it without thinking if that is off (T5, S4)."""
     effort = object_of(request.body.get("output_config")).get("effort")
     if effort is None or not is_claude(request):
         return None
@@ -116,7 +116,7 @@ def check_effort(request: StrictRequest) -> Rejection | None:
 
 
 def check_sampling(request: StrictRequest) -> Rejection | None:
-    """No sampling on newer models and versions, and not both on some (S1; litellm#15097)."""
+    """Newer models and versions accept no sampling; some not both fields (S1; litellm#15097)."""
     for name in SAMPLING:
         if name not in request.body:
             continue
@@ -137,7 +137,7 @@ def check_sampling(request: StrictRequest) -> Rejection | None:
 
 
 def check_sampling_beside_thinking(request: StrictRequest) -> Rejection | None:
-    """While Claude thinks: a temperature of 1, ``top_p`` from 0.95 on, no ``top_k`` (S1, B2).
+    """With thinking: temperature is 1, ``top_p`` at least 0.95, and no ``top_k`` (S1, B2).
 
     Source: docs, "Extended thinking", feature compatibility.
     """
@@ -161,7 +161,7 @@ def check_choice_beside_thinking(request: StrictRequest) -> Rejection | None:
 
 
 def check_prefill(request: StrictRequest) -> Rejection | None:
-    """A final assistant turn: only where the model accepts one (A12, A13).
+    """The final turn is an assistant's only if the model accepts that (A12, A13).
 
     A turn that the provider paused may be sent back. Sources: claude-code#52433, vercel/ai#12296.
     """
@@ -197,7 +197,7 @@ def check_final_thinking(request: StrictRequest) -> Rejection | None:
 
 
 def check_thinking_first(request: StrictRequest) -> Rejection | None:
-    """Within a loop of calls, with a budget, the turn begins with thinking (T8; opencode#3077)."""
+    """With a budget, a turn within a loop of calls begins with thinking (T8; opencode#3077)."""
     turns = objects(request.body["messages"])
     if thinking_form(request) != "enabled" or len(turns) < 2:
         return None
@@ -215,7 +215,7 @@ def check_thinking_first(request: StrictRequest) -> Rejection | None:
 
 
 def check_thinking_off(request: StrictRequest) -> Rejection | None:
-    """Thinking is off: a final assistant turn has none (T8b; forgecode#1853)."""
+    """If thinking is off, a final assistant turn contains none (T8b; forgecode#1853)."""
     last = objects(request.body["messages"])[-1]
     is_off = thinking_form(request) == "disabled"
     if not is_off or last["role"] != "assistant":
@@ -241,7 +241,7 @@ def check_signatures(request: StrictRequest) -> Rejection | None:
 
 
 def check_latest_blocks(request: StrictRequest) -> Rejection | None:
-    """The latest assistant turn has the thinking blocks of its response, all, in order (T9).
+    """The latest assistant turn has all thinking blocks of its response, in order (T9).
 
     Source: anthropics/claude-code#63574.
     """

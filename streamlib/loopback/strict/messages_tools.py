@@ -86,7 +86,7 @@ TOOLS_OF_BETAS: Final[dict[str, str]] = {
     "advisor_20260301": "advisor-tool",
     "mcp_toolset": "mcp-client",
 }
-"""Type of a tool -> the beginning of its beta: tools that only the beta types have."""
+"""Type of a tool that only the SDK's beta types have -> prefix of its beta."""
 
 TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 CHOICES: Final = ("auto", "any", "tool", "none")
@@ -104,7 +104,7 @@ the description: ``lib/_parse/_transform.py``)."""
 
 
 def check_tools(request: StrictRequest) -> Rejection | None:
-    """Tools have known types, fields, names and schemas (A10, S5, S8; claude-code#31033)."""
+    """Types and fields are known, names and schemas valid (A10, S5, S8; claude-code#31033)."""
     tools = request.body.get("tools")
     if tools is not None and not isinstance(tools, list):
         return Rejection("tools: Input should be a valid list")
@@ -182,7 +182,7 @@ def _strict_schema_rejection(schema: JsonObject, path: str) -> Rejection | None:
 
 
 def check_output_format(request: StrictRequest) -> Rejection | None:
-    """The schema of an output format is a strict one (docs, "Structured outputs")."""
+    """The schema of an output format is valid in strict mode (docs, "Structured outputs")."""
     output_format = object_of(object_of(request.body.get("output_config")).get("format"))
     if not output_format:
         return None
@@ -193,7 +193,7 @@ def check_output_format(request: StrictRequest) -> Rejection | None:
 
 
 def check_tool_choice(request: StrictRequest) -> Rejection | None:
-    """A choice needs tools, and a named one its tool (S6)."""
+    """A tool choice needs tools, and a named tool must be one of them (S6)."""
     choice = request.body.get("tool_choice")
     if choice is None:
         return None
@@ -215,7 +215,7 @@ def check_tool_choice(request: StrictRequest) -> Rejection | None:
 
 
 def check_forced_choice(request: StrictRequest) -> Rejection | None:
-    """Newest models refuse a choice that forces a call (T7)."""
+    """The newest models refuse a choice that forces a call (T7)."""
     kind = object_of(request.body.get("tool_choice")).get("type")
     if kind in ("any", "tool") and not traits(request.model).forced_tools:
         return Rejection(f'tool_choice: type "{kind}" is not supported on this model.')
@@ -223,9 +223,9 @@ def check_forced_choice(request: StrictRequest) -> Rejection | None:
 
 
 def check_cache_marks(request: StrictRequest) -> Rejection | None:
-    """At most four cache marks, those of an hour before those of five minutes (A23).
+    """There are at most four cache marks, those of one hour before those of five minutes (A23).
 
-    Source: docs, "Prompt caching". Tools come first, then the system prompt, then messages.
+    Source: docs, "Prompt caching". The order is tools, system prompt, messages.
     """
     seen_short = False
     count = 0
@@ -260,7 +260,7 @@ def check_cache_marks(request: StrictRequest) -> Rejection | None:
 
 
 def _cacheable(request: StrictRequest) -> Iterator[tuple[str, JsonObject]]:
-    """Everything that may have a cache mark, with its path, in the order that caching reads."""
+    """Everything that may have a cache mark, with its path, in the order of the cache."""
     for n, tool in enumerate(objects(request.body.get("tools"))):
         yield f"tools.{n}", tool
     for n, block in enumerate(objects(request.body.get("system"))):

@@ -38,14 +38,14 @@ def _go_kind(value: Any) -> str:
 
 
 def check_model(request: StrictRequest) -> Rejection | None:
-    """The model is named (``server/routes.go``)."""
+    """The request names a model (``server/routes.go``)."""
     if not isinstance(request.body.get("model"), str) or not request.body["model"]:
         return Rejection("model is required")
     return None
 
 
 def check_messages(request: StrictRequest) -> Rejection | None:
-    """Content is one text, images are base64 beside it, arguments are objects (O1, O2)."""
+    """Content is one text, images are base64 in their own field, arguments are objects (O1, O2)."""
     messages = request.body.get("messages")
     if messages is not None and not isinstance(messages, list):
         return _type_error(messages, "ChatRequest.messages", "[]api.Message")

@@ -1,7 +1,6 @@
 """Rules that OpenAI's Responses and Chat Completions share: functions, strict schemas, models.
 
-The words of errors, their ``param`` and ``code``, are those that users report, where they
-are known.
+Messages of errors, their ``param`` and their ``code`` are those that users reported, if any did.
 """
 
 from __future__ import annotations
@@ -32,23 +31,23 @@ UNSUPPORTED_KEYWORDS: Final = names(
 )
 """Keywords that strict mode refuses (docs, "Structured Outputs", supported schemas).
 
-``default`` is taken (measured: openai-agents-python#4390).
+``default`` is accepted (measured: openai-agents-python#4390).
 """
 
 
 def unknown_parameter(path: str) -> Rejection:
-    """A field that the service does not know (pydantic-ai#3653)."""
+    """The rejection of a field that the service does not know (pydantic-ai#3653)."""
     return Rejection(f"Unknown parameter: '{path}'.", path, "unknown_parameter")
 
 
 def missing_parameter(path: str) -> Rejection:
-    """A field that the service requires."""
+    """The rejection of a request without a required field."""
     message = f"Missing required parameter: '{path}'."
     return Rejection(message, path, "missing_required_parameter")
 
 
 def wrong_value(path: str, value: Any, supported: tuple[str, ...]) -> Rejection:
-    """A value that is none of those supported (langchain-litellm#197)."""
+    """The rejection of a value that is not supported (langchain-litellm#197)."""
     names = ", ".join(f"'{name}'" for name in supported[:-1])
     names = f"{names}, and '{supported[-1]}'" if names else f"'{supported[-1]}'"
     message = f"Invalid value: '{value}'. Supported values are: {names}."
@@ -56,7 +55,7 @@ def wrong_value(path: str, value: Any, supported: tuple[str, ...]) -> Rejection:
 
 
 def too_long(path: str, longest: int, value: str) -> Rejection:
-    """A text above its maximum length (camel-ai/camel#2215)."""
+    """The rejection of a text above its maximum length (camel-ai/camel#2215)."""
     return Rejection(
         f"Invalid '{path}': string too long. Expected a string with maximum length {longest}, but "
         f"got a string with length {len(value)} instead.",
@@ -66,7 +65,7 @@ def too_long(path: str, longest: int, value: str) -> Rejection:
 
 
 def empty_array(path: str) -> Rejection:
-    """A list that must have an element."""
+    """The rejection of an empty list that must have an element."""
     return Rejection(
         f"Invalid '{path}': empty array. Expected an array with minimum length 1, but got an empty "
         "array instead.",
@@ -76,7 +75,7 @@ def empty_array(path: str) -> Rejection:
 
 
 def wrong_type(path: str, expected: str, value: Any) -> Rejection:
-    """A value of another type."""
+    """The rejection of a value of the wrong type."""
     kinds = {type(None): "null", str: "a string", list: "an array", dict: "an object"}
     kind = kinds.get(type(value), "a number")
     message = f"Invalid type for '{path}': expected {expected}, but got {kind} instead."
@@ -98,7 +97,7 @@ def name_rejection(name: Any, path: str) -> Rejection | None:
 
 
 def function_rejection(function: JsonObject, path: str, *, strict: bool) -> Rejection | None:
-    """A function's name and its schema, which is an object's (``invalid_function_parameters``)."""
+    """A function has a valid name and the schema of an object (``invalid_function_parameters``)."""
     rejection = name_rejection(function.get("name"), f"{path}.name")
     if rejection is not None:
         return rejection
@@ -160,7 +159,7 @@ def schema_rejection(schema: JsonObject, owner: str, path: str) -> Rejection | N
 
 
 def is_thinking(request: StrictRequest, effort: Any) -> bool:
-    """Whether the model reasons: by the effort of the request, else by its default."""
+    """Whether the model reasons: decided by the request's effort, else by the model's default."""
     if longest_prefix(request.model, OPENAI) is None:
         return False
     accepted = traits(request.model)
@@ -170,7 +169,7 @@ def is_thinking(request: StrictRequest, effort: Any) -> bool:
 
 
 def effort_rejection(request: StrictRequest, effort: Any, path: str) -> Rejection | None:
-    """A level that the model has, and none for a model that does not reason (S2)."""
+    """The model has the level of effort; a model that does not reason has none (S2)."""
     if effort is None or longest_prefix(request.model, OPENAI) is None:
         return None
     accepted = traits(request.model)
@@ -192,7 +191,7 @@ def effort_rejection(request: StrictRequest, effort: Any, path: str) -> Rejectio
 
 
 def sampling_rejection(request: StrictRequest, effort: Any) -> Rejection | None:
-    """A model that reasons takes no sampling parameters (S4)."""
+    """A model that reasons accepts no sampling parameters (S4)."""
     if not is_thinking(request, effort) or traits(request.model).sampling:
         return None
     for name in SAMPLING:
@@ -203,7 +202,7 @@ def sampling_rejection(request: StrictRequest, effort: Any) -> Rejection | None:
 
 
 def tool_names(request: StrictRequest) -> list[str]:
-    """The names of all tools, those inside Chat's ``function`` and ``custom`` too."""
+    """The names of all tools, including those inside Chat's ``function`` and ``custom``."""
     names: list[str] = []
     for tool in objects(request.body.get("tools")):
         inner: Any = tool.get(string(tool.get("type")))

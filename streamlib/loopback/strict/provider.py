@@ -1,8 +1,8 @@
-"""What the server asks: is this request refused, and what does a response look like when signed.
+"""Applies the rules to a request, and signs a response as the service would.
 
-Signed are: Claude's reasoning, the first call of a response and the end of a text of Gemini 3,
-thoughts of Interactions, and the encrypted content and the ids of Responses; on Chat, reasoning of
-OpenRouter's Claude and calls of Google's Gemini.
+Signatures are on: Claude's reasoning; the first call of a response and the end of a text of
+Gemini 3; thoughts of Interactions; encrypted content and ids of Responses; on Chat, the reasoning
+of OpenRouter's Claude and the calls of Google's Gemini.
 """
 
 from __future__ import annotations
@@ -70,18 +70,18 @@ RULES: Final[dict[WireApi, tuple[Rule, ...]]] = {
     "ollama": ollama.RULES,
     "cohere": cohere.RULES,
 }
-"""The rules of each wire, in the order in which a request is checked."""
+"""Wire -> its rules, in the order in which a request is checked."""
 
 ID_PREFIXES: Final[tuple[tuple[type[Reasoning | Message | FunctionCall], str], ...]] = (
     (Reasoning, "rs"),
     (Message, "msg"),
     (FunctionCall, "fc"),
 )
-"""Items of Responses and what their ids begin with."""
+"""Kind of a Responses item -> prefix of its ids."""
 
 
 class Refused(NamedTuple):
-    """A refusal as it is sent."""
+    """The HTTP response to a request that was refused."""
 
     status: int
     body: bytes
@@ -92,23 +92,23 @@ class StrictProvider:
     """The rules of every wire, and the ledger of one run of the server.
 
     Attributes:
-        ledger: what was issued.
+        ledger: signatures and responses that were issued.
     """
 
     def __init__(self, account: str = "loopback") -> None:
-        """Signs for an account; no account knows the signatures of another."""
+        """Makes a provider that signs for one account; accounts do not share signatures."""
         self.ledger = Ledger(account)
 
     def check(
         self, wire_api: WireApi, raw_body: bytes, headers: Mapping[str, str], model: str | None
     ) -> Refused | None:
-        """The refusal of a request, or None where the service takes it.
+        """The refusal of a request; None if the service accepts it.
 
         Args:
             wire_api: the wire of the request.
-            raw_body: its body.
-            headers: its headers.
-            model: the model in the path, if it is there.
+            raw_body: body of the request.
+            headers: headers of the request.
+            model: name of the model in the path; None if the body names it.
         """
         try:
             body = msgspec.json.decode(raw_body)
@@ -132,21 +132,21 @@ class StrictProvider:
         """The response to a request about cached content; None for any other path.
 
         Args:
-            method: of HTTP.
-            path: of the request.
-            body: of the request.
+            method: HTTP method.
+            path: path of the request.
+            body: body of the request.
         """
         return cache_response(self.ledger, method, path, body)
 
     def signed(
         self, wire_api: WireApi, events: Sequence[ResponseEvent], raw_body: bytes
     ) -> list[ResponseEvent]:
-        """The events of a response with signatures and ids, as the service would give it.
+        """The events of a response with the signatures and ids that the service would add.
 
         Args:
             wire_api: the wire of the response.
             events: the response.
-            raw_body: of the request that it answers: Responses stores both.
+            raw_body: body of the request, which Responses stores with the response.
         """
         number = self.ledger.next_number()
         body: JsonObject = msgspec.json.decode(raw_body)
@@ -157,7 +157,7 @@ class StrictProvider:
         return signed
 
     def _store(self, signer: _Signer, body: JsonObject) -> None:
-        """Keeps a response that may be named by its id: all but those of ``store: false``."""
+        """Stores a response that a request may name by its id, unless it has ``store: false``."""
         if body.get("store") is False:
             return
         request = StrictRequest("responses", body, {}, "", self.ledger)
@@ -169,8 +169,8 @@ class _Signer:
     """Signs the items of one response.
 
     Attributes:
-        response_id: of the response.
-        output: its items as objects of Responses, for the store.
+        response_id: id of the response.
+        output: its items as JSON objects of Responses, for storage.
     """
 
     def __init__(
@@ -185,22 +185,22 @@ class _Signer:
         self.output: list[JsonObject] = []
         self._wire_api: WireApi = wire_api
         self._model = model
-        """As the body names it: on Chat it says which server this is."""
+        """The model that the request names; on Chat it tells the service."""
         self._ledger = ledger
         self._index = 0
-        """Signed items so far."""
+        """Number of items signed so far."""
         self._count = 0
-        """Signed items of the whole response."""
+        """Number of items that will be signed in the response."""
         self._reasoning_id: str | None = None
-        """The reasoning directly before the next item (Responses)."""
+        """Id of the reasoning directly before the next item (Responses)."""
         self._has_signed_call = False
-        """The first call of the response has its signature (Gemini, on its wire and on Chat)."""
+        """Whether the first call of the response was signed (Gemini, and Gemini on Chat)."""
         for event in events:
             if isinstance(event, OutputItemDone) and isinstance(event.item, Reasoning):
                 self._count += 1
 
     def signed(self, event: ResponseEvent) -> ResponseEvent:
-        """The event with the id of this response, and its item signed."""
+        """The event with the id of this response and with a signature on its item."""
         match event:
             case Created():
                 return msgspec.structs.replace(event, response_id=self.response_id)
@@ -269,7 +269,7 @@ class _Signer:
         return item
 
     def _interactions_item(self, item: ResponseItem) -> ResponseItem:
-        """Only thoughts are signed; what they say is a summary."""
+        """Signs thoughts only; their text is a summary."""
         if not isinstance(item, Reasoning):
             return item
         signature = self._signature("")
@@ -294,7 +294,7 @@ class _Signer:
 
 
 def _stored_item(item: ResponseItem) -> JsonObject:
-    """An output item as the rules of Responses read it."""
+    """An output item as the input item that the rules of Responses read."""
     match item:
         case Reasoning():
             return {"type": "reasoning", "id": item.id, "summary": []}
@@ -305,7 +305,7 @@ def _stored_item(item: ResponseItem) -> JsonObject:
 
 
 def _refused(wire_api: WireApi, rejection: Rejection) -> Refused:
-    """The error body of the wire's own service."""
+    """The HTTP error, in the format of the wire's service."""
     headers: dict[str, str] = {}
     message = rejection.message
     body: JsonObject

@@ -106,7 +106,7 @@ OUTPUTS: Final[dict[str, str]] = {
     "computer_call": "computer_call_output",
     "apply_patch_call": "apply_patch_call_output",
 }
-"""Type of a call that the client answers -> the type of its output."""
+"""Type of a call that the caller runs -> type of its output."""
 
 OUTPUT_NAMES: Final[dict[str, str]] = {
     "function_call_output": "tool call found for function call output",
@@ -120,7 +120,7 @@ PREFIXES: Final[dict[str, str]] = {
     "function_call": "fc",
     "custom_tool_call": "ctc",
 }
-"""Type of an item -> what its id begins with (codex#33176, sub2api#3785)."""
+"""Type of an item -> prefix of its ids (codex#33176, sub2api#3785)."""
 
 TOOL_TYPES: Final = (
     "function",
@@ -166,7 +166,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
 
 
 def input_items(request: StrictRequest) -> list[JsonObject]:
-    """The input as items; a text is one message of the user."""
+    """The input as items; an input text is one user message."""
     value = request.body.get("input")
     if isinstance(value, str):
         return [{"type": "message", "role": "user", "content": value}]
@@ -187,7 +187,7 @@ def conversation(request: StrictRequest) -> list[JsonObject]:
 
 
 def check_fields(request: StrictRequest) -> Rejection | None:
-    """Known fields, and those that are required (``unknown_parameter``)."""
+    """Fields are known, and the required ones are there (``unknown_parameter``)."""
     if "model" not in request.body:
         return missing_parameter("model")
     unknown = unknown_key(request.body, FIELDS)
@@ -204,7 +204,7 @@ def check_fields(request: StrictRequest) -> Rejection | None:
 
 
 def check_previous_response(request: StrictRequest) -> Rejection | None:
-    """The response before is one that was stored (``previous_response_not_found``)."""
+    """The previous response was stored (``previous_response_not_found``)."""
     response_id = request.body.get("previous_response_id")
     if response_id is None:
         return None
@@ -224,7 +224,7 @@ def check_previous_response(request: StrictRequest) -> Rejection | None:
 
 
 def check_items(request: StrictRequest) -> Rejection | None:
-    """Items have known types and fields, and no nulls for required ones (R7)."""
+    """Items have known types and fields, and no null in a required field (R7)."""
     for n, item in enumerate(input_items(request)):
         path = f"input[{n}]"
         kind = kind_of(item)
@@ -244,14 +244,14 @@ def check_items(request: StrictRequest) -> Rejection | None:
 
 
 def check_background(request: StrictRequest) -> Rejection | None:
-    """What runs in the background is stored (developers.openai.com, guide "Background mode")."""
+    """A background response is stored (developers.openai.com, guide "Background mode")."""
     if request.body.get("background") and request.body.get("store") is False:
         return Rejection("Background mode requires 'store' to be true.", "store")
     return None
 
 
 def check_contents(request: StrictRequest) -> Rejection | None:
-    """Roles are known, and parts are those of their role (R5)."""
+    """Roles are known, and the parts are allowed for their role (R5)."""
     for n, item in enumerate(input_items(request)):
         if kind_of(item) != "message":
             continue
@@ -274,7 +274,7 @@ def check_contents(request: StrictRequest) -> Rejection | None:
 
 
 def check_calls(request: StrictRequest) -> Rejection | None:
-    """Calls have ids, names and arguments in a text; results are texts or parts (B8, R6)."""
+    """Calls have ids, names, and arguments as a text; outputs are texts or parts (B8, R6)."""
     for n, item in enumerate(input_items(request)):
         path = f"input[{n}]"
         kind = kind_of(item)
@@ -299,7 +299,7 @@ def check_calls(request: StrictRequest) -> Rejection | None:
 
 
 def check_ids(request: StrictRequest) -> Rejection | None:
-    """Ids have the prefix of their kind, and at most 64 characters (R4)."""
+    """Ids have the prefix of their type, and at most 64 characters (R4)."""
     for n, item in enumerate(input_items(request)):
         item_id = item.get("id")
         if item_id is None:
@@ -328,7 +328,7 @@ def check_ids(request: StrictRequest) -> Rejection | None:
 
 
 def check_stored_items(request: StrictRequest) -> Rejection | None:
-    """An item that is named only by its id is a stored one (R1, R2)."""
+    """An item that is only a reference by id was stored (R1, R2)."""
     stored_ids: set[Any] = set()
     for stored in request.ledger.stored.values():
         stored_ids.update(item.get("id") for item in stored.items)
@@ -336,7 +336,7 @@ def check_stored_items(request: StrictRequest) -> Rejection | None:
         kind = kind_of(item)
         is_reference = kind == "item_reference"
         if kind == "reasoning" and not item.get("encrypted_content"):
-            is_reference = not item.get("content")  # plain reasoning is an open model's
+            is_reference = not item.get("content")  # plain reasoning comes from an open model
         if is_reference and item.get("id") not in stored_ids:
             return Rejection(
                 f"Item with id '{item.get('id')}' not found. Items are not persisted when `store` "
@@ -350,7 +350,7 @@ def check_stored_items(request: StrictRequest) -> Rejection | None:
 
 
 def check_encrypted_content(request: StrictRequest) -> Rejection | None:
-    """Encrypted content is what this provider encrypted (codex#8145, sub2api#2863)."""
+    """Encrypted content was encrypted by this provider (codex#8145, sub2api#2863)."""
     for item in input_items(request):
         content = item.get("encrypted_content")
         if content is not None and request.ledger.read("responses", content, "") is None:
@@ -364,7 +364,7 @@ def check_encrypted_content(request: StrictRequest) -> Rejection | None:
 
 
 def check_reasoning_places(request: StrictRequest) -> Rejection | None:
-    """Reasoning is directly followed by what it produced, and the other way round (R3)."""
+    """Reasoning stands directly before the item that it produced, or both are missing (R3)."""
     items = conversation(request)
     for n, item in enumerate(items):
         if kind_of(item) == "reasoning":
@@ -391,7 +391,7 @@ def check_reasoning_places(request: StrictRequest) -> Rejection | None:
 
 
 def check_pairing(request: StrictRequest) -> Rejection | None:
-    """Each call has one output after it, and each output its call before it (R6)."""
+    """Each call has one output after it, and each output has its call before it (R6)."""
     waiting: dict[tuple[str, Any], JsonObject] = {}
     answered: set[tuple[str, Any]] = set()
     for item in conversation(request):
@@ -416,9 +416,9 @@ def check_pairing(request: StrictRequest) -> Rejection | None:
 
 
 def check_tools(request: StrictRequest) -> Rejection | None:
-    """Known tools, with names and schemas (S1, B1).
+    """Tools are known and have valid names and schemas (S1, B1).
 
-    Without ``strict`` the service makes the schema strict where it can, and refuses none (docs,
+    Without ``strict`` the service makes a schema strict if it can, and refuses none (docs,
     "Function calling").
     """
     for n, tool in enumerate(objects(request.body.get("tools"))):
@@ -448,7 +448,7 @@ def _tool_rejection(tool: JsonObject, path: str) -> Rejection | None:
 
 
 def check_tool_choice(request: StrictRequest) -> Rejection | None:
-    """A choice needs tools, and a named one its tool, in the flat form of this wire (S6)."""
+    """A tool choice needs tools, and a named tool must be one of them; it has no nesting (S6)."""
     choice = request.body.get("tool_choice")
     if choice is None:
         return None
@@ -470,7 +470,7 @@ def check_tool_choice(request: StrictRequest) -> Rejection | None:
 
 
 def check_settings(request: StrictRequest) -> Rejection | None:
-    """Effort, sampling, keys and the output schema (S2-S5)."""
+    """Effort, sampling, keys and the output schema are valid (S2-S5)."""
     body = request.body
     reasoning = object_of(body.get("reasoning"))
     unknown = unknown_key(reasoning, ("effort", "summary", "generate_summary", "context", "mode"))

@@ -1,4 +1,4 @@
-"""What a rule of a real service is: a function of a request that returns a rejection or None."""
+"""The types of a service's rules: functions of a request that return a rejection or None."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Rejection(Struct, frozen=True):
     """Why the real service refuses a request.
 
     Attributes:
-        message: the service's own words, as far as they are known.
-        param: the field, where the wire's errors name it (OpenAI).
-        code: the error's code, where the wire's errors have one (OpenAI).
+        message: the error message, in the service's own words if they are known.
+        param: the field that caused it, on wires whose errors name it (OpenAI).
+        code: the error code, on wires whose errors have one (OpenAI).
         status: the HTTP status.
     """
 
@@ -36,9 +36,9 @@ class StrictRequest(Struct, frozen=True):
     Attributes:
         wire_api: the wire of the request.
         body: the decoded body.
-        headers: of the request, their names in lower case.
+        headers: headers of the request, with names in lower case.
         model: the model's name, from the body or the path.
-        ledger: what the provider has issued.
+        ledger: signatures and responses that the provider issued.
     """
 
     wire_api: WireApi
@@ -52,11 +52,11 @@ Rule: TypeAlias = Callable[[StrictRequest], Rejection | None]
 """A rule of a service. Its docstring names the rule's number in docs/wires, and its source."""
 
 MISSING: Final = object()
-"""The value of a key that an object does not have."""
+"""Stands for the value of a key that an object does not have."""
 
 
 def first_rejection(rules: Iterable[Rule], request: StrictRequest) -> Rejection | None:
-    """The rejection by the first of the rules that the request breaks."""
+    """The rejection by the first rule that the request violates; None if it violates none."""
     for rule in rules:
         rejection = rule(request)
         if rejection is not None:
@@ -65,26 +65,26 @@ def first_rejection(rules: Iterable[Rule], request: StrictRequest) -> Rejection 
 
 
 def names(text: str) -> frozenset[str]:
-    """The words of a text as a set."""
+    """The words of a text, as a set."""
     return frozenset(text.split())
 
 
 def objects(value: Any) -> list[JsonObject]:
-    """The objects of a list; none where it is not a list."""
+    """The objects in a list; none if the value is not a list."""
     if not isinstance(value, list):
         return []
     return [element for element in value if isinstance(element, dict)]
 
 
 def object_of(value: Any) -> JsonObject:
-    """The object, or an empty one where the value is not an object."""
+    """The value if it is an object, else an empty object."""
     if isinstance(value, dict):
         return value
     return {}
 
 
 def string(value: Any) -> str:
-    """The text, or an empty one where the value is not a text."""
+    """The value if it is a text, else an empty text."""
     if isinstance(value, str):
         return value
     return ""
@@ -96,7 +96,7 @@ def is_integer(value: Any) -> TypeGuard[int]:
 
 
 def unknown_key(values: JsonObject, known: Iterable[str]) -> str | None:
-    """The first key that is not known."""
+    """The first key that is not in `known`; None if all are."""
     allowed = frozenset(known)
     for key in values:
         if key not in allowed:
@@ -105,7 +105,7 @@ def unknown_key(values: JsonObject, known: Iterable[str]) -> str | None:
 
 
 def missing_key(values: JsonObject, required: Iterable[str]) -> str | None:
-    """The first required key that an object does not have."""
+    """The first required key that an object lacks; None if it has all."""
     for key in required:
         if key not in values:
             return key
@@ -113,7 +113,7 @@ def missing_key(values: JsonObject, required: Iterable[str]) -> str | None:
 
 
 def first_repeated(values: Iterable[T]) -> T | None:
-    """The first value that occurs a second time."""
+    """The first value that occurs twice; None if no value does."""
     seen: set[T] = set()
     for value in values:
         if value in seen:
@@ -123,7 +123,7 @@ def first_repeated(values: Iterable[T]) -> T | None:
 
 
 def canonical(value: Any) -> str:
-    """A JSON value as text: equal for equal values, whatever the order of keys."""
+    """A JSON value as text; equal values have the same text, whatever the order of their keys."""
     return msgspec.json.encode(value, order="sorted").decode()
 
 
