@@ -1,12 +1,12 @@
-"""For your own tests: clients that replay a recording, follow a script, or meet faults.
+"""Clients for your own tests: they replay a recording, follow a script, or meet faults.
 
     async with replay("response.jsonl", wire_api="messages") as client: ...
     async with scripted(["Hello", ErrorInfo("overloaded", "busy")], wire_api="chat") as client: ...
     async with loopback(fault="truncate") as client: ...
 
 They are ordinary clients: `client.stream(prompt, model=MODEL)` is the code that you ship, without a
-key and without a network. docs/testing.md has more, and the fixtures for pytest. For code without
-an event loop there are `sync_replay` and `sync_loopback`.
+key or a network. docs/testing.md says more, and describes the pytest fixtures. For code without an
+event loop there are `sync_replay` and `sync_loopback`.
 """
 
 from __future__ import annotations

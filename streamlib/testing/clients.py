@@ -1,4 +1,4 @@
-"""Clients for tests: of a recording, of a local provider, of a script."""
+"""Clients for tests: they replay a recording, use a local provider, or follow a script."""
 
 from __future__ import annotations
 
@@ -32,11 +32,13 @@ CLIENT_OPTIONS: Final = ClientOptions.__required_keys__ | ClientOptions.__option
 
 
 class ScriptedClient(Client):
-    """A client whose model says what a script says: made by `scripted`.
+    """A client whose model sends the turns of a script: made by `scripted`.
 
     Attributes:
-        requests: what the model received, in order; each has `prompt`, `json` and `headers`.
-        report: what of the turns the wire cannot carry, by their numbers (`/turns/0/…`).
+        requests: requests that the model received, in order; each has `prompt`, `json` and
+            `headers`.
+        report: changes for parts of a turn that the wire cannot carry; their paths begin with the
+            number of the turn (`/turns/0/…`).
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class ScriptedClient(Client):
         """Connects a client to a provider that records its requests.
 
         Args:
-            requests: the list that the provider appends to.
+            report: changes for what the wire cannot carry.
             report: what the wire cannot carry.
             options: arguments of `Client`.
         """
@@ -71,16 +73,16 @@ def replay(
 
     Args:
         recording: a recording, its file, or the bytes of a captured body. A file of several
-            recordings is replayed one a request, in order.
-        wire_api: None: the recording's own, else `messages`.
-        speed: 1 is the recorded pace; 0 does not wait.
-        split: how the body is split into chunks: "recorded", "whole", "random", or bytes a chunk.
-        seed: of the offsets of `split="random"`; each request has others.
-        fault: what goes wrong: "truncate", "disconnect", "malformed", "stall".
-        at: events of the body before the fault, however it is split; a shorter body has it in its
-            middle.
-        failing: number of requests, from the first on, that get the fault; None: all.
-        folder: where a file with a relative name is.
+            recordings is replayed in order, one for each request.
+        wire_api: None: the recording's own wire, else `messages`.
+        speed: factor of the recorded pace; 0 does not wait.
+        split: how the body is split: "recorded", "whole", "random", or the bytes of a chunk.
+        seed: seed of `split="random"`; each request is split differently.
+        fault: kind of fault: "truncate", "disconnect", "malformed", "stall".
+        at: events of the body before the fault, however it is split; a shorter body has the fault
+            in its middle.
+        failing: number of requests, counted from the first, that get the fault; None: all.
+        folder: folder that a relative file name starts from.
         **client: options of `Client` but `http`.
 
     Raises:
@@ -123,20 +125,20 @@ def loopback(
     """A client whose provider is a real HTTP server on 127.0.0.1.
 
     Args:
-        wire_api: what the client and the server use.
-        recordings: bodies to send unchanged, one a request, in turn.
-        turns: what the model says, one turn a request, in turn, as in `scripted`; without turns
-            and recordings it repeats what it hears.
+        wire_api: wire of the client and the server.
+        recordings: bodies to send unchanged, one for each request, repeated from the first.
+        turns: the model's output, one turn for each request, as in `scripted`, but repeated from
+            the first; without turns and recordings a response echoes its request.
         chunk: bytes in an HTTP chunk; None: one event.
         pace: seconds between chunks.
-        fault: what goes wrong: "truncate", "disconnect", "malformed", "stall".
-        at: chunks before the fault; a shorter body has it in its middle.
-        status: sent instead of 200; from 400 on with an error of the wire, whose kind is that of
-            the status.
-        headers: sent beside the usual ones.
-        failing: number of requests, from the first on, that get the fault or the error; None:
+        fault: kind of fault: "truncate", "disconnect", "malformed", "stall".
+        at: chunks before the fault; a shorter body has the fault in its middle.
+        status: HTTP status to send; from 400 on the body is an error of the wire, whose kind
+            belongs to the status.
+        headers: response headers beside the usual ones.
+        failing: number of requests, counted from the first, that get the fault or the error; None:
             all.
-        strict: refuse what the real service refuses, and sign what is given out.
+        strict: refuse what the real service refuses, and sign what is sent.
         client: options of `Client`.
 
     Raises:
@@ -171,28 +173,28 @@ def scripted(
     headers: Mapping[str, str] | None = None,
     **client: Unpack[ClientOptions],
 ) -> AbstractAsyncContextManager[ScriptedClient]:
-    """A client whose model says, turn by turn, what the test says, over real HTTP.
+    """A client whose model sends the given turns, one for each request, over real HTTP.
 
         async with scripted([[FunctionCall("", "weather", "{}")], "It is sunny."]) as client:
             ...
         assert "18 degrees" in str(client.requests[1].prompt.items[-1])
 
-    Each request takes one turn, and nothing is sent twice: `retry=` turns retries on, and each of
-    them takes a turn of its own. A request after the last turn fails with `invalid_request`.
+    Each request takes one turn, and by default nothing is retried: `retry=` turns retries on, and
+    each retry takes a turn of its own. A request after the last turn fails with `invalid_request`.
 
     Args:
         turns: each a text, an item, a list of both, an `ErrorInfo` (sent as the HTTP error of the
             wire), or a `Turn` with its own pace, fault, stop reason, usage. A call without an id
-            gets one.
-        wire_api: what the client and the server use.
+            gets a generated one.
+        wire_api: wire of the client and the server.
         chunk: bytes in an HTTP chunk; None: one event.
         pace: seconds between chunks.
-        strict: refuse what the real service refuses, and sign what is given out.
-        headers: sent beside the usual ones.
+        strict: refuse what the real service refuses, and sign what is sent.
+        headers: response headers beside the usual ones.
         **client: options of `Client`.
 
     Raises:
-        ValueError: an item that no model emits, or an error that no service of the wire sends.
+        ValueError: an item is not one that a model emits, or no service sends the error.
         TypeError: an element is not a turn.
     """
     _check_wire(wire_api)
@@ -234,18 +236,18 @@ def _check_wire(wire_api: WireApi | None) -> None:
 
 
 def _check_names(options: ClientOptions) -> None:
-    """Refuses a misspelt option at the call: the client is made later, when its URL is known."""
+    """Refuses a misspelt option early: the client is made later, when its URL is known."""
     for name in options:
         if name not in CLIENT_OPTIONS:
             raise TypeError(f"a client has no option {name!r}")
 
 
 ENVELOPE: Final = ("/response_id", "/usage")
-"""What the provider itself adds to a turn: that a wire lacks it is no news to a test."""
+"""Fields that the provider adds to a turn. They are not reported if the wire lacks them."""
 
 
 def _report(turns: Sequence[Turn], wire_api: WireApi) -> list[Change]:
-    """What of a script the wire cannot carry.
+    """The changes for parts of a script that the wire cannot carry.
 
     Raises:
         ValueError: no service of the wire sends an error of the script.

@@ -16,7 +16,7 @@ from streamlib.testing.frame_templates import (
 
 
 def _event(kind: str, **message: Any) -> FrameGenerator:
-    """An event with an index and a message."""
+    """Generates an event with an index and a message."""
     return lambda index, text: {
         "type": kind,
         **indexed("index", index),

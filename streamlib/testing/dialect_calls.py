@@ -1,4 +1,4 @@
-"""A call of `f` with `k` in each dialect, as its models write it: the fuzzer begins with it."""
+"""A call of `f` with the argument `k` in each dialect: seeds for the fuzzer."""
 
 # ruff: noqa: RUF001  # DeepSeek writes its tokens with a full-width bar
 from __future__ import annotations
@@ -92,4 +92,4 @@ CALLS: Final[Mapping[str, str]] = {
     "think:start": "<think>Hm.</think>",
     "think:open": "Hm.</think>",
 }
-"""Dialect -> a call; for the dialects of reasoning tags: a reasoning text."""
+"""Dialect -> a call; for the dialects of reasoning tags, a reasoning text."""

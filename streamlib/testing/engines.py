@@ -1,4 +1,4 @@
-"""A test of an engine for logs: `check_engine` compares it with the rules of `streamlib.durable`.
+"""`check_engine` tests an engine for logs against the rules of `streamlib.durable`.
 
     await check_engine(MyEngine(...))      # in a test; raises EngineMismatch
 
@@ -31,19 +31,19 @@ OWNERS: Final = ("", "a", "b", "c")
 
 
 class EngineMismatch(AssertionError):
-    """The engine answered something else than the rules."""
+    """The engine returned another result than the rules."""
 
 
 async def check_engine(engine: Engine, *, operations: int = 300, seed: int = 0) -> None:
-    """Random operations on a few logs, each compared with the rules, records included.
+    """Runs random operations on a few logs and compares results, states and records with the rules.
 
     Args:
         engine: The engine to test; it stays open.
-        operations: How many.
-        seed: Of the random choices.
+        operations: Number of operations.
+        seed: Seed of the random choices.
 
     Raises:
-        EngineMismatch: An result, a state or a record differs.
+        EngineMismatch: A result, a state or a record differs.
     """
     choose = random.Random(seed)
     prefix = f"check-{secrets.token_hex(4)}-"
@@ -55,7 +55,7 @@ async def check_engine(engine: Engine, *, operations: int = 300, seed: int = 0) 
 
 
 class _Model:
-    """What a log should hold."""
+    """The state and the records that a log should have."""
 
     def __init__(self, log_id: str) -> None:
         self.log_id = log_id
@@ -63,7 +63,7 @@ class _Model:
         self.records: list[Record] = []
 
     def ask(self, operation: Operation, lines: bytes) -> Result:
-        """The rules at the time 0: leases and times to live are over at once, or never."""
+        """Applies the rules at time 0, so that leases and lifetimes expire at once or never."""
         result, state = ask(self.state, operation, 0)
         if state is not None:
             state = expired(state, 0)
@@ -101,14 +101,14 @@ async def _compare(engine: Engine, log: _Model, after: Cursor, most: int) -> Non
 
 
 def _comparable(state: LogState | None) -> object:
-    """What of a state does not depend on the clock."""
+    """The fields of a state that do not depend on the clock."""
     if state is None or state.gone:
         return state and (state.epoch, "gone")
     return state.epoch, state.last, state.closed, state.owner, state.stop, state.meta, state.size
 
 
 def _operation(log: _Model, choose: random.Random) -> tuple[Operation, bytes]:
-    """An operation that the state makes likely to succeed, and sometimes any."""
+    """An operation that mostly succeeds in the log's state, and sometimes any other."""
     state = log.state
     lease_ms = choose.choice((0, HOUR_MS))
     kind = choose.random()

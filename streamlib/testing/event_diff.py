@@ -1,4 +1,4 @@
-"""The difference between two lists of events, for people: the first one, with what is around it.
+"""Shows the first difference between two lists of events, with the events around it.
 
 Adjacent deltas are shown as one row, because a text of a hundred words is a hundred events.
 """
@@ -24,7 +24,7 @@ from streamlib_parsers.events import (
 from streamlib_parsers.items import CallOutput
 
 EVENTS: Final = (*get_args(ResponseEvent), *get_args(CallOutput))
-"""What a list of a response or of a run consists of."""
+"""Kinds of events in a list of a response or of a run."""
 
 TEXT_DELTAS: Final = (
     OutputTextDelta,
@@ -35,16 +35,16 @@ TEXT_DELTAS: Final = (
 )
 
 WIDTH: Final = 88
-"""Characters of a row: pytest shows eight lines of 80 unless it is asked for more."""
+"""Columns of a row: pytest shows eight lines of 80 unless more are requested."""
 
 
 class Row(Struct, frozen=True):
     """One event, or adjacent deltas of the same text.
 
     Attributes:
-        position: of its first event in the list.
-        count: events.
-        event: the event; of several, one with their joined text.
+        position: number of its first event in the list, from 0.
+        count: number of events.
+        event: the event; for several, the first one with their joined text.
     """
 
     position: int
@@ -79,13 +79,13 @@ def explain_difference(
     context: int | None = 3,
     width: int = WIDTH,
 ) -> list[str]:
-    """The first difference of two lists of events, in lines; none where they are equal.
+    """Describes the first difference of two lists of events, as lines; none if they are equal.
 
     Args:
-        left: events.
-        right: events to compare them with.
+        left: a list of events.
+        right: the list to compare it with.
         context: rows shown before and after the difference; None: all.
-        width: characters of a row.
+        width: columns of a row.
     """
     if list(left) == list(right):
         return []
@@ -110,7 +110,7 @@ def explain_difference(
 
 
 def folded(events: Sequence[RunEvent]) -> list[Row]:
-    """The rows of a list: adjacent deltas of the same text joined, if they are text alone."""
+    """The rows of a list. Adjacent deltas of one text are joined if they have nothing but text."""
     rows: list[Row] = []
     start = 0
     for position in range(1, len(events) + 1):
@@ -122,7 +122,7 @@ def folded(events: Sequence[RunEvent]) -> list[Row]:
 
 
 def _continues(first: RunEvent, event: RunEvent) -> bool:
-    """Whether an event appends to the text of another one and says nothing else."""
+    """Whether an event only appends to the text of another one."""
     if not isinstance(event, TEXT_DELTAS) or type(first) is not type(event):
         return False
     return bool(_without_text(first) == _without_text(event))
@@ -150,7 +150,7 @@ def _first_difference(left: Sequence[RunEvent], right: Sequence[RunEvent]) -> in
 def _split_differently(
     left: Sequence[RunEvent], right: Sequence[RunEvent], width: int
 ) -> list[str]:
-    """The lines for lists that differ only in where their deltas are split."""
+    """The lines for lists that differ only in how their texts are split into deltas."""
     index = _first_difference(left, right)
     ours = Row(index, 1, left[index])
     theirs = Row(index, 1, right[index])
@@ -172,7 +172,7 @@ def _line(side: str, row: Row | None, start: int, width: int) -> str:
     if row is None:
         return f"{side} nothing more"
     text = row.text
-    # The name of the class stays, whatever of the rest is shown.
+    # The name of the class is always shown, however much of the rest is clipped.
     name = text[: text.index("(") + 1]
     rest = _clipped(text[len(name) :], max(0, start - len(name)), width - len(name))
     return f"{side} [{row.position}] {name}{rest}"
@@ -193,7 +193,7 @@ def _common_length(left: str, right: str) -> int:
 
 
 def _differing_fields(left: Row | None, right: Row | None, width: int) -> list[str]:
-    """A line for each field in which two events of one class differ."""
+    """A line for each field that differs between two events of one class."""
     if left is None or right is None or type(left.event) is not type(right.event):
         return []
     lines: list[str] = []
@@ -212,7 +212,7 @@ def _differing_fields(left: Row | None, right: Row | None, width: int) -> list[s
 
 
 def _aligned(left: Sequence[Row], right: Sequence[Row], width: int) -> list[str]:
-    """Rows of both sides: those of one side alone are marked."""
+    """The rows of both sides; a row of one side only is marked."""
     ours = [row.text for row in left]
     theirs = [row.text for row in right]
     lines: list[str] = []
@@ -230,7 +230,7 @@ def _aligned(left: Sequence[Row], right: Sequence[Row], width: int) -> list[str]
 
 
 def _clipped(text: str, start: int, width: int) -> str:
-    """At most `width` characters of a text, with the one at `start` among them."""
+    """At most `width` characters of a text, including the one at offset `start`."""
     if len(text) <= width:
         return text
     beginning = max(0, min(start - width // 2, len(text) - width))

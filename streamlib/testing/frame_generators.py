@@ -1,9 +1,9 @@
-"""What a server of each wire can send next, valid or not: `name -> (index, text) -> payload`.
+"""Frames that a server of each wire may send, valid or not: `name -> (index, text) -> payload`.
 
-`index` is any JSON value: an index that the wire allows, or one that it does not (`INDEXES`);
-`MISSING` leaves the key out. `text` is the content, so that a test can put a mark into it and look
-for the mark in the events. Nothing is checked here: a delta before its start, a second end or a
-stop without a start is made by calling the generators in that order.
+`index` is any JSON value, allowed by the wire or not (`INDEXES`); `MISSING` omits the key. `text`
+is the content, so that a test can send a mark and look for it in the events. Nothing is checked
+here: calling the generators in another order makes a delta before its start, a second end, or a
+stop without a start.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ILLEGAL: Final[tuple[Any, ...]] = (
     {},
     MISSING,
 )
-"""What no index may be. An integral float is accepted: some servers write indexes as `1.0`."""
+"""Values that no wire allows as index. An integral float is allowed: some servers write `1.0`."""
 INDEXES: Final[tuple[Any, ...]] = (*LEGAL, 1.0, *ILLEGAL)
 
 # --- messages ---
@@ -152,7 +152,7 @@ RESPONSES: Final[Mapping[str, FrameGenerator]] = {
     "add_call": _item("added", **_CALL, arguments=""),
     "add_custom": _item("added", type="custom_tool_call", call_id="call_…", name="g", input=""),
     "add_search": _item("added", type="web_search_call"),
-    # Calls of tools that the provider defines and the caller runs: without deltas.
+    # Calls of tools that the provider defines and the caller runs; they have no deltas.
     "add_computer": _item("added", **_COMPUTER, actions=[]),
     "add_shell": _item("added", type="shell_call", call_id="call_…", action={"commands": []}),
     "add_patch": _item("added", **_PATCH),
@@ -183,7 +183,7 @@ RESPONSES: Final[Mapping[str, FrameGenerator]] = {
     ),
     "done_call": _item("done", **_CALL, arguments='{"k": "…"}'),
     "done_computer": _item("done", **_COMPUTER, actions=[{"type": "type", "text": "…"}]),
-    # One `action`, as models before 2026 send it.
+    # Models before 2026 send one `action`, not a list.
     "done_old_computer": _item("done", **_COMPUTER, action={"type": "type", "text": "…"}),
     "done_shell": _item(
         "done", type="shell_call", call_id="call_…", action={"commands": ["…"], "timeout_ms": 1000}
@@ -215,7 +215,7 @@ RESPONSES: Final[Mapping[str, FrameGenerator]] = {
         execution="client",
         arguments={"goal": "…"},
     ),
-    # A final item without the text that its deltas had.
+    # A final item that lacks the text of its deltas.
     "done_empty": _item("done", type="message", role="assistant", content=[]),
     "done_unknown": _item("done", type="hologram", light="…"),
     "keepalive": fixed(type="keepalive"),
@@ -231,7 +231,7 @@ RESPONSES: Final[Mapping[str, FrameGenerator]] = {
 
 
 def _chunk(delta: Any = None, finish_reason: str | None = None, **values: Any) -> FrameGenerator:
-    """A chunk; the index is that of its choice."""
+    """Generates a chunk; `index` is the index of its choice."""
 
     def generate(index: Any, text: str) -> Any:
         choice = {
@@ -245,7 +245,7 @@ def _chunk(delta: Any = None, finish_reason: str | None = None, **values: Any) -
 
 
 def _call(**call: Any) -> FrameGenerator:
-    """A chunk of choice 0; the index is that of its call."""
+    """Generates a chunk of choice 0; `index` is the index of its call."""
 
     def generate(index: Any, text: str) -> Any:
         calls = [{**indexed("index", index), **filled(call, text)}]
@@ -270,7 +270,7 @@ CHAT: Final[Mapping[str, FrameGenerator]] = {
         id="call_…", type="function", function={"name": "f", "arguments": '{"k": "…"}'}
     ),
     "nameless_call": _call(id="call_…", type="function", function={"arguments": "{}"}),
-    # A tool whose input is free text.
+    # A call of a custom tool, whose input is free text.
     "custom_call": _call(id="call_…", type="custom", custom={"name": "g", "input": "…"}),
     "unknown_call": _call(id="call_…", type="hologram", hologram={"light": "…"}),
     "high_half": _chunk({"content": HALF_HIGH}),
@@ -323,7 +323,7 @@ GEMINI: Final[Mapping[str, FrameGenerator]] = {
     "reasoning": _parts({"text": "…", "thought": True}),
     "signed": _parts({"text": "…", "thoughtSignature": "c2ln"}),
     "call": _parts({"functionCall": {"name": "f", "args": {"k": "…"}}}),
-    # A part with the id of an earlier call repeats that call.
+    # A part with the id of an earlier call is a repetition of that call.
     "call_again": _parts({"functionCall": {"id": "same", "name": "f", "args": {"k": "…"}}}),
     "begin_call": _parts({"functionCall": {"name": "f", "willContinue": True}}),
     "argument": _parts(
@@ -347,7 +347,7 @@ GEMINI: Final[Mapping[str, FrameGenerator]] = {
     "length": _parts({"text": "…"}, finish="MAX_TOKENS"),
     "filtered": _parts(finish="SAFETY"),
     "continuation": _parts(finish="CONTINUATION"),
-    # Clients that request integer enums get them.
+    # Clients that request integer enums receive them.
     "number": _parts(finish=1),
     "usage": fixed(usageMetadata={"promptTokenCount": 7, "candidatesTokenCount": 5}),
     "blocked": fixed(promptFeedback={"blockReason": "SAFETY"}),
@@ -407,7 +407,7 @@ def _line(**message: Any) -> FrameGenerator:
 
 
 def _line_with_done(index: Any, text: str) -> Any:
-    """A line whose `done` is the index: this wire has no other field for it."""
+    """A line with `index` as the value of `done`: this wire has no index field."""
     done = index
     if index is MISSING:
         done = None
@@ -464,14 +464,14 @@ FRAME_GENERATORS: Final[Mapping[WireApi, Mapping[str, FrameGenerator]]] = {
     "ollama": OLLAMA,
     "cohere": COHERE,
 }
-"""Every wire's generators by name."""
+"""Wire -> its generators by name."""
 
 
 def frame_generators(wire_api: WireApi) -> Mapping[str, FrameGenerator]:
     """The generators of a wire, by the name of the frame.
 
     Raises:
-        ValueError: the wire has none, so it cannot be fuzzed yet.
+        ValueError: the wire has no generators, so it cannot be fuzzed yet.
     """
     generators = FRAME_GENERATORS.get(wire_api)
     if generators is None:

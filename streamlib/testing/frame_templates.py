@@ -1,4 +1,4 @@
-"""What frame generators are made of: templates with a place for an index and for a text."""
+"""Builds frame generators from templates with placeholders for an index and a text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FrameGenerator: TypeAlias = Callable[[Any, str], Any]
 
 
 class Missing(Enum):
-    """The only value of `index` that no JSON has."""
+    """The type of `MISSING`, which stands for an absent `index`."""
 
     MISSING = "missing"
 
@@ -21,22 +21,22 @@ MISSING: Final = Missing.MISSING
 
 HALF_HIGH: Final = "\ud83d"
 HALF_LOW: Final = "\ude00"
-"""The two surrogates of an emoji, as gateways send them that split text between UTF-16 units."""
+"""The two halves of an emoji, as gateways send them that split text between UTF-16 units."""
 
 
 _MARK: Final = "…"
-"""Where a template has the text."""
+"""Placeholder for the text in a template."""
 
 
 def indexed(key: str, index: Any) -> dict[str, Any]:
-    """The index under its key; nothing where it is missing."""
+    """A dict with the index under its key; an empty dict for `MISSING`."""
     if index is MISSING:
         return {}
     return {key: index}
 
 
 def filled(value: Any, text: str) -> Any:
-    """The template with the text for `…`; `"…"` is the text as a JSON string."""
+    """The template with the text in place of `…`; `"…"` becomes the text as a JSON string."""
     if isinstance(value, dict):
         return {key: filled(inner, text) for key, inner in value.items()}
     if isinstance(value, list):
@@ -47,5 +47,5 @@ def filled(value: Any, text: str) -> Any:
 
 
 def fixed(**payload: Any) -> FrameGenerator:
-    """An event without an index."""
+    """A generator of an event without an index."""
     return lambda _, text: filled(payload, text)

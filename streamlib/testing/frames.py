@@ -1,4 +1,4 @@
-"""Bodies as lists of frames, and back, for each wire: a changed payload is framed correctly again.
+"""Splits the body of any wire into frames and frames payloads again, after a test changed them.
 
 for name, payload in unframed("converse", body): ...  # payloads are JSON, without checksums, base64
 body = framed("converse", payload, "contentBlockDelta")
@@ -23,15 +23,15 @@ def framed(wire_api: WireApi, payload: bytes, name: str | None = None) -> bytes:
     """One frame of the wire around a payload.
 
     Args:
-        wire_api: whose framing.
+        wire_api: wire whose framing is used.
         payload: JSON text.
-        name: the event's name; in AWS frames `exception:KIND` for an exception.
+        name: name of the event; `exception:KIND` makes an AWS exception frame.
     """
     spec = WIRE_SPECS[wire_api]
     if spec.frames == "ndjson":
         return payload + b"\n"
     if spec.frames == "aws":
-        # Invoke wraps the inner wire's events; its exceptions are AWS messages like Converse's.
+        # Invoke wraps the events of its inner wire; its exceptions are AWS messages.
         if wire_api == "invoke" and ":" not in (name or ""):
             return _aws_message("chunk", _base64_chunk(payload))
         return _aws_message(name or "", payload)
@@ -58,7 +58,7 @@ def _base64_chunk(payload: bytes) -> bytes:
 
 
 def unframed(wire_api: WireApi, body: bytes) -> list[tuple[str | None, bytes]]:
-    """Names and payloads of the frames of a body; bytes outside of frames are left out."""
+    """Names and payloads of the frames of a body; bytes outside of frames are omitted."""
     framing = wire(wire_api).framing(LIMITS)
     frames = [*framing.feed(body), *framing.close()]
     named: list[tuple[str | None, bytes]] = []
@@ -73,15 +73,15 @@ def _inner_payload(wire_api: WireApi, data: bytes) -> bytes:
         return data
     try:
         return base64.b64decode(decode_any(data)["bytes"])
-    except Exception:  # noqa: BLE001  # no chunk of an inner wire: the payload is the frame's own
+    except Exception:  # noqa: BLE001  # the payload is not a chunk of an inner wire
         return data
 
 
 def encode_payloads(wire_api: WireApi, payloads: Iterable[Any]) -> bytes:
-    """The stream of these payloads, under the event names that the wire gives them.
+    """A stream of these payloads, with the event names that the wire uses for them.
 
     Args:
-        wire_api: whose framing.
+        wire_api: wire whose framing is used.
         payloads: each a JSON value, or text that is not JSON (`[DONE]`).
     """
     frames: list[bytes] = []
@@ -95,14 +95,14 @@ def _encoded(wire_api: WireApi, payload: Any) -> tuple[bytes, str | None]:
     """A payload as bytes, and the name of its event."""
     if isinstance(payload, str):
         return payload.encode("utf-8", "surrogatepass"), None
-    # Converse has no type field: the payload's only key is the event's name.
+    # Converse has no type field: the only key of the payload is the event's name.
     if wire_api == "converse" and isinstance(payload, dict) and len(payload) == 1:
         ((name, inner),) = payload.items()
         return json.dumps(inner).encode(), str(name)
     name = None
     if isinstance(payload, dict):
         name = payload.get("type")
-    # A changed type may be anything; what cannot be in an event line is left out.
+    # A mutated type may have any value; one that an event line cannot contain is omitted.
     if not (isinstance(name, str) and name.isascii() and name.isprintable()):
         name = None
     return json.dumps(payload).encode(), name

@@ -1,13 +1,13 @@
-"""What can be fuzzed: a wire, a framing, a dialect, or a parser of your own.
+"""Targets that can be fuzzed: wires, framings, dialects, and parsers of your own.
 
 A target is two functions: `read` turns the chunks of a body into a list of results, and `oracle`
 raises where these results violate an invariant.
 
     find_target("chat")  find_target("sse")  find_target("hermes")
     find_target("dialect:cohere")
-        # a dialect that has the name of a wire
+        # the dialect, if a wire has the same name
     find_target("package.module:make_parser")
-        # yours: anything with `feed(bytes) -> list` and `close() -> list`
+        # your own: anything with `feed(bytes) -> list` and `close() -> list`
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.protocol import WIRE_APIS, parse_body, parser
 
 DIALECT_PREFIX: Final = "dialect:"
-"""Before the target of a dialect that has the name of a wire."""
+"""Prefix that selects a dialect if a wire has the same name."""
 
 
 class FuzzTarget(NamedTuple):
     """One parser to fuzz.
 
     Attributes:
-        name: how the command line selects it.
-        read: results for a body that is fed in these chunks; it must not raise.
-        oracle: raises `InvariantViolation` for results that the body must not give.
+        name: name on the command line.
+        read: parses a body that is fed in these chunks; it must not raise.
+        oracle: raises `InvariantViolation` if the results are wrong for the body.
         seed: generates a body to begin with.
-        change: changes a body a little.
+        change: returns a slightly changed body.
     """
 
     name: str
@@ -74,7 +74,7 @@ class FuzzTarget(NamedTuple):
 
 
 def find_target(name: str) -> FuzzTarget:
-    """The target of this name, or a parser of the caller's as `module:callable`.
+    """The target of this name, or for `module:callable` the caller's own parser.
 
     Raises:
         ValueError: no target has this name.
@@ -96,7 +96,7 @@ def _change_bytes(body: bytes, rng: random.Random) -> bytes:
 
 
 def _accept_all(_body: bytes, _results: list[Any]) -> None:
-    """The oracle of a target that has no invariant but partition independence."""
+    """The oracle of a target whose only invariant is partition independence."""
 
 
 # --- wires ---
@@ -112,12 +112,12 @@ def _wire(wire_api: WireApi) -> FuzzTarget:
 
     def oracle(body: bytes, events: list[ResponseEvent]) -> None:
         _check_events(body, events)
-        # A body that is not a stream is parsed by another function.
+        # A complete body is parsed by another function.
         if body.lstrip()[:1] in (b"{", b"["):
             _check_events(body, parse_body(wire_api, body))
 
     def seed(rng: random.Random) -> bytes:
-        # Both sides: frames in any order, and responses that a server could send.
+        # Two kinds of seeds: frames in any order, and responses that a server could send.
         if rng.random() < 0.4:
             return random_stream(wire_api, rng)
         events = random_response(rng, wire_api, failing=rng.random() < 0.2)
@@ -190,7 +190,7 @@ _SCHEMA: Final = {
     "properties": {"k": {"type": "string"}, "n": {"type": "integer"}, "a": {"type": "array"}},
 }
 TOOLS: Final = (ToolSpec("f", schema=_SCHEMA), ToolSpec("g"))
-"""The tools that a fuzzed dialect may call."""
+"""Tools that a fuzzed dialect may call."""
 
 _CALL_TOKENS: Final = (
     '{"name": "f", "arguments": {"k": "v"}}',
@@ -208,7 +208,7 @@ _CALL_TOKENS: Final = (
     "`",
     "x < 3",
 )
-"""Parts of calls in any dialect, and text that looks like the start of one."""
+"""Parts of calls in all dialects, and texts that look like the start of a call."""
 
 
 def _dialect(name: str, target_name: str) -> FuzzTarget:
@@ -247,7 +247,7 @@ def _dialect(name: str, target_name: str) -> FuzzTarget:
 
 
 def _decode(chunks: Iterable[bytes]) -> Iterator[str]:
-    """The chunks as text: a character that is split between chunks belongs to the later one."""
+    """The text of the chunks; a character split between chunks belongs to the later one."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for chunk in chunks:
         yield decoder.decode(chunk)
@@ -255,7 +255,7 @@ def _decode(chunks: Iterable[bytes]) -> Iterator[str]:
 
 
 def _message_events(deltas: Iterable[str]) -> Iterator[ResponseEvent]:
-    """The events of a response that is one message, streamed in these deltas."""
+    """The events of a response with one message, streamed in these deltas."""
     text = ""
     yield Created("r", "m", seq=0)
     yield OutputItemAdded(0, Message("assistant", status="incomplete"), seq=1)
@@ -268,7 +268,7 @@ def _message_events(deltas: Iterable[str]) -> Iterator[ResponseEvent]:
 
 
 def _marks_of(name: str) -> list[str]:
-    """The control tokens that a dialect removes from the text, the longest first."""
+    """The control tokens that a dialect removes from text, the longest first."""
     marks: list[str] = []
     for grammar in DIALECTS[name].grammars:
         if isinstance(grammar, Marks):
@@ -277,10 +277,11 @@ def _marks_of(name: str) -> list[str]:
 
 
 def _without_marks(text: str, marks: list[str]) -> str:
-    """The text without the dialect's control tokens; those in code stay in a response.
+    """The text without the dialect's control tokens, including those in code blocks.
 
-    Repeated, because what is around a token may be another one once it is gone. Where newlines
-    belong to tokens, without newlines: one that ends a line of code is none of the token after it.
+    Tokens are removed repeatedly, because removing one may join its neighbours to another. If
+    tokens contain newlines, all newlines are removed: one that ends a line of code belongs to no
+    token.
     """
     if not marks:
         return text
@@ -293,7 +294,7 @@ def _without_marks(text: str, marks: list[str]) -> str:
 
 
 def _check_text(marks: list[str], body: bytes, events: list[ResponseEvent]) -> None:
-    """Text without a call is unchanged, but for marks; what was left out is named by a notice."""
+    """Text without a call is unchanged except for control tokens; a notice names omitted text."""
     _check_events(body, events)
     response = accumulate(events)
     if response.calls or response.reasoning:
@@ -301,8 +302,8 @@ def _check_text(marks: list[str], body: bytes, events: list[ResponseEvent]) -> N
     if any("left out" in notice.detail for notice in response.notices):
         return
     original = _without_marks(body.decode("utf-8", "replace"), marks)
-    # An unfinished call whose arguments were streamed stays an item: its text is not repeated, and
-    # the text before it must be the start of the body.
+    # An unfinished call whose arguments were streamed stays an item, and its text is not
+    # repeated; then the text before it must be the start of the body.
     unfinished = [item for item in response.items if isinstance(item, FunctionCall)]
     if unfinished:
         text = _without_marks(_text_before(response, unfinished[0]), marks)
@@ -314,7 +315,7 @@ def _check_text(marks: list[str], body: bytes, events: list[ResponseEvent]) -> N
 
 
 def _text_before(response: Response, call: FunctionCall) -> str:
-    """The text of the messages that are before a call."""
+    """The text of the messages before a call."""
     text = ""
     for item in response.items:
         if item is call:
@@ -325,19 +326,19 @@ def _text_before(response: Response, call: FunctionCall) -> str:
 
 
 def _renumbered(events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
-    """The events numbered from 0: joining deltas leaves gaps in `seq`."""
+    """The events numbered from 0: joined deltas leave gaps in `seq`."""
     return [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(events)]
 
 
 def _keeps_all_text(name: str) -> bool:
-    """Whether the dialect has no tokens that it removes without a notice."""
+    """Whether the dialect removes no token without a notice."""
     if name.startswith(("think", "harmony", "kimi", "cohere")):
         return False
     return not any(isinstance(grammar, ReasoningTags) for grammar in DIALECTS[name].grammars)
 
 
 def _opening_tokens(name: str) -> set[str]:
-    """Every text in the grammars of a dialect: what opens, separates and closes its calls."""
+    """All texts in the grammars of a dialect: they open, separate and close its calls."""
     tokens: set[str] = set()
     for grammar in DIALECTS[name].grammars:
         tokens.update(_strings(grammar))
@@ -383,7 +384,7 @@ def _external(name: str) -> FuzzTarget:
 
 
 def _check_parser(name: str, make: Any) -> None:
-    """Raises ValueError for a callable that makes no parser: that is a usage error, no finding."""
+    """Raises ValueError if the callable makes no parser: a usage error, not a finding."""
     try:
         parse = make()
     except Exception as error:
@@ -418,11 +419,11 @@ def _all_targets() -> dict[str, Callable[[], FuzzTarget]]:
 
 
 TARGETS: Final = _all_targets()
-"""Every target of the library by its name."""
+"""Name -> target, for all targets of the library."""
 
 
 def difference(unsplit: Sequence[Any], split: Sequence[Any]) -> str | None:
-    """The first difference between two readings of one body; None where they are equal."""
+    """The first difference between two readings of one body; None if they are equal."""
     expected, actual = log(unsplit), log(split)
     if expected == actual:
         return None

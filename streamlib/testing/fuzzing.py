@@ -5,9 +5,9 @@
     campaign.finding                                # None, or the first body that fails
     reproducer(shrink(campaign.target, campaign.finding))      # the text of a pytest file
 
-Each body is read in one chunk, checked by the target's oracle, and read again in several chunks,
-which must give the same results. Bodies come from the target's own generator, from files, and from
-changes to those that gave something new: a set of event kinds that was not seen before.
+Each body is parsed in one chunk, checked by the target's oracle, and parsed again in several
+chunks, which must give the same results. Bodies come from the target's generator, from files, and
+from mutations of bodies that gave a new set of event kinds.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from streamlib.testing.invariants import InvariantViolation
 from streamlib.testing.mutations import split_at
 
 BODY_BYTES: Final = 64 << 10
-"""Longest body that is tried: growth is measured elsewhere, and a long body costs the time of many
-short ones."""
+"""Maximum size of a body: growth is measured elsewhere, and one long body costs as much time as
+many short ones."""
 POOL: Final = 512
-"""Most bodies that are kept to be changed, beside those of files; the oldest are forgotten."""
+"""Maximum number of bodies to mutate, apart from those of files; the oldest are dropped."""
 SHRINK_SECONDS: Final = 20.0
 EVERY_OFFSET_BYTES: Final = 300
 """Bodies up to this size are read byte by byte, and split at every offset while they are shrunk."""
 TICK_SECONDS: Final = 0.5
 LINE_BYTES: Final = 90
-"""Bytes of a body in one line of a reproducer."""
+"""Bytes of a body on one line of a reproducer."""
 
 _PLAIN_BYTES: Final = (b"0", b"a", b" ", b"\n")
-"""Bytes that shrinking leaves as they are."""
+"""Bytes that shrinking does not replace further."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Finding:
 
     Attributes:
         target: name of the target.
-        invariant: name of the invariant, or of the exception that escaped.
-        detail: the message.
-        body: what was read.
-        offsets: where the body was split, in bytes; () is one chunk.
+        invariant: name of the violated invariant, or of the exception that escaped.
+        detail: message of the violation.
+        body: the body that was parsed.
+        offsets: offsets in bytes at which the body was split; () is one chunk.
     """
 
     target: str
@@ -62,11 +62,11 @@ Fails: TypeAlias = Callable[[bytes, Sequence[int]], bool]
 
 
 def examine(target: FuzzTarget, body: bytes, offsets: Sequence[int] = ()) -> None:
-    """Reads a body in one chunk, and split at these offsets.
+    """Parses a body in one chunk, and again split at these offsets.
 
     Raises:
         InvariantViolation: an invariant of the target does not hold.
-        Exception: whatever escapes from the target.
+        Exception: any exception that escapes from the target.
     """
     unsplit = _read_unsplit(target, body)
     target.oracle(body, unsplit)
@@ -75,8 +75,8 @@ def examine(target: FuzzTarget, body: bytes, offsets: Sequence[int] = ()) -> Non
 
 
 def _read_unsplit(target: FuzzTarget, body: bytes) -> list[Any]:
-    # A function of its own, so that it reads as deep in the stack as `_check_split` does: how deep
-    # JSON may be nested depends on the stack that is left.
+    # A separate function, so that it parses as deep in the stack as `_check_split` does: the
+    # permitted nesting of JSON depends on the remaining stack.
     return target.read([body])
 
 
@@ -93,15 +93,15 @@ def _check_split(
 
 @dataclass
 class Campaign:
-    """One search.
+    """One search for a failing body.
 
     Attributes:
         target: what is fuzzed.
-        seed: of the generator; equal seeds try the same bodies.
+        seed: seed of the generator; equal seeds try the same bodies.
         corpus: bodies to begin with.
-        splits: random partitions in which each body is read again.
-        executions: bodies tried so far.
-        readings: how often a body was read so far.
+        splits: number of random partitions in which each body is parsed again.
+        executions: number of bodies tried so far.
+        readings: number of times a body was parsed so far.
         finding: the first failure; None until there is one.
     """
 
@@ -113,13 +113,13 @@ class Campaign:
     readings: int = 0
     finding: Finding | None = None
     _pool: list[bytes] = field(default_factory=list[bytes])
-    """Bodies to change: the corpus, then those that gave a new set of kinds."""
+    """Bodies to mutate: the corpus, then those that gave a new set of kinds."""
     _kinds: set[Any] = field(default_factory=set[Any])
-    """Sets of kinds that any body gave."""
+    """All sets of result kinds that a body gave."""
 
     @property
     def kinds(self) -> int:
-        """How many different sets of result kinds there were."""
+        """Number of different sets of result kinds."""
         return len(self._kinds)
 
     def run(self, seconds: float) -> Iterator[None]:
@@ -147,9 +147,9 @@ class Campaign:
             yield body[:BODY_BYTES]
 
     def try_body(self, body: bytes, rng: random.Random) -> None:
-        """Reads one body in one chunk, in random partitions, and byte by byte where it is short.
+        """Parses one body in one chunk, in random partitions, and byte by byte if it is short.
 
-        Sets `finding` where it fails.
+        Sets `finding` if the body fails.
         """
         self.executions += 1
         partitions = [_random_offsets(body, rng) for _ in range(self.splits)]
@@ -175,7 +175,7 @@ class Campaign:
             return
         self._kinds.add(kinds)
         self._pool.append(body)
-        # The bodies of files stay; of the others the oldest go.
+        # The bodies of files stay; the oldest of the others are dropped.
         del self._pool[len(self.corpus) : len(self._pool) - POOL]
 
 
@@ -184,7 +184,7 @@ def _random_offsets(body: bytes, rng: random.Random) -> list[int]:
 
 
 def _kind(result: Any) -> tuple[str, str, str | None]:
-    """Its class, that of its item, and its code: notice code, error kind or item status."""
+    """A result's class, the class of its item, and its notice code, error kind or item status."""
     item = getattr(result, "item", None)
     code = getattr(result, "code", None)
     if not code:
@@ -207,9 +207,9 @@ def _finding(target: FuzzTarget, body: bytes, offsets: Sequence[int], error: Exc
 
 
 def find_failure(target: FuzzTarget, body: bytes, offsets: Sequence[int] = ()) -> Finding | None:
-    """How this body fails: in one chunk, split at these offsets, byte by byte, or at any offset.
+    """The first failure of a body: in one chunk, split at these offsets, or byte by byte.
 
-    Every single offset is tried only where the body is short.
+    A short body is also split at each single offset.
     """
     partitions: list[Sequence[int]] = [
         [offset for offset in offsets if offset <= len(body)],
@@ -229,7 +229,7 @@ def find_failure(target: FuzzTarget, body: bytes, offsets: Sequence[int] = ()) -
 
 
 def shrink(target: FuzzTarget, finding: Finding, seconds: float = SHRINK_SECONDS) -> Finding:
-    """The smallest body within that time that violates the same invariant, with fewest offsets."""
+    """The smallest body found in this time that violates the invariant, with fewest offsets."""
     until = time.monotonic() + seconds
     best = finding
 
@@ -246,7 +246,7 @@ def shrink(target: FuzzTarget, finding: Finding, seconds: float = SHRINK_SECONDS
     if not fails(finding.body, finding.offsets):
         return finding
     size = len(best.body)
-    # Halves first: most of a long body has no part in the failure.
+    # Large chunks first: most of a long body has no part in the failure.
     while size:
         size = size // 2
         _remove_chunks(lambda: best, fails, max(1, size))
@@ -255,7 +255,7 @@ def shrink(target: FuzzTarget, finding: Finding, seconds: float = SHRINK_SECONDS
 
 
 def _remove_chunks(best: Callable[[], Finding], fails: Fails, size: int) -> None:
-    """Removes chunks of this size, as long as the rest still fails."""
+    """Removes chunks of this size while the rest still fails."""
     start = 0
     while start < len(best().body):
         body = best().body
@@ -269,7 +269,7 @@ def _remove_chunks(best: Callable[[], Finding], fails: Fails, size: int) -> None
 
 
 def _replace_bytes(best: Callable[[], Finding], fails: Fails) -> None:
-    """Replaces bytes by plain ones, where the body still fails."""
+    """Replaces bytes by plain ones while the body still fails."""
     for index in range(len(best().body)):
         body = best().body
         if index >= len(body) or body[index : index + 1] in _PLAIN_BYTES:
@@ -287,7 +287,7 @@ def _with_fewer_offsets(target: FuzzTarget, finding: Finding) -> Finding:
 
 
 def _fail_again(target: FuzzTarget, finding: Finding, offsets: Sequence[int]) -> Finding | None:
-    """The same failure with other offsets; None where it does not occur with them."""
+    """The same failure with other offsets; None if it does not occur with them."""
     try:
         examine(target, finding.body, offsets)
     except Exception as error:  # noqa: BLE001  # compared with the failure below
@@ -304,7 +304,7 @@ def reproducer(finding: Finding) -> str:
     """The text of a pytest file that fails until the defect is fixed."""
     name = "".join(char if char.isalnum() else "_" for char in finding.target)
     lines: list[str] = []
-    # At least one line: the body may be empty.
+    # At least one line, because the body may be empty.
     for start in range(0, len(finding.body) or 1, LINE_BYTES):
         lines.append(f"    {finding.body[start : start + LINE_BYTES]!r}")
     body = "\n".join(lines)

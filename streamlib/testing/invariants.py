@@ -55,7 +55,7 @@ TextDelta: TypeAlias = (
 """Events whose `delta` is text of an item."""
 
 TextKey: TypeAlias = tuple[str, int]
-"""Which text of an item: its kind (a key of `TEXT_KINDS`' values), and the number of the part."""
+"""Identifies a text of an item: its kind (a value of `TEXT_KINDS`), and the number of its part."""
 
 _ENCODE: Final = msgspec.json.Encoder()
 _DECODE: Final = msgspec.json.Decoder(ResponseEvent).decode
@@ -74,7 +74,7 @@ class InvariantViolation(AssertionError):
 
 
 def check(events: Iterable[ResponseEvent]) -> None:
-    """Checks every invariant that a complete list of events shows.
+    """Checks every invariant that a complete list of events can show.
 
     Raises:
         InvariantViolation: the first invariant that does not hold.
@@ -88,7 +88,7 @@ def check(events: Iterable[ResponseEvent]) -> None:
 
 
 def log(events: Iterable[Any]) -> list[bytes | str]:
-    """Events (or frames) as text, `seq` included: what must not depend on the partition."""
+    """Events (or frames) as text, `seq` included: equal for every partition."""
     return [_log_line(event) for event in events]
 
 
@@ -96,7 +96,7 @@ def _log_line(event: Any) -> bytes | str:
     try:
         return _ENCODE.encode(event)
     except (OverflowError, TypeError, ValueError):
-        # A number or a text that JSON cannot represent: compared by its repr.
+        # JSON cannot represent a number or a text of it, so it is compared by its repr.
         return repr(event)
 
 
@@ -109,7 +109,7 @@ class InvariantChecker:
     Attributes:
         open: indexes of the items that are open.
         done: the closed items by index.
-        ended: the terminal event was read.
+        ended: whether the terminal event was read.
     """
 
     def __init__(self) -> None:
@@ -117,13 +117,13 @@ class InvariantChecker:
         self.done: dict[int, ResponseItem] = {}
         self.ended = False
         self._count = 0
-        """Events read so far: the `seq` that the next one must have."""
+        """Number of events read so far, which is the `seq` of the next one."""
         self._created = False
-        """`Created` was read; set once."""
+        """Whether `Created` was read."""
         self._texts: dict[int, dict[TextKey, list[str]]] = {}
-        """Deltas of each item, by text; an entry for every item that was ever opened."""
+        """Item index -> deltas by text, for every item that was ever opened."""
         self._replaced: set[int | None] = set()
-        """Items whose final text may differ from their deltas: a notice says so."""
+        """Items whose final text may differ from their deltas, because a notice says so."""
 
     def feed(self, events: Iterable[ResponseEvent]) -> None:
         """Checks the next events."""
@@ -137,7 +137,7 @@ class InvariantChecker:
             self._count += 1
 
     def close(self) -> None:
-        """Checks the end of the stream: it had a terminal event; joined deltas equal the items."""
+        """Checks that a terminal event was read, and that joined deltas equal the items."""
         _require(self.ended, "one terminal", "the stream ended without its terminal event")
         for index, item in self.done.items():
             if index not in self._replaced:
@@ -167,7 +167,7 @@ class InvariantChecker:
             case Created():
                 _require(not self._created, "order", "a second Created")
                 self._created = True
-            case _:  # rate limits, token counts, metadata, unknown events may come anywhere
+            case _:  # rate limits, token counts, metadata, unknown events may occur anywhere
                 pass
 
     def _check_added(self, event: OutputItemAdded) -> None:
@@ -200,13 +200,13 @@ class InvariantChecker:
 
 
 def _check_field_types(event: ResponseEvent) -> None:
-    """Each field has the type it declares: an event that was written can be read again."""
+    """Each field has its declared type, so that a written event can be read again."""
     try:
         _DECODE(_ENCODE.encode(event))
     except msgspec.ValidationError as error:
         raise InvariantViolation("typed", f"{type(event).__name__}: {error}") from None
     except (OverflowError, ValueError, RecursionError):
-        # Integers past 64 bits, lone surrogates: other invariants are about these.
+        # Integers past 64 bits and lone surrogates are checked by other invariants.
         pass
 
 
@@ -216,15 +216,15 @@ def _require(condition: bool, invariant: str, detail: str) -> None:  # noqa: FBT
 
 
 def _check_item(item: ResponseItem) -> None:
-    """Its text is valid Unicode, and a call that may be executed has complete arguments."""
+    """An item's text is valid Unicode, and a completed call has complete arguments."""
     try:
         msgspec.json.encode(item)
     except UnicodeEncodeError as error:
         raise InvariantViolation("valid text", f"{type(item).__name__}: {error}") from None
     except (OverflowError, ValueError):
-        # Integers past 64 bits are valid JSON of the provider, which msgspec cannot encode.
+        # A provider's integers past 64 bits are valid JSON that msgspec cannot encode.
         pass
-    # Empty arguments are `{}`.
+    # Empty arguments mean `{}`, so they are complete.
     if isinstance(item, FunctionCall) and item.status == "completed" and item.arguments:
         try:
             json.loads(item.arguments)
@@ -241,7 +241,7 @@ def _check_unicode(text: str, name: str) -> None:
 
 
 def _check_text(fragments: dict[TextKey, list[str]], item: ResponseItem, index: int) -> None:
-    """Joined deltas are the item's text."""
+    """The joined deltas of each text equal the text of the item."""
     streamed: dict[str, str] = {}
     for kind, part in sorted(fragments):  # parts may be streamed in any order
         streamed[kind] = streamed.get(kind, "") + "".join(fragments[kind, part])
@@ -278,14 +278,14 @@ TEXT_KINDS: Final[dict[type[TextDelta], str]] = {
     FunctionCallArgumentsDelta: "arguments",
     RefusalDelta: "refusal",
 }
-"""Which text of an item a delta appends to."""
+"""Class of a delta -> the kind of text that it appends to."""
 
 
 def join_deltas(events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
-    """Joins each run of deltas of the same text into the first of them; others stay, in order.
+    """Joins adjacent deltas of the same text into one; other events stay, in order.
 
-    Needed only where text is buffered (dialects, encoders): there the boundaries between deltas
-    depend on the partition.
+    Needed only if text is buffered (dialects, encoders), because there the deltas depend on the
+    partition.
     """
     joined: list[ResponseEvent] = []
     for text, run in groupby(events, _text_of):
@@ -297,7 +297,7 @@ def join_deltas(events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
 
 
 def _text_of(event: ResponseEvent) -> tuple[str, int, int] | None:
-    """Which text a delta appends to: kind, item, part; None for other events."""
+    """The text that a delta appends to: kind, item, part; None for other events."""
     match event:
         case OutputTextDelta() | ReasoningContentDelta() | RefusalDelta():
             part = event.content_index

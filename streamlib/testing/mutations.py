@@ -1,10 +1,10 @@
-"""Faults in bytes, and what servers write: small changes to a body, drawn from a `random.Random`.
+"""Faults in bytes, and frames of servers: changes to a body, drawn from a `random.Random`.
 
     Fault("flip", offset=40, size=3)(body)    one fault, always the same
     mutated("converse", body, rng)            faults in bytes, in complete frames or in JSON values
     random_stream("chat", rng)                frames of a wire in any order
 
-The same functions serve seeded loops and hypothesis, whose `randoms()` is a `random.Random` that
+The functions serve both seeded loops and hypothesis, whose `randoms()` is a `random.Random` that
 shrinks.
 """
 
@@ -81,7 +81,7 @@ TOKENS: Final = (
     b"<html>",
     b'{"error":{"code":500}}',
 )
-"""Bytes that mean something to one of the framings."""
+"""Bytes with a meaning in one of the framings."""
 
 HOSTILE: Final[tuple[Any, ...]] = (
     None,
@@ -114,7 +114,7 @@ HOSTILE: Final[tuple[Any, ...]] = (
     {"type": 5},
     [{"type": []}],
 )
-"""JSON values of a type that their field does not have."""
+"""JSON values to put into fields of another type."""
 
 
 def _truncate(data: bytes, offset: int, _size: int) -> bytes:
@@ -170,9 +170,9 @@ class Fault:
     """One fault.
 
     Attributes:
-        name: a key of `FAULTS`.
-        offset: in bytes, taken modulo the length of the body.
-        size: how much of the body it changes; the unit depends on the fault.
+        name: key of `FAULTS`.
+        offset: offset in bytes, taken modulo the length of the body.
+        size: size of the change; the unit depends on the fault.
     """
 
     name: str
@@ -185,13 +185,13 @@ class Fault:
 
 
 def fault(rng: random.Random) -> Fault:
-    """Any fault; truncations are rare, and bombs too, because they are slow."""
+    """Any fault; truncations are rare, and so are bombs, because they are slow."""
     names = (*FAULTS, *_FREQUENT_FAULTS * 4)
     return Fault(rng.choice(names), rng.randrange(1 << 20), rng.randrange(1, 64))
 
 
 def split_at(body: bytes, offsets: Sequence[int]) -> list[bytes]:
-    """The chunks of `body` between these offsets, which are in ascending order."""
+    """The chunks of `body` between these ascending offsets."""
     bounds = zip([0, *offsets], [*offsets, len(body)], strict=True)
     return [body[start:end] for start, end in bounds]
 
@@ -204,7 +204,7 @@ def random_stream(wire_api: WireApi, rng: random.Random, most: int = 14) -> byte
     generators = frame_generators(wire_api)
     names = list(generators)
     payloads: list[Any] = []
-    # The first generator of a wire is what starts its response.
+    # The first generator of a wire starts the response.
     if rng.random() < 0.7:
         first = generators[names[0]]
         payloads.append(first(0, ""))
@@ -229,7 +229,7 @@ def _change_bytes(_: WireApi, body: bytes, rng: random.Random) -> bytes:
 
 
 def _change_frames(wire_api: WireApi, body: bytes, rng: random.Random) -> bytes:
-    """Drops, repeats or moves frames, or inserts one where it does not belong."""
+    """Drops, repeats or moves frames, or inserts one at a wrong position."""
     frames = unframed(wire_api, body)
     index = rng.randrange(len(frames) + 1)
     target = rng.randrange(len(frames) + 1)
@@ -251,7 +251,7 @@ def _change_frames(wire_api: WireApi, body: bytes, rng: random.Random) -> bytes:
 
 
 def _change_value(wire_api: WireApi, body: bytes, rng: random.Random) -> bytes:
-    """Changes one value inside one frame: to another type, to nothing, or to another key."""
+    """Changes one value in one frame: to another type, to nothing, or to another key."""
     frames = unframed(wire_api, body)
     if not frames:
         return _change_json(body, rng)
@@ -266,7 +266,7 @@ def _joined(wire_api: WireApi, frames: list[tuple[str | None, bytes]]) -> bytes:
 
 
 def _change_json(payload: bytes, rng: random.Random) -> bytes:
-    """The payload with one value changed; as it is where it is not JSON."""
+    """The payload with one value changed; unchanged if it is not JSON."""
     try:
         value = json.loads(payload)
     except (ValueError, RecursionError):
@@ -275,7 +275,7 @@ def _change_json(payload: bytes, rng: random.Random) -> bytes:
 
 
 def _changed(value: Any, rng: random.Random) -> Any:
-    # Mostly deeper: a value near the root replaces everything below it.
+    # Mostly a deeper value: changing one near the root replaces everything below it.
     if not isinstance(value, (dict, list)) or not value or rng.random() >= 0.9:
         return rng.choice(HOSTILE)
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Random responses: legal event lists of any wire, drawn from a `random.Random`.
+"""Random responses: valid event lists of any wire, drawn from a `random.Random`.
 
 Items of every kind that a wire has, sequential or overlapping; some incomplete; one terminal
 event. The encoders turn them into bytes, so `encode_all(wire_api, random_response(rng))` is a
@@ -50,26 +50,26 @@ TEXTS: Final = (
     "{",
     "a" * 80,
 )
-"""Plain text, and text that means something to a framing, to JSON or to a dialect."""
+"""Plain texts, and texts with a meaning in a framing, in JSON or in a dialect."""
 NAMES: Final = ("get_weather", "f", "read_file")
 KINDS: Final = ("text", "text", "reasoning", "call", "call")
 RESPONSES_KINDS: Final = (*KINDS, "built_in")
-"""The kinds of Responses, which alone has calls of tools that the provider defines."""
+"""Kinds of items in Responses: only this wire has calls of tools that the provider defines."""
 STOP_REASONS: Final[tuple[StopReason, ...]] = ("stop", "stop", "tool_calls", "length")
 FAILURES: Final[tuple[ErrorKind, ...]] = ("overloaded", "rate_limited", "server_error")
 OVERLAPPING_WIRES: Final = ("messages", "responses", "invoke")
-"""Wires whose events carry the item's number, so that several items can be open."""
+"""Wires whose events carry the index of the item, so that several items can be open."""
 
 
 def random_response(
     rng: random.Random, wire_api: WireApi = "messages", *, failing: bool = False
 ) -> list[ResponseEvent]:
-    """The events of one response: up to five items, each in some deltas, and a terminal event.
+    """The events of one response: up to five items, each in several deltas, and a terminal event.
 
     Args:
-        rng: where every choice comes from: an equal state gives equal events.
-        wire_api: the wire that the response comes from.
-        failing: it ends in `Failed`, perhaps with an item still open.
+        rng: source of every choice; equal states give equal events.
+        wire_api: wire of the response.
+        failing: whether it ends in `Failed`, perhaps with an item still open.
     """
     assembler = EventAssembler(LIMITS, Origin(wire_api))
     assembler.identify(f"resp_{rng.randrange(10)}", "m")
@@ -112,7 +112,7 @@ def _random_item(rng: random.Random, wire_api: WireApi, n: int) -> ResponseItem:
 
 
 def _random_built_in_call(rng: random.Random, call_id: str) -> ResponseItem:
-    """A call of a tool that the provider defines and the caller runs; no delta follows it."""
+    """A call of a tool that the provider defines and the caller runs; it has no deltas."""
     text = rng.choice(TEXTS)
     checks: list[dict[str, Any]] = []
     if rng.random() < 0.3:
@@ -134,7 +134,7 @@ def _append_deltas(assembler: EventAssembler, item: OpenItem, rng: random.Random
     if isinstance(item.item, BUILT_IN_CALLS):
         return
     if isinstance(item.item, FunctionCall):
-        # Once only: a second JSON value after the first would make the arguments invalid.
+        # Only once: a second JSON value after the first would make the arguments invalid.
         if not item.arguments:
             for fragment in fragments(random_arguments(rng), rng):
                 assembler.arguments(item, fragment)
@@ -154,7 +154,7 @@ def _close(assembler: EventAssembler, items: Sequence[OpenItem]) -> None:
 
 
 def random_arguments(rng: random.Random) -> str:
-    """Arguments of a call, as JSON text."""
+    """Arguments of a call, as a JSON text."""
     value: dict[str, Any] = {}
     for n in range(rng.randrange(4)):
         value[f"k{n}"] = rng.choice((*TEXTS, 1, 1.5, None, True, [1, "x"], {"a": {}}))
@@ -162,7 +162,7 @@ def random_arguments(rng: random.Random) -> str:
 
 
 def fragments(text: str, rng: random.Random) -> list[str]:
-    """A text split into up to four fragments; some may be empty."""
+    """A text, split into up to four fragments; some may be empty."""
     offsets = sorted(rng.randrange(len(text) + 1) for _ in range(rng.randrange(4)))
     bounds = zip([0, *offsets], [*offsets, len(text)], strict=True)
     return [text[start:end] for start, end in bounds]

@@ -4,11 +4,11 @@
     def test_my_screen_survives(body, data):
         for chunk in data.draw(strategies.splits(body)): screen.feed(chunk)
 
-    answers(wire_api)             legal event lists: what your user interface receives
-    streams(wire_api)             bytes of a well-behaved server, with the noise that servers make
+    answers(wire_api)             valid event lists: what your user interface receives
+    streams(wire_api)             bytes of a correct server, with comments and padding
     odd_streams(wire_api)         frames in any order: unknown kinds, wrong indexes, split emoji,
                                   a second end
-    bad_streams(wire_api)         either of them, with faults
+    bad_streams(wire_api)         streams of both kinds, with faults
     histories(wire_api)           conversations that every builder accepts
     splits(data)                  partitions of a body into chunks
     faults()                      functions from bytes to bytes: truncate, flip, drop, duplicate,
@@ -74,23 +74,23 @@ def wires() -> st.SearchStrategy[WireApi]:
 
 
 def _generators() -> st.SearchStrategy[random.Random]:
-    """A `random.Random` whose draws are hypothesis's own: it shrinks and can be replayed."""
+    """A `random.Random` whose draws hypothesis controls, so that it shrinks and can be replayed."""
     return st.randoms(use_true_random=False)
 
 
 def answers(
     wire_api: WireApi = "messages", *, failing: bool | None = None
 ) -> st.SearchStrategy[list[ResponseEvent]]:
-    """Event lists that keep every invariant: sequential or overlapping items, one terminal event.
+    """Event lists that satisfy every invariant, with sequential or overlapping items.
 
     Args:
-        wire_api: the wire that the response comes from.
+        wire_api: wire of the response.
         failing: True: they end in `Failed`; False: in `Completed`; None: in either.
 
     Raises:
         ValueError: no wire has this name.
     """
-    wire(wire_api)  # raises for an unknown name here, and not when an example is drawn
+    wire(wire_api)  # raises for an unknown name now, not when an example is drawn
     ends = st.booleans()
     if failing is not None:
         ends = st.just(failing)
@@ -103,9 +103,9 @@ def streams(
     """Bodies that a server of the wire sends.
 
     Args:
-        wire_api: whose bodies.
+        wire_api: wire of the bodies.
         failing: True: they end with an error; False: they complete; None: either.
-        noise: with keep-alives, comments and padding, which change no response.
+        noise: add keep-alives, comments and padding, which change no response.
     """
     bodies = answers(wire_api, failing=failing).map(lambda events: encode_all(wire_api, events))
     if not noise:
@@ -114,19 +114,19 @@ def streams(
 
 
 def odd_streams(wire_api: WireApi) -> st.SearchStrategy[bytes]:
-    """Well-framed events of the wire in any order, with indexes that are allowed and others."""
+    """Well-framed events of the wire in any order, with valid and invalid indexes."""
     wire(wire_api)
     return _generators().map(lambda rng: random_stream(wire_api, rng))
 
 
 def bad_streams(wire_api: WireApi) -> st.SearchStrategy[bytes]:
-    """Streams with one to three faults: in bytes, frames or values; sometimes any bytes at all."""
+    """Streams with one to three faults in bytes, frames or values; sometimes random bytes."""
     bodies = streams(wire_api) | odd_streams(wire_api)
     return st.builds(mutated, st.just(wire_api), bodies, _generators()) | st.binary(max_size=200)
 
 
 def splits(data: bytes, *, most: int = 12) -> st.SearchStrategy[list[bytes]]:
-    """Partitions of `data` into chunks; some chunks may be empty, joined they are `data`.
+    """Partitions of `data` into chunks; some may be empty, and joined they are `data`.
 
     Shrinks to few chunks, split near the start.
     """
@@ -138,7 +138,7 @@ def faults(*names: str) -> st.SearchStrategy[Fault]:
     """Faults to apply to bytes: `fault(data)`.
 
     Args:
-        names: only these faults.
+        names: names of the faults to draw from; without any, all.
 
     Raises:
         ValueError: no fault has such a name.
@@ -160,11 +160,11 @@ _COMMENTS: Final = (
     b"retry: 3000\n\n",
     b"id: 7\n\n",
 )
-"""What servers send between events of a stream: OpenRouter its own comment, others ids."""
+"""What servers send between the events of a stream: OpenRouter a comment, others ids."""
 
 
 def _noisy(wire_api: WireApi, body: bytes, rng: random.Random) -> bytes:
-    """The same frames as other servers write them: comments, ids, CRLF, blank lines in NDJSON."""
+    """The same frames as other servers write them: comments, ids, CRLF, blank NDJSON lines."""
     out: list[bytes] = []
     crlf = rng.random() < 0.3 and WIRE_SPECS[wire_api].frames != "aws"
     for name, payload in unframed(wire_api, body):
@@ -178,7 +178,7 @@ def _noisy(wire_api: WireApi, body: bytes, rng: random.Random) -> bytes:
 
 def _noise(wire_api: WireApi, rng: random.Random) -> bytes:
     frames = WIRE_SPECS[wire_api].frames
-    # AWS frames follow each other without anything between them.
+    # AWS frames have nothing between them.
     if rng.random() < 0.8 or frames == "aws":
         return b""
     if frames == "ndjson":
@@ -199,9 +199,9 @@ def histories(
     """Conversations as an agent keeps them: messages, reasoning, calls, an output for every call.
 
     Args:
-        wire_api: the wire of the items' origin.
+        wire_api: wire of the items' origin.
         turns: maximum number of turns of the model; each has its own response id.
-        images: some messages of the user and some outputs of tools have one.
+        images: whether some user messages and some outputs of tools contain an image.
 
     Raises:
         ValueError: no wire has this name.
@@ -234,18 +234,18 @@ def _conversation(
             output = _tool_output(rng, images=images)
             history.append(call.output(output, is_error=rng.random() < 0.2))
         if calls and wire_api == "responses":
-            # A built-in tool beside the functions: its output may be before theirs or behind.
+            # A built-in tool is called too; its output stands before those of functions or after.
             built_in = _built_in_pair(rng, turn, source)
             history[-len(calls) : -len(calls)] = built_in[:1]
             history.insert(len(history) - rng.randrange(len(calls) + 1), built_in[1])
-        # Outputs of tools are what the next turn continues from.
+        # The next turn continues only from outputs of tools.
         if not calls:
             history.append(user(rng.choice(_MESSAGES)))
     return history
 
 
 def _turn(rng: random.Random, turn: int, source: dict[str, Any]) -> list[ResponseItem]:
-    """The items of one turn: perhaps reasoning, text and calls, and never reasoning alone."""
+    """The items of one turn: optional reasoning, text and calls, but never only reasoning."""
     items: list[ResponseItem] = []
     if rng.random() < 0.4:
         items.append(Reasoning("Hm.", **source))

@@ -26,13 +26,13 @@ def sync_replay(
     split: Split = "recorded",
     **client: Unpack[ClientOptions],
 ) -> SyncClient:
-    """A client that replays a recording, as `replay`, for code without an event loop.
+    """A client that replays a recording, like `replay`, for code without an event loop.
 
     Args:
         recording: a recording, its file, or the bytes of a captured body.
-        wire_api: None: the recording's own, else `messages`.
-        speed: 1 is the recorded pace; 0 does not wait.
-        split: how the body is split into chunks.
+        wire_api: None: the recording's own wire, else `messages`.
+        speed: factor of the recorded pace; 0 does not wait.
+        split: how the body is split: "recorded", "whole", "random", or the bytes of a chunk.
         **client: options of `Client` but `http`.
 
     Raises:
@@ -57,10 +57,10 @@ def sync_replay(
 def sync_loopback(
     wire_api: WireApi = "messages", *, client: ClientOptions | None = None, **behaviour: Any
 ) -> Generator[SyncClient]:
-    """A client whose provider is a real HTTP server, as `loopback`; the server has its own thread.
+    """A client of a real HTTP server, like `loopback`; the server runs in its own thread.
 
     Args:
-        wire_api: what the client and the server use.
+        wire_api: wire of the client and the server.
         client: options of `Client`.
         behaviour: fields of `Behaviour`: turns, chunk, pace, fault, at, failing, status …
     """
