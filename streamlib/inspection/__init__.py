@@ -95,7 +95,7 @@ _OTHER_MODULES: Final = {
     "redacted_difference": "redaction",
     "render": "page",
 }
-"""Name -> its module, where that is not `document`. The command needs few of them at its start."""
+"""Name -> module, for names outside of `document`. The command needs few of them when it starts."""
 
 
 def inspect(
@@ -109,10 +109,10 @@ def inspect(
 
     Args:
         source: A recording, or the bytes of a body without their times.
-        wire_api: The wire it is read as; None: the recording's own.
-        name: What the document calls it.
-        splits: Bytes of chunks that the body is parsed in again, however long that takes, beside
-            those that are tried as far as that is quick. None: none are.
+        wire_api: The wire to read it as; None: the recording's own.
+        name: Name of the response in the document.
+        splits: Sizes of chunks, in bytes, in which the body is always parsed again, beside the
+            usual sizes, which are tried while that is quick. None: no splits are tried.
 
     Raises:
         ValueError: Neither the recording nor the caller names the wire.

@@ -1,4 +1,4 @@
-"""A captured response: its bytes, and the wire that they are read as."""
+"""A captured response: its bytes, and the wire to read them as."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamlib_parsers.json_text import is_json_bytes
 from streamlib_parsers.protocol import parse_body, parser
 
 CHUNK_BYTES: Final = 1 << 20
-"""Bytes fed to a parser at a time: small enough that progress is seen."""
+"""Bytes fed to a parser at a time: small enough that progress can be shown."""
 
 SNIFFED_BYTES: Final = 4096
 """Bytes in which `likely_wire` looks for a marker."""
@@ -30,20 +30,20 @@ WIRE_MARKERS: Final[tuple[tuple[bytes, WireApi], ...]] = (
     (b'"done":', "ollama"),
     (b'"type":"message-start"', "cohere"),
 )
-"""Bytes that only one wire writes. They are used for hints alone: a wire is never guessed."""
+"""Bytes that only one wire uses. They are used for hints only: a wire is never guessed."""
 
 Report: TypeAlias = Callable[[int], None]
-"""Is told how many bytes of a capture are read."""
+"""Called with the number of bytes that were read so far."""
 
 
 class Capture(Struct, frozen=True):
     """One captured response.
 
     Attributes:
-        name: Its file, with `#2` for the second recording of a file.
-        wire_api: The wire that it is read as.
-        recording: Its bytes; a raw capture is one chunk.
-        is_recorded: It was read from a recording, so the times of its chunks are known.
+        name: Name of its file, with `#2` for the second recording of a file.
+        wire_api: The wire to read it as.
+        recording: The recording; a raw capture is one chunk.
+        is_recorded: Whether it was read from a recording, so that the times of chunks are known.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Capture(Struct, frozen=True):
     @property
     def is_complete_body(self) -> bool:
         """Whether it is one JSON body or an error body, not a stream."""
-        # Providers send an error as one body, also in response to a streaming request.
+        # Providers also send an error as one body in response to a streaming request.
         return self.recording.status >= 400 or is_json_bytes(self.recording.body)
 
     @property
@@ -66,7 +66,7 @@ class Capture(Struct, frozen=True):
 
 
 def no_report(_: int) -> None:
-    """Where nobody watches the progress."""
+    """Does nothing; used if no progress is shown."""
 
 
 def events_of(
@@ -77,7 +77,7 @@ def events_of(
     Args:
         capture: The captured response.
         chunk_bytes: Bytes fed to the parser at a time.
-        report: Is told how far it is.
+        report: Called with the number of bytes parsed so far.
     """
     if capture.is_complete_body:
         return body_events(capture)
@@ -99,7 +99,7 @@ def body_events(capture: Capture) -> list[ResponseEvent]:
 
 
 def likely_wire(data: bytes) -> WireApi | None:
-    """The wire whose marker is among the first bytes; None where there is none."""
+    """The wire whose marker is among the first bytes; None if no marker is."""
     # Some servers write a space after the colon.
     start = data[:SNIFFED_BYTES].replace(b'": "', b'":"')
     for marker, wire_api in WIRE_MARKERS:
@@ -109,9 +109,9 @@ def likely_wire(data: bytes) -> WireApi | None:
 
 
 def wrong_wire_hint(capture: Capture) -> str | None:
-    """A hint where a capture looks like another wire than it was read as.
+    """A hint if a capture looks like another wire than the one it was read as.
 
-    It is shown only for responses that are not complete: a complete one may quote a marker.
+    It is shown only for incomplete responses, because a complete one may quote a marker.
     """
     likely = likely_wire(capture.recording.body)
     if likely is None or likely == capture.wire_api:

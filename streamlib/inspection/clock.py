@@ -1,4 +1,4 @@
-"""When the bytes of a capture were received, and how long nothing came of them."""
+"""When the bytes of a capture were received, and the silences between them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from streamlib.inspection.document import Silence, Silences
 from streamlib.inspection.frames import Step
 
 THRESHOLD: Final = 0.5
-"""Seconds from which a silence is listed."""
+"""Seconds; shorter silences are not listed."""
 
 MAX_SILENCES: Final = 500
-"""Silences of a kind that are listed: the longest ones."""
+"""Limit of listed silences of one kind; the longest are kept."""
 
 
 class Clock:
     """Tells when the bytes of a capture were received.
 
     Attributes:
-        is_known: The capture is a recording, so there are times.
+        is_known: Whether times are known: the capture is a recording.
         times: Seconds from the request to each chunk.
-        ends: Offset of the end of each chunk.
-        bytes: Of all chunks.
+        ends: Offset of the end of each chunk, in bytes.
+        bytes: Number of bytes in all chunks.
     """
 
     def __init__(self, capture: Capture) -> None:
@@ -37,17 +37,17 @@ class Clock:
         seconds = 0.0
         for chunk in capture.recording.chunks:
             end += len(chunk.data)
-            # A damaged file may hold what is no time.
+            # A damaged file may contain a value that is not a time.
             if isfinite(chunk.at):
                 seconds = chunk.at
             self.times.append(seconds)
             self.ends.append(end)
 
     def seconds(self, offset: int) -> float | None:
-        """Seconds from the request to the chunk that holds a byte; None where none was received."""
+        """Seconds from the request to the chunk with this byte; None if no chunk was received."""
         if not self.times:
             return None
-        # The offset of the end of input is that of no byte: it belongs to the last chunk.
+        # The end of input has no byte at its offset: it belongs to the last chunk.
         index = min(bisect_left(self.ends, offset + 1), len(self.times) - 1)
         return self.times[index]
 
@@ -55,9 +55,9 @@ class Clock:
 class Waits:
     """Finds the silences of a recording.
 
-    A wait between two chunks that reaches the threshold is a silence without bytes. From one such
-    wait to the next, chunks follow one another; where they finish no frame for as long, that is a
-    silence without a frame. So no moment is in both.
+    A wait of at least the threshold between two chunks is a silence without bytes. Between two such
+    waits chunks arrive without a pause; if they finish no frame for at least the threshold, that is
+    a silence without a frame. So no moment is in both.
     """
 
     def __init__(self, clock: Clock, steps: Sequence[Step]) -> None:
@@ -65,20 +65,20 @@ class Waits:
         self._frame_ends = [step.end for step in steps]
         """Offset of the end of each frame."""
         self.no_bytes: list[Silence] = []
-        """All without bytes, in order of time."""
+        """Silences without bytes, in order of time."""
         self.no_frame: list[Silence] = []
-        """All with bytes and without a frame, in order of time."""
+        """Silences with bytes but without a finished frame, in order of time."""
         self.longest_wait: Silence | None = None
-        """The longest wait between two chunks, however short."""
+        """The longest wait between two chunks, even if it is below the threshold."""
         if clock.is_known and clock.times:
             self._find()
 
     def _find(self) -> None:
         times, ends = self._clock.times, self._clock.ends
         begin = 0
-        """Number of the chunk with which the bytes begin that have finished no frame."""
+        """Number of the first chunk whose bytes have finished no frame yet."""
         longest = 0
-        """Number of the chunk behind the longest wait."""
+        """Number of the chunk after the longest wait."""
         is_finishing = self._finishes_frame(0)
         for index in range(1, len(times)):
             if is_finishing:
@@ -99,7 +99,7 @@ class Waits:
             self.longest_wait = self._silence(longest - 1, longest, ends[longest - 1])
 
     def _add_unfinished(self, first: int, last: int) -> None:
-        """Adds the time between two chunks where it is long enough."""
+        """Adds the time between two chunks as a silence without a frame, if it is long enough."""
         times, ends = self._clock.times, self._clock.ends
         if first >= last or times[last] - times[first] < THRESHOLD:
             return
@@ -126,7 +126,7 @@ class Waits:
 
 
 def silences_of(waits: Waits) -> Silences:
-    """The silences of a document."""
+    """The silences of a document, the longest ones in order of time."""
     return Silences(
         threshold=THRESHOLD,
         no_bytes=_longest(waits.no_bytes),
@@ -135,12 +135,12 @@ def silences_of(waits: Waits) -> Silences:
 
 
 def longest(silences: Sequence[Silence]) -> Silence | None:
-    """The longest one; None where there is none."""
+    """The longest silence; None if there is none."""
     return max(silences, key=_length, default=None)
 
 
 def _longest(silences: Sequence[Silence]) -> tuple[Silence, ...]:
-    """The longest ones, in order of time."""
+    """The longest silences, in order of time."""
     chosen = sorted(silences, key=_length, reverse=True)[:MAX_SILENCES]
     return tuple(sorted(chosen, key=_start))
 

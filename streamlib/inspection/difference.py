@@ -1,8 +1,8 @@
 """Compares two inspections event by event.
 
-Adjacent deltas of one text are one row, because two responses with the same text are the same,
-however it was divided. Rows are aligned by what they are (the kind of event and the kind of item),
-as lines are in a comparison of files; then the rows of a pair are compared field by field.
+Adjacent deltas of one text are one row, because two responses with the same text are equal, however
+it was split. Rows are aligned by the kinds of their events and items, as lines are when files are
+compared; then the rows of a pair are compared field by field.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ID_KEYS: Final = frozenset(
         "signature",
     }
 )
-"""Keys that differ between any two responses."""
+"""Keys whose values differ between any two responses."""
 
 ID_EVENTS: Final = frozenset({"rate_limits", "response_metadata"})
 """Events that differ between any two responses."""
@@ -55,17 +55,17 @@ TEXT_EVENTS: Final = frozenset(
 """Events whose deltas are joined."""
 
 POSITION_KEYS: Final = ("type", "index", "content_index", "summary_index")
-"""Keys by which deltas belong to one text."""
+"""Keys that are equal for all deltas of one text."""
 
 AROUND: Final = 60
-"""Characters that are shown on each side of a difference."""
+"""Characters shown on each side of a difference."""
 
 BEFORE: Final = 12
-"""Characters of those in front of it that are shown on a terminal."""
+"""Characters before a difference that are shown on a terminal."""
 
 ALIGNED_SPANS: Final = 600
-"""Spans of each side that are aligned, between those that are alike at the beginning and at the
-end; of more, each is compared with the one of its number."""
+"""Limit of spans on each side that are aligned, apart from equal ones at the start and at the end.
+Above it, spans with the same number are compared."""
 
 
 class DifferenceRow(Struct, frozen=True, kw_only=True):
@@ -73,18 +73,18 @@ class DifferenceRow(Struct, frozen=True, kw_only=True):
 
     Attributes:
         op: `same`; `ids`: only ids, times or rate limits differ; `changed`; `only_a`; `only_b`.
-        type: of the events.
-        label: what they are, in words.
+        type: type of the events.
+        label: description of the events, in words.
         a: number of the first event in A, and how many there are; None: A lacks it.
-        b: the same in B.
-        a_frame: number of the frame of the first event in A.
-        b_frame: the same in B.
+        b: the same for B.
+        a_frame: number of the frame with the first event in A.
+        b_frame: the same for B.
         a_at: seconds from the request to that frame; None: not known.
-        b_at: the same in B.
-        fields: keys that differ.
-        character: where two texts part, in characters from their beginning.
-        a_text: the value around the difference.
-        b_text: the same in B.
+        b_at: the same for B.
+        fields: keys whose values differ.
+        character: index of the first character that differs between two texts.
+        a_text: text around the difference in A.
+        b_text: the same for B.
     """
 
     op: Operation
@@ -103,7 +103,7 @@ class DifferenceRow(Struct, frozen=True, kw_only=True):
 
 
 class FirstDifference(Struct, frozen=True, kw_only=True):
-    """The first row that differs, and in words how."""
+    """The first row that differs, and a description of the difference."""
 
     row: int
     text: str
@@ -114,11 +114,11 @@ class Difference(Struct, frozen=True, kw_only=True):
 
     Attributes:
         format: name and version of the format.
-        a: name of the one.
-        b: name of the other.
-        redacted: of texts only their lengths are here.
-        equal: nothing but ids, times and rate limits differs.
-        first: None where nothing differs at all.
+        a: name of the first response.
+        b: name of the second response.
+        redacted: whether texts were replaced by their lengths.
+        equal: whether only ids, times and rate limits differ.
+        first: the first difference; None if nothing differs at all.
         rows: all events, aligned.
     """
 
@@ -136,11 +136,11 @@ class _Span(Struct):
 
     Attributes:
         first: number of its first event.
-        count: how many events.
-        frame: number of the frame of the first.
-        seconds: from the request to that frame.
-        value: the event; of deltas the first, with their joined text.
-        key: by which spans are aligned.
+        count: number of events.
+        frame: number of the frame with its first event.
+        seconds: seconds from the request to that frame.
+        value: the event; for deltas the first one, with their joined text.
+        key: key for the alignment of spans.
     """
 
     first: int
@@ -155,8 +155,8 @@ def compare(a: Inspection, b: Inspection) -> Difference:
     """Compares two inspections, which must not be redacted.
 
     Args:
-        a: the one.
-        b: the other.
+        a: the first inspection.
+        b: the second inspection.
     """
     rows = tuple([_row(ours, theirs) for ours, theirs in _aligned(_spans(a), _spans(b))])
     first = _first(rows)
@@ -172,7 +172,7 @@ def _spans(inspection: Inspection) -> list[_Span]:
     times = frame_times(inspection)
     spans: list[_Span] = []
     texts: list[list[str]] = []
-    """Deltas of each span that is a text."""
+    """Deltas of each span; empty if the span is not a text."""
     for number, event in enumerate(inspection.events):
         key = _key(event)
         if event["type"] in TEXT_EVENTS:
@@ -190,7 +190,7 @@ def _spans(inspection: Inspection) -> list[_Span]:
 
 
 def _key(event: JsonObject) -> tuple[Any, ...]:
-    """What an event is, apart from what it says."""
+    """The kind of an event, apart from its content."""
     item = event.get("item") or {}
     key: list[Any] = [event.get(name) for name in POSITION_KEYS]
     return (*key, item.get("type"), item.get("name"))
@@ -205,7 +205,7 @@ def _frames_of_events(inspection: Inspection) -> list[int]:
 
 
 def frame_times(inspection: Inspection) -> list[float | None]:
-    """When the last byte of each frame was received, in seconds; None where it is not known."""
+    """Seconds from the request to the last byte of each frame; None if not known."""
     times: list[float | None] = []
     chunk_ends = list(accumulate(inspection.chunks.bytes))
     last = len(chunk_ends) - 1
@@ -222,7 +222,7 @@ def frame_times(inspection: Inspection) -> list[float | None]:
 
 
 def _aligned(a: list[_Span], b: list[_Span]) -> Iterator[tuple[_Span | None, _Span | None]]:
-    """Pairs of spans in order; None where one side has none."""
+    """Pairs of spans, in order; None if one side has no such span."""
     start = _alike(a, b)
     end = _alike(a[start:][::-1], b[start:][::-1])
     a_stop, b_stop = len(a) - end, len(b) - end
@@ -232,7 +232,7 @@ def _aligned(a: list[_Span], b: list[_Span]) -> Iterator[tuple[_Span | None, _Sp
 
 
 def _alike(a: Sequence[_Span], b: Sequence[_Span]) -> int:
-    """How many spans at the beginning have the same key."""
+    """Number of spans at the start with equal keys."""
     count = 0
     for ours, theirs in zip(a, b, strict=False):
         if ours.key != theirs.key:
@@ -245,7 +245,7 @@ def _aligned_middle(
     a: Sequence[_Span], b: Sequence[_Span]
 ) -> Iterator[tuple[_Span | None, _Span | None]]:
     if max(len(a), len(b)) > ALIGNED_SPANS:
-        # Aligning takes time in proportion to the product of the two.
+        # The time of an alignment grows with the product of both numbers.
         yield from _paired(a, b)
         return
     a_keys = [span.key for span in a]
@@ -315,7 +315,7 @@ def _compared(ours: _Span, theirs: _Span) -> DifferenceRow:
 
 
 def _without_ids(key: str, event: JsonObject) -> Any:
-    """The value of a key, where ids are left out at any depth."""
+    """The value of a key, without ids at any depth."""
     if key in ID_KEYS:
         return None
     return _stripped(event.get(key))
@@ -330,14 +330,14 @@ def _stripped(value: Any) -> Any:
 
 
 def value_text(value: Any) -> str:
-    """A value as text: a text as it is, anything else as JSON."""
+    """A value as text: a text unchanged, other values as JSON."""
     if isinstance(value, str):
         return value
     return msgspec.json.encode(value).decode()
 
 
 def _parting(a: str, b: str) -> int:
-    """Number of the first character that is not the same."""
+    """Index of the first character that differs."""
     for number, (ours, theirs) in enumerate(zip(a, b, strict=False)):
         if ours != theirs:
             return number
@@ -362,7 +362,7 @@ def _label(span: _Span) -> str:
 
 
 def _first(rows: Sequence[DifferenceRow]) -> FirstDifference | None:
-    """The first row that differs; one that differs only in ids where there is no other."""
+    """The first row that differs; if none does otherwise, the first that differs in ids."""
     only_ids: int | None = None
     for number, row in enumerate(rows):
         if row.op == "ids" and only_ids is None:
@@ -375,7 +375,7 @@ def _first(rows: Sequence[DifferenceRow]) -> FirstDifference | None:
 
 
 def describe(row: DifferenceRow) -> str:
-    """How the two sides of a row differ, on one line."""
+    """A description of how both sides of a row differ, on one line."""
     if row.op == "same":
         return f"{row.label}: the same"
     if row.op == "ids":
@@ -388,11 +388,11 @@ def describe(row: DifferenceRow) -> str:
 
 
 def parting_texts(row: DifferenceRow, width: int) -> tuple[str, str]:
-    """The texts of a changed row where they part, as Python literals.
+    """The texts of a changed row around the difference, as Python literals.
 
     Args:
-        row: a row that is `changed`.
-        width: characters of each.
+        row: a row whose `op` is `changed`.
+        width: columns of each text.
     """
     start = max(0, min(row.character or 0, AROUND) - BEFORE)
     return repr(row.a_text[start : start + width]), repr(row.b_text[start : start + width])

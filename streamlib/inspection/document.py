@@ -1,8 +1,8 @@
-"""What an inspection is: a document that explains one captured response.
+"""The document that explains one captured response: an inspection.
 
-Its JSON is what `streamlib inspect --json --full` prints and what the HTML page is made from. The
-format has a version and stays readable: new keys may come, those that are here keep their meaning.
-Sequences of many numbers are columns, so that a response of 20,000 frames stays small.
+`streamlib inspect --json --full` prints it as JSON, and the HTML page is made from it. The format
+has a version and stays readable: keys may be added, and existing keys keep their meaning. Long
+sequences of numbers are stored as columns, so that a response of 20,000 frames stays small.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FORMAT: Final = "streamlib.inspection/1"
 """Value of the key `format` of every inspection."""
 
 FRAME_HEIGHT: Final = 720
-"""Pixels of the page in a notebook."""
+"""Height of the page in a notebook, in pixels."""
 
 FindingCode: TypeAlias = Literal[
     "complete",
@@ -37,25 +37,25 @@ FindingCode: TypeAlias = Literal[
     "no_bytes",
     "no_frame",
 ]
-"""What findings are about. Documents of later versions may hold others."""
+"""Kinds of findings. Documents of later versions may contain others."""
 
 Level: TypeAlias = Literal["ok", "warning", "error"]
 SourceKind: TypeAlias = Literal["stream", "body", "error"]
 
 
 class Source(Struct, frozen=True, kw_only=True):
-    """Where the bytes come from.
+    """The origin of the bytes.
 
     Attributes:
-        name: the file, with `#2` for its second recording; "" where it is not known.
+        name: name of the file, with `#2` for its second recording; "" if not known.
         wire_api: the wire that it was read as.
         kind: `stream`, `body` (one JSON body), or `error` (a body with an HTTP error status).
-        recorded: the times and the boundaries of the chunks are known.
-        frames: how the wire frames a stream: `sse`, `ndjson` or `aws`.
-        status: HTTP status; 200 where it is not known.
-        method: of the request.
-        url: of the request, without its query.
-        headers: of the response, those that recordings hold.
+        recorded: whether the times and boundaries of chunks are known.
+        frames: framing of a stream: `sse`, `ndjson` or `aws`.
+        status: HTTP status; 200 if not known.
+        method: HTTP method of the request.
+        url: URL of the request, without its query.
+        headers: response headers that recordings keep.
         end: None if the body ended; else what ended it (`Recording.end`).
     """
 
@@ -77,13 +77,13 @@ class Outcome(Struct, frozen=True, kw_only=True):
     Attributes:
         level: `ok`; `warning`: complete, but cut short or unusual; `error`: it failed.
         text: the same in words, on one line.
-        terminal: the kind of its terminal event.
-        status: of the response.
+        terminal: kind of the terminal event.
+        status: status of the response.
         stop_reason: why the model stopped.
-        native_stop_reason: the wire's own word for it.
-        response_id: the provider's id.
-        model: the model as the provider reports it.
-        error: of a response that failed (fields of `ErrorInfo`).
+        native_stop_reason: the wire's own value of it.
+        response_id: the provider's id of the response.
+        model: the model that the provider reports.
+        error: error of a failed response (fields of `ErrorInfo`).
     """
 
     level: Level
@@ -98,16 +98,16 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """One thing that is worth knowing about the response.
+    """One noteworthy fact about the response.
 
     Attributes:
         level: `ok`, `warning`, or `error`.
-        code: what it is, for programs (`complete`, `truncated`, `notice` …).
-        text: the same in words, on one line, safe for a terminal.
-        detail: what follows the text: a quotation of the response, as safe.
+        code: kind of the finding, for programs (`complete`, `truncated`, `notice` …).
+        text: the finding in words, on one line, safe for a terminal.
+        detail: quotation of the response that follows the text, safe for a terminal.
         byte: offset in the body.
         frame: number of the frame.
-        count: how many times it was found.
+        count: number of occurrences.
     """
 
     level: Level
@@ -120,14 +120,14 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 class Silence(Struct, frozen=True, kw_only=True):
-    """A time in which nothing was to be shown.
+    """A time in which there was nothing new to show.
 
     Attributes:
-        start: seconds since the request was sent.
-        end: the same.
+        start: seconds from the request to its start.
+        end: seconds from the request to its end.
         byte: offset of the first byte after it, or of the frame that was not finished.
-        frame: number of the frame that was finished next.
-        bytes: received during it: 0 where no byte was.
+        frame: number of the next frame that was finished.
+        bytes: number of bytes received during it; 0 if there were none.
     """
 
     start: float
@@ -141,9 +141,9 @@ class Silences(Struct, frozen=True, kw_only=True):
     """The two kinds of silence. No moment is in both.
 
     Attributes:
-        threshold: seconds; shorter ones are not listed.
-        no_bytes: no byte was received.
-        no_frame: bytes were received, but no frame was finished.
+        threshold: seconds; shorter silences are not listed.
+        no_bytes: silences in which no byte was received.
+        no_frame: silences in which bytes were received, but no frame was finished.
     """
 
     threshold: float
@@ -156,10 +156,10 @@ class RateLimit(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         name: `requests`, `tokens`, `input_tokens`, `output_tokens`, or the provider's.
-        remaining: how many are left.
-        limit: how many are allowed.
+        remaining: requests or tokens that are left.
+        limit: requests or tokens that are allowed.
         reset_after: seconds until it resets.
-        reset_at: the time at which it resets, UTC.
+        reset_at: time at which it resets, in UTC.
     """
 
     name: str
@@ -170,25 +170,25 @@ class RateLimit(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """Numbers. Times are seconds since the request was sent; None: not known.
+    """Numbers of a response. Times are seconds since the request was sent; None: not known.
 
     Attributes:
-        bytes: of the body.
-        chunks: in which it was received.
-        frames: that were read.
-        characters: of text, reasoning, refusals and arguments.
-        events: how many events of each type.
-        first_byte: when the first byte was received.
-        first_token: when the first output of the model was.
-        duration: when the last byte was.
-        tokens_per_second: of output, between its first and its last; None for output that was
-            received within a tenth of a second, which tells nothing of the model.
-        usage: tokens (fields of `Usage`, without `raw`).
+        bytes: number of bytes of the body.
+        chunks: number of chunks that were received.
+        frames: number of frames that were read.
+        characters: number of characters of text, reasoning, refusals and arguments.
+        events: number of events of each type.
+        first_byte: time of the first byte.
+        first_token: time of the first output of the model.
+        duration: time of the last byte.
+        tokens_per_second: speed between the first and the last output; None if less than a tenth
+            of a second lies between them, which does not measure the model.
+        usage: token counts (fields of `Usage`, without `raw`).
         limits: rate limits.
-        retry_after: seconds that the provider asked to wait.
+        retry_after: seconds to wait, as the provider requested.
         request_id: the provider's id of the request.
-        longest_no_bytes: the longest time without a byte, behind the first one.
-        longest_no_frame: the longest time with bytes, but without a finished frame.
+        longest_no_bytes: longest time without a byte, after the first one.
+        longest_no_frame: longest time with bytes, but without a finished frame.
     """
 
     bytes: int
@@ -209,11 +209,11 @@ class Facts(Struct, frozen=True, kw_only=True):
 
 
 class ChunkColumns(Struct, frozen=True, kw_only=True):
-    """The chunks, as two columns.
+    """The chunks as two columns, with a value for each chunk.
 
     Attributes:
         at: seconds since the request was sent.
-        bytes: of each.
+        bytes: number of bytes.
     """
 
     at: list[float]
@@ -221,13 +221,13 @@ class ChunkColumns(Struct, frozen=True, kw_only=True):
 
 
 class FrameColumns(Struct, frozen=True, kw_only=True):
-    """The frames, as columns: contiguous from the first byte of the body.
+    """The frames as columns. Frames are contiguous and begin with the first byte of the body.
 
     Attributes:
-        kinds: the wire's names of frames, each once.
-        kind: index into `kinds`.
-        bytes: of each frame.
-        events: into how many events each became.
+        kinds: names of frames on the wire, each once.
+        kind: index into `kinds`, for each frame.
+        bytes: number of bytes of each frame.
+        events: number of events of each frame.
     """
 
     kinds: list[str]
@@ -237,20 +237,20 @@ class FrameColumns(Struct, frozen=True, kw_only=True):
 
 
 class InspectedItem(Struct, frozen=True, kw_only=True):
-    """One item of the response. Frames and events are numbers.
+    """One item of the response. Frames and events are given by their numbers.
 
     Attributes:
-        index: of the item.
-        type: its kind.
-        label: its kind, and the name of its tool.
-        choice: the choice it belongs to.
-        first_frame: in which it starts.
-        last_frame: in which it is closed.
+        index: index of the item.
+        type: kind of the item.
+        label: kind of the item, and the name of its tool.
+        choice: number of the choice that it belongs to.
+        first_frame: frame that opens it.
+        last_frame: frame that closes it.
         first_event: its `OutputItemAdded`.
         last_event: its `OutputItemDone`.
         status: `completed` or `incomplete`.
-        truncated: it is closed only because the input ended or failed.
-        characters: of its text, reasoning or arguments.
+        truncated: whether it was closed only because the input ended or failed.
+        characters: number of characters of its text, reasoning or arguments.
     """
 
     index: int
@@ -270,7 +270,7 @@ class SplitCharacters(Struct, frozen=True, kw_only=True):
     """Chunk boundaries inside a character.
 
     Attributes:
-        count: of all.
+        count: number of all such boundaries.
         bytes: offsets of the first ones.
     """
 
@@ -279,7 +279,7 @@ class SplitCharacters(Struct, frozen=True, kw_only=True):
 
 
 class UnknownEvent(Struct, frozen=True, kw_only=True):
-    """A kind of event or delta that the parser does not know, at its first occurrence."""
+    """A kind of event or delta that the parser does not know, with its first occurrence."""
 
     event: str
     byte: int
@@ -288,7 +288,7 @@ class UnknownEvent(Struct, frozen=True, kw_only=True):
 
 
 class InspectedNotice(Struct, frozen=True, kw_only=True):
-    """A `Notice` with its position. `index` is the item it is about."""
+    """A `Notice` with its position. `index` is the index of the item that it concerns."""
 
     code: str
     detail: str = ""
@@ -298,17 +298,17 @@ class InspectedNotice(Struct, frozen=True, kw_only=True):
 
 
 class InspectedRequest(Struct, frozen=True, kw_only=True):
-    """The request, where the recording holds it.
+    """The request, if the recording contains it.
 
     Attributes:
-        bytes: of its body.
-        headers: those that recordings hold.
+        bytes: number of bytes of its body.
+        headers: request headers that recordings keep.
         wire_api: its wire.
-        model: that it asks for.
-        items: of its history.
-        tools: that it offers.
-        text: its body, keys masked.
-        changes: what a gateway changed on the way to its target.
+        model: name of the requested model.
+        items: number of items of its history.
+        tools: number of tools that it offers.
+        text: its body, with keys masked.
+        changes: changes that a gateway made before sending it to its target.
     """
 
     bytes: int
@@ -322,13 +322,13 @@ class InspectedRequest(Struct, frozen=True, kw_only=True):
 
 
 class SplitResult(Struct, frozen=True, kw_only=True):
-    """The body, parsed in other chunks.
+    """The result of parsing the body in other chunks.
 
     Attributes:
         split: `whole`, `recorded`, or the bytes of a chunk.
-        chunks: how many.
-        same: the events are the same.
-        first_difference: number of the first event that is not.
+        chunks: number of chunks.
+        same: whether the events are the same.
+        first_difference: number of the first event that differs.
     """
 
     split: int | str
@@ -345,7 +345,7 @@ class SkippedSplit(Struct, frozen=True, kw_only=True):
 
 
 class Splits(Struct, frozen=True, kw_only=True):
-    """Whether the boundaries of the chunks matter to the parser."""
+    """Whether the boundaries of chunks change the events."""
 
     results: tuple[SplitResult, ...] = ()
     skipped: tuple[SkippedSplit, ...] = ()
@@ -357,22 +357,22 @@ class Inspection(Struct, frozen=True, kw_only=True):
     Attributes:
         format: name and version of the format.
         made_by: program and version.
-        redacted: of texts only their lengths are here.
-        source: where the bytes come from.
+        redacted: whether texts were replaced by their lengths.
+        source: origin of the bytes.
         outcome: how the response ended.
-        findings: whether it is complete, then what is unusual.
+        findings: whether it is complete, then anything unusual.
         facts: numbers and times.
-        silences: times in which nothing was to be shown.
-        chunks: as they were received.
-        frames: as the wire made them.
-        events: what they became: the JSON of each `ResponseEvent`.
-        items: of the response.
+        silences: times in which there was nothing new to show.
+        chunks: the chunks that were received.
+        frames: the frames of the wire.
+        events: the JSON of each `ResponseEvent`.
+        items: items of the response.
         split_characters: chunk boundaries inside a character.
-        unknown_events: each kind once.
-        notices: anomalies and repairs.
-        request: None where the recording does not hold it.
-        splits: the body parsed in other chunks.
-        body: all bytes; None where the document is redacted.
+        unknown_events: unknown events, each kind once.
+        notices: notices of anomalies and repairs.
+        request: the request; None if the recording does not contain it.
+        splits: results of parsing the body in other chunks.
+        body: all bytes of the body; None if the document is redacted.
     """
 
     format: str = FORMAT
@@ -395,7 +395,7 @@ class Inspection(Struct, frozen=True, kw_only=True):
     body: bytes | None = None
 
     def _repr_html_(self) -> str:
-        """The page for a notebook: in a frame of its own, which reaches nothing outside."""
+        """The page for a notebook, in a sandboxed frame that can access nothing outside."""
         from html import escape
 
         from streamlib.inspection.page import render
@@ -407,7 +407,7 @@ class Inspection(Struct, frozen=True, kw_only=True):
         )
 
     def __repr__(self) -> str:
-        """One line: the page has the rest."""
+        """A summary on one line, because the document is long."""
         return (
             f"Inspection({self.source.name!r}, {self.outcome.text!r}, {self.facts.bytes:,} bytes)"
         )
@@ -417,8 +417,8 @@ def encode(inspection: Inspection, *, with_body: bool = True) -> bytes:
     """An inspection as JSON on one line.
 
     Args:
-        inspection: what is written.
-        with_body: write the bytes of the body, in base64.
+        inspection: the inspection to write.
+        with_body: whether to write the bytes of the body, in base64.
     """
     if not with_body:
         inspection = msgspec.structs.replace(inspection, body=None)
@@ -426,15 +426,15 @@ def encode(inspection: Inspection, *, with_body: bool = True) -> bytes:
 
 
 def load(data: bytes | str) -> Inspection:
-    """Reads an inspection that `encode` wrote, in this version of streamlib or another one.
+    """Reads an inspection that `encode` wrote in this or another version of streamlib.
 
-    Keys that are not known are ignored.
+    Unknown keys are ignored.
 
     Args:
-        data: the JSON.
+        data: the JSON document.
 
     Raises:
-        ValueError: it is no inspection, or of a version that cannot be read.
+        ValueError: it is not an inspection, or its version cannot be read.
     """
     try:
         head = msgspec.json.decode(data, type=dict[str, Any])

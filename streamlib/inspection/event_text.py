@@ -28,10 +28,10 @@ from streamlib_parsers.items import ResponseItem, tag
 from streamlib_parsers.usage import Usage
 
 MIN_QUOTE: Final = 12
-"""Columns of a quoted text, however narrow the terminal is."""
+"""Minimum width of a quoted text, in columns, on any terminal."""
 
 BETWEEN: Final = 5
-"""Columns of the quotes, and of " … " in place of what is left out."""
+"""Columns of the quotes, and of the " … " that replaces omitted text."""
 
 NAME_COLUMNS: Final = 80
 """Columns of a tool's name, before it is escaped."""
@@ -53,18 +53,18 @@ def describe_event(event: ResponseEvent, text: str, width: int) -> str:
 
 
 def quote(text: str, width: int) -> str:
-    """A text as a Python literal; where it is longer than `width` columns, without its middle."""
+    """A text as a Python literal; one longer than `width` columns loses its middle."""
     literal = repr(text)
     if len(literal) <= max(width, MIN_QUOTE):
         return literal
     size = f" ({len(text):,} characters)"
     available = width - len(size) - BETWEEN
     if available < MIN_QUOTE:
-        # The text matters more than its size.
+        # Without room for both, the text is shown and not its size.
         size = ""
         available = max(MIN_QUOTE, width - BETWEEN)
     quoted = _without_middle(text, available)
-    # A line feed is two characters of the literal.
+    # Measured on the literal, where a line feed has two characters.
     excess = len(quoted) + len(size) - width
     if excess > 0:
         quoted = _without_middle(text, max(MIN_QUOTE, available - excess))
@@ -92,14 +92,14 @@ def item_label(item: ResponseItem) -> str:
 
 
 def tool_name(name: str) -> str:
-    """A tool's name, which a model may have made up: on one line, escaped and bounded."""
-    # Escaped last: blanks at the cut would be lost, and an escape sequence must not be cut.
+    """A tool's name, escaped and shortened to one line: a model may have made it up."""
+    # Escaped last, so that no escape sequence is cut and no blank at the cut is lost.
     return printable(shorten(name[: NAME_COLUMNS * 2], NAME_COLUMNS))
 
 
 def usage_text(usage: Usage | None) -> str:
-    """Input and output tokens, as far as they are known."""
-    # Unknown is None, and never shown as 0.
+    """Input and output tokens, if they are known."""
+    # An unknown count is None, and must not be shown as 0.
     counts: list[str] = []
     if usage is not None and usage.input_tokens is not None:
         counts.append(f"{usage.input_tokens:,} in")
@@ -109,14 +109,14 @@ def usage_text(usage: Usage | None) -> str:
 
 
 def remaining_text(window: Window | None, name: str) -> list[str]:
-    """What is left of a rate limit, as a list of one text; empty where it is unknown."""
+    """What remains of a rate limit, as a list of one text; empty if unknown."""
     if window is None or window.remaining is None:
         return []
     return [f"{window.remaining:,.0f} {name} left"]
 
 
 def _details(event: ResponseEvent) -> str:
-    """What follows an event's name: the most telling of its fields."""
+    """The most important fields of an event, shown after its name."""
     match event:
         case OutputItemAdded() | OutputItemDone() | ItemProgress() | MediaDelta():
             return f"{event.index} {_item_details(event)}"

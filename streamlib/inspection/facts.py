@@ -17,10 +17,10 @@ from streamlib_parsers.response import Response
 from streamlib_parsers.usage import Usage
 
 SHORTEST_OUTPUT: Final = 0.1
-"""Seconds between first and last output, below which a speed tells nothing of the model."""
+"""Seconds between the first and the last output; below it no speed is computed."""
 
 OUTPUT_EVENTS: Final = (*TEXT_DELTAS, MediaDelta)
-"""Events that hold output of a model."""
+"""Events that contain output of the model."""
 
 
 def facts_of(
@@ -33,11 +33,11 @@ def facts_of(
     """The facts of a response.
 
     Args:
-        clock: Knows when its bytes were received.
-        steps: Its frames.
+        clock: Knows when the bytes were received.
+        steps: Frames of the response.
         positions: Its events, counted.
         waits: Its silences.
-        response: What it adds up to.
+        response: The accumulated response.
     """
     times = clock.times if clock.is_known else []
     first_token, last_token = _output_times(clock, steps)
@@ -65,13 +65,13 @@ def facts_of(
 
 
 def _output_times(clock: Clock, steps: Sequence[Step]) -> tuple[float | None, float | None]:
-    """When the first and the last output of the model was received; None: there is none."""
+    """When the first and the last output of the model were received; None without output."""
     if not clock.is_known:
         return None, None
     outputs = [step for step in steps if _has_output(step)]
     if not outputs:
         return None, None
-    # A frame is known once its last byte is here.
+    # A frame is complete when its last byte is received.
     return clock.seconds(outputs[0].end - 1), clock.seconds(outputs[-1].end - 1)
 
 
@@ -88,7 +88,7 @@ def _speed(usage: Usage | None, first: float | None, last: float | None) -> floa
 
 
 def usage_fields(usage: Usage | None) -> JsonObject | None:
-    """Token counts under the names of `Usage`, without the provider's own object."""
+    """Token counts, named as in `Usage`, without the provider's own object."""
     if usage is None:
         return None
     fields: JsonObject = msgspec.to_builtins(usage)

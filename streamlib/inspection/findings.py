@@ -1,7 +1,7 @@
 """Explains what is wrong with a captured response.
 
-Whether it is complete, where it was truncated, what is missing, and what is unusual about it. A
-finding's `detail` quotes the response; its `text` does not.
+Findings report whether it is complete, where it was truncated, what is missing, and what is
+unusual. Only a finding's `detail` quotes the response, never its `text`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from streamlib_parsers.items import ResponseItem, WireApi
 COMPLETE: Final = "the response is complete"
 
 TEXT_FIELDS: Final = ("arguments", "input", "text")
-"""Fields of an item that hold what the model wrote."""
+"""Fields of an item with output of the model."""
 
 STOPPED_BY_READER: Final = ("unread", "CancelledError", "Cancelled")
-"""Ends of a recording that the recording program itself caused."""
+"""Ends of a recording that were caused by the recording program."""
 
 MIN_GAP: Final = 1.0
-"""Seconds of silence that are worth a line."""
+"""Seconds; a shorter silence is not a finding."""
 
 EXCERPT_CHARACTERS: Final = 80
 
@@ -69,7 +69,7 @@ def _failure(
 ) -> Iterator[Finding]:
     hint = wrong_wire_hint(capture)
     if hint is not None:
-        # First, because the other findings follow from it.
+        # Comes first, because the other findings follow from it.
         yield Finding(level="error", code="wrong_wire", text=hint)
     kind = event.error.kind
     yield Finding(
@@ -80,7 +80,7 @@ def _failure(
         frame=number,
     )
     yield _failure_offset(capture, steps[number], number, kind)
-    # Of an empty capture or a body everything is missing: the line would add nothing.
+    # If an empty capture or a body was truncated, everything is missing: no need to list it.
     if kind == "truncated" and len(steps) > 1:
         missing = f"not received: {WIRE_SPECS[capture.wire_api].completed_by}"
         yield Finding(level="error", code="not_received", text=missing)
@@ -92,7 +92,7 @@ def _failure_offset(capture: Capture, step: Step, number: int, kind: str) -> Fin
     body = capture.recording.body
     code: FindingCode = "truncated"
     offset, detail = len(body), ""
-    # A body has no frames, and any other failure is about a frame that was received completely.
+    # A body has no frames, and other failures concern a frame that was received completely.
     if kind != "truncated" or capture.is_complete_body:
         code, offset = "failed_at", step.start
         text = f"at byte {offset:,}"
@@ -143,13 +143,13 @@ def _end_of_recording(capture: Capture) -> Iterator[Finding]:
 
 
 class Anomaly(NamedTuple):
-    """Something unusual, apart from where it is. Equal ones are one finding.
+    """Something unusual, without its position. Equal anomalies become one finding.
 
     Attributes:
-        code: of the finding.
-        label: in front of the offset.
-        after: behind the offset, without a quotation.
-        detail: behind the offset.
+        code: code of the finding.
+        label: text before the offset.
+        after: text after the offset, without a quotation.
+        detail: quotation after that text.
     """
 
     code: FindingCode
@@ -159,7 +159,7 @@ class Anomaly(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where something is: the offset of a frame, and its number."""
+    """The offset of a frame in the body, and its number."""
 
     byte: int
     frame: int
@@ -203,7 +203,7 @@ def _each_anomaly(wire_api: WireApi, steps: Sequence[Step]) -> Iterator[tuple[Po
                 newest = event.index
             elif (
                 isinstance(event, OutputItemDone)
-                # On a wire without blocks items overlap as a rule.
+                # On a wire without blocks, overlapping items are normal.
                 and has_blocks
                 and event.index < newest
                 and event.item.status == "completed"
@@ -216,7 +216,7 @@ def _each_anomaly(wire_api: WireApi, steps: Sequence[Step]) -> Iterator[tuple[Po
 
 
 def _unread_bytes(capture: Capture, steps: Sequence[Step]) -> Iterator[Finding]:
-    """Bytes after a terminal event that the wire itself ended the response with."""
+    """Bytes after a terminal event that was sent on the wire, which the parser ignored."""
     end = _end_of_response(steps)
     if end is None:
         return
@@ -265,7 +265,7 @@ def _silences(waits: Waits) -> Iterator[Finding]:
 
 
 def excerpt(data: bytes) -> str:
-    """The first characters of a frame, on one line and safe for a terminal."""
+    """The start of a frame, on one line and safe for a terminal."""
     # Four times as many bytes, because a character takes up to four.
     start = data[: EXCERPT_CHARACTERS * 4].decode("utf-8", "replace")
     text = " ".join(printable(start).split())

@@ -1,8 +1,7 @@
 """The frames of a captured stream with their offsets and the wire's names for them.
 
-The body is split so that no chunk ends more than one frame, and each chunk is fed both to the
-wire's own framing and to the parser. So the offsets of a frame are known, although neither of them
-counts bytes.
+The body is split so that no chunk ends more than one frame. Each chunk is fed to the wire's own
+framing and to the parser. So the offsets of frames are known, although neither counts bytes.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ class Step(Struct, frozen=True):
 
     Attributes:
         start: Offset of its first byte.
-        end: Offset behind its last byte.
-        kind: What the wire calls it.
-        events: The events that it became.
+        end: Offset after its last byte.
+        kind: Name of the frame on the wire.
+        events: Events that the parser emitted for it.
     """
 
     start: int
@@ -46,11 +45,11 @@ class Step(Struct, frozen=True):
 def steps(capture: Capture, report: Report = no_report) -> Iterator[Step]:
     """Yields every frame up to the one with the terminal event.
 
-    Where the terminal event is emitted only at the end of input, that end is the last step.
+    If the terminal event is emitted only at the end of input, that end is the last step.
 
     Args:
         capture: The captured response.
-        report: Is told how far it is.
+        report: Called with the number of bytes parsed so far.
     """
     body = capture.recording.body
     if capture.is_complete_body:
@@ -64,11 +63,11 @@ def steps(capture: Capture, report: Report = no_report) -> Iterator[Step]:
         frames = framing.feed(body[start:end])
         events = parse.feed(body[start:end])
         if frames or events:
-            # The parser may fail on bytes that are not yet a frame.
+            # The parser may fail on bytes that are not a complete frame.
             kind = frame_names(wire_api, frames) or "(no frame)"
             yield Step(frame_start, end, kind, events)
             frame_start = end
-        # What follows the terminal event is not parsed; `findings` reports it.
+        # Bytes after the terminal event are not parsed; `findings` reports them.
         if parse.ended:
             return
         report(end)
@@ -83,14 +82,14 @@ def steps(capture: Capture, report: Report = no_report) -> Iterator[Step]:
 
 
 def frame_names(wire_api: WireApi, frames: list[Frame]) -> str:
-    """The names of frames that one chunk ended."""
+    """The names of the frames that one chunk completed."""
     return ", ".join(_frame_name(wire_api, frame) for frame in frames)
 
 
 def _frame_name(wire_api: WireApi, frame: Frame) -> str:
     if frame.data is None:
         return "stray line"
-    # Every frame of invoke is called `chunk`: the name is in the inner frame.
+    # Every frame of invoke is named `chunk`: the useful name is in the inner frame.
     if frame.event and wire_api != "invoke":
         return frame.event
     try:
@@ -98,7 +97,7 @@ def _frame_name(wire_api: WireApi, frame: Frame) -> str:
         if wire_api == "invoke":
             value = decode_any(b64decode(value["bytes"]))
     except (ParseFailure, ValueError, LookupError, TypeError):
-        # Not JSON (`[DONE]`), or an invoke message without `bytes`: an exception, for example.
+        # Not JSON (`[DONE]`), or an invoke message without `bytes`, for example an exception.
         return frame.data[:20].decode("utf-8", "replace").strip() or "(empty)"
     if not isinstance(value, dict):
         return type(value).__name__
@@ -108,7 +107,7 @@ def _frame_name(wire_api: WireApi, frame: Frame) -> str:
 
 
 def _name_by_keys(value: dict[str, Any]) -> str:
-    """A name for a frame of a wire without names: what it holds, by its keys."""
+    """A name for a frame of a wire without names, made from its keys."""
     names: list[str] = []
     if value.get("error"):
         names.append("error")
@@ -124,12 +123,12 @@ def _name_by_keys(value: dict[str, Any]) -> str:
         names.append("usage")
     if value.get("done"):
         names.append("done")
-    # Each name once, in order.
+    # Each name once, in order of first occurrence.
     return " ".join(dict.fromkeys(names)) or _container_keys(value)
 
 
 def _container_keys(value: dict[str, Any]) -> str:
-    """For a frame without a known key: the keys of its objects and lists."""
+    """The keys of objects and lists, for a frame without a known key."""
     keys = [key for key, inner in value.items() if isinstance(inner, (dict, list))]
     return " ".join(keys) or "(nothing)"
 
@@ -164,21 +163,21 @@ def _part_name(part: dict[str, Any]) -> str:
     if part.get("thought"):
         return "thought"
     for key in part:
-        # A signature accompanies the field that tells what the part is.
+        # A signature stands beside the field that names the kind of the part.
         if key != "thoughtSignature":
             return key
     return "part"
 
 
 def _message_names(message: Any) -> list[str]:
-    """Wire ollama: `message`; wire chat: `delta`. The role comes with every frame: not a name."""
+    """Wire ollama: `message`; wire chat: `delta`. Every frame has a role, so it names nothing."""
     if not isinstance(message, dict):
         return []
     return [key for key, inner in message.items() if inner and key != "role"]
 
 
 def _objects(values: Any) -> list[dict[str, Any]]:
-    """The JSON objects of a list; none where it is not a list."""
+    """The JSON objects of a list; none if the value is not a list."""
     if not isinstance(values, list):
         return []
     return [value for value in values if isinstance(value, dict)]

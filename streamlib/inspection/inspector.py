@@ -35,16 +35,16 @@ from streamlib_parsers.response import Response
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """What was read of a capture: what a terminal shows, and what an inspection is made from.
+    """The parsed capture: a terminal shows it, and an inspection is made from it.
 
     Attributes:
         capture: The captured response.
         steps: Its frames.
-        positions: Where its items and events are.
+        positions: Positions of its items and events.
         clock: Knows when its bytes were received.
         waits: Its silences.
-        response: What its events add up to.
-        findings: What is worth knowing about it.
+        response: The accumulated response.
+        findings: Noteworthy facts about it.
     """
 
     capture: Capture
@@ -61,7 +61,7 @@ def read_capture(capture: Capture, report: Report = no_report) -> Reading:
 
     Args:
         capture: The captured response.
-        report: Is told how many bytes were read.
+        report: Called with the number of bytes read so far.
     """
     walked = list(steps(capture, report))
     positions = Positions(walked)
@@ -82,15 +82,15 @@ def inspected(reading: Reading, splits: Iterable[int] | None = ()) -> Inspection
     """The inspection of a capture.
 
     Args:
-        reading: What was read of it.
-        splits: Bytes of chunks that the body is parsed in again, whatever its size, beside those
-            that are tried as far as that is quick. None: none are.
+        reading: The parsed capture.
+        splits: Sizes of chunks, in bytes, in which the body is always parsed again, beside the
+            usual sizes, which are tried while that is quick. None: no splits are tried.
     """
-    # Most inspections on a terminal need neither.
+    # Imported here, because output on a terminal needs neither.
     from streamlib.inspection.request import inspected_request
     from streamlib.inspection.splits import tried
 
-    # By name, because the package's own module lists every room.
+    # Imported by name, because the package's own module lists every room.
     version: str = importlib.import_module("streamlib").__version__
     capture, walked, positions = reading.capture, reading.steps, reading.positions
     facts = facts_of(reading.clock, walked, positions, reading.waits, reading.response)
@@ -176,7 +176,7 @@ def _chunk_columns(capture: Capture, clock: Clock) -> ChunkColumns:
 
 def _frame_columns(walked: Sequence[Step]) -> FrameColumns:
     numbers: dict[str, int] = {}
-    """Name of a kind of frame -> its index in the table."""
+    """Name of a kind of frame -> its index in `kinds`."""
     kind: list[int] = []
     for step in walked:
         kind.append(numbers.setdefault(step.kind, len(numbers)))

@@ -1,7 +1,7 @@
 """Words of the names that wires give to frames, events, errors and reasons.
 
-A redacted inspection keeps a name if all of its words are here. To add one, look whether a server
-could be made to write it in place of what somebody said: a single common word tells nothing.
+A redacted inspection keeps a name if all of its words are listed here. Before adding a word, check
+that a server cannot be made to send it in place of a user's text; a single common word is harmless.
 """
 
 from __future__ import annotations
@@ -50,4 +50,4 @@ _POINTERS: Final = """
 
 
 KNOWN_WORDS: Final = frozenset(" ".join((_ENVELOPE, _KINDS, _ENDS, _POINTERS)).split())
-"""In lower case."""
+"""The words, in lower case."""

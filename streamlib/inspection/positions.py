@@ -1,4 +1,4 @@
-"""Where things are in a response: items, notices and unknown events by frame, event and byte."""
+"""Positions in a response: of items, notices and unknown events, by frame, event and byte."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ TEXT_DELTAS = (
     ReasoningSummaryDelta,
     RefusalDelta,
 )
-"""Events that append a text."""
+"""Events that append to a text."""
 
 
 class _OpenItem(Struct):
-    """An item whose end was not seen so far."""
+    """An item whose end was not read yet."""
 
     frame: int
     event: int
@@ -44,16 +44,16 @@ class _OpenItem(Struct):
 
 
 class Positions:
-    """Walks through the frames once.
+    """Reads the frames once and notes positions.
 
     Attributes:
-        events: All, in order.
-        items: In the order in which they start.
-        notices: In order.
-        unknown_events: Each kind once, at its first occurrence.
-        characters: Of all texts and arguments.
-        event_counts: How many events of each type.
-        is_completed: The wire completed the response.
+        events: All events, in order.
+        items: Closed items, in the order in which they start.
+        notices: All notices, in order.
+        unknown_events: Unknown events, each kind once, at its first occurrence.
+        characters: Number of characters of all texts and arguments.
+        event_counts: Number of events of each type.
+        is_completed: Whether the wire completed the response.
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
@@ -65,7 +65,7 @@ class Positions:
         self.event_counts: dict[str, int] = {}
         self.is_completed = False
         self._open: dict[int, _OpenItem] = {}
-        """Items by index, from their first event."""
+        """Item index -> the open item."""
         self._unknown: dict[str, int] = {}
         """Kind of an unknown event -> its index in `unknown_events`."""
         failed_frame = _failed_frame(steps)
@@ -110,7 +110,7 @@ class Positions:
             first_event=opened.event,
             last_event=number,
             status=item.status,
-            # The parser closes open items in front of `Failed`.
+            # Before `Failed` the parser closes all open items.
             truncated=is_cut and item.status == "incomplete",
             characters=opened.characters,
         )
@@ -129,7 +129,7 @@ class Positions:
 
 
 def _failed_frame(steps: Sequence[Step]) -> int | None:
-    """Number of the frame with which the response failed."""
+    """Number of the frame that failed the response; None if it did not fail."""
     if steps and any(isinstance(event, Failed) for event in steps[-1].events):
         return len(steps) - 1
     return None

@@ -1,8 +1,8 @@
-"""An inspection without what was said: of every text only its length stays.
+"""Redacts an inspection: of every text only its length remains.
 
-What may stay is listed; everything else goes. A text becomes as many `*` as it has characters, so
-that its growth can still be seen. Names of kinds stay where streamlib knows each of their words:
-a server may write anything there.
+Allowed values are listed here; all others are removed. A text becomes as many `*` as it has
+characters, so that its growth remains visible. The name of a kind remains if streamlib knows each
+of its words, because a server may send any name.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from streamlib.request.report import Change
 from streamlib_parsers.items import JsonObject
 
 UNKNOWN: Final = "unknown"
-"""Stands for a name that was left out."""
+"""Replaces a name that was removed."""
 
 OWN_KEYS: Final = frozenset({"type", "role", "stop_reason"})
-"""Keys of events and items whose values streamlib writes, whatever the wire says."""
+"""Keys of events and items whose values are set by streamlib on every wire."""
 
 WORD_KEYS: Final = frozenset({"status", "phase", "native_stop_reason", "kind", "code"})
-"""Keys of events and items whose values are names, some of them the wire's."""
+"""Keys of events and items whose values are names, some of them from the wire."""
 
 TEXT_KEYS: Final = frozenset(
     {
@@ -77,7 +77,7 @@ INNER_KEYS: Final = frozenset(
         "usage",
     }
 )
-"""Keys of events and items whose values are objects with such keys, or lists of them."""
+"""Keys of events and items whose values are objects with the keys listed here, or lists of them."""
 
 NUMBER_KEYS: Final = frozenset(
     {
@@ -107,24 +107,24 @@ NUMBER_KEYS: Final = frozenset(
 """Keys of events and items whose values are numbers."""
 
 _MODEL: Final = re.compile(r"[A-Za-z0-9._:/@-]{1,80}")
-"""What names of models look like: no text has this form."""
+"""Pattern of a model's name, which an ordinary text does not match."""
 
 _TOKEN: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^A-Za-z]")
-"""The words of a name of any style, and the characters between them."""
+"""Matches each word of a name in any style, and each other character between words."""
 
 _SEPARATORS: Final = frozenset("_.-/ ,:()")
 
 DONE: Final = "[DONE]"
-"""What ends a stream of Chat Completions."""
+"""End mark of a Chat Completions stream."""
 
 
 def redacted(inspection: Inspection) -> Inspection:
-    """The same inspection without texts, arguments, outputs, bytes, addresses, ids and file names.
+    """A copy of an inspection without texts, arguments, outputs, bytes, addresses, ids, file names.
 
-    The names of wire, model and kinds stay, and so do sizes, numbers and times.
+    The names of wire, model and kinds remain, and so do sizes, numbers and times.
 
     Args:
-        inspection: Is not changed.
+        inspection: The inspection; it is not changed.
     """
     return msgspec.structs.replace(
         inspection,
@@ -144,10 +144,10 @@ def redacted(inspection: Inspection) -> Inspection:
 
 
 def redacted_difference(difference: Difference) -> Difference:
-    """The same difference without texts, ids and file names.
+    """A copy of a difference without texts, ids and file names.
 
     Args:
-        difference: Is not changed.
+        difference: The difference; it is not changed.
     """
     rows = tuple([_row(row) for row in difference.rows])
     first = difference.first
@@ -162,7 +162,7 @@ def masked(text: str) -> str:
 
 
 def known_name(name: str) -> str:
-    """A name whose words are all known; else `unknown`."""
+    """The name if all of its words are known, else `unknown`."""
     for token in _TOKEN.findall(name.replace(DONE, "")):
         if token not in _SEPARATORS and token.lower() not in KNOWN_WORDS:
             return UNKNOWN
@@ -170,13 +170,13 @@ def known_name(name: str) -> str:
 
 
 def redacted_event(event: JsonObject) -> JsonObject:
-    """The JSON of an event without what was said."""
+    """The JSON of an event without texts."""
     shown = _object(event)
     if event.get("type") == "passthrough":
         shown["event"] = known_name(str(event.get("event", "")))
         shown["data"] = None
     if event.get("type") == "notice":
-        # Ours, not the wire's.
+        # A notice's code is set by streamlib, not by the wire.
         shown["code"] = event["code"]
     if event.get("type") in ("created", "completed") and isinstance(event.get("model"), str):
         shown["model"] = model_name(event["model"])
@@ -184,14 +184,14 @@ def redacted_event(event: JsonObject) -> JsonObject:
 
 
 def model_name(name: str | None) -> str | None:
-    """A model's name; None for what does not look like one."""
+    """A model's name; None if the text does not look like one."""
     if name is not None and _MODEL.fullmatch(name):
         return name
     return None
 
 
 def _object(value: JsonObject) -> JsonObject:
-    """Of an object the keys that may stay, by what their values are."""
+    """The object, reduced to the keys that may remain for their type of value."""
     shown: JsonObject = {}
     for key, inner in value.items():
         if isinstance(inner, str):

@@ -1,4 +1,4 @@
-"""The request of a recording: what was asked, and what a gateway changed on the way."""
+"""The request of a recording, and what a gateway changed in it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from streamlib_parsers.items import WireApi
 
 
 def inspected_request(recording: Recording, wire_api: WireApi) -> InspectedRequest | None:
-    """The request of a recording; None where the recording does not hold it.
+    """The request of a recording; None if the recording does not contain it.
 
     Args:
-        recording: as it was read.
-        wire_api: of the response, and so of the request.
+        recording: the recording.
+        wire_api: wire of the response, which is also that of the request.
     """
     request = recording.request
     if request is None:
@@ -42,8 +42,8 @@ def inspected_request(recording: Recording, wire_api: WireApi) -> InspectedReque
 
 
 def _prompt(request: RecordedRequest, wire_api: WireApi, url: str) -> Prompt | None:
-    """What the request says; None where it cannot be read."""
-    # Decoders are many modules, and most recordings hold no request.
+    """The request as a prompt; None if it cannot be read."""
+    # Imported here, because decoders are many modules, and most recordings have no request.
     from streamlib.wires.decoders import parse_request
 
     try:

@@ -1,4 +1,4 @@
-"""Finds the boundaries of chunks that lie inside a character."""
+"""Finds chunk boundaries that lie inside a character."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from streamlib.inspection.frames import Step
 from streamlib.providers.wire_specs import WIRE_SPECS
 
 MAX_OFFSETS: Final = 1000
-"""Boundaries whose offsets are listed."""
+"""Limit of boundaries whose offsets are listed."""
 
 _AWS_PRELUDE_BYTES: Final = 12
 _AWS_CHECKSUM_BYTES: Final = 4
 
 
 def split_characters(capture: Capture, steps: Sequence[Step]) -> SplitCharacters:
-    """The boundaries of chunks inside a character of UTF-8.
+    """The chunk boundaries inside a UTF-8 character.
 
     Args:
         capture: The captured response.
-        steps: Its frames: those of Bedrock are text only in part.
+        steps: Its frames; in Bedrock frames only the payload is text.
     """
     body = capture.recording.body
     is_binary = WIRE_SPECS[capture.wire_api].frames == "aws" and not capture.is_complete_body
@@ -61,7 +61,7 @@ def _is_inside_character(body: bytes, offset: int) -> bool:
 
 
 def _length(first_byte: int) -> int:
-    """Bytes of a character, by its first one."""
+    """Number of bytes of a character, from its first byte."""
     if first_byte < 0xC0:
         return 1
     if first_byte < 0xE0:
@@ -72,7 +72,7 @@ def _length(first_byte: int) -> int:
 
 
 def _is_payload(message: bytes, offset: int) -> bool:
-    """Whether an offset is in the payload of an AWS message, behind its headers."""
+    """Whether an offset is in the payload of an AWS message, after its headers."""
     if len(message) < _AWS_PRELUDE_BYTES:
         return False
     headers: int = unpack_from(">I", message, 4)[0]

@@ -1,7 +1,7 @@
 """Parses a body again in other chunks: the events must be the same.
 
-Each split is really parsed. The work is bounded: of a large body the small chunks are left out, and
-the document says which.
+Each split is really parsed. The work is limited: for a large body small chunks are skipped, and
+the document lists them.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.protocol import parser
 
 SIZES: Final = (1, 2, 3, 7, 16, 64, 1024, 65536)
-"""Bytes of a chunk that are tried."""
+"""Sizes of chunks to try, in bytes."""
 
 WORK_CHUNKS: Final = 150_000
-"""Chunks of all splits together. One costs about a microsecond."""
+"""Limit of chunks in all splits together. One takes about a microsecond."""
 
 WORK_BYTES: Final = 12_000_000
-"""Bytes of all splits together: a hundred million take about a second."""
+"""Limit of bytes in all splits together: a hundred million take about a second."""
 
 WORK_EVENTS: Final = 60_000
-"""Events of all splits together. One costs some microseconds."""
+"""Limit of events in all splits together. One takes some microseconds."""
 
 
 def tried(capture: Capture, events: Sequence[ResponseEvent], sizes: Iterable[int] = ()) -> Splits:
-    """Parses a capture in several splits.
+    """Parses a capture again in several splits.
 
     Args:
         capture: The captured response.
-        events: What it was parsed into, frame by frame.
-        sizes: Bytes of a chunk that are tried in any case, however long that takes.
+        events: The events from parsing it frame by frame.
+        sizes: Sizes of chunks that are always tried, however long that takes; in bytes.
     """
     if capture.is_complete_body:
         return Splits()
@@ -50,7 +50,7 @@ def tried(capture: Capture, events: Sequence[ResponseEvent], sizes: Iterable[int
     candidates += sorted({*SIZES, *wanted}, reverse=True)
     for split in candidates:
         if isinstance(split, int) and split >= len(body):
-            continue  # the same as `whole`
+            continue  # equals `whole`
         count = _count(capture, split)
         is_cheap = count <= chunks_left and len(body) <= bytes_left and len(events) <= events_left
         if split not in wanted and split != "whole" and not is_cheap:

@@ -1,9 +1,9 @@
 """An inspection as one HTML file that needs only a browser.
 
-The file is `shell.html` with the style, the scripts and the data of `files/` put in. It loads
-nothing: its policy (``Content-Security-Policy``) allows no address, and no script but the two whose
-digests it names. Scripts and data are deflated; the first script (`loader.js`) unpacks the others.
-Whatever comes from a recording lies in the packed data, and the scripts make text nodes of it.
+The file is `shell.html` with the style, the scripts and the data inserted. It loads nothing: its
+policy (``Content-Security-Policy``) allows no address, and only the two scripts whose digests it
+names. Scripts and data are deflated; the first script (`loader.js`) unpacks the others. Content of
+a recording is only in the packed data, and the scripts insert it as text nodes.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ def render(inspections: Sequence[Inspection], difference: Difference | None = No
     """Makes the page.
 
     Args:
-        inspections: What it shows; the reader chooses among several.
-        difference: How the first two differ; then there are exactly two.
+        inspections: The responses to show; the reader can choose among them.
+        difference: The difference of the first two, which must then be the only ones.
 
     Returns:
         The text of an HTML file, to be written as UTF-8.
 
     Raises:
-        ValueError: There is no inspection, or a difference without its two.
+        ValueError: There is no inspection, or a difference without exactly two inspections.
     """
     from streamlib.inspection.document import encode
 
@@ -66,7 +66,7 @@ def render(inspections: Sequence[Inspection], difference: Difference | None = No
         raise ValueError(f"a difference is of two inspections, not of {len(inspections)}")
     blocks = [packed("names", msgspec.json.encode([_label(each) for each in inspections]))]
     for number, inspection in enumerate(inspections):
-        # The bytes apart: as base64 inside of the JSON they would hardly deflate.
+        # The bytes are packed separately: as base64 inside the JSON they would hardly deflate.
         document = encode(inspection, with_body=False)
         blocks.append(packed(f"inspection-{number}", document))
         if inspection.body is not None:
@@ -77,18 +77,18 @@ def render(inspections: Sequence[Inspection], difference: Difference | None = No
 
 
 def _label(inspection: Inspection) -> str:
-    """What a response is called in the list of the page."""
+    """The name of a response in the list of the page."""
     return f"{inspection.source.name} {inspection.outcome.text}".strip()
 
 
 def packed(part: str, content: bytes) -> str:
-    """A block of data of the page: deflated, in base64, so that no content can end its element."""
+    """A block of data for the page: deflated, in base64, so that it cannot end its element."""
     data = base64.b64encode(zlib.compress(content, 9)).decode("ascii")
     return f'<script type="application/octet-stream" data-part="{part}">{data}</script>'
 
 
 def assemble(blocks: Sequence[str]) -> str:
-    """The shell with blocks of data in it."""
+    """The shell with these blocks of data inserted."""
     return shell().replace("<!--data-->", "".join(blocks))
 
 
@@ -98,7 +98,7 @@ def shell() -> str:
     style = drawing_style() + compact(text_of("style.css"))
     loader = text_of("loader.js")
     scripts = '"use strict";\n' + "".join(text_of(name) for name in SCRIPTS)
-    # A hash allows exactly this text; `unsafe-inline` would allow any that got in.
+    # A hash allows exactly this text; `unsafe-inline` would also allow injected text.
     policy = (
         "default-src 'none'; "
         f"script-src '{digest(loader)}' '{digest(scripts)}'; "
@@ -114,26 +114,26 @@ def shell() -> str:
 
 
 def digest(text: str) -> str:
-    """The source expression of a policy that allows one inline text."""
+    """The source expression that allows one inline text in the policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"
 
 
 def drawing_style() -> str:
-    """The colours and bars that the page shares with the charts of `streamlib bench`."""
+    """The style of colours and bars that the page shares with the charts of `streamlib bench`."""
     return compact(text_of("drawing.css"))
 
 
 def compact(style: str) -> str:
-    """A style without comments and line breaks: it is not deflated in the page."""
+    """A style without comments and line breaks, because the page does not deflate it."""
     return " ".join(re.sub(r"/\*.*?\*/", "", style, flags=re.DOTALL).split())
 
 
 def patterns() -> str:
-    """The patterns of the bars, an SVG element ``defs``."""
+    """The fill patterns of the bars, as an SVG element ``defs``."""
     return text_of("patterns.svg")
 
 
 @cache
 def text_of(name: str) -> str:
-    """A file of the page."""
+    """The text of a file of the page."""
     return (files("streamlib.inspection.page") / "files" / name).read_text(encoding="utf-8")
