@@ -1,8 +1,8 @@
 """Providers: what differs between services, as values.
 
-One file a provider, each with one `Provider` called `PROVIDER`.
+Each provider has a file with one `Provider` called `PROVIDER`.
 
-`find("anthropic:claude-opus-5")` gives the provider and the model name; `register` adds one of
+`find("anthropic:claude-opus-5")` returns the provider and the model name; `register` adds one of
 your own. docs/guides/add-a-provider.md leads through a new file.
 """
 
@@ -109,7 +109,7 @@ class Provider(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 _registered: dict[str, Provider] = {}
-"""Providers of `register` by name and alias, for the life of the process."""
+"""Providers added by `register`, by name and alias, until the process ends."""
 
 
 def register(provider: Provider) -> Provider:
@@ -123,7 +123,7 @@ def register(provider: Provider) -> Provider:
 def shipped() -> dict[str, Provider]:
     """The providers that come with the library, by name and alias."""
     providers: dict[str, Provider] = {}
-    # Much of the package needs no list of providers.
+    # Imported here: much of the package needs no list of providers.
     import pkgutil
 
     for info in pkgutil.iter_modules(__path__):

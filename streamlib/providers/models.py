@@ -1,4 +1,4 @@
-"""What single models accept, as data: the longest prefix of a model's name wins, unknown models
+"""What each model accepts, as data: the longest prefix of a model's name wins, unknown models
 accept everything.
 
 These facts age. A user overrides them per client with
@@ -31,7 +31,7 @@ class Traits(Struct, frozen=True, gc=False, omit_defaults=True):
         prefill: a request may end with an assistant turn.
         system_role: system messages inside the conversation.
         max_output: limit of output tokens.
-        budgets: fewest and most tokens to think with; 0 (off) and -1 (dynamic) are allowed too.
+        budgets: minimum and maximum of thinking tokens; 0 (off) and -1 (dynamic) are allowed too.
         signed_calls: a call must carry the signature of the reasoning it was made with.
         rich_results: results of functions may contain images and documents.
         mixed_tools: hosted tools beside functions.
@@ -274,7 +274,7 @@ GEMINI: Final[dict[str, Traits]] = {
 }
 """Gemini by name prefix (capability tables of 2026; budgets from the guide to thinking).
 
-A name without a row of its own is that of a newer model, which `gemini-` covers.
+A name without a row of its own belongs to a newer model, which `gemini-` covers.
 """
 
 _AGENT = Traits(agent=True)

@@ -1,6 +1,7 @@
 """Ids and tool names that a wire accepts.
 
-They are fitted without collisions, equally for a call and its output, and reversibly for tools.
+Names are changed without collisions, in the same way for a call and its output, and reversibly for
+tools.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ class Charset(Struct, frozen=True):
 
     Attributes:
         allowed: characters, as the inside of a regular expression's class.
-        longest: number of characters.
+        longest: maximum number of characters.
         lead: the same as `allowed` for the first character, where it has a rule of its own.
-        shortest: number of characters.
+        shortest: minimum number of characters.
     """
 
     allowed: str = "a-zA-Z0-9_-"

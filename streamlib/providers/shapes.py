@@ -124,13 +124,13 @@ class ChatShape(Struct, frozen=True, gc=False, omit_defaults=True):
             `extra_content`, keys of its own responses).
 
         reasoning_echo: keys in which reasoning of the same origin is sent back, () for none (that
-            of other origins is plain text by then). Text is sent under the first of
+            of other origins has become plain text before). Text is sent under the first of
             `reasoning_content`, `reasoning`, `reasoning_text` (keys of the message), `think_tags`
             (`<think>…</think>` before the content) or `thinking_parts` (Mistral's content parts).
             `reasoning_details`, `thinking_blocks` and `reasoning_opaque` are sent back unchanged,
             and replace the text where they contain it.
         echo_turns: `all` assistant messages, or only those with `calls`.
-        echo_filler: sent where the key is required and there is no reasoning; None: nothing.
+        echo_filler: text sent if the key is required and there is no reasoning; None: nothing.
 
         max_tokens: name of that field.
         stop_limit: stop sequences that it accepts; None: any number.

@@ -12,7 +12,7 @@ class WebSocketSettings(Struct, frozen=True, gc=False, omit_defaults=True):
         headers: sent with the opening handshake.
         lanes: how many names of lanes (`stream_id`) a connection may use; 0: it has none.
         in_flight: how many responses of a connection run at once; further requests wait.
-        seconds: how long a connection is used for new requests; None: without end.
+        seconds: how long a connection is used for new requests; None: without limit.
         steers: a running response may be steered.
         buffered_bytes: how many bytes of one response are kept for a reader who is slower than
             those of other lanes.

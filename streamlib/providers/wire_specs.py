@@ -1,4 +1,4 @@
-"""One record a wire API: everything outside its own folders that the library knows about it.
+"""One record for each wire API: what the library knows about it outside of its folders.
 
 To add a wire, add its name to `WireApi`, a folder on each side
 (`parsers/streamlib_parsers/wires/<name>`, `streamlib/wires/<name>`) and one `WireSpec` here:
@@ -25,7 +25,7 @@ class ServedPath(Struct, frozen=True):
 
     Attributes:
         pattern: matches the whole path without its query; its group, if any, is the model.
-        stream: whether this path streams; None where the body says so.
+        stream: whether this path streams; None if the body decides.
     """
 
     pattern: str
@@ -44,7 +44,7 @@ class GatewaySpec(Struct, frozen=True, kw_only=True):
         reasoning_slot: field of a reasoning item that holds an envelope.
         hidden_reasoning_slot: the same for an item that holds nothing else.
         hides_as_redacted: an item that holds nothing else is marked as redacted.
-        has_media: responses have a place for images.
+        has_media: responses can hold images.
     """
 
     keep_alive: bytes
@@ -58,12 +58,12 @@ class GatewaySpec(Struct, frozen=True, kw_only=True):
 
 
 class ResumeSpec(Struct, frozen=True, kw_only=True):
-    """How a wire takes up the stream of a response that runs in the background.
+    """How a wire resumes the stream of a response that runs in the background.
 
     Attributes:
         field: request field that makes the response run in the background.
         after: query parameter with the position after which the stream begins.
-        numbered: positions are numbers in order; else they are ids without one.
+        numbered: positions are ascending numbers; else they are ids without an order.
     """
 
     field: str = "background"
@@ -87,7 +87,7 @@ class WireSpec(Struct, frozen=True, kw_only=True):
             repeated `finishReason`, `metadata`): the reader waits for `Deadlines.tail`.
         json_is_complete_body: `application/json` is a complete body. Gemini streams a JSON array
             under that media type, Ollama JSON lines.
-        completed_by: what completes a response, in words for people.
+        completed_by: what completes a response, as text for messages.
         stored_history: fields of a request (`Prompt.extra`) that continue a history which the
             provider stores: calls that outputs answer may be there, and not in the prompt.
         call_ids: what call ids may look like.
@@ -98,17 +98,17 @@ class WireSpec(Struct, frozen=True, kw_only=True):
         beta_header: request header with the list of betas that a request uses; "": none.
         betas_in_body: its builder moves that list into the body.
         schema_rules: strict mode of structured output; None: any JSON Schema is taken.
-        lost_settings: fields of `Prompt` (`cache.ttl`: of its options) that have no place on the
-            wire whatever the model, beyond those that its builder reports.
-        names_media_types: an image says of which type its bytes are.
+        lost_settings: fields of `Prompt` (`cache.ttl`: of its options) that the wire cannot express
+            for any model, beyond those that its builder reports.
+        names_media_types: images on the wire state their media type.
         tool_cache: a request may be cached up to one of its tools (`ToolSpec.cache`).
         tool_options: fields of `ToolOptions` that its builder writes; others are left out and
             reported.
-        repeated: dotted names of fields that a decoded request keeps beside the typed field that
-            says the same: for this wire alone, so another one loses nothing. `parameters` is of a
-            tool, the others are of `Prompt.extra`.
+        repeated: dotted names of fields that a decoded request keeps beside a typed field with the
+            same meaning: for this wire alone, so another one loses nothing. `parameters` belongs
+            to a tool, the others to `Prompt.extra`.
         gateway: how the gateway serves clients of this wire; None: it does not.
-        resume: how a stream is taken up where it broke; None: it cannot be.
+        resume: how a truncated stream is resumed; None: it cannot be.
     """
 
     path: str
@@ -359,7 +359,7 @@ def gateway_spec(wire_api: WireApi) -> GatewaySpec:
     """How the gateway serves clients of a wire.
 
     Raises:
-        ValueError: the gateway serves no clients of this wire.
+        ValueError: The gateway serves no clients of this wire.
     """
     spec = WIRE_SPECS[wire_api].gateway
     if spec is None:

@@ -1,4 +1,4 @@
-"""Text of a model on a terminal: Markdown while it streams, and text that cannot do harm there.
+"""Text of a model on a terminal: Markdown while it streams, and text that is safe there.
 
 `MarkdownWriter` needs the extra `cli` (markdown-it-py, wcwidth); `printable` needs nothing.
 """

@@ -6,8 +6,8 @@ list items) are open until a line does not continue them, and the innermost hold
 leaf (a paragraph, code, a table). A line that was read never changes what was read before it.
 
 What differs from CommonMark: link definitions are text; the lines of an item never change how
-earlier items of its list look; an underline (`---`) makes a heading of one paragraph as far as it
-was not settled yet.
+earlier items of its list look; an underline (`---`) makes a heading of only that part of its
+paragraph which was not settled yet.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TAB: Final = 4
 """Columns from one tab stop to the next."""
 
 CODE_INDENT: Final = 4
-"""Spaces before a line of code, where nothing else says that it is code."""
+"""Spaces that make a line code, if it is in no fence."""
 
 _HEADING: Final = re.compile(r"(#{1,6})(?: +(.*?))??(?: +#+)? *$")
 _UNDERLINE: Final = re.compile(r"(=+|-+) *$")
@@ -91,11 +91,11 @@ class Container:
     """An open quote or list item.
 
     Attributes:
-        is_item: It is a list item.
+        is_item: Whether it is a list item.
         indent: Columns that the lines of an item are indented by.
-        marker: "-", "+", "*", "." or ")": a list has one.
-        number: Of an item in a numbered list.
-        is_empty: Nothing but the marker of the item was read.
+        marker: "-", "+", "*", "." or ")": the same for all items of a list.
+        number: Number of an item in a numbered list.
+        is_empty: Whether nothing but the marker of the item was read.
     """
 
     is_item: bool
@@ -106,19 +106,19 @@ class Container:
 
 
 class BlockReader:
-    """Reads lines and tells a page what they are."""
+    """Reads lines and calls the methods of a page for what they are."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
         self._containers: list[Container] = []
         self._leaf: LeafKind | None = None
-        """What is open in the innermost container."""
+        """The kind of the open leaf in the innermost container; None if none is open."""
         self._fence = ""
         """The characters that opened the fence."""
         self._fence_indent = 0
-        """Spaces before them, which its lines may have too."""
+        """Spaces before the fence; its lines may have as many."""
         self._html_end: re.Pattern[str] = _RULE
-        """What ends the HTML."""
+        """Matches the line that ends the open HTML."""
         self._last_line = ""
         """The last line of the open paragraph: it may be the header of a table."""
         self._columns = 0
@@ -127,7 +127,7 @@ class BlockReader:
         """Empty lines of indented code; they count where more code follows."""
 
     def copy(self, page: Page) -> BlockReader:
-        """A reader that goes on by itself, on another page."""
+        """An independent copy that continues on another page."""
         other = BlockReader(page)
         for name in self.__dict__.keys() - {"_page", "_containers"}:
             setattr(other, name, getattr(self, name))
@@ -161,7 +161,7 @@ class BlockReader:
         while True:
             indent = len(rest) - len(rest.lstrip(" "))
             if indent >= CODE_INDENT:
-                # So far to the right nothing begins but code.
+                # A line that is indented so far can only be code.
                 break
             body = rest[indent:]
             is_in_paragraph = is_inside and self._leaf == "paragraph"
@@ -216,7 +216,7 @@ class BlockReader:
     def _begin_container(
         self, body: str, indent: int, matched: int, *, in_paragraph: bool
     ) -> str | None:
-        """Opens a quote or an item; returns the rest of the line, or None where there is none."""
+        """Opens a quote or an item; returns the rest of the line, or None if it begins none."""
         if body[0] == ">":
             self._begin(matched)
             self._containers.append(Container(is_item=False))
@@ -287,7 +287,7 @@ class BlockReader:
             self._add_to_fence(rest)
             return True
         if self._leaf == "html":
-            # What ends most kinds is an empty line, which is none of theirs.
+            # An empty line ends most kinds of HTML, and is not a part of them.
             if not rest.strip() and self._html_end.search(""):
                 return False
             self._page.add_code(rest)
@@ -374,7 +374,7 @@ class BlockReader:
         if "|" not in self._last_line or not _DELIMITER_ROW.match(body):
             return False
         if body.strip() == "-":
-            # The underline of a heading.
+            # It is the underline of a heading.
             return False
         # Without as many cells it is a line that only looks like it.
         header = row_cells(self._last_line)

@@ -14,7 +14,7 @@ from streamlib.terminal.themes import Theme
 from streamlib.terminal.wrapping import Fragment, paint
 
 NARROWEST: Final = 10
-"""Columns that a text has, however deep it is nested."""
+"""Minimum columns of a text, however deep it is nested."""
 
 BAR: Final = "│ "
 """Precedes the lines of a quote."""
@@ -25,12 +25,12 @@ RULE_WIDTH: Final = 60
 
 @dataclass(slots=True)
 class Frame:
-    """What is before the lines of an open quote or item.
+    """The prefix of the lines of an open quote or item.
 
     Attributes:
         first: In front of the first line.
         rest: In front of the other lines.
-        is_drawn: The first line was drawn.
+        is_drawn: Whether the first line was drawn.
     """
 
     first: str
@@ -39,10 +39,10 @@ class Frame:
 
 
 class Code:
-    """The line of a code block that may go on.
+    """A code block, whose last line may still go on.
 
     Args:
-        is_fenced: It is between two rules.
+        is_fenced: Whether it has a fence, which is drawn as a rule before and after it.
         width: Columns.
         theme: The styles.
     """
@@ -55,7 +55,7 @@ class Code:
         self._lines: list[list[Fragment]] = []
 
     def copy(self) -> Code:
-        """A block that goes on by itself."""
+        """An independent copy."""
         other = Code(self._width, self._theme, is_fenced=self.is_fenced)
         other._line = self._line
         return other
@@ -85,7 +85,7 @@ class Code:
         return lines
 
     def finish(self) -> list[list[Fragment]]:
-        """Ends it; returns the lines that are left."""
+        """Ends the block; returns the remaining lines."""
         self._end_line()
         return self.take_lines()
 
@@ -109,7 +109,7 @@ class Drawing:
 
     def __init__(self, width: int, theme: Theme) -> None:
         self.lines: list[str] = []
-        """Lines that cannot change any more; whoever shows them takes them out."""
+        """Lines that cannot change any more; the caller that shows them removes them."""
         self._width = width
         self._theme = theme
         self._frames: list[Frame] = []
@@ -121,10 +121,10 @@ class Drawing:
         self._was_heading = False
         """The last block was a heading or a rule: it stands apart."""
         self._is_preview = False
-        """The text goes on: nothing is drawn below code that is open."""
+        """This is a preview: nothing is drawn below code that is open, since the text goes on."""
 
     def preview(self) -> Drawing:
-        """A drawing that goes on by itself, without the lines so far: what is open stays open."""
+        """An independent copy without the lines so far; blocks that are open stay open."""
         other = Drawing(self._width, self._theme)
         other._is_preview = True
         for frame in self._frames:
@@ -242,7 +242,7 @@ class Drawing:
     def add_code(self, line: str) -> None:
         """The open code block gets a line."""
         if isinstance(self._leaf, Code):
-            # The line before is settled now: it had its end.
+            # The line before has ended, so it is settled now.
             self._leaf.add_line(line)
             self._put_all(self._leaf.take_lines())
 

@@ -14,7 +14,7 @@ from streamlib.terminal.themes import Theme
 from streamlib.terminal.wrapping import Fragment
 
 LINE_BREAK: Final = Fragment("\n")
-"""Stands for a line break that the author asked for."""
+"""A line break that the author wrote."""
 
 OPENERS: Final = frozenset("*_`[~")
 """Characters that may begin something which ends later in the paragraph."""
@@ -87,7 +87,7 @@ def _tokens(text: str) -> list[Token]:
 
 
 def _visible(text: str) -> str:
-    # An entity may stand for a character that reorders the line: after reading, once more.
+    # Escaped again after reading: an entity may be a character that reorders the line.
     return one_line(_SPACES.sub(" ", text))
 
 
@@ -99,7 +99,7 @@ def _address(address: str, shown: str, theme: Theme) -> list[Fragment]:
 
 
 def has_open_end(text: str) -> bool:
-    """Whether something may begin in the text that ends after it."""
+    """Whether the text may contain the beginning of something that ends after the text."""
     if OPENERS.isdisjoint(text):
         return False
     for token in _tokens(text):

@@ -11,17 +11,17 @@ from streamlib.terminal.themes import THEMES, Theme, ThemeName
 from streamlib.terminal.wrapping import visible_cells
 
 LINE: Final = 400
-"""Characters of a line that are waited for; a longer one is read in parts."""
+"""Maximum characters of a line that is read as one; a longer line is read in parts."""
 
 ROW: Final = 4000
-"""The same for a row of a table, which has no parts."""
+"""The same for a row of a table, which must not be read in parts."""
 
 NEW_LINE: Final = "\r\n"
-"""Also where the terminal does not turn a newline into both."""
+"""Both characters, since some terminals do not turn a newline into both."""
 
 BEGIN_FRAME: Final = "\x1b[?2026h"
 END_FRAME: Final = "\x1b[?2026l"
-"""Between them a terminal shows nothing, so that no half of a frame is seen."""
+"""Between the two a terminal shows nothing, so that no half of a frame is seen."""
 
 CLEAR_LINE: Final = "\x1b[K"
 CLEAR_BELOW: Final = "\x1b[J"
@@ -59,7 +59,7 @@ class MarkdownWriter:
         self._drawing = Drawing(max(1, width - 1), theme)
         self._reader = BlockReader(self._drawing)
         self._line = ""
-        """The line that is not complete, as far as it was not read in parts."""
+        """The part of the incomplete line that was not read yet."""
         self._is_more = False
         """Whether `_line` goes on with a line that was read in part."""
         self._shown: list[str] = []
@@ -72,7 +72,7 @@ class MarkdownWriter:
             text: Markdown; any part of it, a single character too.
 
         Returns:
-            What to write to the terminal; "" where nothing changed.
+            What to write to the terminal; "" if nothing changed.
         """
         text = self._printable.feed(text)
         if not text:
@@ -120,7 +120,7 @@ class MarkdownWriter:
         for line in self._shown:
             # Terminals break a line that has become too long.
             rows += 1 + max(0, visible_cells(line) - 1) // (width + 1)
-        # What was shown has to be drawn again from its first row, as far as the screen has it.
+        # The open end has to be drawn again, from its first row that the screen still has.
         self._shown = [UNKNOWN] * min(rows, max(1, height - 1))
         return self._frame(self._open_end())
 
@@ -134,7 +134,7 @@ class MarkdownWriter:
         self._extend(last)
 
     def _extend(self, text: str) -> None:
-        """Adds to the line; of a very long one, the first parts are read."""
+        """Adds to the line; if it is very long, reads its first parts."""
         self._line += text
         while True:
             limit = LINE
@@ -165,7 +165,7 @@ class MarkdownWriter:
         return drawing.lines
 
     def _frame(self, open_end: list[str]) -> str:
-        """What turns the screen into the settled lines and the open end."""
+        """Returns the characters that turn the screen into the settled lines and the open end."""
         settled = self._drawing.lines
         self._drawing.lines = []
         # Above the screen nothing can be drawn again.
@@ -181,7 +181,7 @@ class MarkdownWriter:
 
 
 def _difference(before: list[str], after: list[str]) -> str:
-    """What turns lines at the end of the screen into others; the cursor is after the last."""
+    """Returns what turns the last lines of the screen into others; the cursor is after the last."""
     if not before:
         # The cursor is at the beginning of an empty line.
         before = [""]

@@ -9,13 +9,13 @@ from streamlib.terminal.themes import Theme
 from streamlib.terminal.wrapping import Fragment, Wrapper
 
 SETTLE: Final = 240
-"""Characters that are left to change: a shorter paragraph is read as one text."""
+"""Characters that stay unsettled: a shorter paragraph is read as one text."""
 
 LONGEST: Final = 900
-"""Characters between `**` and the `**` that ends it, or of a link: after so many it is text."""
+"""Maximum characters between `**` and the `**` that ends it, or of a link; beyond, it is text."""
 
 TRIES: Final = 4
-"""Places that are tried before the text is left to grow."""
+"""Number of boundaries that are tried before the text is left to grow."""
 
 
 class Paragraph:
@@ -38,7 +38,7 @@ class Paragraph:
         """Whether a part of it is drawn for good."""
 
     def copy(self) -> Paragraph:
-        """A paragraph that goes on by itself."""
+        """An independent copy."""
         other = Paragraph(self._last, 0, self._theme)
         other._wrapper = self._wrapper.copy()
         other._text = self._text
@@ -74,14 +74,14 @@ class Paragraph:
         return not self._text and not self.is_settled
 
     def heading(self, style: str) -> list[list[Fragment]]:
-        """Ends it as a heading; returns its lines."""
+        """Ends the paragraph as a heading; returns its lines."""
         self._add(self._text + self._last, style)
         self._text, self._last = "", ""
         self._wrapper.finish()
         return self.take_lines()
 
     def finish(self) -> list[list[Fragment]]:
-        """Ends it; returns the lines that are left."""
+        """Ends the paragraph; returns the remaining lines."""
         return self.heading("")
 
     def take_lines(self) -> list[list[Fragment]]:
@@ -91,8 +91,8 @@ class Paragraph:
         return lines
 
     def _settle(self) -> None:
-        """Hands over what is before a space after which nothing is open."""
-        # Only whole lines and parts come here, so that the places depend on the text alone.
+        """Passes on the text before a space at which no markup is open."""
+        # Only complete lines and parts come here, so that the boundaries depend on the text alone.
         while len(self._text) > SETTLE:
             boundary = self._find_boundary()
             if boundary is None:
@@ -115,13 +115,13 @@ class Paragraph:
             if not has_open_end(text[:boundary]):
                 # The space stays before the rest: there it separates two words.
                 return boundary
-            # In front of the last character that may have begun something.
+            # Next: in front of the last character that may have begun something.
             end = max(text.rfind(character, 0, boundary) for character in OPENERS)
         if len(self._text) < LONGEST:
             return None
         boundary = _last_gap(text, len(text))
         if boundary <= 0:
-            # Not one space: a text without words.
+            # There is no space: a text without words.
             return LONGEST
         return boundary
 

@@ -11,13 +11,13 @@ from streamlib.terminal.themes import Theme
 from streamlib.terminal.wrapping import Fragment, wrap
 
 MEASURED_ROWS: Final = 10
-"""Rows that the widths of the columns are taken from."""
+"""Number of rows that determine the widths of the columns."""
 
 GAP: Final = 2
 """Columns of the screen between two columns of the table."""
 
 NARROWEST: Final = 6
-"""Columns below which cells are written under each other instead."""
+"""Minimum columns of a cell; below it, cells are written under each other."""
 
 Cell = list[Fragment]
 Line = list[Fragment]
@@ -28,7 +28,7 @@ class Table:
 
     Args:
         header: Source of the header's cells.
-        alignments: Of the columns.
+        alignments: Alignments of the columns.
         width: Columns of the screen.
         theme: The styles.
     """
@@ -48,7 +48,7 @@ class Table:
         """Lines that cannot change any more."""
 
     def copy(self) -> Table:
-        """A table that goes on by itself."""
+        """An independent copy."""
         other = Table(self._header, self._alignments, self._width, self._theme)
         other._rows = [row.copy() for row in self._rows]
         other._widths = self._widths
@@ -62,7 +62,7 @@ class Table:
 
     def add_row(self, row: list[str]) -> None:
         """Adds a row."""
-        # The row before had its end; this one may go on.
+        # The row before has ended; this one may go on.
         self._settle()
         self._rows.append(row)
 
@@ -78,14 +78,14 @@ class Table:
         return lines
 
     def finish(self) -> list[Line]:
-        """Ends it; returns the lines that are left."""
+        """Ends the table; returns the remaining lines."""
         if self._widths is None:
             self._measure()
         self._draw_rows()
         return self.take_lines()
 
     def _settle(self) -> None:
-        """Draws the rows for good that are complete."""
+        """Draws the complete rows for good."""
         if self._widths is not None:
             self._draw_rows()
         elif len(self._rows) >= MEASURED_ROWS:

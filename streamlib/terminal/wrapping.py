@@ -66,19 +66,19 @@ class Wrapper:
 
     def __init__(self, width: int) -> None:
         self.lines: list[list[Fragment]] = []
-        """Full lines; whoever draws them takes them out."""
+        """Full lines; the caller that draws them removes them."""
         self._width = width
         self._line: list[Run] = []
         """Runs of the line that is not full."""
         self._used = 0
         """Columns of `_line`."""
         self._run: list[Fragment] = []
-        """The run that may go on."""
+        """Fragments of the run that may go on."""
         self._spaces = 0
         """Spaces before that run."""
 
     def copy(self) -> Wrapper:
-        """A wrapper that goes on by itself, without the full lines."""
+        """An independent copy without the full lines."""
         other = Wrapper(self._width)
         other._line = self._line.copy()
         other._used = self._used
@@ -133,12 +133,12 @@ class Wrapper:
             self._emit()
 
     def _extend(self, fragment: Fragment) -> None:
-        """Adds to the word; what is wider than a line is broken where the line ends."""
+        """Adds to the word; a word wider than a line is broken where the line ends."""
         width = sum(cells(part.text) for part in self._run)
         text = fragment.text
         while width + cells(text) > self._width:
             if self._line:
-                # It gets a line of its own, so that it is broken as rarely as possible.
+                # The word gets a line of its own, so that it is broken as rarely as possible.
                 self._emit()
                 self._spaces = 0
             first, text = split_cells(text, max(1, self._width - width))

@@ -8,8 +8,8 @@ The rules of the other transport hold: no redirect is followed, nothing is decod
 `slots`, and a reused connection that turns out to be closed is replaced once.
 
 aiohttp's own read timeout keeps running while the caller handles an event, and any byte restarts
-it. So reads of a body are limited here, by one timer per stream which most reads do not touch: when
-the timer fires, it ends a read that is overdue, and otherwise sets itself again.
+it. So this module limits the reads of a body, by one timer per stream that most reads do not touch:
+when the timer fires, it ends a read that is overdue, and otherwise it is set again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class AiohttpTransport:
     """Sends requests through an aiohttp session. asyncio only.
 
     Args:
-        session: A session that stays its owner's to close; None creates one at the first request.
+        session: A session, which its owner closes; None: one is created at the first request.
         connections: Concurrent streams; the default is the limit of the session's connector.
     """
 
@@ -61,7 +61,7 @@ class AiohttpTransport:
         """See `Transport`.
 
         A reused connection that the server had already closed is replaced once, provided that no
-        byte of a response was received. One that holds bytes of an earlier response is closed.
+        byte of a response was received. A connection with bytes of an earlier response is closed.
         """
         session = self._open_session()
         has_replaced = False
@@ -189,7 +189,7 @@ class AiohttpResponse:
 
 
 def _joined_headers(headers: Any) -> dict[str, str]:
-    """Names in lower case; a header that was sent several times becomes one list."""
+    """Names in lower case; the values of a repeated header are joined to one list."""
     joined: dict[str, str] = {}
     for name, value in headers:
         key = name.lower()
@@ -201,19 +201,19 @@ def _joined_headers(headers: Any) -> dict[str, str]:
 
 
 class _Chunks:
-    """The body. A class, since a generator that is left would stay suspended."""
+    """The body. A class, since an abandoned generator would stay suspended."""
 
     def __init__(self, content: aiohttp.StreamReader) -> None:
         self._content = content
         self._loop = asyncio.get_running_loop()
         self._is_reading = False
-        """Set while a read waits: time passes for no one else."""
+        """Set while a read waits; only then does the deadline apply."""
         self._deadline = FOREVER
-        """Loop time when the latest read is overdue."""
+        """Loop time, in seconds, from which the latest read is overdue."""
         self._timer: asyncio.TimerHandle | None = None
-        """Set by the first read, and again by itself; None once it fired without a reader."""
+        """Set by the first read, and again when it fires; None once it fired without a reader."""
         self._fires_at = FOREVER
-        """Loop time of the timer."""
+        """Loop time, in seconds, at which the timer fires."""
 
     def __aiter__(self) -> _Chunks:
         return self
@@ -242,7 +242,7 @@ class _Chunks:
         return chunk
 
     def _on_timer(self) -> None:
-        """Ends a read that is overdue; waits on for one that is not; rests while nobody reads."""
+        """Ends an overdue read; sets the timer again for any other; stops while nobody reads."""
         self._timer = None
         self._fires_at = FOREVER
         if not self._is_reading or self._deadline == FOREVER:
@@ -265,9 +265,9 @@ class _ConnectionTrace:
 
     def __init__(self) -> None:
         self.reused = False
-        """Set if it is sent on an existing connection."""
+        """Set if the request is sent on an existing connection."""
         self.is_sending = False
-        """Set when its body began to be sent."""
+        """Set when the first byte of the request's body is about to be sent."""
         self.has_unread = False
         """Set if that connection held bytes before the request was sent: it must not be used."""
 

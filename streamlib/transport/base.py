@@ -31,7 +31,7 @@ class ReadTimeout(Protocol):
     def start(self, seconds: float) -> None:
         """A read of the next chunk begins: it raises a timeout once `seconds` have passed.
 
-        They count from now on, and whatever arrives that completes no chunk restarts nothing.
+        They count from now on. Bytes that complete no chunk do not restart them.
 
         Args:
             seconds: More than zero; infinity means no limit.
@@ -43,8 +43,8 @@ class HttpResponse(Protocol):
     """Status and headers of a response whose body is still to be read.
 
     A transport that ends a late read by itself may add an attribute `read_timeout`, a
-    `ReadTimeout`: the caller then needs no timeout scope around each read (about 10 us). One whose
-    chunks are complete messages (a WebSocket) has a true attribute `chunks_are_messages`.
+    `ReadTimeout`: the caller then needs no timeout scope around each read (about 10 us). If its
+    chunks are complete messages (a WebSocket), it has a true attribute `chunks_are_messages`.
     """
 
     @property

@@ -13,7 +13,7 @@ EXHAUST_BYTES: Final = 1 << 20
 """Limit for `exhaust`: a connection that is closed has at most its buffers left."""
 
 _SCOPE_MESSAGE: Final = "cancel scope"
-"""In the message of a cancellation that comes from an anyio scope, on asyncio."""
+"""Part of the message of a cancellation that comes from an anyio scope, on asyncio."""
 
 _CHUNK_COST: Final = 256
 """Added to the size of each chunk, so that an endless iterator of empty chunks ends too."""
@@ -36,14 +36,14 @@ async def exhaust(chunks: AsyncIterator[bytes]) -> None:
 
 
 class ShieldedAwait:
-    """Awaits a coroutine that closes something, and postpones one cancellation until it is done.
+    """Awaits a coroutine that closes a connection, and postpones one cancellation until it is done.
 
     anyio's shields stop the cancellations of anyio and trio. asyncio's own `Task.cancel` ignores
-    them: thrown in at a mere checkpoint (a lock's, say), it would leave the socket behind it open.
-    So the first cancellation that arrives at a checkpoint is raised after the coroutine's end. One
-    that arrives while the coroutine waits for something real is passed on, since that wait may not
-    end by itself. One of an anyio scope is passed on too: whoever awaits this is in a shield,
-    so the scope is within it, and the scope alone may catch its cancellation.
+    them: raised at a checkpoint that waits for nothing (of a lock, for example), it would leave the
+    socket open. So the first cancellation that arrives at a checkpoint is raised after the
+    coroutine's end. One that arrives during a wait for I/O is passed on, since that wait may not
+    end by itself. One of an anyio scope is passed on too: the caller has a shield, so the scope is
+    inside of it, and only the scope may catch its cancellation.
     """
 
     def __init__(self, coroutine: Coroutine[Any, Any, None]) -> None:
@@ -79,7 +79,7 @@ class ShieldedAwait:
             raise postponed
 
     def _step(self, value: Any, error: BaseException | None) -> Any:
-        """Runs the coroutine to its next wait, with what the last one resulted in."""
+        """Runs the coroutine to its next wait, with the result of the last wait."""
         if error is None:
             return self._coroutine.send(value)
         return self._coroutine.throw(error)

@@ -57,8 +57,8 @@ def decode_content(
 class ContentDecoder:
     """Iterator over a decoded body: gzip, zlib, or raw deflate.
 
-    The first two are told apart by their header. Some servers mean raw deflate by `deflate`: it is
-    tried when the first bytes are no such header.
+    The header distinguishes the first two. Some servers send raw deflate as `deflate`: it is tried
+    when the first bytes are no such header.
     """
 
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
@@ -71,7 +71,7 @@ class ContentDecoder:
         self._started = False
         """Set by the first chunk: an empty body is not a truncated one."""
         self._more_buffered = False
-        """The last decoded chunk reached its maximum: the next step needs no further input."""
+        """Set if the last decoded chunk had the maximum size: the next needs no further input."""
 
     def __aiter__(self) -> ContentDecoder:
         return self

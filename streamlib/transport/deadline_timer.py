@@ -18,7 +18,7 @@ from streamlib.transport.deadlines import FOREVER, Deadlines, Phase
 from streamlib_parsers.events import Notice, Passthrough, RateLimits, ResponseEvent
 
 NO_PROGRESS: Final = frozenset({Passthrough, Notice, RateLimits})
-"""Event kinds that a server which produces nothing may send for ever."""
+"""Events that a server may send for ever although its response does not advance."""
 
 
 class DeadlineTimer:
@@ -36,7 +36,7 @@ class DeadlineTimer:
         self._total = _seconds(deadlines.total)
         self._idle = _seconds(deadlines.idle)
         self._phase: Phase = "first_event"
-        """What is waited for: `first_event`, then `idle`, and `drain` once it is complete."""
+        """The current wait: `first_event`, then `idle`, `drain` once the response is complete."""
         self._limit = FOREVER
         """Seconds that the phase may take."""
         self._silence = FOREVER
@@ -46,7 +46,7 @@ class DeadlineTimer:
         self.restart()
 
     def restart(self) -> None:
-        """The headers of a response were received, and nothing of its body."""
+        """Starts the body of a response: its headers were received, but no byte of the body."""
         self._phase = "first_event"
         self._limit = _seconds(self.deadlines.first_event)
         self._silence = _seconds(self.deadlines.first_byte)
@@ -88,7 +88,7 @@ class DeadlineTimer:
         self._waited_in_phase += seconds
 
     def note_events(self, events: list[ResponseEvent]) -> None:
-        """Bytes were received, and they completed these events."""
+        """Takes the events that were completed by the bytes just received."""
         self._silence = FOREVER
         # Usually the first event decides.
         for event in events:
@@ -103,7 +103,7 @@ class DeadlineTimer:
         self._waited_in_phase = 0.0
 
     def note_complete(self, *, has_tail: bool) -> None:
-        """The response is complete: whatever may follow is waited for briefly.
+        """Starts the last, short wait: the response is complete.
 
         Args:
             has_tail: Whether the wire may go on after the response is complete (chat, gemini,

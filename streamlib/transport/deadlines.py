@@ -1,4 +1,4 @@
-"""Deadlines of a stream: how long is waited for what, and the failure of one that passed."""
+"""Deadlines of a stream: the limit of each wait, and the failure when it has passed."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class Deadlines(Struct, frozen=True):
 NO_DEADLINES: Final = Deadlines(
     connect=None, headers=None, first_byte=None, first_event=None, idle=None
 )
-"""For bytes that the caller provides and waits for as it likes: nothing fails for being late.
-`tail` and `drain` remain, which only end a complete response."""
+"""For bytes that the caller provides: nothing fails for being late. `tail` and `drain` remain: they
+only end a complete response."""
 
 
 def deadline_error(phase: Phase, deadlines: Deadlines) -> ErrorInfo:

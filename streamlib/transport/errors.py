@@ -52,8 +52,8 @@ NETWORK: Final = frozenset(
         "HTTPClientError",  # botocore
     }
 )
-"""Base classes of failures that may not recur. Any other exception is a defect in somebody's code:
-it is reported, and the request is not repeated."""
+"""Base classes of failures that may not recur. Any other exception is a programming error: it is
+reported, and the request is not repeated."""
 
 _CLOSED_BY_PEER: Final = re.compile(
     r"disconnect|closed|reset|ConnectionTerminated|StreamReset|incomplete", re.IGNORECASE
@@ -75,7 +75,7 @@ _CERTIFICATE: Final = (
 )
 
 _MESSAGE_CHARS: Final = 500
-"""Maximum length of an exception's own text in our message."""
+"""Maximum characters of an exception's own text in the message of the failure."""
 
 _CAUSES: Final = 16
 """Maximum number of chained causes that are examined: chains may be circular."""
@@ -96,7 +96,7 @@ class FailurePoint(NamedTuple):
 
 
 def classify_exception(error: BaseException, point: FailurePoint) -> ErrorInfo:
-    """The failure that an exception stands for."""
+    """Returns the failure for an exception."""
     if isinstance(error, StreamError):
         return error.info
     names = [cls.__name__ for cls in type(error).__mro__]

@@ -1,13 +1,13 @@
 """Access to private fields of httpcore's HTTP/2 connections. No other module reads them.
 
-Many requests share such a connection, so that what is left half done for one of them harms the
-others. httpcore leaves three things half done; each is made good here:
+Many requests share such a connection, so a step that is left incomplete for one of them harms the
+others. httpcore leaves three steps incomplete, which this module completes:
 
 - A request that is cancelled while its frames are written loses them, and with them frames of
   other requests, since httpcore writes what all of them have ready. The server then reads the
   headers of later requests with another table than they were packed with (RFC 7541, 2.3.2): a path
   or a key of one request may be in another. See `Http2Socket`.
-- A request that is left is not reset. See `Http2Stream.reset`.
+- A request that is abandoned is not reset. See `Http2Stream.reset`.
 - When a server violates the protocol, the request that reads it fails, and the others wait for
   frames that will not come. See `Http2Connection.note_end`.
 
@@ -28,7 +28,7 @@ import anyio
 from streamlib.transport.closing import CLOSING_SECONDS, ShieldedAwait
 
 LAYERS: Final = 8
-"""Streams and connections may be on others, but not for ever."""
+"""Maximum depth of streams and connections that wrap others."""
 
 CANCEL: Final = 8
 """RFC 9113, 7: the error code of a stream that is no longer needed."""
@@ -37,7 +37,7 @@ RESET_SECONDS: Final = 0.5
 """Limit of the wait for RST_STREAM to be sent: a part of `CLOSING_SECONDS`."""
 
 WRITE_BYTES: Final = 1 << 14
-"""What is written at once: a socket that takes writes at all has room for it."""
+"""Bytes of one write: a socket that accepts writes at all has room for so many."""
 
 
 class Http2Connection:
@@ -45,7 +45,7 @@ class Http2Connection:
 
     def __init__(self, connection: Any) -> None:
         self.protocol = _protocol(connection)
-        """The ``AsyncHTTP2Connection``; None if it is of another version."""
+        """The ``AsyncHTTP2Connection``; None for a connection of another HTTP version."""
 
     def open(self) -> None:
         """Puts an `Http2Socket` before its socket, once."""
@@ -58,20 +58,20 @@ class Http2Connection:
     def note_end(self) -> None:
         """Ends the other requests too if h2 has closed the connection.
 
-        After a violation of the protocol h2 takes nothing more. httpcore raises that for the
-        request which read it, and no other: they would wait for their deadlines.
+        After a violation of the protocol h2 accepts nothing more. httpcore raises an error only in
+        the request that read it; the others would wait for their deadlines.
         """
         state = self.protocol._h2_state
         if state.state_machine.state.name != "CLOSED":
             return
         if self.protocol._connection_terminated is None:
-            # What a GOAWAY of the server leaves: requests that wait fail, and the last closes it.
+            # As after a GOAWAY of the server: waiting requests fail, and the last one closes it.
             self.protocol._connection_terminated = _event(
                 "ConnectionTerminated", error_code=1, last_stream_id=None, additional_data=None
             )
 
     async def aclose(self) -> None:
-        """Closes it: nobody may use it any more."""
+        """Closes the connection, which nobody may use any more."""
         if self.protocol is not None:
             with contextlib.suppress(Exception):
                 await self.protocol.aclose()
@@ -96,8 +96,8 @@ class Http2Stream:
         if protocol is None:
             return
         self._connection.note_end()
-        # On a crowded connection each writer waits for its turn. Whoever is next sends the frame of
-        # this one, too; what is left to do here must not wait for that.
+        # On a crowded connection each writer waits for its turn. The next writer also sends the
+        # frame of this stream; the steps below must not wait for that.
         with anyio.move_on_after(RESET_SECONDS):
             # The connection may have ended meanwhile, and the stream with it.
             with contextlib.suppress(Exception):
@@ -111,7 +111,7 @@ class Http2Stream:
         events: list[Any] = protocol._events.get(self._stream_id, [])
         for event in events:
             unread += getattr(event, "flow_controlled_length", None) or 0
-        # A read of what is left fails at once, in place of waiting for frames that will not come.
+        # A read of the remaining body fails at once: no more frames will come for it.
         # It must not end: the end of the body completes a response of some wires.
         events[:] = [
             _event("StreamReset", stream_id=self._stream_id, error_code=CANCEL, remote_reset=False)
@@ -125,7 +125,7 @@ class Http2Stream:
 
 
 class Http2Socket:
-    """The socket of a connection: a request that is cancelled cuts no write short.
+    """The socket of a connection: a request that is cancelled does not truncate a write.
 
     It has the methods of httpcore's ``AsyncNetworkStream``, and their arguments.
     """
@@ -133,7 +133,7 @@ class Http2Socket:
     def __init__(self, socket: Any) -> None:
         self._socket = socket
         self._is_whole = True
-        """False while a write lasts, and after one that was not done whole."""
+        """False during a write, and after a write that was incomplete."""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
         """The next bytes."""
@@ -155,7 +155,7 @@ class Http2Socket:
         for start in range(0, len(buffer), WRITE_BYTES):
             part = buffer[start : start + WRITE_BYTES]
             if self._takes_writes():
-                # It is taken at once: a cancellation would only hit a checkpoint before it.
+                # The socket takes the part at once: a cancellation could only come before it.
                 deadline = anyio.current_time() + CLOSING_SECONDS
                 with anyio.CancelScope(shield=True, deadline=deadline) as scope:
                     await self._socket.write(part, timeout)
@@ -179,7 +179,7 @@ class Http2Socket:
         await self._socket.aclose()
 
     def get_extra_info(self, info: str) -> Any:
-        """What httpcore asks: the socket, its addresses, whether it is readable."""
+        """Values that httpcore asks for: the socket, its addresses, whether it is readable."""
         return self._socket.get_extra_info(info)
 
 

@@ -67,7 +67,7 @@ class SharedConnections:
     def __init__(self, client: Any) -> None:
         self._client = client
         self._lost: list[tuple[Any, Any]] = []
-        """Pool, and a connection that it has forgotten."""
+        """Pairs of a pool and a connection that the pool has forgotten."""
 
     def find(self, request: Any) -> tuple[Any, Any] | None:
         """The pool and the connection of a request that is being sent, if they are known."""
@@ -78,7 +78,7 @@ class SharedConnections:
         return None
 
     def note_opened(self, request: Any) -> None:
-        """The request has opened its connection, and is about to use it."""
+        """Called when a request has opened its connection, and is about to use it."""
         known = self.find(request)
         if known is None:
             return
@@ -88,7 +88,7 @@ class SharedConnections:
             self._lost.append(known)
 
     async def close_lost(self) -> None:
-        """Closes those that the pool has forgotten and no request uses any more."""
+        """Closes the connections that the pool has forgotten and no request uses any more."""
         for lost in list(self._lost):
             pool, connection = lost
             users = [entry.connection for entry in pool._requests]
@@ -101,7 +101,7 @@ class SharedConnections:
 
 
 def keep_only_if_empty(response: Any) -> None:
-    """Makes the pool close the connection of a response if it holds bytes that came after it.
+    """Makes the pool close the connection of a response if it holds bytes after that response.
 
     They would be read as the response to the next request. httpcore looks for such bytes in the
     socket alone; they may also be in a buffer: of h11, of the event loop, or of TLS.

@@ -32,7 +32,7 @@ IDLE_CONNECTIONS: Final = 100
 """Idle connections that a client created here keeps."""
 
 FINITE: Final = 1e9
-"""A timeout that is no limit, and yet a number."""
+"""Seconds of a timeout that is finite, but long enough to be no limit."""
 
 _CONNECTED: Final = (
     ".connect_tcp.complete",
@@ -66,8 +66,8 @@ def new_client(name: str, tls: Any) -> Any:
     """An `AsyncClient` of httpx or httpx2.
 
     Args:
-        name: Of the library.
-        tls: Its TLS context.
+        name: Name of the library.
+        tls: TLS context of the client.
 
     Its pool is unlimited, so that no request waits there; the limit is `HttpxTransport.slots`.
 
@@ -210,7 +210,7 @@ class OwnHttpxTransport:
         self._library = library
         self._connections = connections
         self._has_proxies = bool(getproxies())
-        """A proxy of the environment may be one over TLS, whatever the URL."""
+        """Whether the environment names proxies: these may need TLS, whatever the URL."""
         self._plain = self._transport(trusting_nobody())
         self._secure: HttpxTransport | None = None
         """None until the first request over TLS."""
@@ -254,9 +254,9 @@ class SocketReadTimeout(float):
 
     def __init__(self) -> None:
         self._seconds = FOREVER
-        """What the current read of a chunk may take."""
+        """Seconds that the current read of a chunk may take."""
         self._deadline: float | None = None
-        """The loop's time when it must end; None until it waits for the socket."""
+        """Loop time, in seconds, when it must end; None until it waits for the socket."""
 
     def start(self, seconds: float) -> None:
         """See `ReadTimeout`."""
@@ -267,7 +267,7 @@ class SocketReadTimeout(float):
         """The deadline of a read of the socket that begins now.
 
         Raises:
-            TimeoutError: It is over. A scope that is late from its start would not end the read
+            TimeoutError: It has passed. A scope that is late from its start would not end the read
                 on uvloop where bytes are there at every turn of a busy loop.
         """
         if self._deadline is None:
@@ -278,7 +278,7 @@ class SocketReadTimeout(float):
 
 
 class _Trace:
-    """httpcore's trace callback for one request: did it open a connection, and which.
+    """httpcore's trace callback for one request: records whether it opened a connection, and which.
 
     Over HTTP/2 it also applies `first_byte`. A read of that socket says nothing of this response:
     frames for others and pings arrive all the while, and a read timeout would end the others too.
@@ -310,8 +310,8 @@ class _Trace:
         self._is_noted = False
         """Set when the pool was asked whether it still has the connection that was opened."""
         self.opening: Http2Connection | None = None
-        """The connection of HTTP/2 that the request opens, until it can be used. Left before, it
-        would count its streams wrongly, and refuse some or stall them."""
+        """The HTTP/2 connection that the request opens, until it can be used. If it were abandoned
+        before that, it would count its streams wrongly, and refuse or stall some."""
         self.http2_stream: Http2Stream | None = None
         """The request on a connection of HTTP/2, until its response is closed."""
 
@@ -336,9 +336,9 @@ class _Trace:
                 await self.http2_stream.reset()
 
     def _note_tunnel(self, *, is_waiting: bool) -> None:
-        """A proxy opens a tunnel: that is part of connecting, and `connect` applies.
+        """Applies `connect` while a proxy opens a tunnel, which is part of connecting.
 
-        The library would wait for it as for the response, or without limit (SOCKS).
+        The library would apply the limit of the response, or none (SOCKS).
         """
         self.is_tunnelling = is_waiting
         self.scope.deadline = FOREVER
@@ -429,7 +429,7 @@ class HttpxResponse:
         self._http2_stream = http2_stream
         """None over HTTP/1.1, and with an unknown library."""
         self.read_timeout = read_timeout
-        """Ends a late read; None if the library cannot."""
+        """Ends a late read; None if the library cannot do that."""
         self.status: int = response.status_code
         self.headers: dict[str, str] = {}
         for name, value in response.headers.items():

@@ -6,7 +6,7 @@
 
 Runs on asyncio and on trio and starts no task that outlives a call. Whoever reads also answers
 pings (`flush`). A message that is sent is split into fragments, so that a ping is answered between
-two of them. Proxies are not supported. `websockets` is needed at run time alone.
+two of them. Proxies are not supported. `websockets` is imported when it is first needed.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from streamlib_parsers.errors import ErrorInfo, ErrorKind, limit_exceeded
 from streamlib_parsers.redaction import redact
 
 READ_BYTES: Final = 64 * 1024
-"""Bytes that are read at once, at most."""
+"""Maximum bytes of one read."""
 
 FRAGMENT_BYTES: Final = 64 * 1024
-"""Longer messages are sent in fragments of this size."""
+"""Longer messages are sent in fragments of this many bytes."""
 
 HANDSHAKE_HEADERS: Final = frozenset(
     {
@@ -71,7 +71,7 @@ LOST: Final = (
     anyio.ClosedResourceError,
     anyio.BusyResourceError,  # TLS renewed its keys while a message was sent
 )
-"""What sockets raise once the connection is of no use."""
+"""Exceptions of sockets whose connection cannot be used any more."""
 
 SILENT: Final = logging.getLogger("streamlib.websocket.silent")
 """Given to `websockets`, which would log the headers of the handshake, the key among them."""
@@ -91,9 +91,9 @@ class Upgrade:
     """The response to an opening handshake, as an `HttpResponse`.
 
     Attributes:
-        status: HTTP status, 101 if there is a socket.
+        status: HTTP status; 101 if there is a socket.
         headers: names in lower case.
-        body: of a refusal.
+        body: body of a refusal.
         socket: None if the server refused.
     """
 
@@ -130,7 +130,7 @@ def load_websockets() -> Any:
             "Responses over WebSocket need the package websockets: "
             "pip install 'streamlib[websocket]'"
         )
-        # Without the exception: only the message helps.
+        # Raised without the exception, which adds nothing to the message.
         error = invalid_request(message, "websockets_missing")
     raise error
 
@@ -145,11 +145,11 @@ async def open_websocket(
     """Connects and shakes hands.
 
     Args:
-        url: with `https:` or `http:`, as of a request.
-        headers: of the handshake, the key among them.
-        deadlines: `connect` holds for TCP and TLS together, `headers` for the handshake.
-        max_size: bytes of a message; a longer one ends the connection.
-        ssl_context: None: certificates as the system has them.
+        url: the URL, with `https:` or `http:` as for a request.
+        headers: headers of the handshake, the key among them.
+        deadlines: `connect` applies to TCP and TLS together, `headers` to the handshake.
+        max_size: maximum bytes of a message; a longer one ends the connection.
+        ssl_context: TLS context; None: one with the system's certificates.
 
     Raises:
         StreamError: there is no connection, or no response to the handshake.
@@ -262,14 +262,14 @@ class WebSocket:
         """Frames that `feed` returns first."""
         self._max_size = max_size
         self._fragments = bytearray()
-        """The message that is being received, as far as it was: one buffer, since a peer may send
-        any number of fragments, empty ones too."""
+        """The received part of the current message. One buffer, since a peer may send any number of
+        fragments, empty ones too."""
         self._writing = anyio.Lock()
         """Held while bytes are written: half a frame must not be followed by another."""
         self._sending = anyio.Lock()
         """Held while a message is sent: its fragments follow one another."""
         self._is_broken = False
-        """Writing was given up in the middle of a frame."""
+        """Set if writing ended in the middle of a frame."""
 
     # --- receiving ---
 
@@ -332,15 +332,15 @@ class WebSocket:
         return bool(self._protocol.writes)
 
     async def flush(self) -> None:
-        """Writes what the protocol answers. Does nothing while another task writes: it does it."""
+        """Writes the protocol's own frames, unless another task is writing, which then does it."""
         if not self._writing.locked():
             await self._finish(self._write)
 
     async def send(self, message: bytes, on_start: Callable[[], None] | None = None) -> None:
         """Sends a text message; once begun it is finished, even if the caller is cancelled.
 
-        Whoever sends lets another task read meanwhile: a peer whose pings stay without an answer
-        closes the connection.
+        Another task must read meanwhile: a peer whose pings are not answered closes the
+        connection.
 
         Args:
             message: UTF-8.
@@ -431,7 +431,7 @@ def close_error(code: int, reason: str) -> ErrorInfo:
     """The failure of a response that ran when the connection was closed.
 
     Args:
-        code: close code of the frame; 1006 where there was none.
+        code: close code of the frame; 1006 if there was none.
         reason: the frame's text, or what ended the connection.
     """
     kind = CLOSE_KINDS.get(code, "truncated")

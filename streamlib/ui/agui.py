@@ -13,10 +13,10 @@ CUSTOM (`rate_limits`, `usage`, `metadata`, `annotation`, `media`, `error`); unk
 
 Message ids must be unique in a conversation, since the client appends to a message whose id it
 knows: they are made of `run_id` (take both ids from the request), else of a random id, and never of
-the response's id, which a provider may repeat. A text
-starts with its first delta, so that no message is empty. Calls belong to the message before them,
-as providers expect them back. A truncated call gets a result that says so: the client would
-otherwise take it as its own to answer, like every call without a result.
+the response's id, which a provider may repeat. A text starts with its first delta, so that no
+message is empty. Calls belong to the message before them, as providers expect them back. A
+truncated call gets a result that says so: otherwise the client would answer it, as it does with
+every call without a result.
 """
 
 from __future__ import annotations
@@ -97,14 +97,14 @@ class Encoder(MessageEncoder):
         response_id: Not used: a provider may repeat its ids, and a page keeps messages by theirs.
         thread_id: `threadId` of the front end's request.
         run_id: `runId` of that request; a random one if not given.
-        message_id: What message ids begin with; if not given, the id of the run.
+        message_id: Prefix of all message ids; if not given, the id of the run.
         run: Whether several responses are one run, a step each.
         page_tools: Names of tools whose calls the page answers, after the end of a run too.
         approval_tools: Names of tools whose calls a person at the page approves first: the outcome
             is an interrupt, as for approvals that a provider asks for.
-        public: Whether what a browser must not see is left out, as of `jsonl`: signatures and
-            encrypted state, the provider's own objects and error messages.
-        error_text: With `public`, makes the message of a failure.
+        public: Whether to leave out what a browser must not see: signatures and encrypted state,
+            the provider's own objects and error messages.
+        error_text: With `public`, returns the message for a failure.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Encoder(MessageEncoder):
         self._thread_id = thread_id
         self._run_id = run_id or new_id("run")
         self._prefix = message_id or self._run_id
-        """What every message id begins with."""
+        """Prefix of every message id."""
         self._texts: dict[int, str] = {}
         """Message ids of shown texts, by item index."""
         self._reasonings: dict[int, str] = {}
@@ -151,7 +151,7 @@ class Encoder(MessageEncoder):
         return handler(self, event)
 
     def close(self) -> bytes:
-        """Returns the end if no terminal event brought it: the last event is the end mark."""
+        """Returns the end of the stream, unless a terminal event has ended it already."""
         if self.ended:
             return b""
         if self._last is None:
@@ -192,7 +192,7 @@ class Encoder(MessageEncoder):
     def _succeed(self) -> bytes:
         out = b""
         if self._is_run:
-            # A pause may have left some.
+            # A pause may have left calls without a result.
             out = self._end_running()
         fields: JsonObject = {}
         interrupts: list[JsonObject] = []
@@ -241,7 +241,7 @@ class Encoder(MessageEncoder):
         return event_frame("STEP_FINISHED", stepName=f"step-{self._step}")
 
     def _end_open_parts(self) -> bytes:
-        """Ends what the end of the stream left open: an encoder may be closed anywhere."""
+        """Ends the parts that are still open: an encoder may be closed at any point."""
         out = b""
         for index in sorted(self._open):
             out += event_frame("TEXT_MESSAGE_END", messageId=self._texts[index])
@@ -407,7 +407,7 @@ class Encoder(MessageEncoder):
         message_id = self._texts[index]
         out = b""
         if item.signature:
-            # Its value needs a message, even an empty one.
+            # The encrypted value needs a message, even an empty one.
             out = self._start_text(index)
         out += _encrypted_value(item, message_id)
         if index in self._open:
@@ -425,7 +425,7 @@ class Encoder(MessageEncoder):
     def _end_call(self, call_id: str, item: Call) -> bytes:
         out = b""
         if isinstance(item, ApprovalRequest) and item.arguments:
-            # They come with the item, not in deltas.
+            # These arguments come with the item, not in deltas.
             out = event_frame("TOOL_CALL_ARGS", toolCallId=call_id, delta=item.arguments)
         out += _encrypted_value(item, call_id) + event_frame("TOOL_CALL_END", toolCallId=call_id)
         result = inline_result(item)

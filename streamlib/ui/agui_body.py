@@ -34,12 +34,12 @@ from streamlib_parsers.items import (
 def encode_body(
     response: Response, model: str | None = None, message_id: str | None = None
 ) -> bytes:
-    """Returns a response as AG-UI messages, as a reader of the stream ends with.
+    """Returns a response as the AG-UI messages that a reader of its stream would have at the end.
 
     Args:
         response: The response.
         model: Not used: messages do not name it.
-        message_id: What message ids begin with; random if not given.
+        message_id: Prefix of the message ids; random if not given.
     """
     messages = _Messages(message_id or new_id("run"))
     for index, item in enumerate(response.items):

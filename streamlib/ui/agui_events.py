@@ -33,7 +33,7 @@ APPROVAL_SCHEMA: Final = {
     "properties": {"approved": {"type": "boolean"}, "reason": {"type": "string"}},
     "required": ["approved"],
 }
-"""The answer to an interrupt."""
+"""JSON Schema of the answer to an interrupt."""
 
 
 def event_frame(kind: str, /, **fields: Any) -> bytes:
@@ -47,7 +47,7 @@ def result_id(prefix: str, call_id: str) -> str:
 
 
 def interrupt(waiting: Waiting) -> JsonObject:
-    """Returns what a run waits for: that somebody approves a call, whose id is the interrupt's."""
+    """Returns the interrupt of a run that waits for an approval; its id is the id of the call."""
     name = getattr(waiting.item, "name", "a tool")
     return {
         "id": waiting.shown_id,
@@ -59,8 +59,7 @@ def interrupt(waiting: Waiting) -> JsonObject:
 
 
 def output_fields(item: CallOutput) -> JsonObject:
-    """Returns the content of a result, and that it is an error, which the protocol has no field
-    for."""
+    """Returns the content of a result. `metadata` marks an error, which has no field."""
     value, fault = shown_output(item)
     fields: JsonObject = {"content": as_text(value)}
     parts = output_parts(item)

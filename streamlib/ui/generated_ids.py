@@ -1,4 +1,4 @@
-"""Ids for messages that the caller gave none: the only chance in any encoder.
+"""Ids for messages without an id from the caller: nothing else in an encoder is random.
 
 A page keeps messages by their ids, so they must differ. A constant repeats, and so may the ids of a
 provider. Given an id, an encoder is deterministic.

@@ -25,9 +25,9 @@ class Encoder:
         model: Not used: the events name it.
         response_id: Not used: the events name it.
         public: For a browser: without endpoint and account, headers, the provider's own objects,
-            signatures and encrypted state; errors say what helps a reader. See
+            signatures and encrypted state; errors have a text for readers. See
             `streamlib.ui.public_events`.
-        error_text: Makes the message of a failure for a browser.
+        error_text: Returns the message for a failure that a browser sees.
     """
 
     media_type = "application/x-ndjson"
@@ -48,7 +48,7 @@ class Encoder:
 
     @property
     def report(self) -> list[Change]:
-        """What a browser must not see; empty where everything is sent."""
+        """What was left out because a browser must not see it; empty if everything is sent."""
         return self._report.changes
 
     def feed(self, event: RunEvent) -> bytes:
@@ -67,7 +67,7 @@ class Encoder:
 
 
 def run_encoder(**options: Any) -> Encoder:
-    """Returns an encoder of a run: each line is an event or an output. Options as of `Encoder`."""
+    """Returns an encoder of a run: each line is an event or an output. Options: see `Encoder`."""
     return Encoder(**options)
 
 

@@ -14,7 +14,7 @@ from streamlib_parsers.events import Completed
 
 
 class MessageEncoder(ABC):
-    """Base of both encoders. For the arguments see there."""
+    """Base of both encoders, whose docstrings describe the arguments."""
 
     media_type = "text/event-stream"
 
@@ -41,9 +41,9 @@ class MessageEncoder(ABC):
         self._started = False
         """Whether the start of the message was sent."""
         self._step = 0
-        """The number of the step, from 1; ids in a run have it."""
+        """The number of the step, from 1; ids in a run contain it."""
         self._is_in_step = False
-        """Whether the start of a step was sent, and not its end."""
+        """Whether the start of a step was sent, but not its end."""
         self._call_ids = CallIds()
         self._gaps = ReasoningGaps()
         self._open: set[int] = set()

@@ -13,7 +13,7 @@ from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.items import JsonObject
 
 ErrorText: TypeAlias = Callable[[ErrorInfo], str]
-"""Makes the text that a reader sees of a failure."""
+"""Returns the text that a reader sees for a failure."""
 
 TEXTS: Final[dict[ErrorKind, str]] = {
     "authentication": "The server is not signed in to the model's provider.",
@@ -37,7 +37,7 @@ TEXTS: Final[dict[ErrorKind, str]] = {
     "deadline": "The response took too long.",
     "cancelled": "The response was stopped.",
 }
-"""What a reader sees of each kind."""
+"""ErrorKind -> the text that a reader sees."""
 
 
 def public_text(error: ErrorInfo) -> str:
@@ -46,7 +46,7 @@ def public_text(error: ErrorInfo) -> str:
 
 
 def error_data(error: ErrorInfo) -> JsonObject:
-    """Returns what a page does with an error: its kind, whether and when to try again.
+    """Returns what a page needs of an error: its kind, and whether and when to try again.
 
     `retry_after` is in seconds, and missing where the provider named none.
     """

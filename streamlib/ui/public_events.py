@@ -1,7 +1,8 @@
 """What a browser may see of a run: each field of each event and item, with a decision and a reason.
 
-Kept is what a page draws or needs to place it. What names the server, its account or its provider
-stays there, and so does what only a provider reads: signatures, encrypted state, its own objects.
+A field is sent if a page draws it, or needs it to know where to draw. Fields that name the server,
+its account or its provider are not sent, nor those that only a provider reads: signatures,
+encrypted state, its own objects.
 A test compares `FIELDS` with the classes, so that a new field is decided on before it is sent.
 """
 
@@ -78,16 +79,16 @@ from streamlib_parsers.usage import Usage
 StructT = TypeVar("StructT", bound=Struct)
 
 SECRET_KEYS: Final = ("signature", "thought_signature", "thoughtSignature")
-"""Keys of a provider's objects that hold what only it reads, beside those that are encrypted."""
+"""Keys of a provider's objects with values that only it reads, beside encrypted ones."""
 
 
 class Decision(NamedTuple):
     """What a browser sees of a field.
 
     Attributes:
-        reason: Why.
-        replace: What becomes of the value; None where it is kept.
-        is_inner: Whether it is a struct, or several, each decided on by its own fields.
+        reason: The reason, for the report.
+        replace: Returns the value to send; None if the value is sent unchanged.
+        is_inner: Whether the value is one or several structs, whose own fields have decisions.
     """
 
     reason: str
@@ -240,7 +241,7 @@ FIELDS: Final[dict[type[Struct], dict[str, Decision]]] = {
         "origin": _dropped("endpoint and account of the server"),
         "native": NATIVE,
     },
-    # Only the assistant's have their content: see `PublicView`.
+    # Only messages of the assistant keep their content: see `PublicView`.
     Message: {"role": POSITION, "content": INNER, "phase": POSITION},
     Reasoning: {
         "content": TEXT,
@@ -290,7 +291,8 @@ FIELDS: Final[dict[type[Struct], dict[str, Decision]]] = {
     Document: {},
     Audio: {"transcript": TEXT},
 }
-"""Each class's own fields; a class has those of its bases too. Of a `ToolSpec` only the name."""
+"""Class -> its own fields -> decision; decisions of its bases apply too. Of a `ToolSpec` only the
+name is sent."""
 
 
 def decisions(kind: type[Struct]) -> dict[str, Decision]:
@@ -305,8 +307,8 @@ class PublicView:
     """Events and items without what a browser must not see.
 
     Args:
-        report: Gets what was left out, once for each field.
-        error_text: Makes the message of a failure; by default a sentence about its kind.
+        report: Receives what was left out, once for each field.
+        error_text: Returns the message for a failure; by default a sentence about its kind.
     """
 
     def __init__(self, report: Report, error_text: ErrorText | None = None) -> None:
@@ -314,7 +316,7 @@ class PublicView:
         self._error_text = error_text or public_text
 
     def of(self, struct: StructT) -> StructT:
-        """Returns a struct without it: the struct itself if it has nothing of the kind."""
+        """Returns a struct without what a browser must not see; the same one if nothing changes."""
         kind = type(struct)
         changed_fields = _CHANGED_FIELDS.get(kind)
         if changed_fields is None:

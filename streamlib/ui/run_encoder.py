@@ -64,11 +64,11 @@ class RunEncoder:
         self._keep_alive = keep_alive
         """What `ping` returns."""
         self._report = Report()
-        """What stages dropped of any response, and what came after the end."""
+        """Changes: what pipeline stages dropped, and what came after the end."""
         self._response = WithMissingDeltas(encoder, report=self._report)
-        """The response that streams; a new one for each, since indexes begin again."""
+        """Encodes the current response; a new one for each response, since indexes begin again."""
         self._response_ended = False
-        """Whether its terminal event came."""
+        """Whether the terminal event of that response came."""
 
     @property
     def report(self) -> list[Change]:
@@ -102,7 +102,7 @@ class RunEncoder:
         return self._response.feed(event)
 
     def close(self) -> bytes:
-        """Returns the end of the message: nothing of it stays open, whatever came before."""
+        """Returns the end of the message, with the ends of all parts that are still open."""
         return self._response.close()
 
     def ping(self) -> bytes:
@@ -140,7 +140,7 @@ class PendingCalls:
         """Whether the response has any item."""
 
     def add(self, item: ResponseItem, shown_id: str | None) -> None:
-        """Notes an item that is done: it may be a call to answer, or the provider's own output."""
+        """Records an item that is done: a call to answer, or the provider's own output."""
         if item.choice:
             return
         self._has_items = True
@@ -191,7 +191,7 @@ class PendingCalls:
         return bool(self._waiting)
 
     def next_response(self) -> list[Waiting]:
-        """Removes and returns the calls that the next response begins without."""
+        """Removes and returns all waiting calls: none is carried over to the next response."""
         self._has_items = False
         taken = self._waiting
         self._waiting = []
@@ -219,7 +219,7 @@ class RunUsage:
         self._model: str | None = None
         """The model of the response that streams."""
         self._current: Usage | None = None
-        """Its newest snapshot."""
+        """The newest usage of that response."""
 
     def set(self, usage: Usage, model: str | None) -> None:
         """Takes a snapshot of the response that streams; it replaces the one before."""
@@ -250,7 +250,7 @@ class RunUsage:
 
 
 def _sum(first: Usage | None, second: Usage) -> Usage:
-    """Adds what protocols show of two responses. A number that is known of one counts alone."""
+    """Adds the counts that protocols show. A count known for only one response is used alone."""
     if first is None:
         return second
     return Usage(

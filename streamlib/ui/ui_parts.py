@@ -45,7 +45,7 @@ from streamlib_parsers.items import (
 from streamlib_parsers.usage import Usage
 
 Call: TypeAlias = FunctionCall | CustomToolCall | ServerToolCall | ApprovalRequest
-"""Calls that both protocols show. An approval is that of a call which the provider makes then."""
+"""Calls that both protocols show. An `ApprovalRequest` is shown as the call it asks for."""
 
 CALLS: Final = (FunctionCall, CustomToolCall, ServerToolCall, ApprovalRequest)
 """The classes of `Call`, for `isinstance`."""
@@ -112,7 +112,7 @@ class CallIds:
         return unique_id
 
     def next_response(self) -> None:
-        """Begins the next response of a run: indexes begin again, ids stay unique."""
+        """Starts the next response of a run: indexes begin again, ids stay unique."""
         self._by_index.clear()
 
     def get(self, index: int) -> str | None:
@@ -190,7 +190,7 @@ def _parsed_input(item: Call) -> tuple[Any, str | None]:
     try:
         return parse_arguments(item.arguments, item.name), None
     except InvalidArguments as error:
-        # A program that the provider runs itself is text, and not a fault.
+        # A program that the provider runs itself is text, which is not an error.
         if isinstance(item, ServerToolCall):
             return item.arguments, None
         return item.arguments, str(error)

@@ -101,7 +101,7 @@ CUSTOM: Final = (Opaque, *BUILT_IN_CALLS)
 """Items that version 7 of the SDK shows as `custom` parts."""
 
 PROTOCOL_HEADERS: Final = {"x-vercel-ai-ui-message-stream": "v1"}
-"""What names the protocol, beside the content type."""
+"""The header that names the protocol, beside the content type."""
 
 HEADERS: Final = {
     "content-type": "text/event-stream",
@@ -129,15 +129,15 @@ class Encoder(MessageEncoder):
         response_id: Not used: a provider may repeat its ids, and a page keeps messages by theirs.
         message_id: The id of the page's message. Needed if the page has the message already and
             this step continues it; without one, the page makes an id.
-        version: Of the SDK. 6 is what 6 and 7 both read.
+        version: The SDK's version. 6 is the subset that 6 and 7 both read.
         run: Whether several responses are one message, a step each.
         page_tools: Names of tools whose calls the page answers. In a run, they may wait for it
             after the end.
         approval_tools: Names of tools whose calls a person at the page approves first; they wait
             too, as approvals that a provider asks for do.
-        public: Whether what a browser must not see is left out, as of `jsonl`: encrypted parts of
-            results, and a provider's error messages.
-        error_text: With `public`, makes the message of a failure.
+        public: Whether to leave out what a browser must not see: encrypted parts of results, and a
+            provider's error messages.
+        error_text: With `public`, returns the message for a failure.
     """
 
     headers = PROTOCOL_HEADERS
@@ -243,10 +243,10 @@ class Encoder(MessageEncoder):
         self.ended = True
         out = b""
         if self._is_run:
-            # A pause may have left some.
+            # A pause may have left calls without a result.
             out = self._end_running()
-        # Not with the call: a message whose approval was asked for needs the page's answer, and in
-        # a run somebody else may have answered.
+        # Sent at the end, not with the call: the page must answer every approval that it is asked
+        # for, and in a run somebody else may have answered before.
         out += approval_frames(self._pending.approvals)
         fields: JsonObject = {"finishReason": FINISH_REASONS[event.stop_reason]}
         metadata = message_metadata(self._usage.total, self._model)
@@ -274,7 +274,7 @@ class Encoder(MessageEncoder):
         return out + error_frames(event.error, public=self._view is not None)
 
     def _end_open_parts(self) -> bytes:
-        """Ends what the end of the stream left open: an encoder may be closed anywhere."""
+        """Ends the parts that are still open: an encoder may be closed at any point."""
         out = b""
         for index in sorted(self._open):
             out += part_frame(f"{self._kinds[index]}-end", id=self._part_id(index))

@@ -33,7 +33,7 @@ from streamlib_parsers.items import (
 def encode_body(
     response: Response, model: str | None = None, message_id: str | None = None
 ) -> bytes:
-    """Returns a UI message `{id, role, metadata, parts}`, as a reader of the stream ends with.
+    """Returns the UI message `{id, role, metadata, parts}` that a reader of the stream would have.
 
     Args:
         response: The response.
@@ -59,13 +59,13 @@ def encode_body(
 def _item_parts(
     index: int, item: ResponseItem, call_ids: CallIds, calls: dict[str, JsonObject]
 ) -> list[JsonObject]:
-    """Returns the parts of an item; a result has none of its own, and goes into that of its call.
+    """Returns the parts of an item. A result has no part of its own: its call's part receives it.
 
     Args:
         index: The item's index.
         item: The item.
         call_ids: Ids of the calls so far.
-        calls: The parts of the calls so far, by their id; receives that of this item.
+        calls: The parts of the calls so far, by their id; receives the part of this item.
     """
     match item:
         case Message():

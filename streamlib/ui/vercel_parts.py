@@ -39,7 +39,7 @@ def provider_executed(item: ResponseItem) -> JsonObject:
 
 
 def custom_frame(item: Opaque | BuiltInCall) -> bytes:
-    """Returns the `custom` part of an item without a part of its own, which version 7 has."""
+    """Returns the `custom` part (version 7) of an item that has no part type of its own."""
     provider: str | None = None
     if item.origin is not None:
         provider = item.origin.provider or item.origin.wire_api
@@ -96,7 +96,7 @@ def output_frame(call_id: str, item: CallOutput, *, was_asked: bool) -> bytes:
 
 
 def approval_frames(approvals: list[Waiting]) -> bytes:
-    """Returns the parts that ask the page for approvals; the id of each is that of its call."""
+    """Returns the parts that ask the page for approvals; each has the id of its call."""
     out = b""
     for waiting in approvals:
         call_id = waiting.shown_id
@@ -109,7 +109,7 @@ def error_frames(error: ErrorInfo, *, public: bool) -> bytes:
 
     Args:
         error: The failure.
-        public: Whether its message is for readers: then it stands alone, without the kind.
+        public: Whether its message is for readers: then it is sent alone, without the kind.
     """
     if error.kind == "cancelled":
         return part_frame("abort", reason=error.message)

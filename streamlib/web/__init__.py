@@ -5,7 +5,7 @@
         asked = parse_ui_request("vercel", await request.body())
         return StreamResponse(client.stream(asked.history, model), asked.encoder())
 
-`StreamResponse` and what else is made of Starlette need it: the extra `web`. `iter_bytes` and
+`StreamResponse` and the other names that use Starlette need the extra `web`. `iter_bytes` and
 `parse_ui_request` need nothing.
 """
 
@@ -42,7 +42,7 @@ def __getattr__(name: str) -> Any:
     try:
         from streamlib.web import response
     except ModuleNotFoundError as error:
-        # A missing module of our own is a defect, not a missing extra.
+        # A missing module of streamlib itself is a defect, not a missing extra.
         if error.name is None or not error.name.startswith("starlette"):
             raise
         raise ModuleNotFoundError(

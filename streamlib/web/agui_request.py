@@ -46,7 +46,7 @@ from streamlib_parsers.items import (
 )
 
 INSTRUCTIONS: Final = ("system", "developer")
-"""Roles that no page may use."""
+"""Roles of messages that no page may send."""
 
 ROLES: Final = ("user", "assistant", "tool", "reasoning", "activity")
 
@@ -184,7 +184,7 @@ def _read_resume(entry: JsonObject, path: str, parsed: ParsedRequest) -> None:
     resume = read_struct(entry, _Resume, path)
     call = parsed.waiting_call(resume.interruptId)
     if call is None:
-        # An interrupt of the application's own.
+        # The application made this interrupt itself.
         return
     approval = _Approval()
     if resume.status == "resolved" and isinstance(resume.payload, dict):
@@ -266,7 +266,7 @@ def _read_call(call: _ToolCall, path: str, parsed: ParsedRequest) -> None:
 
 def _read_output(message: _ToolMessage, path: str, parsed: ParsedRequest) -> None:
     if message.content == TRUNCATED_CALL:
-        # The encoder's way to say that the call was cut: it waits for no output.
+        # The encoder marks a truncated call so: it waits for no output.
         parsed.mark_incomplete(message.toolCallId)
         return
     value: Output

@@ -44,7 +44,8 @@ def iter_bytes(
 
         StreamingHttpResponse(iter_bytes(client.stream(prompt, model), "vercel"))   # Django
 
-    A failure is the protocol's error part, before the first event too: a status is sent by then.
+    Every failure becomes the protocol's error part, even one before the first event: the status
+    was sent already.
     Arguments as in `StreamResponse`. Iterate in one task, and inside one cancel scope; ``async
     with`` closes the stream where the loop is left early.
     """
@@ -78,8 +79,8 @@ class ByteIterator:
         self._scope: anyio.CancelScope | None = None
         """Cancels the tasks, but not whoever iterates."""
         self._is_block = False
-        """Inside ``async with``, which opens the group and closes it: a single step may be in a
-        cancel scope of the caller's, where a group can do neither."""
+        """Set inside ``async with``, which opens and closes the group: a single step may be in a
+        cancel scope of the caller's, where a group can be neither opened nor closed."""
         self._ended = False
         """Everything was read, or the iterator was closed."""
         self._token: anyio.lowlevel.EventLoopToken | None = None
@@ -152,7 +153,7 @@ class ByteIterator:
         if not self._is_block:
             await self.aclose()
             return
-        # The block's end waits for what this ends.
+        # `__aexit__` waits for the tasks that this ends.
         self._ended = True
         if self._scope is not None:
             self._scope.cancel()
@@ -168,7 +169,7 @@ class ByteIterator:
         await group.__aexit__(None, None, None)
 
     def close(self) -> None:
-        """Ends it from any thread and without waiting, as Django closes what it has streamed."""
+        """Ends the iteration from any thread, without waiting; Django closes its streams so."""
         self._ended = True
         if self._group is None or self._scope is None or self._token is None:
             return
@@ -187,14 +188,14 @@ class _Pipe:
         self._ended = False
         """No more bytes will be written."""
         self.failure: Exception | None = None
-        """What the application's own code raised; for the iteration, after all bytes."""
+        """What the application's own code raised; the iteration raises it after all bytes."""
         self._arrived = anyio.Event()
         """Set when there are bytes, or no more of them; a new one for each wait."""
         self._taken = anyio.Event()
         """Set when the buffer was emptied; a new one for each wait."""
 
     async def start(self) -> None:
-        """Nothing: status and headers are the framework's."""
+        """Does nothing: the framework sends status and headers."""
 
     async def refuse(self, error: ErrorInfo) -> None:
         """Writes an early failure as the stream's error part."""
@@ -209,7 +210,7 @@ class _Pipe:
             await self._taken.wait()
 
     def end(self) -> None:
-        """Says that no more bytes will be written."""
+        """Marks the end: no more bytes will be written."""
         self._ended = True
         self._arrived.set()
 

@@ -37,7 +37,7 @@ _log: Final = logging.getLogger("streamlib.web")
 
 
 class Output(Protocol):
-    """Where the bytes go."""
+    """Receives the bytes of a response."""
 
     async def start(self) -> None:
         """Begins the response. Called once, before the first `write`."""
@@ -74,11 +74,11 @@ class EventSender:
         self._waiting: list[RunEvent] = []
         """Events before the first of a response: after a failure they are not sent."""
         self._started = False
-        """Set when the response was begun: from then on a failure is part of the stream."""
+        """Set once the response has begun: from then on a failure is part of the stream."""
         self.refused = False
         """Set when an error was sent in place of a stream."""
         self._last_write = -math.inf
-        """When bytes were written last, on the event loop's clock."""
+        """Event loop time, in seconds, of the last write."""
         self._lock = anyio.Lock(fast_acquire=True)
         """Held while bytes are written: both tasks write."""
 
@@ -88,8 +88,8 @@ class EventSender:
         """Sends everything, from entering the source to the end of the encoder.
 
         Raises:
-            Exception: What the application's own code raised inside the source; the stream has got
-                its error part before.
+            Exception: What the application's own code raised inside the source. The error part was
+                sent before.
         """
         try:
             async with self._source as events:
@@ -103,7 +103,7 @@ class EventSender:
         except StreamError as error:
             await self._send([Failed(error.info)])
         except Exception:
-            # Whoever sees a truncated stream without a reason would wait, or try again for nothing.
+            # A reader of a truncated stream without a reason would wait, or try again for nothing.
             if self._started:
                 await self._write([Failed(INTERNAL)])
                 await self._end()
@@ -114,7 +114,7 @@ class EventSender:
         """Sends the events of one read, or buffers those before the first of a response."""
         last = batch[-1]
         if type(last) is Failed:
-            # Sent or not: nobody needs what the provider wrote.
+            # Without the provider's own text, whether it is sent or not.
             failed = Failed(public_error(last.error, self._error_text), seq=last.seq)
             batch = [*batch[:-1], failed]
         if self._started and not self._waiting:
@@ -133,9 +133,9 @@ class EventSender:
         await self._write(waiting)
 
     def _early_failure(self) -> ErrorInfo | None:
-        """The failure that came before any output, while a status can still be sent."""
+        """The failure before any output, while a status can still be sent; None without one."""
         last = self._waiting[-1]
-        # Somebody stopped it: no error, the stream says so.
+        # A cancelled stream is not an error: the stream itself ends with this event.
         if self._started or not isinstance(last, Failed) or last.error.kind == "cancelled":
             return None
         for event in self._waiting:

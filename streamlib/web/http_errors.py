@@ -15,11 +15,11 @@ PUBLIC: Final = "public"
 """The code of an error whose message is for readers already."""
 
 INTERNAL: Final = ErrorInfo("server_error", "The server failed.", status=500, code=PUBLIC)
-"""A failure of the application's own code, of which a browser learns nothing."""
+"""A failure of the application's own code, without any details for the browser."""
 
 
 def kept_text(error: ErrorInfo) -> str:
-    """Returns the text of an error that `public_error` made; of any other that of its kind."""
+    """Returns the text that `public_error` made; for any other error the text of its kind."""
     if error.code == PUBLIC:
         return error.message
     return public_text(error)
@@ -30,9 +30,9 @@ def public_error(error: ErrorInfo, error_text: ErrorText = public_text) -> Error
 
     Args:
         error: The failure as the client reported it.
-        error_text: Makes the message.
+        error_text: Returns the message for a failure.
     """
-    # No reader can set a key that the server lacks.
+    # The message would ask for a key, which no reader can set on the server.
     if error.code == "no_key":
         return INTERNAL
     return ErrorInfo(

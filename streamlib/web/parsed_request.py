@@ -43,10 +43,10 @@ class RequestContext(Struct, frozen=True, kw_only=True):
     """What is the same for every message of a request.
 
     Attributes:
-        offered: the tools whose calls are taken.
+        offered: the tools whose calls are accepted.
         limits: limits of the body.
-        report: receives what is left out.
-        takes_urls: files by address are taken.
+        report: receives what was left out.
+        takes_urls: whether files are accepted by URL.
         origin: where signed state of the conversation was made; None: not known.
     """
 
@@ -63,7 +63,7 @@ class ParsedRequest:
     def __init__(self, context: RequestContext) -> None:
         self.context = context
         self.history = History()
-        """Grows with each message."""
+        """The conversation so far; each message appends to it."""
         self.tools: list[ToolSpec] = []
         """The tools that the page offers."""
         self.approvals: list[ToolApproval] = []
@@ -79,9 +79,9 @@ class ParsedRequest:
         self.resume: list[JsonObject] = []
         self.extra: JsonObject = {}
         self._calls: dict[str, UICall] = {}
-        """The newest call of each id that has no output yet."""
+        """Call id -> its newest call that has no output yet."""
         self._positions: dict[str, int] = {}
-        """Where the history has the calls that `add_call` appended."""
+        """Call id -> index in the history, for calls that `add_call` appended."""
         self._answered: set[str] = set()
         """Ids of calls that have an output."""
         self._dropped: set[str] = set()
@@ -103,7 +103,7 @@ class ParsedRequest:
             self.dropped(path, "a message without content")
 
     def note_call(self, call: UICall) -> None:
-        """Notes a call that an output may follow."""
+        """Records a call that an output may follow."""
         self._calls[call.call_id] = call
 
     def waiting_call(self, call_id: str) -> UICall | None:
@@ -111,7 +111,7 @@ class ParsedRequest:
         return self._calls.get(call_id)
 
     def note_dropped_call(self, call_id: str) -> None:
-        """Notes a call that is left out: its output is, too."""
+        """Records a call that is left out, so that its output is left out too."""
         self._dropped.add(call_id)
 
     def add_call(self, call: UICall) -> None:

@@ -19,7 +19,7 @@ from streamlib_parsers.items import JsonObject
 StructT = TypeVar("StructT", bound=Struct)
 
 INTEGER_LIMIT: Final = 1 << 63
-"""Integers from here on become floats, as JavaScript has them: encoders know 64 bits."""
+"""Integers from here on become floats, as in JavaScript: encoders take 64 bits only."""
 
 
 RequestBody: TypeAlias = bytes | bytearray | str | JsonObject
@@ -30,7 +30,7 @@ class UIRequestLimits(Struct, frozen=True, kw_only=True):
     """Limits of a request body; a body that exceeds one is refused.
 
     Attributes:
-        body_bytes: the size of the body, with the files in it; of a dict the length of its texts.
+        body_bytes: the size of the body, with the files in it; for a dict, the length of its texts.
         messages: the number of messages.
         values: the number of JSON values: objects, lists, texts and numbers.
         depth: how deep they may be nested.
@@ -76,7 +76,7 @@ def _check_count(body: bytes, limit: int) -> None:
     memory of its two bytes."""
     if _count(body) <= limit and body.count(b'"') <= 4 * limit:
         return
-    # The same without what is inside of texts, which may be long lists in some other format.
+    # Counted again without the contents of texts, which may hold long lists in another format.
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     # Each value may be a text, and have a key.
     if unescaped.count(b'"') > 4 * limit:
@@ -88,7 +88,7 @@ def _check_count(body: bytes, limit: int) -> None:
 
 
 def _count(body: bytes) -> int:
-    """The most values that a JSON text can have, if there are none of these signs in its texts."""
+    """The maximum number of values in a JSON text whose texts contain none of these characters."""
     return body.count(b",") + body.count(b"[") + body.count(b"{")
 
 
@@ -103,7 +103,7 @@ def _decoded(body: bytes | bytearray) -> Any:
     except RecursionError:
         raise UIRequestError("the body is nested too deeply", too_large=True) from None
     except ValueError as error:
-        # Its message holds a position, and nothing of the body.
+        # The message of `JSONDecodeError` has a position, but nothing of the body.
         reason = str(error) if isinstance(error, json.JSONDecodeError) else "a number is too long"
         raise UIRequestError(f"the body is not JSON: {reason}") from None
 
@@ -170,7 +170,7 @@ class _Copier:
         try:
             text.encode()
         except UnicodeEncodeError:
-            # Half of a character that JavaScript cut: nothing can send it on.
+            # Half of a surrogate pair that JavaScript split: it cannot be sent on.
             return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return text
 

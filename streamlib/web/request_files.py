@@ -50,8 +50,8 @@ def file_from_url(
         url: A `data:` URL, or an address.
         media_type: Its media type, which wins over that of the URL.
         name: The file's name.
-        takes_urls: Addresses are taken.
-        kind: The class of the part; None: that of the media type.
+        takes_urls: Whether URLs other than `data:` are accepted.
+        kind: The class of the part; None: by its media type.
     """
     if url[:5].lower() == "data:":
         header, comma, content = url[5:].partition(",")
@@ -89,7 +89,7 @@ def _kind(media_type: str | None) -> FileKind:
 
 
 def _complete(media_type: str | None) -> str | None:
-    """The media type without parameters; None where a page names no complete one (`image/*`)."""
+    """The media type without parameters; None if it is missing or incomplete (`image/*`)."""
     essence = (media_type or "").partition(";")[0].strip()
     if MEDIA_TYPE.fullmatch(essence) is None:
         return None

@@ -39,7 +39,7 @@ def output_value(value: Any, path: str, parsed: ParsedRequest) -> Output:
 
 
 def _checked(part: ContentPart, path: str, parsed: ParsedRequest) -> ContentPart | None:
-    """The part without what only the server may say: its wire's own fields, ids of files."""
+    """The part without what only the server may set: its wire's own fields, ids of files."""
     match part:
         case Text():
             return Text(part.text)

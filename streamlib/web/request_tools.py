@@ -20,8 +20,8 @@ from streamlib_parsers.items import (
 )
 
 PAGE: Final = Origin()
-"""The origin of what a page says that a provider's own tool did. It is that of no target, so that
-every target gets it as text."""
+"""The origin of calls and results of a provider's own tools that a page sends. It is no target's
+origin, so every target gets them as text."""
 
 UICall: TypeAlias = FunctionCall | CustomToolCall | ServerToolCall
 UIOutput: TypeAlias = FunctionCallOutput | CustomToolCallOutput | ServerToolResult
@@ -41,7 +41,7 @@ class OfferedTools:
     """The tools of a request, by name.
 
     Args:
-        tools: The server's; None: any tool.
+        tools: The server's tools; None: any tool.
     """
 
     def __init__(self, tools: Iterable[OfferedTool] | None) -> None:
@@ -60,7 +60,7 @@ class OfferedTools:
                     self._tools[_function_name(tool)] = None
 
     def add(self, tool: ToolSpec) -> None:
-        """Adds a tool; of a namespace its functions too."""
+        """Adds a tool, and the functions of a namespace."""
         self._tools[tool.name] = tool
         for member in tool.tools:
             self._tools[member.name] = member
@@ -87,8 +87,8 @@ class OfferedTools:
             call_id: Its id.
             name: The tool's name.
             value: The arguments as a JSON value; a text is taken as it is.
-            is_complete: The model finished writing it.
-            provider_run: The page says that the provider ran the tool.
+            is_complete: Whether the model finished writing the call.
+            provider_run: Whether the provider ran the tool, by the page's account.
         """
         tool = self._tools.get(name)
         text = value if isinstance(value, str) else json_text(value)
@@ -108,7 +108,7 @@ def output_of(call: UICall, value: Any, *, is_error: bool) -> UIOutput:
     Args:
         call: The call.
         value: A text, content parts, or any other JSON value.
-        is_error: The tool failed.
+        is_error: Whether the tool failed.
     """
     if isinstance(call, ServerToolCall):
         return ServerToolResult(call.call_id, call.name, value, origin=PAGE)

@@ -68,7 +68,7 @@ class StreamResponse(Response):
             on_done: A function, sync or async, that receives the `streamlib.Response` when it has
                 ended: complete, failed, or cancelled because the browser left. The end of the
                 stream is sent after it, so that the next request finds what it stored.
-            error_text: Makes the text of an error. By default a sentence about its kind: the
+            error_text: Returns the text of an error. By default a sentence about its kind: the
                 provider's own message may name accounts and addresses.
             status_code: The status of a stream that starts.
             headers: Further headers.
@@ -112,7 +112,7 @@ class StreamResponse(Response):
                 except Exception as error:  # noqa: BLE001
                     # Raised below, where no task group wraps it.
                     failure = error
-                # The other two wait for what no longer matters.
+                # The other two tasks wait for what no longer matters.
                 group.cancel_scope.cancel()
         except BaseException:
             await sender.finish(is_cancelled=True)
@@ -135,7 +135,7 @@ class _AsgiOutput:
         self._response = response
         self._send = send
         self.scope = anyio.CancelScope()
-        """Cancelled when the browser has left; of the tasks that serve it."""
+        """Scope of the tasks that serve the browser; cancelled when it has left."""
         self._has_left = False
         """The browser has left: nobody reads what is sent."""
         self._is_open = False
@@ -155,7 +155,7 @@ class _AsgiOutput:
         try:
             await self._send(message)
         except OSError:
-            # How a server says that the browser has left (ASGI 2.4).
+            # The server's sign that the browser has left (ASGI 2.4).
             self._leave()
 
     async def start(self) -> None:
@@ -194,8 +194,8 @@ def error_response(error: StreamError, error_text: ErrorText = public_text) -> R
 
     Args:
         error: What `Client.stream` or `streamlib.parse_ui_request` raised.
-        error_text: Makes the text of the error. What is wrong with a browser's own request is said
-            as it is.
+        error_text: Returns the text of the error. Errors in a browser's own request keep their
+            message.
     """
     info = error.info
     if not isinstance(error, UIRequestError):

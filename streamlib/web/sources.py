@@ -18,7 +18,7 @@ OnDone: TypeAlias = Callable[[Response], Awaitable[object] | object]
 """Receives the response when it has ended, complete or not."""
 
 STREAM_HEADERS: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
-"""Nothing on the way may store or buffer a stream; nginx reads the second."""
+"""They tell proxies not to store or buffer a stream; nginx reads the second one."""
 
 
 class EventSource(Protocol):
@@ -30,7 +30,7 @@ class EventSource(Protocol):
 
     @property
     def response(self) -> Response:
-        """The response so far; of a run the newest."""
+        """The response so far; for a run, the newest one."""
         ...
 
     async def __aenter__(self) -> AsyncIterable[RunEvent]: ...
@@ -59,7 +59,7 @@ class EventEncoder(Protocol):
 
 
 def encoder_for(protocol: UIProtocol | EventEncoder, source: EventSource) -> EventEncoder:
-    """Returns the encoder that a response was given, or a new one of a protocol.
+    """Returns `protocol` if it is an encoder, else a new encoder of that protocol.
 
     Raises:
         ValueError: There is no such protocol for a browser.
@@ -70,7 +70,7 @@ def encoder_for(protocol: UIProtocol | EventEncoder, source: EventSource) -> Eve
         case "jsonl":
             return encoder("jsonl", public=True, error_text=kept_text)
         case "vercel" | "agui":
-            # A call that a single response ends with is the page's to answer, and not an open end.
+            # A call at the end of a single response is for the page to answer, so it may stay open.
             is_run = not isinstance(source, ResponseStream)
             return encoder(protocol, run=is_run, public=True, error_text=kept_text)
     names = ", ".join(get_args(UIProtocol))

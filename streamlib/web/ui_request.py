@@ -4,8 +4,8 @@
     return StreamResponse(agent(client, asked.history, TOOLS, model), asked.encoder())
 
 The page is not trusted. It may send what its user wrote and what the model said before; it may not
-give instructions, nor outputs of tools that nobody offers, and nothing that it names is fetched.
-What is left out is in `UIRequest.report`.
+give instructions, nor outputs of tools that nobody offers, and no URL of it is fetched. What was
+left out is in `UIRequest.report`.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ RequestProtocol: TypeAlias = Literal["vercel", "agui"]
 
 
 class UIRequest(Struct, frozen=True, kw_only=True):
-    """What a page asks for. Made by `parse_ui_request`.
+    """The request of a page. Made by `parse_ui_request`.
 
     Attributes:
         protocol: `vercel` or `agui`.
-        history: the conversation. The last items may be calls without an output: what the user
-            has not answered, or approved just now.
+        history: the conversation. The last items may be calls without an output, which the user
+            has not answered or has just approved.
         tools: the tools that the page offers and runs itself (agui: ``tools``).
         chat_id: the conversation (vercel: ``id`` · agui: ``threadId``).
-        message_id: the message that is sent again or made again (vercel: ``messageId``).
+        message_id: the message that is sent or generated again (vercel: ``messageId``).
         run_id: the run (agui: ``runId``).
         parent_run_id: the run that started it (agui: ``parentRunId``).
         trigger: ``submit-message``, ``regenerate-message`` or ``resume-stream`` (vercel:
@@ -111,7 +111,7 @@ def parse_ui_request(
             names. Calls of any other tool are left out, with their outputs, except those of tools
             that the page itself offers. None: calls of every tool are taken.
         origin: Where signed reasoning in the conversation was made, if that is not the model that
-            gets it (agui). Vercel's parts say it themselves.
+            gets it (agui). Vercel's parts name their origin themselves.
         urls: Whether files by http(s) address are taken. They are never fetched here, but the
             model's provider may: False where that is a server of your own.
         limits: Limits of the body.

@@ -54,7 +54,7 @@ STATES: Final = (
 """States of a tool part, in the order in which it may go through them."""
 
 NO_PART: Final = "only the page shows it"
-"""Why sources, data parts and unknown parts are no part of a history."""
+"""Why sources, data parts and unknown parts are left out of a history."""
 
 
 # Field names are the protocol's.
@@ -216,11 +216,11 @@ class _Steps:
         """Outputs of the step's calls, which follow all of its items."""
         self._files: dict[int, list[ContentPart]] = {}
         """Files that follow a message, by its position in the step. Joined at the step's end, as
-        the next are: one at a time, thousands would take minutes."""
+        the next ones are: joining thousands one at a time would take minutes."""
         self._paragraphs: dict[int, list[Reasoning]] = {}
         """Further parts of one item of reasoning, by its position in the step."""
         self._paths: dict[str | None, str] = {}
-        """Where reasoning is in the body that a further part may still sign, by its id."""
+        """Id of reasoning that a further part may still sign -> its JSON pointer in the body."""
 
     def end_step(self) -> None:
         """Ends a step: the outputs of its calls follow."""
@@ -239,7 +239,7 @@ class _Steps:
         self._paths.clear()
 
     def _joined(self, item: ResponseItem, position: int) -> ResponseItem:
-        """The item of a position with all that follows it and belongs to it."""
+        """The item at a position, joined with the parts that belong to it."""
         files = self._files.get(position)
         if files is not None and isinstance(item, Message):
             return replace(item, content=(*item.content, *files))
@@ -285,7 +285,7 @@ class _Steps:
             self._items.append(item)
 
     def _signed(self, metadata: JsonObject | None, path: str) -> Signed:
-        """The signature in a provider's metadata; what else there is, is reported."""
+        """The signature in a provider's metadata; any other metadata is reported."""
         signed = signed_state(metadata)
         if metadata and signed.signature is None:
             self._parsed.dropped(f"{path}/providerMetadata", NO_PART)
@@ -322,7 +322,7 @@ class _Steps:
         if not part.toolCallId or not name:
             raise UIRequestError(f"{path}: a call has a toolCallId and a name")
         if part.approval is not None and part.state == "approval-responded":
-            # Of every tool: the server may have asked for an approval of one that a provider runs.
+            # For every tool: the server may have asked for an approval of one that a provider runs.
             parsed.approvals.append(_decision(part.approval, part.toolCallId, name))
         if not parsed.context.offered.offers(name):
             parsed.dropped(path, NOT_OFFERED)

@@ -1,6 +1,6 @@
 """Signed state of providers in the metadata that the AI SDK keeps with parts of a message.
 
-``useChat`` has it where the page's server is the AI SDK's own; our encoder leaves it on the server.
+``useChat`` has it if the page's server is the AI SDK's own; this library leaves it on the server.
 
 Wire source: ``providerMetadata`` of the npm packages ``@ai-sdk/anthropic``, ``@ai-sdk/openai``,
 ``@ai-sdk/google`` and ``@ai-sdk/amazon-bedrock``.
@@ -48,7 +48,7 @@ def signed_state(metadata: JsonObject | None) -> Signed:
 def signed_reasoning(text: str, metadata: JsonObject | None) -> Reasoning | None:
     """Returns reasoning with the state that its provider wants back; None if there is none.
 
-    An item of OpenAI's without it may get it from a further part of the same id.
+    An item of OpenAI's without state may get it from a further part with the same id.
     """
     for origin, values in _of_providers(metadata):
         if origin.wire_api == "responses":

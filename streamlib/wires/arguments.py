@@ -12,16 +12,16 @@ from streamlib_parsers.items import FunctionCall, JsonObject, ServerToolCall, To
 def as_object(call: FunctionCall | ServerToolCall, path: str, report: Report) -> Raw:
     """Returns the arguments as one JSON object, in the bytes the provider sent.
 
-    No arguments are `{}`. What is not an object is wrapped in one, and reported (A11).
+    Without arguments it is `{}`. Any other value is wrapped in an object, and reported (A11).
     """
     try:
         call.parsed()
-        # our reader forgives a byte order mark, a server does not
+        # our reader accepts a byte order mark, servers do not
         text = call.arguments.removeprefix("\ufeff") or "{}"
         return Raw(text.encode("utf-8"))
     except ValueError:  # not an object, or a lone surrogate, which UTF-8 cannot encode
         report.add("changed", f"{path}/arguments", "not a JSON object: wrapped (A11)")
-    # a lone surrogate becomes a question mark: no server takes it
+    # no server takes a lone surrogate: it becomes a question mark
     text = call.arguments.encode("utf-8", "replace").decode("utf-8")
     return Raw(msgspec.json.encode({"_raw": text}))
 
@@ -38,7 +38,7 @@ def free_form_schema() -> JsonObject:
 def object_schema(tool: ToolSpec, path: str, report: Report, rule: str) -> JsonObject:
     """The schema of a tool's arguments, of type object as providers require.
 
-    rule: the number of that rule in the wire's rule table, for the report.
+    rule: The rule's number in the wire's rule table, for the report.
     """
     # a decoded request may hold anything in place of a schema
     if not isinstance(tool.schema, dict):

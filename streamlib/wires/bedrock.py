@@ -1,10 +1,10 @@
-"""Families of models on Bedrock: what each takes of Converse, and its body for InvokeModel.
+"""Families of models on Bedrock: the parts of Converse each takes, and its InvokeModel body.
 
 A family is recognized by the name of the model (`us.anthropic.claude-…`, an ARN that ends in one):
 the first row of `FAMILIES` with a mark that the name contains. Names that show no family
-(application inference profiles, imported models) are `ANY`, which takes everything but what only
-one family is known to take, and is invoked as most of them are: as Claude. These facts age; what a
-family refuses is left out or changed, and reported.
+(application inference profiles, imported models) are `ANY`: it takes everything that more than one
+family takes, and its InvokeModel body is Claude's, the most frequent one. What a family refuses is
+left out or changed, and reported. These facts age.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Family(Struct, frozen=True, gc=False, omit_defaults=True):
 
     name: str
     marks: tuple[str, ...] = ()
-    """What names of its models contain."""
+    """Parts of model names: a name that contains one of them belongs to the family."""
     body: WireApi | None = None
-    """The wire whose body InvokeModel takes; None: we build none."""
+    """The wire whose body InvokeModel takes; None: this library builds none."""
     system: bool = True
     """Takes a system prompt (B21)."""
     system_turns: bool = False
@@ -46,17 +46,17 @@ class Family(Struct, frozen=True, gc=False, omit_defaults=True):
     at all. `any`: as received if it is encrypted or signed, else not at all.
     """
     caches: tuple[CachePosition, ...] = ()
-    """Where cache points may stand (B14)."""
+    """Where cache points may be (B14)."""
     top_k: str = ""
     """Dotted path of `top_k` in `additionalModelRequestFields`; "": it takes none."""
     effort: str = ""
-    """The same for the level of thinking."""
+    """Dotted path of the level of thinking in those fields; "": it takes none."""
     efforts: tuple[str, ...] = ("low", "medium", "high")
-    """The levels it takes."""
+    """The levels of thinking it takes."""
     thinking_on: dict[str, object] = {}
-    """Sent beside a level."""
+    """Fields of `additionalModelRequestFields` that are sent beside a level."""
     thinking_off: dict[str, object] = {}
-    """Sent to switch thinking off."""
+    """Fields of `additionalModelRequestFields` that switch thinking off."""
 
 
 _ALL_CHOICES: Final[tuple[Choice, ...]] = ("auto", "any", "tool")
@@ -99,7 +99,7 @@ ANY: Final = Family(
 )
 FAMILIES: Final = (
     CLAUDE,
-    NOVA_2,  # before NOVA, whose mark its names contain, too
+    NOVA_2,  # before NOVA, whose mark is in these names too
     NOVA,
     Family("titan", ("amazon.titan",), system=False, choices=()),
     Family("llama", ("meta.llama",), mixed_turns=False),
@@ -134,7 +134,7 @@ FAMILIES: Final = (
     Family("glm", ("zai.",), choices=_ALL_CHOICES, reasoning="text"),
     Family("deepseek", ("deepseek.",), choices=_ALL_CHOICES),
 )
-"""In order: the first row with a mark that a model's name contains.
+"""All families. A model belongs to the first one with a mark that its name contains.
 
 Sources: botocore's shapes, recordings, issue threads of LangChain, Strands and LiteLLM.
 """

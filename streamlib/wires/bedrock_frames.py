@@ -44,7 +44,7 @@ def chunk_frame(data: bytes) -> bytes:
     return encode_frame(_CHUNK_HEADERS, payload)
 
 
-# A stream has a few names, each thousands of times. Those passed through may be any.
+# A stream repeats a few names thousands of times. Passed-through events may have any name.
 @lru_cache(maxsize=64)
 def _event_headers(name: str) -> bytes:
     headers = {":event-type": name, ":content-type": "application/json", ":message-type": "event"}
@@ -71,7 +71,7 @@ def exception_frame(error: ErrorInfo) -> bytes:
 
 
 def exception_name(error: ErrorInfo) -> str:
-    """The provider's own name if it is one of AWS and of this kind, else that of the kind."""
+    """The provider's own name if it is an AWS exception of this kind, else the kind's name."""
     code = error.code or ""
     # a name goes into a frame header, so it must be plain
     if code.endswith("Exception") and code.isascii() and code.isalnum():

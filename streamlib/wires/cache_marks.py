@@ -11,12 +11,12 @@ from streamlib_parsers.items import CacheMark
 def cache_options(
     marked: dict[int, CacheMark], instructions: CacheMark | None, automatic: CacheMark | None
 ) -> CacheOptions | Literal["auto"] | None:
-    """`Prompt.cache`.
+    """Returns the value of `Prompt.cache`.
 
     Args:
         marked: The marks after items, by their index.
         instructions: The mark after the instructions.
-        automatic: The mark of the body, with which the provider chooses where to cache.
+        automatic: The mark of the body: the provider itself chooses where to cache.
     """
     if not marked and instructions is None:
         if automatic is None:
@@ -24,7 +24,7 @@ def cache_options(
         return CacheOptions(automatic.ttl) if automatic.ttl else "auto"
     lifetimes = {index: marking.ttl for index, marking in marked.items()}
     ttl = next(iter(lifetimes.values()), None)
-    # one lifetime for all, where it is one
+    # if all marks have the same lifetime, it is given once
     if set(lifetimes.values()) == {ttl}:
         lifetimes.clear()
     else:

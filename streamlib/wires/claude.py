@@ -45,9 +45,9 @@ def thinking(
     `max_tokens` is returned beside it when a budget raised it.
 
     Args:
-        max_tokens: Of the request; None if it names none.
-        forced_call: The choice of a tool forces a call.
-        unreasoned_tool_turn: The request continues a tool turn that began without reasoning.
+        max_tokens: The request's `max_tokens`; None if it has none.
+        forced_call: Whether the tool choice forces a call.
+        unreasoned_tool_turn: Whether it continues a tool turn that began without reasoning.
     """
     options = prompt.thinking
     if options is None:
@@ -83,13 +83,13 @@ def _off(options: ReasoningOptions, context: BuildContext) -> JsonObject:
         context.report.dropped("/reasoning", f"{target.model} always thinks (T4)")
         return {}
     if options.off_form is not None and form == Traits().thinking_off:
-        # nothing special is known of the model: it takes what the caller names
+        # nothing special is known of the model: the form that the caller names is sent
         form = options.off_form
     return {"thinking": {"type": form}}
 
 
 def _takes_adaptive(options: ReasoningOptions, target: Target) -> bool:
-    """Whether adaptive thinking is sent: a budget is sent as one where the model takes it."""
+    """Whether to send adaptive thinking. A budget stays a budget if the model takes budgets."""
     forms = target.traits.thinking
     if "adaptive" not in forms:
         return False
@@ -118,7 +118,7 @@ def _budget(
 ) -> JsonObject:
     """Thinking with a budget, which must stay below `max_tokens` (T1)."""
     target, report = context.target, context.report
-    # a budget of 0 counts as none; without a level it is the middle one
+    # a budget of 0 counts as none; without a level, the one for `medium` is used
     requested = options.budget or BUDGETS[options.effort or "medium"]
     budget = max(MIN_BUDGET, requested)
     if options.budget is not None and budget != options.budget:
@@ -129,7 +129,7 @@ def _budget(
         return {"thinking": fields}
     report.add("changed", "/max_output_tokens", "raised above the thinking budget (T1)")
     limit = target.traits.max_output or budget + max_tokens
-    # the text keeps the tokens it was given, up to half of all there are
+    # the text keeps its `max_tokens`, up to half of the model's limit
     text_tokens = min(max_tokens, limit // 2)
     fitted = min(budget, limit - text_tokens)
     if fitted != budget:
@@ -145,10 +145,10 @@ def _budget(
 def is_refused_while_thinking(
     name: str, value: float, thinking: JsonObject | None, context: BuildContext
 ) -> bool:
-    """Whether the model takes no such sampling parameter beside `thinking`; then it is reported.
+    """Whether the model refuses a sampling parameter beside `thinking`; if so, it is reported.
 
     Args:
-        name: Of the prompt: `temperature`, `top_p` or `top_k`.
+        name: The prompt's field: `temperature`, `top_p` or `top_k`.
         thinking: The `thinking` that is sent.
     """
     if context.target.traits.sampling_while_thinking:
@@ -164,10 +164,10 @@ def is_refused_while_thinking(
 
 
 def without_second_sampling(values: JsonObject, top_p: str, context: BuildContext) -> JsonObject:
-    """The sampling parameters, of which newer models take a temperature or a `top_p` (S1).
+    """The sampling parameters. Newer models take `temperature` or `top_p`, not both (S1).
 
     Args:
-        values: `temperature`, and what else is sent.
+        values: `temperature` and the other parameters to send.
         top_p: The wire's name of `top_p`.
     """
     if context.target.traits.both_samplings or not {"temperature", top_p} <= values.keys():
@@ -185,7 +185,7 @@ def effort(prompt: Prompt, context: BuildContext, thinking: JsonObject | None) -
     """The effort to send, at a level the model takes.
 
     Args:
-        thinking: The `thinking` that is sent: its adaptive form has an effort. A budget has one if
+        thinking: The `thinking` that is sent. Its adaptive form has an effort. A budget has one if
             the caller sets both; without thinking, `ReasoningOptions.effort_only` sends one.
     """
     options = prompt.thinking
@@ -212,9 +212,9 @@ def _sends_effort(options: ReasoningOptions, thinking: JsonObject | None) -> boo
 
 
 def unpaired_server_calls(entries: Sequence[IndexedItem]) -> set[int]:
-    """Positions of server tool calls to drop: their result never came (A15).
+    """Positions of server tool calls to drop, because their result is missing (A15).
 
-    Calls in the last assistant turn are kept, for that turn may still be running.
+    Calls in the last assistant turn are kept, since that turn may still be running.
     """
     result_ids: set[str] = set()
     last_assistant = -1
@@ -223,7 +223,7 @@ def unpaired_server_calls(entries: Sequence[IndexedItem]) -> set[int]:
             result_ids.add(entry.item.call_id)
         if _is_assistant(entry.item):
             last_assistant = index
-    # the last turn starts after the last other item before its end
+    # the last turn starts after the last item that is not the assistant's
     turn_start = last_assistant
     while turn_start >= 0 and _is_assistant(entries[turn_start].item):
         turn_start -= 1
@@ -236,7 +236,7 @@ def unpaired_server_calls(entries: Sequence[IndexedItem]) -> set[int]:
 
 
 class ContentBlock(Protocol):
-    """A content block of a wire, as far as its place in a turn counts."""
+    """The part of a wire's content block that decides where it may be in a turn."""
 
     @property
     def role(self) -> str:
@@ -258,9 +258,9 @@ BlockT = TypeVar("BlockT", bound=ContentBlock)
 
 
 def drop_final_reasoning(blocks: list[BlockT], report: Report) -> list[BlockT]:
-    """No turn ends with reasoning (A14).
+    """Drops reasoning at the end of a turn (A14).
 
-    One does if the call after its reasoning was truncated, and therefore is not sent.
+    It ends a turn if the call after it was truncated, and therefore is not sent.
     """
     remaining: list[BlockT] = []
     dropped: list[BlockT] = []
@@ -288,13 +288,13 @@ def is_thinking_off(thinking: JsonObject | None, context: BuildContext) -> bool:
     """Whether the model does not think: the request says so, or it is the model's default."""
     if thinking is not None:
         return bool(thinking.get("type") == "disabled")
-    # A model without a known limit is one we do not know.
+    # A model without a known limit is unknown itself.
     traits = context.target.traits
     return not traits.thinking_default and bool(traits.max_output)
 
 
 def drop_reasoning(blocks: list[BlockT], report: Report) -> None:
-    """With thinking off, the last assistant turn holds no reasoning (T8b)."""
+    """Drops reasoning from the last assistant turn if thinking is off (T8b)."""
     for block in blocks:
         if block.is_reasoning:
             report.add(

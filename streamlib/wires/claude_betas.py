@@ -1,15 +1,15 @@
 """Which fields of a Claude request need a beta: Anthropic refuses them without its name in the
 header `anthropic-beta` (on Bedrock: in the body's `anthropic_beta`).
 
-The tables list what the beta types of Anthropic's SDK have (2.12.0, `anthropic/types/beta`) and its
-other types have not; a test compares them. Names and the pairs that the types do not tell are from
-the docstrings there and from platform.claude.com/docs (November 2026): "Context editing",
+The tables list what only the beta types of Anthropic's SDK have (2.12.0, `anthropic/types/beta`); a
+test compares them. The names of the betas, and pairs that the types do not show, are from the SDK's
+docstrings and from platform.claude.com/docs (November 2026): "Context editing",
 "Compaction", "MCP connector", "Task budgets", "Fast mode", "Computer use", "Advisor tool",
-"Refusals and fallback", "Mid-conversation changes". No table has betas that no field shows
-(`context-1m`, `interleaved-thinking`): `Prompt.headers` sends them.
+"Refusals and fallback", "Mid-conversation changes". Betas that no field
+shows (`context-1m`, `interleaved-thinking`) are in no table: `Prompt.headers` sends them.
 
-Of several betas of one family (one name with several dates) a request names one: the caller's, else
-the first that the tables have, which are ordered from the newest.
+Betas that differ in their date only are one family. A request names one beta of each family: the
+caller's, else the newest that its fields need.
 """
 
 from __future__ import annotations
@@ -98,15 +98,15 @@ def required_betas(body: JsonObject, header: str | None = None) -> list[str]:
     """The betas of a request.
 
     Args:
-        body: a Messages request, or a part of one (what Converse passes on to Claude).
-        header: the betas that the caller names, as in `anthropic-beta`.
+        body: A Messages request, or the part of one that Converse passes on to Claude.
+        header: The betas that the caller names, as in `anthropic-beta`.
 
     Returns:
-        Those of the caller, then those that fields of the body need.
+        The caller's betas, then those that fields of the body need.
     """
     betas = joined_lists(header or "")
     families = {_family(beta) for beta in betas}
-    # Newest first: `mcp-client-2026-09-15` serves what its older dates do.
+    # Newest first: `mcp-client-2026-09-15` includes what its older dates offer.
     for beta in sorted(set(_betas_of_fields(body)), key=_date, reverse=True):
         if _family(beta) not in families:
             families.add(_family(beta))
@@ -118,7 +118,7 @@ def take_betas(body: JsonObject, key: str = "anthropic_beta") -> dict[str, str]:
     """Removes the betas of a Bedrock body.
 
     Returns:
-        The header that has them; none where the value is not a list of names.
+        The header with the betas; empty if the value is not a list of names.
     """
     names = body.get(key)
     if not isinstance(names, list) or not names:
@@ -168,7 +168,7 @@ def _betas_of_fields(body: JsonObject) -> Iterator[str]:
 def _betas_of_tools(tools: object) -> Iterator[str]:
     yield from _betas_of_types(tools, TOOLS)
     for tool in _objects(tools):
-        # The pinned listing of an MCP server.
+        # A toolset that pins the tools of an MCP server.
         if tool.get("type") == "mcp_toolset" and tool.get("tools") is not None:
             yield _MCP_LISTING
 
@@ -197,7 +197,7 @@ def _betas_of_types(values: object, table: Mapping[str, str]) -> Iterator[str]:
 
 
 def _objects(values: object) -> list[JsonObject]:
-    """The objects of a list: what callers put into `extra` may be anything."""
+    """The objects of a list; any other value is skipped, since `extra` may hold anything."""
     if not isinstance(values, list):
         return []
     return [value for value in values if isinstance(value, dict)]

@@ -1,4 +1,4 @@
-"""What single SDKs need of a stream beyond their wire, told from their `user-agent`."""
+"""What certain SDKs, recognized by their `user-agent`, need in a stream beyond their wire."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MISTRAL_AGENT: Final = "mistral-client-"
 def encoder_options(wire_api: WireApi, user_agent: str) -> dict[str, Any]:
     """Returns the options of `encoder` for a client.
 
-    Mistral's SDK refuses a delta of a call that has no name: Mistral sends calls in one delta.
+    Mistral sends a call in one delta, so its SDK refuses a delta of a call without a name.
     """
     if wire_api == "chat" and user_agent.startswith(MISTRAL_AGENT):
         return {"names_in_deltas": True}

@@ -21,12 +21,12 @@ MALFORMED: Final = (
     AttributeError,
     ValueError,
 )
-"""What a decoder raises on a value of another type than the wire's."""
+"""Exceptions that a decoder raises on a value of the wrong type."""
 INTEGERS: Final = ("max_output_tokens", "top_k", "seed", "n", "logprobs")
 """Fields of `Prompt` that take integers; clients write them as 5.0, too."""
 
 CHECKED_ITEMS: Final = 1_000
-"""Items whose types are checked at a time."""
+"""Number of items whose types are checked in one call."""
 
 
 def parse_request(
@@ -39,11 +39,11 @@ def parse_request(
     """Returns the prompt of a request of this wire, with `.model` and `.stream`.
 
     Args:
-        wire_api: The wire that the request is of.
+        wire_api: The wire of the request.
         body: The body, as received.
-        headers: Of the request; Bedrock keeps the service tier there, Anthropic the betas
+        headers: The request's headers: Bedrock has the service tier there, Anthropic the betas
             (`Prompt.headers`).
-        path: Of the request; Gemini and Bedrock name the model there.
+        path: The request's path: Gemini and Bedrock name the model there.
 
     Raises:
         StreamError: `invalid_request`, on anything that is not such a request.
@@ -77,12 +77,12 @@ def _checked(prompt: Prompt, wire_api: WireApi) -> Prompt:
     prompt = msgspec.structs.replace(prompt, **integers)
     if prompt.extra is not None:
         prompt = msgspec.structs.replace(prompt, extra_wire=wire_api)
-    # schemas are for builders to judge
+    # builders check the schemas
     tools = [msgspec.structs.replace(tool, schema=None) for tool in prompt.tools]
     settings = msgspec.structs.replace(prompt, input=(), tools=tools)
-    # for its errors alone: tools are checked with it
+    # called for its errors only; it checks the tools too
     msgspec.convert(msgspec.to_builtins(settings), Prompt)
-    # in slices: one call holds the interpreter until its end, which others on the event loop notice
+    # in slices, since a long call would block the other tasks of the event loop
     for start in range(0, len(prompt.items), CHECKED_ITEMS):
         items = prompt.items[start : start + CHECKED_ITEMS]
         msgspec.convert(msgspec.to_builtins(items), list[ResponseItem])

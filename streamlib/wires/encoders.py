@@ -60,7 +60,7 @@ class Encoder(Protocol):
     def ping(self) -> bytes:
         """Returns bytes that readers ignore, to send between events while the model is silent.
 
-        Empty on wires that have none, and no part of the encoder's state: any number may be sent.
+        Empty on wires without such bytes. A ping changes no state: any number may be sent.
         """
         ...
 
@@ -115,9 +115,9 @@ def encoder(
         model: The model's name, used if the events bring none.
         response_id: The id of the response, used if the events bring none.
         run: Takes the events of several responses, and the outputs between them, as one message of
-            a UI protocol: what `agent` yields. A response that waits for no output ends it, else
-            `close` does.
-        options: Options of that encoder, such as `created_at` of `chat`, or `message_id` of
+            a UI protocol: what `agent` yields. A response that waits for no output ends the
+            message, otherwise `close` does.
+        options: Options of the wire's encoder, such as `created_at` of `chat`, or `message_id` of
             `vercel`.
 
     Raises:
@@ -178,8 +178,8 @@ def encode_body(
         model: The model's name, used if the response has none.
         report: Receives what the wire could not carry.
         created_at: Unix seconds, for wires whose bodies have a time: an encoder has no clock.
-        clock: Gives the unix seconds of its end, for a body that repeats its request's settings.
-        settings: These settings, from `request_settings`.
+        clock: Returns the response's end in unix seconds, for a body that repeats `settings`.
+        settings: The request's settings that the body repeats, from `request_settings`.
         message_id: The id of the page's message, for UI protocols; random if not given.
 
     Raises:

@@ -26,8 +26,8 @@ STATUS: Final[dict[ErrorKind, int]] = {
     "malformed": 502,
     "limit_exceeded": 502,
 }
-"""Kinds that are not here are 500. A failure between a gateway and its model is a bad gateway,
-not the client's fault."""
+"""ErrorKind -> HTTP status; other kinds have 500. A failure between a gateway and its model is 502,
+not an error of the client."""
 
 
 def status_of_kind(wire_api: WireApi, kind: ErrorKind) -> int:

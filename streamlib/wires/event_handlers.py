@@ -20,7 +20,7 @@ class EventHandlers(Generic[EncoderT]):
     """
 
     def __init__(self) -> None:
-        # Filled by `register` at import. `Any` stands here alone: the values differ in it.
+        # Filled by `register` at import. `Any`, since each handler takes another event class.
         self._by_class: dict[type[Event], Callable[[EncoderT, Any], bytes]] = {}
         # `dict.get` itself, since a method around it would add a call to each event.
         self.get = self._by_class.get
@@ -37,10 +37,10 @@ class EventHandlers(Generic[EncoderT]):
         self._by_class[event_class] = handler
 
     def ignore(self, *event_classes: type[Event]) -> None:
-        """Registers classes that rightly become no bytes, so that nothing is reported for them.
+        """Registers classes that need no bytes, so that nothing is reported for them.
 
-        `RateLimits` belong to the response headers, and whoever parses the stream makes its
-        notices again.
+        `RateLimits` belong to the response headers, and a parser of the encoded stream makes the
+        `Notice` events itself.
         """
         for event_class in event_classes:
             self._by_class[event_class] = _no_bytes

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias, get_args
 
 Fault: TypeAlias = Literal["truncate", "disconnect", "malformed", "stall"]
-"""The body ends cleanly but too early; the connection is lost inside a frame; bytes that are not
-the wire's are inserted; nothing more comes."""
+"""In order: the body ends cleanly but too early; the connection is lost inside a frame; bytes that
+are not the wire's are inserted; nothing more comes."""
 
 MALFORMED: Final = b'data: {"broken\n\n'
-"""Bytes that no wire has: no JSON for server-sent events, no JSON line, no AWS message."""
+"""Bytes that are malformed on every wire: neither JSON of an SSE event, nor a line or frame."""
 
 
 def check_fault(fault: str | None, after: int, failing: int | None) -> None:
     """Checks the options of a fault where they are passed.
 
     Raises:
-        ValueError: a value that no fault has.
+        ValueError: An option has a value that is not allowed.
     """
     if fault is not None and fault not in get_args(Fault):
         raise ValueError(f"no fault {fault!r}; one of {', '.join(get_args(Fault))}")
@@ -27,14 +27,14 @@ def check_fault(fault: str | None, after: int, failing: int | None) -> None:
 
 
 def fault_index(count: int, after: int) -> int:
-    """The chunk before which the fault comes.
+    """Index of the chunk before which the fault comes.
 
     A body of at most `after` chunks has it in its middle, not at its end: after the last chunk, or
     before an end mark like ``[DONE]``, nothing would be missing.
 
     Args:
-        count: chunks of the body.
-        after: chunks that should come before the fault.
+        count: Number of chunks of the body.
+        after: Number of chunks that should come before the fault.
     """
     if after < count:
         return after

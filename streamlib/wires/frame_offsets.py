@@ -19,11 +19,11 @@ _AWS_PRELUDE_BYTES: Final = 16
 
 
 def frame_offsets(wire_api: WireApi, body: bytes) -> Iterator[tuple[int, int]]:
-    """Splits a body: pairs of offsets, in each at most one end of a frame. Together they are it.
+    """Splits a body into ranges (start, end) in bytes, each with at most one end of a frame.
 
     Args:
-        wire_api: whose framing.
-        body: any bytes: those that are not frames are one chunk.
+        wire_api: The wire whose framing is used.
+        body: Any bytes; those that are not frames become one range.
     """
     frames = WIRE_SPECS[wire_api].frames
     if frames == "aws":
@@ -46,7 +46,7 @@ def _split_after(pattern: re.Pattern[bytes], body: bytes) -> Iterator[tuple[int,
 
 
 def _split_by_length(body: bytes) -> Iterator[tuple[int, int]]:
-    """An AWS message starts with its length; everything after a wrong length is one chunk."""
+    """An AWS message starts with its length; everything after a wrong length is one range."""
     offset = 0
     while offset < len(body):
         end = len(body)

@@ -1,4 +1,4 @@
-"""Settings that a wire has no place for: left out, and reported."""
+"""Settings that a wire does not have: left out, and reported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def report_conversation(prompt: Prompt, wire: str, context: BuildContext) -> Non
 
 
 def stop_sequences(prompt: Prompt, report: Report) -> list[str]:
-    """The stop sequences that are not blank: those are refused (messages, converse)."""
+    """The stop sequences without blank ones, which are refused (messages, converse)."""
     stop: list[str] = []
     for index, text in enumerate(prompt.stop):
         if text.strip():

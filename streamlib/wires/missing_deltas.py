@@ -48,11 +48,11 @@ BEGUN_BY: Final[dict[type, ResponseItem]] = {
     ReasoningContentDelta: Reasoning(status="incomplete"),
     ReasoningSummaryDelta: Reasoning(status="incomplete"),
 }
-"""The item that a delta opens where none was added. A call's arguments do not name their tool."""
+"""The item that a delta opens if none was added. Arguments of a call do not name their tool."""
 
 
 class _Encoder(Protocol):
-    """As `streamlib.wires.encoders.Encoder`, which cannot be imported here: a circle."""
+    """The same as `streamlib.wires.encoders.Encoder`, whose import here would be circular."""
 
     media_type: str
 
@@ -67,8 +67,8 @@ class _Encoder(Protocol):
 class WithMissingDeltas:
     """An encoder that adds what a stage dropped, or names it in the report.
 
-    What no delta brought of an item is given before its end, as one delta a part. A delta of a text
-    whose item was never added opens one. What cannot be made again is in the report.
+    Content of an item that no delta carried is written before the item's end, one delta per part. A
+    text delta whose item was never added opens an item. What cannot be restored is in the report.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class WithMissingDeltas:
         self._keep_alive = keep_alive
         """What `ping` returns."""
         self._latest: dict[int, type] = {}
-        """The kind of the latest delta of each item. Most deltas are of the kind before them."""
+        """Item index -> class of its latest delta. Most deltas have the class of the one before."""
         self._streamed: dict[int, set[type]] = {}
         """All kinds of deltas that came, by item; an item has an entry once it was opened."""
         self._ended: set[int] = set()
@@ -91,11 +91,11 @@ class WithMissingDeltas:
         self._next = 0
         """The first item that is neither done nor has deltas."""
         self._missing: set[int] = set()
-        """Indexes of items whose deltas came, although nothing says what they are."""
+        """Indexes of items whose deltas came, but not the event that says what they are."""
         self._has_ended = False
         """Whether the terminal event came, or the stream ended without one."""
         self._report = report or Report()
-        """What could not be made again. The responses of a run share one."""
+        """What could not be restored. The responses of a run share one report."""
 
     @property
     def report(self) -> list[Change]:
@@ -126,7 +126,7 @@ class WithMissingDeltas:
         return self._encoder.feed(event)
 
     def _on_new_kind(self, index: int, delta: ResponseEvent) -> bytes:
-        """Returns a delta of another kind than its item's delta before it, if there was one."""
+        """Returns the bytes of a delta whose class its item's last delta did not have."""
         out = b""
         if index not in self._streamed:
             item = BEGUN_BY.get(type(delta))
@@ -175,7 +175,7 @@ class WithMissingDeltas:
         return index in self._ended or bool(self._streamed.get(index))
 
     def _complete(self, event: OutputItemDone) -> bytes:
-        """Returns what the encoder had of an item before its end, had it been streamed."""
+        """Returns the bytes that a streamed item would have had before its end."""
         index, item = event.index, event.item
         self._ended.add(index)
         self._missing.discard(index)
@@ -190,7 +190,7 @@ class WithMissingDeltas:
         return out
 
     def _note_missing(self) -> None:
-        """Names the items that no reader of the encoded response gets complete."""
+        """Reports the items that readers of the encoded response do not get complete."""
         for index in sorted(self._missing):
             self._report.dropped(f"/items/{index}", "its OutputItemAdded never came")
         for index in sorted(self._streamed.keys() - self._ended):

@@ -34,7 +34,7 @@ INVALID_REQUEST_KINDS: Final[frozenset[ErrorKind]] = frozenset(
         "not_found",
     }
 )
-"""Kinds whose `type` is `invalid_request_error`; that of the others is their code."""
+"""Kinds whose `type` is `invalid_request_error`; the `type` of other kinds is their code."""
 
 
 def error_object(error: ErrorInfo) -> JsonObject:

@@ -13,12 +13,12 @@ from streamlib_parsers.items import WireApi
 
 
 class Route(Struct, frozen=True):
-    """What a request path says.
+    """What a request path determines.
 
     Attributes:
-        wire_api: the wire of the request.
-        stream: whether the response is streamed; None where the body says so.
-        model: the model; None where the body names it.
+        wire_api: The wire of the request.
+        stream: Whether the response is streamed; None if the body decides.
+        model: The model; None if the body names it.
     """
 
     wire_api: WireApi
@@ -34,7 +34,7 @@ ROUTES: Final[tuple[tuple[re.Pattern[str], WireApi, bool | None], ...]] = tuple(
 
 
 def route(path: str) -> Route | None:
-    """The route of a path, whose query is ignored; None where no wire has it."""
+    """The route of a path, whose query is ignored; None if no wire has this path."""
     path = path.partition("?")[0]
     for pattern, wire_api, stream in ROUTES:
         match = pattern.fullmatch(path)
@@ -44,12 +44,12 @@ def route(path: str) -> Route | None:
 
 
 class StoredRoute(Struct, frozen=True):
-    """What the path of a stored response says.
+    """What the path of a stored response determines.
 
     Attributes:
-        wire_api: the wire of the response.
-        response_id: its id.
-        action: "cancel"; "" for the response itself.
+        wire_api: The wire of the response.
+        response_id: The id of the response.
+        action: `"cancel"`, or `""` to read the response.
     """
 
     wire_api: WireApi
@@ -66,7 +66,7 @@ STORED_ROUTES: Final[tuple[tuple[re.Pattern[str], WireApi], ...]] = tuple(
 
 
 def stored_route(path: str) -> StoredRoute | None:
-    """The stored response of a path, whose query is ignored; None where it is no such path."""
+    """The stored response of a path, whose query is ignored; None for any other path."""
     path = path.partition("?")[0]
     for pattern, wire_api in STORED_ROUTES:
         match = pattern.fullmatch(path)

@@ -29,7 +29,7 @@ def check_readable(kind: Any) -> None:
     """Checks, before any text was received, that the class's library can read the class.
 
     Raises:
-        TypeError: it cannot.
+        TypeError: It cannot read the class.
     """
     if uses_pydantic(kind):
         type_adapter(kind)
@@ -123,7 +123,7 @@ def _remembered(make: Callable[[Any], Any], kind: Any) -> Any:
 
 
 def made_once(make: Callable[[Any], R], kind: Any) -> R:
-    """What a function makes of a class, made once: readers and schemas are costly to make."""
+    """The result of a function for a class, cached: readers and schemas are costly to make."""
     try:
         hash(kind)
     except TypeError:  # metadata of an annotation may be unhashable

@@ -26,7 +26,7 @@ def tokens_of(pointer: str) -> tuple[str, ...]:
     """The keys and indexes of a JSON pointer.
 
     Raises:
-        ValueError: it is neither "" nor does it begin with a slash.
+        ValueError: It is neither "" nor begins with a slash.
     """
     if not pointer:
         return ()
@@ -39,9 +39,9 @@ def tokens_of(pointer: str) -> tuple[str, ...]:
 
 
 def walked(value: Any, location: Sequence[str | int]) -> list[str | int]:
-    """The steps of a location that the value has.
+    """Those keys and indexes of a location that exist in the value.
 
-    pydantic's locations also name branches of unions and the like, which are no place in the JSON.
+    pydantic's locations also name branches of unions and the like, which are not in the JSON.
     The last step may be a key that is missing.
     """
     steps: list[str | int] = []
@@ -57,12 +57,12 @@ def walked(value: Any, location: Sequence[str | int]) -> list[str | int]:
 
 
 def dict_key_path(data: bytes, path: str, refused_at: Callable[[bytes], str]) -> list[str | int]:
-    """The steps of a path of msgspec, which writes `[...]` for every key of a dict.
+    """The keys and indexes of a path of msgspec, which writes `[...]` for every key of a dict.
 
     Args:
-        data: the JSON that was refused.
-        path: where.
-        refused_at: the path at which other JSON is refused; "" if it is not.
+        data: The JSON that was refused.
+        path: The path at which msgspec refused it.
+        refused_at: Returns the path at which other JSON is refused; "" if it is accepted.
     """
     root: Any = None
     with contextlib.suppress(msgspec.MsgspecError):  # a number that is too large for a float
@@ -90,7 +90,7 @@ def _refused_key(
 ) -> str:
     """The first key of a dict whose value is refused; every other key is removed from the dict.
 
-    The fewest of the first members that are refused are found by halving.
+    Halving the list of members finds it with few calls of `refused_at`.
     """
     members = list(container.items())
     taken, refused = 0, len(members)

@@ -125,7 +125,7 @@ def _with_inlined_root(schema: dict[str, Any]) -> dict[str, Any]:
     if name not in definitions:
         return schema
     rest = {key: value for key, value in schema.items() if key not in ("$ref", "$defs")}
-    # What is beside the `$ref`, as a description of this use, is about the root.
+    # Keywords beside the `$ref`, such as a description of this use, are about the root.
     root: dict[str, Any] = {**definitions[name], **rest}
     others = {key: value for key, value in definitions.items() if key != name}
     if _refers_to(reference, [definitions[name], others]):

@@ -91,7 +91,7 @@ def _decoded(data: bytes, kind: Any) -> Any:
     try:
         return json_decoder(kind).decode(data)
     except msgspec.ValidationError as error:
-        if not is_json_bytes(data):  # something is wrong before the JSON breaks off
+        if not is_json_bytes(data):  # malformed, not only truncated
             raise InvalidOutput("not JSON") from error
         message, _, path = str(error).partition(" - at `")
         tokens = dict_key_path(data, path.rstrip("`"), functools.partial(_msgspec_path, kind=kind))
@@ -106,7 +106,7 @@ def _decoded(data: bytes, kind: Any) -> Any:
 
 
 def _msgspec_path(data: bytes, kind: Any) -> str:
-    """The path at which msgspec refuses the data; "" where it names none, or takes it."""
+    """The path at which msgspec refuses the data; "" if it names none, or accepts the data."""
     try:
         json_decoder(kind).decode(data)
     except msgspec.ValidationError as error:
@@ -130,7 +130,7 @@ def _decoded_by_pydantic(data: bytes, kind: Any) -> Any:
         raise InvalidOutput(problem, pointer_of(walked(value, location))) from error
 
 
-# --- other forms of the same value, tried where the text as it is was refused ---
+# --- other forms of the same value, tried if the text itself was refused ---
 
 
 def _cleaned(data: bytes, kind: Any) -> bytes | None:
@@ -149,7 +149,7 @@ def _cleaned(data: bytes, kind: Any) -> bytes | None:
 
 
 def _unwrapped(data: bytes, kind: Any) -> bytes | None:
-    """The value in an object of the one key ``value``; None if there is none to be taken out."""
+    """The value in an object whose only key is ``value``; None for anything else."""
     if is_object(kind):
         return None
     try:
@@ -162,7 +162,7 @@ def _unwrapped(data: bytes, kind: Any) -> bytes | None:
 
 
 def _without_nulls(data: bytes, kind: Any) -> bytes | None:
-    """The text without nulls that stand for absent fields; None if there are none."""
+    """The text without nulls that mean absent fields; None if there are none."""
     schema = _root_schema(kind)
     try:
         value = msgspec.json.decode(data)

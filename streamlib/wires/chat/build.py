@@ -120,7 +120,7 @@ def _tool(tool: ToolSpec, index: int, context: BuildContext) -> JsonObject:
 
 
 def _grammar(tool_format: JsonObject) -> JsonObject:
-    """A grammar stands one level deeper than in Responses, whose form `ToolSpec` uses."""
+    """Nests a grammar one level deeper than Responses, whose form `ToolSpec` has."""
     if tool_format.get("type") != "grammar" or "grammar" in tool_format:
         return tool_format
     grammar = {key: value for key, value in tool_format.items() if key != "type"}
@@ -218,7 +218,7 @@ def _sampling(prompt: Prompt, context: BuildContext) -> JsonObject:
     if "top_k" in body and not target.provider.chat.top_k:
         del body["top_k"]
         report.dropped("/top_k", f"{target.provider.name} has no top_k in Chat")
-    # Here `logprobs` is a switch, and the number of alternatives a field of its own.
+    # In Chat `logprobs` is a switch, and the number of alternatives has its own field.
     alternatives = body.pop("logprobs", None)
     if alternatives is not None:
         body["logprobs"] = True

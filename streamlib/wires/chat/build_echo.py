@@ -41,7 +41,7 @@ class IndexedReasoning(NamedTuple):
 
 
 class Echo(NamedTuple):
-    """The reasoning of one assistant message, as it goes back."""
+    """The reasoning of one assistant message, in the form in which it is sent back."""
 
     keys: JsonObject
     """Keys of the message."""
@@ -52,7 +52,7 @@ class Echo(NamedTuple):
 
 
 class EchoSource(NamedTuple):
-    """What of one reasoning item can go back."""
+    """The parts of one reasoning item that can be sent back."""
 
     item: Reasoning
     path: str
@@ -136,9 +136,9 @@ def filler(body: JsonObject, context: BuildContext, position: int) -> JsonObject
     """Empty reasoning for providers that require the key in a message that has none.
 
     Args:
-        body: The assistant message as far as it is written.
+        body: The assistant message written so far.
         context: The target and the report.
-        position: Of the message's first item in the prompt's input.
+        position: Index of the message's first item in the prompt's input.
 
     Returns:
         The key to add, or an empty object.
@@ -182,7 +182,7 @@ def _thinking_part(item: Reasoning) -> JsonObject:
 
 
 def _references(native: JsonObject) -> list[JsonObject]:
-    """What the parser noted; a part's own key of that name may be anything."""
+    """The references that the parser stored, without values that only share their key."""
     references: list[JsonObject] = []
     listed = native.get(REFERENCES_KEY)
     if not isinstance(listed, (list, tuple)):
@@ -195,7 +195,7 @@ def _references(native: JsonObject) -> list[JsonObject]:
 
 
 def _with_references(text: str, references: Sequence[JsonObject]) -> list[JsonObject]:
-    """The text with Mistral's references where they were in it."""
+    """The text as content parts, with Mistral's references at their positions."""
     parts: list[JsonObject] = []
     start = 0
     for entry in references:
@@ -233,6 +233,6 @@ def _detail_list(item: Reasoning, path: str, key: str, report: Report) -> list[J
         empty = with_text[0]
         filled = {**empty, TEXT_OF[empty["type"]]: item.content}
         return [filled if element is empty else element for element in elements]
-    # Sent beside the edited text, the list would contradict it.
+    # The list would contradict the edited text.
     report.add("changed", path, f"the reasoning was edited: it goes back without its {key}")
     return []

@@ -14,7 +14,7 @@ from streamlib.wires.chat.build_parts import text_part
 from streamlib_parsers.items import JsonObject
 
 SEPARATOR: Final = "\n\n"
-"""Stands between texts that become one."""
+"""Separates texts that are joined into one."""
 
 SYSTEM_ROLES: Final = ("system", "developer")
 
@@ -143,7 +143,7 @@ def end_with_user(messages: list[ChatMessage], context: BuildContext) -> None:
 
 
 def shape_content(messages: list[ChatMessage], target: Target) -> None:
-    """Writes content as a string or as parts, whichever is taken (C7)."""
+    """Writes content as a string or as parts, whichever the provider takes (C7)."""
     shape = target.provider.chat
     for message in messages:
         is_assistant = message.role == "assistant"
@@ -219,7 +219,7 @@ def mark_cache(messages: list[ChatMessage], prompt: Prompt, context: BuildContex
 
 
 def _last_with_content(messages: list[ChatMessage], position: int) -> ChatMessage | None:
-    """The last message made from an item, if it has content."""
+    """The last message made from the item at `position`, if it has content."""
     for message in reversed(messages):
         if position in message.positions and message.body.get("content"):
             return message

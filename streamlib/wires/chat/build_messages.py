@@ -70,7 +70,7 @@ SIGNATURE: Final = "extra_content.google.thought_signature"
 """Field of signatures at Gemini's compatible endpoint, on calls and messages."""
 
 ATTACHED: Final = "[see the next message]"
-"""Stands for a result that is all media."""
+"""Text of a result that consists of media only."""
 
 ERROR: Final = "stated in the text: Chat has no is_error"
 UNORDERED: Final = (
@@ -117,7 +117,7 @@ class AssistantMessage:
 
     def __init__(self, response_id: str | None) -> None:
         self.response_id = response_id
-        """The response that the items are from, None if unknown."""
+        """Id of the response that the items are from, None if unknown."""
         self.positions: list[int] = []
         """Positions of the gathered items in the prompt's input."""
         self.parts: list[JsonObject] = []
@@ -129,9 +129,9 @@ class AssistantMessage:
         self.keys: JsonObject = {}
         """Further keys of the message (`refusal`, `audio`, keys of the provider's own)."""
         self.keeps_parts = False
-        """Whether the parts are those of a request, which had them as a list."""
+        """Whether the parts are from a request, where they were a list."""
         self.unordered = False
-        """Whether an item came after a position that this wire can express."""
+        """Whether an item had a position that this wire cannot express."""
 
     def accepts(self, item: ResponseItem) -> bool:
         """Whether the item belongs to this message."""
@@ -148,7 +148,7 @@ class AssistantMessage:
         return isinstance(item, Message) and ends_with_reasoning(self.parts)
 
     def add(self, entry: IndexedItem) -> None:
-        """Notes an item, and whether it came after its position in the message."""
+        """Records an item, and whether its kind should have come earlier in the message."""
         self.positions.append(entry.position)
         item = entry.item
         # The wire's order is: reasoning, text, calls.
@@ -180,9 +180,9 @@ class Conversation:
         self._media_positions: list[int] = []
         """Items that `_media` came from."""
         self._call_count = 0
-        """Calls of the conversation so far: the number in ids that the provider forms itself."""
+        """Number of calls so far; it is part of ids that the provider forms itself."""
         self._wire_ids: dict[str, str] = {}
-        """Call id of the history -> id that is sent; results follow their calls."""
+        """Call id of the history -> id that is sent with the call and its result."""
 
     def add_instructions(self, text: str) -> None:
         """Writes the prompt's instructions as the first message."""
@@ -314,7 +314,7 @@ class Conversation:
         return wire_part(part, entry, self._report, document_urls=self._shape.document_urls)
 
     def _keeps_parts(self, item: ResponseItem, parts: Sequence[ContentPart]) -> bool:
-        """Whether texts stay apart that Chat had as a list; others become one string."""
+        """Whether texts stay separate: only those that Chat had as a list; others are joined."""
         is_from_chat = item.origin is not None and item.origin.wire_api == "chat"
         return is_from_chat and self._shape.content != "string" and is_list(parts)
 
@@ -338,7 +338,7 @@ class Conversation:
     def _gather(self, entry: IndexedItem) -> AssistantMessage:
         """The message that the item belongs to; begins a new one if needed."""
         if self._assistant is None or not self._assistant.accepts(entry.item):
-            # Buffered media of a result are before the next assistant message.
+            # Buffered media of a result must be sent before the next assistant message.
             self.flush()
             self._assistant = AssistantMessage(entry.item.response_id)
         self._assistant.add(entry)
@@ -353,7 +353,7 @@ class Conversation:
         else:
             self._assistant_parts(item, assistant, entry)
         if self._shape.bare_messages:
-            # A response has keys too, which never were the caller's.
+            # Keys of a response are the provider's: only a caller's message has the caller's keys.
             if item.origin is not None and item.origin.provider is None:
                 self._caller_keys(item, entry)
             return
@@ -426,7 +426,7 @@ class Conversation:
         self._attach("the answer above", [body], entry)
 
     def _call(self, item: FunctionCall, entry: IndexedItem) -> None:
-        """C2, C4."""
+        """C2, C4: a function call."""
         native = self._own_keys(item)
         # Servers refuse "" although providers stream it for a call without arguments (C2).
         function = {

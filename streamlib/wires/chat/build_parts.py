@@ -85,19 +85,19 @@ def wire_part(
 
 
 def _refusal(part: Refusal, native: JsonObject, entry: IndexedItem) -> JsonObject:
-    """Only a message of the assistant has such a part, which is one that Chat itself wrote."""
+    """A refusal part in an assistant message; in any other message its text."""
     if isinstance(entry.item, Message) and entry.item.role == "assistant":
         return {"type": "refusal", "refusal": part.refusal, **native}
     return text_part(part.refusal)
 
 
 def is_list(parts: Sequence[ContentPart]) -> bool:
-    """Whether parts are more than one string can hold."""
+    """Whether the parts need a list, because one string cannot hold them."""
     return len(parts) > 1 or any(part.native for part in parts)
 
 
 def _native(part: ContentPart, entry: IndexedItem) -> JsonObject:
-    """The part's `native`, if it is this wire's: another wire's keys are refused here."""
+    """The part's `native`, if it is from this wire: servers refuse another wire's keys."""
     origin = entry.item.origin
     if origin is not None and origin.wire_api not in ("chat", None):
         return {}
@@ -136,7 +136,7 @@ def _document(part: Document, entry: IndexedItem, report: Report) -> JsonObject:
 
 
 def _document_by_url(part: Document) -> JsonObject | None:
-    """Mistral's part: an address, or the bytes as one. None for an id, and for a text."""
+    """Mistral's part: a URL, or the bytes as a `data:` URL. None for a file id or a text file."""
     is_text_file = part.data is not None and is_text(media_type(part))
     if is_text_file or not (part.data or part.url):
         return None

@@ -1,8 +1,8 @@
 """Decodes a Chat Completions request into a `Prompt`: the inverse of `build`.
 
-An assistant message is read by the state machine that reads responses, whichever provider's keys
-its client writes, so that the items are those once received: reasoning, text, refusal, calls with
-their arguments as text. Any other message is one item.
+The state machine that reads responses also reads assistant messages, with the keys of any provider.
+So the items are the ones that the client once received: reasoning, text, refusal, calls with their
+arguments as text. Any other message is one item.
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ class _MessageReader:
         self._pending: list[FunctionCall] = []
         """Calls of the last assistant message that have no result yet."""
         self._numbered = 0
-        """How many assistant messages got an id: the number in it."""
+        """Number of assistant messages that got an id; it is part of the next id."""
         self._last_role = ""
         """Role of the message before the one that is read."""
         self._generated_ids = 0
-        """How many call ids were generated: the number of the next one."""
+        """Number of call ids that were generated; it is part of the next one."""
 
     def read(self, raw: Raw) -> None:
         """Appends the items of one message."""
@@ -118,9 +118,9 @@ class _MessageReader:
         self._last_role = message["role"]
 
     def _take_markers(self, message: JsonObject) -> bool:
-        """Removes the cache marker of a message or its last part; whether there was one.
+        """Removes the cache marker of a message or its last part; returns whether there was one.
 
-        A marker of an earlier part stays with it.
+        A marker of an earlier part stays in that part.
         """
         content = message.get("content")
         holders = [message]
@@ -150,7 +150,7 @@ class _MessageReader:
     def _assistant(self, raw: Raw, message: JsonObject) -> None:
         parts = assistant_parts(message.get("content"))
         if parts is not None:
-            # The parser of responses joins the parts of a text. Other fields keep their own bytes.
+            # The parser of responses joins text parts. All other fields keep their bytes.
             fields = msgspec.json.decode(raw, type=dict[str, Raw])
             del fields["content"]
             raw = Raw(msgspec.json.encode(fields))
@@ -162,7 +162,7 @@ class _MessageReader:
         if native or not items:
             _add_native(items, native)
         # Text, refusal and audio of one message become several items, and a message may follow
-        # another one of its role: then the builder has to be told where it ends.
+        # another one of its role. In both cases the builder must be told where it ends.
         is_divided = sum(isinstance(item, Message) for item in items) > 1
         if is_divided or self._last_role == "assistant":
             self._numbered += 1
@@ -183,14 +183,14 @@ class _MessageReader:
         ]
 
     def _generate_id(self, number: int) -> str:
-        """The parser's hook. It counts within one message only, so its number is not used."""
+        """Called by the parser, whose `number` counts within one message only and is not used."""
         del number
         call_id = f"call_{self._generated_ids}"
         self._generated_ids += 1
         return call_id
 
     def _tool(self, message: JsonObject) -> None:
-        """A result. One without an id (the older role `function`) is the first pending call's."""
+        """Reads a result. Without an id (older role `function`) it is of the first pending call."""
         call_id = message.get("tool_call_id")
         for call in self._pending:
             if call_id in (None, "", call.call_id):
@@ -205,7 +205,7 @@ class _MessageReader:
             output = text_of(content)
         read = ["role", "tool_call_id", "content"]
         if message["role"] == "function":
-            # There `name` is what names the call.
+            # In this older role, `name` identifies the call.
             read.append("name")
         native = rest_of(message, *read)
         call_id = str(call_id or "")
@@ -236,7 +236,7 @@ def _after_reasoning(items: list[ResponseItem]) -> int:
 
 def _tools(fields: JsonObject) -> list[ToolSpec]:
     tools: list[Any] = list(fields.get("tools") or ())
-    # The older field holds functions without the object around them.
+    # The older field lists the functions themselves, without an object around each.
     for function in fields.get("functions") or ():
         tools.append({"type": "function", "function": function})
     return [_tool(tool) for tool in tools]

@@ -63,9 +63,9 @@ def content_parts(content: Any) -> tuple[ContentPart, ...]:
 
 
 def assistant_parts(content: Any) -> tuple[Text | Refusal, ...] | None:
-    """The parts of an assistant message that is a list of OpenAI's own parts, else None.
+    """The parts of an assistant message if its content is a list of OpenAI's own parts, else None.
 
-    A list of one plain text is no such list: it says what a string says.
+    A list of one plain text also gives None: it means the same as a string.
     """
     if not isinstance(content, list):
         return None
@@ -144,7 +144,7 @@ def _document_by_url(url: str, block: JsonObject) -> Document:
 
 
 def _file(file: Any, block: JsonObject) -> Document:
-    """Reads a file. Of content and id, one goes into a field, the other into `native`."""
+    """Reads a file. If it has content and an id, one becomes a field, the other is in `native`."""
     content, name, file_id = file.get("file_data"), file.get("filename"), file.get("file_id")
     if not content:
         native = _native(block, file, "file_id")
@@ -153,7 +153,7 @@ def _file(file: Any, block: JsonObject) -> Document:
     media_type, data = _data_url(content)
     if data:
         return Document(data, None, None, media_type, name, native=native)
-    # The builder writes a URL in the place of the bytes, which some providers take.
+    # For providers that take a URL in place of the bytes, the builder writes one there.
     if isinstance(content, str) and "://" in content[:16]:
         return Document(None, content, None, media_type, name, native=native)
     return Document(content, None, None, media_type, name, native=native)

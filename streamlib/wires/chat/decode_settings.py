@@ -1,6 +1,6 @@
-"""Decodes the settings of a Chat Completions request: what is neither message nor tool.
+"""Decodes the settings of a Chat Completions request: everything but messages and tools.
 
-A setting that `Prompt` has is typed. What is left of it stays in `Prompt.extra`, which only this
+A setting that `Prompt` has becomes a typed field. The rest stays in `Prompt.extra`, which only this
 wire sends again.
 """
 
@@ -110,7 +110,7 @@ def _first_present(fields: JsonObject, extra: JsonObject, *names: str) -> Any:
 
 
 def _rests(fields: JsonObject) -> JsonObject:
-    """What `Prompt` cannot hold of fields that it has."""
+    """Those parts of typed fields that `Prompt` cannot hold."""
     rests: JsonObject = {}
     format_rest = _format_rest(fields.get("response_format") or {})
     if format_rest:
@@ -139,7 +139,7 @@ def _choice(fields: JsonObject, tools: list[ToolSpec], extra: JsonObject) -> str
         # The older field has the name alone.
         choice = {"type": "function", "function": choice}
     if choice == "any":
-        # Mistral's value.
+        # Mistral's name for it.
         return "required"
     if isinstance(choice, str):
         return choice
@@ -147,7 +147,7 @@ def _choice(fields: JsonObject, tools: list[ToolSpec], extra: JsonObject) -> str
         return None
     kind = str(choice["type"])
     named: Any = choice.get(kind, choice)
-    # Of a tool that is not in the list the builder takes a function.
+    # The builder takes a tool that is not in the list for a function.
     offered_kind = "function"
     for tool in tools:
         if tool.name == named.get("name") and tool.format is not None:
@@ -166,9 +166,9 @@ def _schema(response_format: JsonObject) -> JsonObject | None:
 
 
 def _format_rest(response_format: JsonObject) -> JsonObject | None:
-    """A format with a schema keeps its name, description and `strict` here, any other is complete.
+    """What `extra` keeps of a format: all of it, or what is beside its schema (`name`, `strict`).
 
-    The builder's own are strict, so what is not says so.
+    The builder writes strict schemas, so one that is not strict is kept with `strict: false`.
     """
     if response_format.get("type", "text") in ("text", "json_object"):
         return rest_of(response_format, "type")
@@ -220,7 +220,7 @@ def _reasoning(fields: JsonObject, extra: JsonObject) -> Literal["off"] | Reason
 
 
 class _FieldReader:
-    """Takes values out of objects; what is left of an object stays in the request."""
+    """Takes values out of the body's objects, and returns what is left of these."""
 
     def __init__(self, values: JsonObject) -> None:
         self._values = values
@@ -234,7 +234,7 @@ class _FieldReader:
             return value
         if not isinstance(value, dict):
             return None
-        # A copy: the caller's object is not ours to change.
+        # A copy: the caller's object must not change.
         remaining = dict(value)
         taken = remaining.pop(key, None)
         self._values[name] = remaining

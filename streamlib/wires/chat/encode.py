@@ -7,7 +7,7 @@
     data: [DONE]                                                               close
 
 The wire has no blocks: an item starts and ends with its content. Buffered: metadata, until the next
-chunk; usage, to the end, since clients add up usage that is sent more than once. A failed stream
+chunk; usage, until the end, since clients add up usage that is sent more than once. A failed stream
 ends with an error, without `finish_reason` and without `[DONE]`.
 """
 
@@ -82,8 +82,8 @@ class Encoder:
     """Encodes one stream.
 
     created_at: unix seconds. An encoder has no clock; without it, `created` is 0.
-    names_in_deltas: each delta of a call has a name, which is empty after the first: Mistral's SDK
-    requires one.
+    names_in_deltas: write a name in each delta of a call, empty after the first. Mistral's SDK
+    requires it.
     """
 
     media_type = "text/event-stream"
@@ -130,7 +130,7 @@ class Encoder:
         self._gaps = SummaryGaps()
         # Choices that had refusal text.
         self._refused: set[int] = set()
-        # Whether an item was made on this wire, so that its own stop words are kept.
+        # Whether an item was made on this wire: then the wire's own finish reason is kept.
         self._has_own_items = False
         # Whether `Completed` was encoded, so that `[DONE]` may follow.
         self._completed = False
@@ -187,7 +187,7 @@ class Encoder:
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
         values = envelope_of(event.values, self._report)
         created = values.pop("created", None)
-        # The time of the response itself; a caller's `created_at` stands for it.
+        # The response's own time, unless the caller gave `created_at`.
         if created and not self._common["created"]:
             self._common["created"] = created
         self._envelope.update(values)

@@ -55,9 +55,9 @@ def finish_reason(
 
     Args:
         reason: Why the choice ended.
-        native: The value that its own wire had.
+        native: The value on the wire that the response came from.
         report: Receives a reason that the wire has no value for.
-        own: Whether the response is of this wire: then its server's value stays, known or not.
+        own: Whether the response is from this wire: then the server's value is kept, known or not.
         refused: Whether the choice has refusal text: OpenAI then ends with an ordinary `stop`.
     """
     if native and own:

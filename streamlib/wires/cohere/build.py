@@ -32,10 +32,10 @@ SETTINGS: Final = {
     "presence_penalty": "presence_penalty",
     "frequency_penalty": "frequency_penalty",
 }
-"""Settings and their names on the wire."""
+"""Setting of `Prompt` -> its name on the wire."""
 
 CHOICES: Final = {"required": "REQUIRED", "none": "NONE"}
-"""`Prompt.tool_choice` -> the wire's word; `auto` is to send nothing."""
+"""`Prompt.tool_choice` -> the wire's value; for `auto` nothing is sent."""
 
 UNSUPPORTED: Final = (
     "parallel_tools",
@@ -46,7 +46,7 @@ UNSUPPORTED: Final = (
     "user_id",
     "thinking_mismatch",
 )
-"""Settings that other wires have and Cohere has not."""
+"""Settings of other wires that Cohere does not have."""
 
 
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
@@ -144,7 +144,7 @@ def _response_format(schema: JsonObject) -> JsonObject:
 
 
 def _tools(prompt: Prompt, report: Report) -> JsonObject:
-    """`tools` and `strict_tools`, which is for all of them (H5)."""
+    """`tools` and `strict_tools`, which applies to all tools (H5)."""
     fields: JsonObject = {
         "tools": [_tool(tool, f"/tools/{index}", report) for index, tool in enumerate(prompt.tools)]
     }

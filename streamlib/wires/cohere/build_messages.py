@@ -57,7 +57,7 @@ class AssistantMessage:
 
     def __init__(self, response_id: str | None) -> None:
         self.response_id = response_id
-        """The response that its items are of; None where nobody knows."""
+        """Id of the response that the items are from, None if unknown."""
         self.contents: list[JsonObject] = []
         """Texts and reasoning, in their order."""
         self.plan = ""
@@ -70,11 +70,11 @@ class AssistantMessage:
         """Further keys of the message."""
 
     def body(self, path: str, report: Report) -> JsonObject | None:
-        """The wire's object; None where nothing is left of it."""
+        """The wire's object; None if nothing is left to send."""
         sent = self.contents
         body: JsonObject = {"role": "assistant"}
         if self.plan and not self.calls:
-            # A plan is beside calls only.
+            # The wire has a plan only beside calls.
             report.add("changed", path, "a tool plan without a call is sent as text (H4)")
             sent = [*sent, {"type": "text", "text": self.plan}]
         if sent:
@@ -101,7 +101,7 @@ class Conversation:
         self._assistant: AssistantMessage | None = None
         """The assistant message being gathered, None between them."""
         self._path = ""
-        """Where its last item is in the prompt."""
+        """JSON pointer of the last gathered item in the prompt."""
         self._images: list[JsonObject] = []
         """Images that a tool or assistant message cannot hold, for the next user message."""
 
@@ -264,7 +264,7 @@ class Conversation:
         fields = _own_fields(item)
         citations = fields.pop("citations", ())
         if item.signature:
-            # Cohere signs nothing: a gateway that did gets back what it sent.
+            # Cohere itself has no signatures: a gateway that signed gets its signature back.
             fields["signature"] = item.signature
         assistant.contents.append({"type": "thinking", "thinking": text, **fields})
         position = len(assistant.contents) - 1
@@ -274,7 +274,7 @@ class Conversation:
         """Cohere's citations of one content; those of other wires are dropped."""
         citations: list[JsonObject] = []
         if not isinstance(annotations, (list, tuple)):
-            # A content of the response had a key of that name.
+            # Not Cohere's list, but another value under the same key.
             self._report.dropped(f"{path}/citations", "no list of citations")
             return citations
         for annotation in annotations:
@@ -296,7 +296,7 @@ class Conversation:
 
 
 def listed_citations(citations: Any) -> list[JsonObject]:
-    """The citations of reasoning; a content's own key of that name may be anything."""
+    """The citations of reasoning, without other values under the same key."""
     if not isinstance(citations, (list, tuple)):
         return []
     return [citation for citation in citations if isinstance(citation, dict)]
@@ -305,7 +305,7 @@ def listed_citations(citations: Any) -> list[JsonObject]:
 def placed_citation(citation: JsonObject, position: int | None) -> JsonObject:
     """The citation with the index of the content that it is in now.
 
-    The wire leaves the index out where a message has one content alone.
+    The wire leaves the index out if the message has only one content.
     """
     if position is None or ("content_index" not in citation and position == 0):
         return citation
@@ -313,7 +313,7 @@ def placed_citation(citation: JsonObject, position: int | None) -> JsonObject:
 
 
 def _own_fields(item: Any) -> JsonObject:
-    """Keys that the wire's own object had, without those of its message."""
+    """Further keys of the wire's object, without those of its message."""
     return {key: value for key, value in (item.native or {}).items() if key != MESSAGE_FIELDS}
 
 

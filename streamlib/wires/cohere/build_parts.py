@@ -32,11 +32,11 @@ def contents(parts: Iterable[ContentPart], path: str, report: Report) -> list[Js
 
 
 def content(part: ContentPart, path: str, report: Report) -> JsonObject | None:
-    """One content; None, and reported, where nothing of the part can be sent."""
+    """One content; None, and reported, if nothing of the part can be sent."""
     native = part.native or {}
     match part:
         case Text() if "type" in native:
-            # A content of a kind that no part stands for is kept complete in `native`.
+            # A content of a kind that has no part type is kept complete in `native`.
             return native
         case Text():
             return _text(part.text, native, path, report)

@@ -1,6 +1,6 @@
 """Decodes a request to Cohere's v2 chat into a `Prompt`: the inverse of `build`.
 
-An assistant message is read by the state machine that reads responses, so that what a client sends
+The state machine that reads responses also reads assistant messages, so that what a client sends
 back is the item it once received.
 """
 
@@ -77,9 +77,9 @@ class _MessageReader:
         self._last_role = ""
         """Role of the message before the one that is read."""
         self._numbered = 0
-        """How many assistant messages got an id: the number in it."""
+        """Number of assistant messages that got an id; it is part of the next id."""
         self._generated_ids = 0
-        """How many call ids were generated: the number of the next one."""
+        """Number of call ids that were generated; it is part of the next one."""
 
     def read(self, message: JsonObject) -> None:
         """Appends the items of one message."""
@@ -112,10 +112,10 @@ class _MessageReader:
         self._message("system", message)
 
     def _assistant(self, message: JsonObject) -> None:
-        """Calls of a history have the arguments of their response, JSON or not."""
+        """Reads an assistant message. Calls keep the arguments they came with, JSON or not."""
         sent = {key: message[key] for key in ASSISTANT_KEYS if message.get(key) is not None}
         if sent.get("content") in EMPTY_CONTENTS and ("tool_calls" in sent or "tool_plan" in sent):
-            # Some clients write one beside calls; it is not a message of its own.
+            # Some clients write an empty text beside calls; it is not a message of its own.
             del sent["content"]
         body = msgspec.json.encode({"message": sent, "finish_reason": "COMPLETE"})
         events = parse_body("cohere", body, origin=ORIGIN, call_id=self._generate_id)
@@ -138,7 +138,7 @@ class _MessageReader:
         self.items += items
 
     def _generate_id(self, number: int) -> str:
-        """The parser's hook. It counts within one message only, so its number is not used."""
+        """Called by the parser, whose `number` counts within one message only and is not used."""
         del number
         self._generated_ids += 1
         return f"call_{self._generated_ids - 1}"
@@ -186,8 +186,8 @@ def _part(body: JsonObject) -> ContentPart:
         return Text(text, native=rest_of(body, "type", "text"))
     if kind == "image_url" and body.keys() == {"type", "image_url"}:
         return _image(body["image_url"])
-    # A content of an unknown kind, and a document of a result: its JSON for other wires, all of
-    # it for this one.
+    # A content of an unknown kind, or a document of a result. Other wires get its JSON as text,
+    # this wire gets it as received.
     return Text(dumps(body.get(kind, body)), native=body)
 
 

@@ -19,8 +19,8 @@ from streamlib_parsers.items import JsonObject, ToolOptions, ToolSpec
 READ: Final = frozenset(
     {"model", "tools", "stream", "tool_choice", "stop_sequences", *SETTINGS.values()}
 )
-"""Fields of the body with a field in `Prompt` of the same meaning. Further ones are read where all
-of them can be expressed; the others go into `extra`."""
+"""Fields of the body whose value always fits a field of `Prompt`. Other fields are read if `Prompt`
+can express their complete value; if not, they go into `extra`."""
 
 _CHOICE_OF: Final = {wire_name: choice for choice, wire_name in CHOICES.items()}
 
@@ -80,13 +80,13 @@ def _reasoning(extra: JsonObject) -> Literal["off"] | ReasoningOptions | None:
     del extra["thinking"]
     for name, tokens in BUDGETS.items():
         if tokens == budget:
-            # The builder writes a level as this number; on other wires the level says more.
+            # The builder writes this number for a level, which other wires can use.
             return ReasoningOptions(msgspec.convert(name, Effort))
     return ReasoningOptions(budget=budget)
 
 
 def _schema(extra: JsonObject) -> JsonObject | None:
-    """The output schema; a format without one stays in `extra`, unless it is any JSON."""
+    """The output schema. A format without a schema stays in `extra`, unless it means any JSON."""
     response_format = extra.get("response_format")
     if not isinstance(response_format, dict) or response_format.get("type") != "json_object":
         return None

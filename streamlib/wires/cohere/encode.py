@@ -1,7 +1,7 @@
 """Encodes events as a stream of Cohere's v2 chat.
 
-Each text of choice 0 is one content, each call one call, with indexes of their own; a message of
-the phase `commentary` is the tool plan. What was truncated gets no end of its own. Buffered:
+Each text of choice 0 becomes a content and each call a call; contents and calls are numbered apart.
+A message of the phase `commentary` is the tool plan. A truncated item gets no end event. Buffered:
 `Created`, until the next event; usage and metadata, which belong to `message-end`; free-form
 calls, which become arguments once they are complete.
 """
@@ -124,7 +124,7 @@ class Encoder:
         return handler(self, event)
 
     def close(self) -> bytes:
-        """Returns the terminator, if the response has ended."""
+        """Returns the end mark, if the response has ended."""
         if not self._ended:
             return b""
         return b"data: [DONE]\n\n"
@@ -206,7 +206,7 @@ class Encoder:
         own_logprobs = self._own_logprobs(logprobs)
         if not own_logprobs:
             return out + _event("content-delta", position, {"content": {key: text}})
-        # An event has the tokens of one fragment: further ones bring no text.
+        # An event has the logprobs of one token: events for further tokens have no text.
         for token in own_logprobs:
             fields = {**position, "logprobs": token}
             out += _event("content-delta", fields, {"content": {key: text}})
@@ -294,7 +294,7 @@ class Encoder:
         return out
 
     def _end_reasoning(self, opened: _Open, item: Reasoning) -> bytes:
-        """Citations of reasoning, which no event of ours has; a content for a mere signature."""
+        """Returns citations of reasoning, which no event has; a content for a lone signature."""
         out = b""
         if not opened.contents and signature_fields(item):
             out = self._start_content(opened, 0, {"type": "thinking", "thinking": ""})

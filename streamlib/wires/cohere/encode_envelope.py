@@ -37,7 +37,7 @@ ERROR_TYPES: Final[dict[ErrorKind, str]] = {
     "not_found": "not_found_error",
     "server_error": "server_error",
 }
-"""`error_type` by kind: the one that Cohere writes, and names that every reader of ours knows."""
+"""ErrorKind -> `error_type`: Cohere's own value if it has one, else one that our parsers know."""
 
 RESERVED: Final = frozenset({"type", "id", "index", "delta", "message", "finish_reason", "usage"})
 """Keys that metadata must not replace."""
@@ -46,9 +46,9 @@ RESERVED: Final = frozenset({"type", "id", "index", "delta", "message", "finish_
 def finish_reason(
     stop_reason: StopReason, native: str | None, stop_sequence: str | None, report: Report
 ) -> str:
-    """Returns the wire's own finish reason if it was one of its own, else the nearest."""
+    """Returns `native` if it is a finish reason of this wire, else the nearest one."""
     own = STOP_REASONS.get(native or "")
-    # The calls decide what a complete response stands for.
+    # Whether a complete response means `stop` or `tool_calls` depends on its calls.
     if native and (own == stop_reason or {own, stop_reason} <= {"stop", "tool_calls"}):
         return native
     nearest = FINISH_REASONS[stop_reason]

@@ -30,7 +30,7 @@ NO_PLACE = (
     ServerToolCall,
     ServerToolResult,
 )
-"""Items that a message of Cohere has no place for."""
+"""Items that a Cohere message cannot hold."""
 
 
 def has_place(item: ResponseItem, report: Report) -> bool:
@@ -62,7 +62,7 @@ def own_fields(item: ResponseItem) -> JsonObject:
 
 
 def signature_fields(item: ResponseItem) -> JsonObject:
-    """The signature of reasoning. Cohere has none, but a gateway keeps its state there."""
+    """The signature of reasoning. Cohere has none, but gateways keep their state in it."""
     if isinstance(item, Reasoning) and item.signature and is_own(item):
         return {"signature": item.signature}
     return {}

@@ -2,8 +2,8 @@
 
 Turns are made in `build_turns.py`, their blocks in `build_content.py`, the rest in
 `build_settings.py`, `build_tools.py` and `build_cache.py`. What differs between the models behind
-this one API is a table in `streamlib/wires/bedrock.py`. Each rule that makes the API answer 400 is
-met by one small function; what had to change is in the report. Numbers such as B1 are the rows of
+this one API is a table in `streamlib/wires/bedrock.py`. Each rule that the API enforces with a
+400 is met by one small function; every change is in the report. Numbers such as B1 are the rows of
 the rule table in docs/wires/converse.md, T1, A13 and S1 those of docs/wires/messages.md.
 """
 
@@ -33,7 +33,7 @@ from streamlib_parsers.items import JsonObject
 
 
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
-    """Returns the body; the name of the model is in the path alone."""
+    """Returns the body; only the path names the model."""
     target, report = context.target, context.report
     family = family_of(target)
     context = ConverseContext(target, report, family)
@@ -83,7 +83,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
 
 
 def _fit_ids_to_claude(items: list[IndexedItem], report: Report) -> list[IndexedItem]:
-    """Converse takes `.` and `:` in ids, and Kimi makes such; Claude behind it does not (B8)."""
+    """Renames call ids with `.` or `:`: Kimi makes them, Converse takes them, Claude not (B8)."""
     call_ids: list[str] = []
     for entry in items:
         if isinstance(entry.item, CALLS + OUTPUTS):

@@ -17,7 +17,7 @@ MAX_BREAKPOINTS: Final = 4
 LIFETIMES: Final = frozenset({"5m", "1h"})
 """Values of `ttl`."""
 NOT_CACHEABLE: Final = frozenset({"document", "video", "reasoningContent", "cachePoint"})
-"""Members directly after which no cache point may stand."""
+"""Members that no cache point may follow directly."""
 
 
 class Cacheable(NamedTuple):
@@ -81,7 +81,7 @@ def _mark_items(options: CacheOptions, body: Cacheable, report: Report) -> None:
     if options.instructions is not None:
         allowed -= 1
     requested = sorted(set(options.breakpoints))
-    # the last ones: they cache the longest prefixes
+    # the last ones cache the longest prefixes
     remaining = requested[max(0, len(requested) - allowed) :]
     for item_index in requested:
         if item_index not in remaining:
@@ -109,7 +109,7 @@ def _mark_turns(points: dict[int, JsonObject], body: Cacheable, report: Report) 
         for count, block in enumerate(turn.blocks, 1):
             if block.item_index != NO_ITEM:
                 ends[block.item_index] = count
-        # from the end on, so that an insertion does not move the positions that are left
+        # from the end, so that an insertion does not move the remaining positions
         for index, end in sorted(ends.items(), key=itemgetter(1), reverse=True):
             if index in points:
                 marked.add(index)
@@ -122,7 +122,7 @@ def _mark_system(points: dict[int, JsonObject], body: Cacheable) -> set[int]:
     marked: set[int] = set()
     if not body.system_blocks:
         return marked
-    # from the end on, as above; texts and blocks of the system prompt have the same indices
+    # from the end, as above; texts and blocks of the system prompt have the same indexes
     for position in reversed(range(len(body.system))):
         index = body.system[position].item_index
         if index in points:
@@ -132,7 +132,7 @@ def _mark_system(points: dict[int, JsonObject], body: Cacheable) -> set[int]:
 
 
 def _mark(turn: Turn, end: int, point: JsonObject, report: Report) -> None:
-    """Adds a cache point after the first `end` blocks, or as near before that as it may stand."""
+    """Adds a cache point after the first `end` blocks, or at the nearest allowed place before."""
     while end > 0 and turn.blocks[end - 1].member in NOT_CACHEABLE:
         end -= 1
     if end > 0:

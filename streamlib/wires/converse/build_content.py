@@ -34,7 +34,7 @@ from streamlib_parsers.items import (
 )
 
 FILLER: Final = "."
-"""Text where the API requires some and there is none: blank text is refused."""
+"""Text for a place where the API requires one and there is none; it refuses blank text."""
 NO_OUTPUT: Final = "(no output)"
 """The text of a tool result that is empty."""
 

@@ -16,7 +16,7 @@ from streamlib.wires.converse.context import ConverseContext
 from streamlib_parsers.items import Audio, ContentPart, Document, Image, JsonObject, Refusal, Text
 
 MAX_NAME_LENGTH: Final = 200
-"""Characters of a document's name."""
+"""The longest name of a document, in characters."""
 IMAGE_FORMATS: Final = {
     "image/png": "png",
     "image/jpeg": "jpeg",
@@ -49,16 +49,16 @@ DOCUMENT_KEYS: Final = ("context", "citations")
 NATIVE_MEMBERS: Final = frozenset(
     {"json", "video", "audio", "document", "searchResult", "image", "toolAddition", "toolRemoval"}
 )
-"""Blocks that decoding keeps complete in the `native` of a text: no part stands for them."""
+"""Blocks that have no part type: decoding keeps them complete in the `native` of a text."""
 
 
 def part_block(part: ContentPart, path: str, context: ConverseContext) -> JsonObject | None:
-    """The block of a part, or None where Converse has no form for it."""
+    """The block of a part, or None if Converse has none for it."""
     native = part.native or {}
     block: JsonObject | None
     match part:
         case Text():
-            # the block itself, of a kind that no part stands for
+            # the block itself, of a kind that has no part type
             if len(native) == 1 and native.keys() <= NATIVE_MEMBERS:
                 return native
             block = {"text": part.text}
@@ -105,7 +105,7 @@ def _document(part: Document, path: str, context: ConverseContext) -> JsonObject
 
 
 def _audio(part: Audio, path: str, context: ConverseContext) -> JsonObject | None:
-    # the audio itself is missing: what was said is all there is
+    # the audio itself is missing: only its transcript is left
     if part.transcript and not part.data:
         return {"text": part.transcript}
     block = _media(part, AUDIO_FORMATS, path, context)
@@ -117,7 +117,7 @@ def _audio(part: Audio, path: str, context: ConverseContext) -> JsonObject | Non
 def _media(
     part: Image | Document | Audio, formats: dict[str, str], path: str, context: ConverseContext
 ) -> JsonObject | None:
-    """`format` and `source`, or None and a report where Converse takes one of them not (B13)."""
+    """`format` and `source`; None, and reported, if Converse does not take one of them (B13)."""
     native = part.native or {}
     # without parameters such as `; charset=utf-8`
     mime = media_type(part).partition(";")[0].strip().lower()
@@ -126,7 +126,7 @@ def _media(
         reason = "Converse takes bytes or an S3 location, no URL and no file id"
         context.report.dropped(path, f"{reason} (B13)")
         return None
-    # a media type that the caller gave counts more than the name, a guessed one less
+    # the caller's media type counts more than the name; a guessed one counts less
     format_ = formats.get(mime)
     format_of_name = _format_of_name(part, formats)
     if format_ is None or (format_of_name and not part.media_type):

@@ -51,13 +51,13 @@ UNSUPPORTED: Final = (
     "verbosity",
     "user_id",
 )
-"""Settings that other wires have and Converse has not."""
+"""Settings of other wires that Converse does not have."""
 SAMPLING: Final = {"temperature": "temperature", "topP": "top_p"}
 """Field of `inferenceConfig` -> the prompt's."""
 STOP_SEQUENCE_PATHS: Final = ("/stop_sequence", "/delta/stop_sequence")
-"""Where Claude names the stop sequence it met: in a complete response, in a stream."""
+"""JSON pointers of the stop sequence that ended Claude's output: in a body, in a stream."""
 REASONING_USAGE_PATH: Final = "/usage/output_tokens_details"
-"""Where Claude counts its reasoning tokens."""
+"""JSON pointer of Claude's count of reasoning tokens."""
 
 
 # --- fields for the model itself ---
@@ -166,7 +166,7 @@ def inference_config(
     report_unsupported(prompt, UNSUPPORTED, "Converse", report)
     report_conversation(prompt, "Converse", context)
     config: JsonObject = {}
-    # no default, unlike Messages: Converse knows each model's own
+    # no default, unlike Messages: Converse knows the default of each model
     max_tokens = raised_max_tokens or prompt.max_output_tokens
     limit = target.traits.max_output
     if max_tokens is not None and limit and max_tokens > limit:
@@ -212,7 +212,7 @@ def output_config(prompt: Prompt, context: ConverseContext) -> JsonObject | None
         context.report.dropped("/output_schema", "Claude has no JSON mode: it takes a schema")
         return None
     if context.family is CLAUDE:
-        # Claude's rules of schemas are those of Messages; other models take any
+        # Claude has the schema rules of Messages; other models take any schema
         schema = strict_schema(schema, "messages", "/output_schema", context.report)
     definition = {"schema": msgspec.json.encode(schema).decode("utf-8")}
     return {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": definition}}}

@@ -65,7 +65,7 @@ def _cache_points(tool: ToolSpec, path: str, context: ConverseContext) -> list[J
 
 
 def _stubs(items: list[IndexedItem]) -> list[JsonObject]:
-    """One tool for each name that is called; where kinds of calls share a name, the last counts."""
+    """One tool for each called name. If calls of two kinds share a name, the last counts."""
     stubs: dict[str, JsonObject] = {}
     for entry in items:
         item = entry.item
@@ -111,7 +111,7 @@ def _tool(tool: ToolSpec, path: str, context: ConverseContext) -> JsonObject | N
 def tool_choice(prompt: Prompt, context: ConverseContext) -> JsonObject:
     """`toolChoice` in the nearest form the model takes (B17, T7); `{}`: not sent.
 
-    `{"none": {}}` is ours, for Converse has no such choice (B16).
+    `{"none": {}}` is this library's own: Converse has no such choice (B16).
     """
     name = prompt.tool_choice
     if not prompt.tools or name is None:
@@ -150,7 +150,7 @@ def tool_config(tools: list[JsonObject], choice: JsonObject, fields: JsonObject)
     """`toolConfig`; `{}` without tools.
 
     Args:
-        fields: Of the model itself: a choice that is there is not sent twice.
+        fields: The fields for the model itself. A choice that is in them is not sent twice.
     """
     if not tools:
         return {}

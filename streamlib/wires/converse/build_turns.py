@@ -20,7 +20,7 @@ from streamlib.wires.converse.context import ConverseContext
 from streamlib_parsers.items import JsonObject, Message
 
 NO_ITEM: Final = -1
-"""`item_index` of what stands for no item."""
+"""`item_index` of a block that no item is behind."""
 
 
 class Turn(NamedTuple):
@@ -62,7 +62,7 @@ def split_leading_system(
 
 
 def _system_as_user_text(system: list[SystemText], report: Report) -> Iterator[Block]:
-    """The system prompt of a model that takes none: the first text of the user (B21)."""
+    """The system prompt as the first user text, for a model that takes none (B21)."""
     if system:
         report.add(
             "changed", "/instructions", "the model takes no system prompt: sent as user text (B21)"
@@ -127,7 +127,7 @@ def _blocks(items: list[IndexedItem], context: ConverseContext) -> Iterator[Bloc
 
 
 def _put_results_first(turn: Turn, report: Report) -> None:
-    """Tool results are first in a user turn (B6)."""
+    """Puts tool results first in a user turn (B6)."""
     # a stable sort: results keep their order among themselves, other blocks too
     ordered = sorted(turn.blocks, key=lambda block: block.member != "toolResult")
     if ordered == turn.blocks:
@@ -142,7 +142,7 @@ def _put_results_first(turn: Turn, report: Report) -> None:
 
 
 def _separate_results(turn: Turn, report: Report) -> list[Turn]:
-    """Tool results in a turn of their own, with a filler of the assistant after them (B7)."""
+    """Puts tool results into a turn of their own, followed by an assistant filler (B7)."""
     if turn.role != "user":
         return [turn]
     results = [block for block in turn.blocks if block.member == "toolResult"]
@@ -199,7 +199,7 @@ def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: Conve
 
 
 def _trim_end(turn: Turn) -> None:
-    """A final assistant text does not end in blanks (B20)."""
+    """Removes blanks at the end of a final assistant text (B20)."""
     last = turn.blocks[-1]
     # a copy: the block may be an object of the caller's history
     turn.blocks[-1] = last._replace(body={"text": last.body["text"].rstrip()})

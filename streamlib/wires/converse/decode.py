@@ -150,11 +150,11 @@ def _pop(body: JsonObject, path: str) -> Any:
 
 
 class _Reader:
-    """Reads turns into items, and notes after which of them a cache point stood."""
+    """Reads turns into items, and records after which items there is a cache point."""
 
     def __init__(self) -> None:
         self.items: list[ResponseItem] = []
-        """Grows with each turn."""
+        """The history so far; each turn appends to it."""
         self.marked: dict[int, CacheMark] = {}
         """Index of an item -> the cache point after it."""
         self.instructions_mark: CacheMark | None = None
@@ -163,7 +163,7 @@ class _Reader:
     def read_system(self, settings: JsonObject) -> str | None:
         """Returns the instructions; further texts become items.
 
-        Blocks other than text stay in `settings`, too: no item stands for them.
+        Blocks other than text have no item: they stay in `settings`.
         """
         blocks = settings.pop("system", None) or []
         instructions: str | None = None
@@ -266,7 +266,7 @@ def _user_items(role: Any, blocks: list[JsonObject]) -> Iterator[ResponseItem]:
     """Adjacent parts are one message; each other block is an item.
 
     Args:
-        role: As on the wire: `Prompt` is checked for it, when it is complete.
+        role: As on the wire; it is checked later, with the complete `Prompt`.
     """
     parts: list[ContentPart] = []
     for block in blocks:
@@ -306,7 +306,7 @@ def _output(content: list[JsonObject]) -> Output:
     for block in content:
         part = part_of(block)
         if part is None:
-            # no part stands for it: readable as JSON text, complete in `native`
+            # a block without a part type: readable as JSON text, complete in `native`
             text = msgspec.json.encode(block.get("json", block)).decode("utf-8")
             part = Text(text, native=block)
         parts.append(part)
@@ -317,7 +317,7 @@ def _output(content: list[JsonObject]) -> Output:
 
 
 def _tool_choice(settings: JsonObject) -> tuple[str | None, bool | None]:
-    """`Prompt.tool_choice` and `.parallel_tools`: of Converse, else of Claude's own fields."""
+    """`Prompt.tool_choice` and `.parallel_tools`, from Converse's or else Claude's own fields."""
     claude_choice = pop_first(settings, f"{MODEL_FIELDS}.tool_choice") or {}
     choice = pop_first(settings, "toolConfig.toolChoice")
     if choice:
@@ -338,7 +338,7 @@ def _tool_choice(settings: JsonObject) -> tuple[str | None, bool | None]:
 
 def _reasoning(settings: JsonObject) -> ReasoningOptions | Literal["off"] | None:
     value = _pop_effort(settings)
-    # Qwen's level is the whole of `reasoning_config`, which is an object for other models
+    # for Qwen `reasoning_config` is the level itself, for other models an object
     if isinstance((settings.get(MODEL_FIELDS) or {}).get("reasoning_config"), str):
         value = pop_first(settings, f"{MODEL_FIELDS}.reasoning_config")
     effort = EFFORT_NAMES.get(value, value)
@@ -354,7 +354,7 @@ def _reasoning(settings: JsonObject) -> ReasoningOptions | Literal["off"] | None
 
 
 def _pop_effort(settings: JsonObject) -> Any:
-    """The level of thinking; one that no `Prompt` has stays in `settings`, and so in `extra`."""
+    """Removes the level of thinking; one that `Prompt` lacks stays in `settings`, for `extra`."""
     for path in EFFORT_PATHS:
         value = pop_first(settings, path)
         if value is None:

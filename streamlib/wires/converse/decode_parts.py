@@ -25,7 +25,7 @@ class _Source(NamedTuple):
 
 
 def part_of(block: JsonObject) -> ContentPart | None:
-    """The part that a block is, or None where no part stands for it."""
+    """The part for a block, or None if there is no part type for it."""
     if not block:
         raise ValueError("an empty content block")
     if len(block) > 1:

@@ -2,8 +2,8 @@
 
 Each item of choice 0 is one content block; overlapping items keep overlapping. Buffered: the start
 of a text or reasoning, until its first delta opens it (the wire has no other start for them) or
-another event comes first; usage and metadata, to the end, since clients read them there; the input
-of a free-form call, until it is complete, since it becomes JSON.
+another event comes first; usage and metadata, until the end, since clients read them there; the
+input of a free-form call, until it is complete, since it becomes JSON.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ from streamlib_parsers.usage import Usage
 __all__ = ["Encoder", "encode_body", "error_body"]
 
 EVENT_NAME_LENGTH: Final = 1024
-"""Characters of an event's name that are sent; a header of a frame can hold little more."""
+"""Maximum characters of an event's name; a frame header can hold little more."""
 
 
 class Encoder:
@@ -205,7 +205,7 @@ class Encoder:
         return self._first_delta(index, delta)
 
     def _first_delta(self, index: int, delta: JsonObject) -> bytes:
-        """Opens the block of a delta, after that of an item before it which had none."""
+        """Opens the block of a delta, after the block of an earlier item that waits for one."""
         out = self._open_pending(index)
         if index == self._unopened:
             self._unopened = None

@@ -1,4 +1,4 @@
-"""Items as Converse content blocks: how they start in a stream, and complete."""
+"""Items as Converse content blocks: their start in a stream, and their complete form."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def is_own(item: ResponseItem) -> bool:
 def has_block(item: ResponseItem) -> bool:
     """Whether Converse has a block for the item.
 
-    It has none for turns of others, nor for items that only another wire knows.
+    It has none for items of other roles, nor for items that only another wire knows.
     """
     match item:
         case Message():
@@ -278,7 +278,7 @@ def _call_block(item: FunctionCall | CustomToolCall) -> JsonObject | None:
     if isinstance(item, CustomToolCall):
         fields["input"] = {"input": item.input}
     else:
-        # In the provider's own bytes.
+        # Raw keeps the provider's own bytes.
         fields["input"] = Raw((item.arguments or "{}").encode("utf-8"))
     return {"toolUse": fields}
 

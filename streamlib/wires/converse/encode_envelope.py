@@ -1,4 +1,4 @@
-"""What Converse has around its blocks: stop reason, usage, keys of the envelope."""
+"""The parts of a Converse response outside its blocks: stop reason, usage, envelope keys."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NATIVE_STOP: Final[dict[StopReason, str]] = {
 
 
 def native_stop(end: Completed | Response, report: Report, *, foreign: bool) -> str:
-    """Returns the wire's own `stopReason` if it was one of its own, else the nearest."""
+    """Returns the native `stopReason` if it is one of this wire, else the nearest one."""
     reason = end.stop_reason or "other"
     native = end.native_stop_reason
     if native and STOP_REASONS.get(native) == reason:
@@ -53,7 +53,7 @@ def converse_usage(usage: Usage | None, report: Report, *, complete: bool) -> Js
     Args:
         usage: The counts; None if they are not known.
         report: Receives counts that had to be written as 0.
-        complete: Write numbers that the wire's clients rely on as 0 where they are not known.
+        complete: Write unknown numbers as 0 if the wire's clients rely on them.
     """
     if usage is not None and usage.raw and read_usage(usage.raw).same_numbers(usage):
         return usage.raw

@@ -30,7 +30,7 @@ from streamlib.wires.gemini.build_tools import tool_config, tools
 from streamlib_parsers.items import JsonObject, Message
 
 NO_SIGNATURE: Final = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
-"""The documented stand-in for a missing signature: base64 of `skip_thought_signature_validator`."""
+"""Documented value for a missing signature: base64 of `skip_thought_signature_validator`."""
 
 
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
@@ -202,10 +202,10 @@ def _is_result_or_attachment(part: Part) -> bool:
 
 
 def _add_stand_in(step: list[Part], context: BuildContext) -> None:
-    """G5: the first call of a step carries its signature, or the stand-in for one.
+    """G5: the first call of a step has its signature, else `NO_SIGNATURE`.
 
-    This holds for every step, not for the last turn alone: a stand-in that disappeared with the
-    next user message would rewrite the past.
+    Every step gets it, not only the last: a value that disappeared with the next user message would
+    change earlier turns, and so the cached prefix.
     """
     if not context.target.traits.signed_calls:
         return

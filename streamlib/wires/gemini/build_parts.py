@@ -57,7 +57,7 @@ class Part(NamedTuple):
     position: int
     """Position of its item in the prompt's input, for the report."""
     call_id: str | None = None
-    """Id of the call that this part is, answers, or brings media for."""
+    """Id of the call that this part is, or whose result or media it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class GeminiContext(BuildContext):
     """A build context with the calls of the history."""
 
     calls: dict[str, Call]
-    """By call id: a result repeats the name of its call."""
+    """Call id -> call; a result repeats the name of its call."""
 
 
 Parts: TypeAlias = Iterator[Part]
@@ -84,7 +84,7 @@ ATTRIBUTES: Final = frozenset(
         "audioMetadata",
     }
 )
-"""Fields of a part that describe its data. A part of these alone is refused (G25)."""
+"""Fields of a part that describe its data. A part with only these is refused (G25)."""
 
 SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
@@ -131,7 +131,7 @@ def part_object(
         kind: Name of its data field (`text`, `functionCall`, …).
         data: Value of that field.
         native: The item's other wire fields, in the shape of the part: what is under `kind`
-            belongs into the data, the rest beside it.
+            belongs in the data, the rest beside it.
         signature: The item's signature, sent as `thoughtSignature`.
 
     Returns:
@@ -142,7 +142,7 @@ def part_object(
     if isinstance(data, dict) and isinstance(inner, dict):
         data = {**data, **inner}
     body = {kind: data}
-    # `type` is our own note of the kind, on items that stand for several.
+    # `type` is this library's own note, on items that can be of several kinds.
     body.update({key: value for key, value in native.items() if key not in {"type", kind}})
     if signature:
         body["thoughtSignature"] = signature
@@ -244,7 +244,7 @@ def _output(
     if fragments and response == {"output": ""}:
         # A result of media alone: an empty text beside it would read as an empty result.
         response = {}
-    # Our own note about the form of `response` is not a wire field.
+    # This library's note about the form of `response` is not a wire field.
     native.pop("response", None)
     call = context.calls[item.call_id]
     data: JsonObject = {}
@@ -395,7 +395,7 @@ def _compaction(item: Compaction, entry: IndexedItem, context: GeminiContext) ->
 def _opaque(item: Opaque, entry: IndexedItem, context: GeminiContext) -> Parts:
     """An unknown part goes back as received.
 
-    A part that only describes is refused (G25), but a lone signature stands for an empty text.
+    A part without data is refused (G25), except a lone signature, which counts as an empty text.
     """
     fields = item.payload.keys()
     if fields <= ATTRIBUTES and fields - {"thoughtSignature"}:

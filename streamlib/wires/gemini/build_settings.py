@@ -25,7 +25,7 @@ MAX_STOPS: Final = 5
 """Stop sequences that the API accepts (G24)."""
 
 DYNAMIC: Final = -1
-"""A budget: the model decides how many tokens it thinks with."""
+"""The budget with which the model itself decides how many tokens it thinks with."""
 
 CACHED: Final = {
     "systemInstruction": "/instructions",
@@ -116,7 +116,7 @@ def _output_format(prompt: Prompt, offered: Tools, context: BuildContext) -> Jso
 
 
 def own_schema(prompt: Prompt) -> Any:
-    """The schema that a request had in OpenAPI's dialect, if the prompt's still means the same."""
+    """The decoded request's schema in OpenAPI's dialect, if the prompt's still means the same."""
     config = (prompt.extra or {}).get("generationConfig")
     if not isinstance(config, dict):
         return None

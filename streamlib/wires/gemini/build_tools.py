@@ -29,7 +29,7 @@ class Tools(NamedTuple):
 
 
 def tools(prompt: Prompt, context: BuildContext) -> Tools:
-    """Groups the functions where the first of them stood; hosted tools go where they may (G17)."""
+    """Puts all functions at the position of the first; hosted tools where they may be (G17)."""
     target = context.target
     declarations: list[JsonObject] = []
     sent: list[JsonObject] = []
@@ -101,7 +101,7 @@ def _declaration(tool: ToolSpec, index: int, report: Report) -> JsonObject:
 
 
 def is_same_schema(openapi_schema: Any, schema: JsonObject) -> bool:
-    """Whether a schema of OpenAPI's dialect, of an object, still means the JSON Schema."""
+    """Whether an object schema in OpenAPI's dialect means the same as the JSON Schema."""
     return schema.get("type") == "object" and schema_of_openapi(openapi_schema) == schema
 
 
@@ -152,7 +152,7 @@ def tool_config(
 EMPTY_OBJECT_KEYWORDS: Final = frozenset(
     {"type", "properties", "required", "additionalProperties", "title", "$schema"}
 )
-"""Keywords of a schema that may say no more than that there are no arguments."""
+"""Keywords that a schema without arguments may have."""
 
 UNSUPPORTED_KEYWORDS: Final = frozenset(
     {"examples", "discriminator", "exclusiveMinimum", "exclusiveMaximum"}

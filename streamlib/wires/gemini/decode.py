@@ -1,6 +1,6 @@
 """Decodes a Gemini generateContent request into a `Prompt`: the inverse of `build`.
 
-A model turn is read by the state machine that reads responses, so that what a client sends back is
+The state machine that reads responses also reads model turns, so that what a client sends back is
 the item it once received, with its signature and the bytes of its arguments; adjacent text parts
 are joined, as they are in a response. A result's `response` of the form `{"output": "…"}` or
 `{"error": "…"}` is text; any other object is its own JSON text, marked in `native` so that it goes
@@ -60,7 +60,7 @@ NESTED_NAMES: Final = (
     "toolCall",
     "toolResponse",
 )
-"""Fields of a part whose value has names of its own, in either case."""
+"""Fields of a part whose value is an object, with names in camelCase or snake_case."""
 
 
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
@@ -131,7 +131,7 @@ class _HistoryReader:
         self.items: list[ResponseItem] = list(items)
         """The history so far; each turn appends to it."""
         self._generated_ids = 0
-        """How many call ids were generated: the number of the next one."""
+        """Number of call ids that were generated; it is part of the next one."""
         self._pending: defaultdict[tuple[str, str], deque[_PendingCall]] = defaultdict(deque)
         """Calls in order under `("id", …)` and `("name", …)`. A call is under both, so that a
         result finds it in constant time: 9,000 calls of one name must not take quadratic time."""
@@ -150,7 +150,7 @@ class _HistoryReader:
             self.items += self._user_items(parts)
 
     def _generate_id(self, number: int) -> str:
-        """The parser's hook. It counts within one turn only, so its number is not used."""
+        """Called by the parser, whose `number` counts within one turn only and is not used."""
         del number
         call_id = f"call_{self._generated_ids}"
         self._generated_ids += 1
@@ -217,7 +217,7 @@ class _HistoryReader:
         return FunctionCallOutput(call_id, output, is_error, native=native or None, origin=ORIGIN)
 
     def _differing_names(self, response: Object, call_id: str) -> JsonObject:
-        """Id and name of a result, where its call has others: the builder writes the call's."""
+        """Id and name of a result if they differ from its call's, which the builder writes."""
         call = self._calls.get(call_id)
         if call is None:
             return {}
@@ -293,7 +293,7 @@ def _decoded(part: Object) -> JsonObject:
 def _result_text(response: Raw) -> tuple[str, bool, JsonObject]:
     """The text of a result, whether it is an error, and the item's `native`."""
     value = as_value(response)
-    # Absent, null, {} and "" alike: no output.
+    # Absent, null, {} and "" all mean no output.
     if not value:
         return "", False, {}
     if isinstance(value, dict) and len(value) == 1:

@@ -1,6 +1,6 @@
 """Decodes a Gemini request's settings into those of a `Prompt`.
 
-What `Prompt` has no field for goes into `extra`, in the object where it stood.
+What `Prompt` has no field for goes into `extra`, in the same object as in the body.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PLAIN: Final = {
     "presencePenalty": "presence_penalty",
     "frequencyPenalty": "frequency_penalty",
 }
-"""Fields of generationConfig with a field in `Prompt` of the same meaning."""
+"""Field of generationConfig -> field of `Prompt` with the same meaning."""
 
 LEVELS: Final = frozenset({"MINIMAL", "LOW", "MEDIUM", "HIGH", "XHIGH"})
 """Values of `thinkingLevel` that are an effort of `ReasoningOptions`."""
@@ -127,7 +127,7 @@ def _schema(config: JsonObject) -> JsonObject:
         del config["responseMimeType"]
         return {"output_schema": ANY_OBJECT}
     if media_type == "text/plain":
-        # The default: it says nothing.
+        # The default value adds nothing.
         del config["responseMimeType"]
     return {}
 

@@ -259,7 +259,7 @@ class Encoder:
         They keep their position in the stream although their items stay open to its end.
 
         Args:
-            but: Item index of a call that more arguments are about to follow.
+            but: Item index of a call whose next arguments are about to be added.
             settled: Test also calls whose arguments came in several fragments; mostly they come
                 in one.
         """
@@ -311,7 +311,7 @@ class Encoder:
 
 
 def _is_streamed(item: ResponseItem) -> bool:
-    """Whether the text of the item is sent as it comes: nothing must be beside it."""
+    """Whether the item's text is sent as it comes: only if it has nothing but text."""
     if not isinstance(item, (Message, Reasoning)):
         return False
     has_state = item.signature or item.native

@@ -18,7 +18,7 @@ class ArgumentBuffer:
         self.fragments: list[str] = []
         # Characters of all fragments.
         self.size = 0
-        # The size from which the next test is worth its cost.
+        # The size, in characters, from which the next test is worth its cost.
         self.next_test = 1
 
     def add(self, fragment: str) -> None:
@@ -30,7 +30,7 @@ class ArgumentBuffer:
         """Whether the arguments are one JSON value.
 
         Args:
-            settled: Test arguments in several fragments too; without it, more are expected.
+            settled: Also test arguments that came in several fragments.
         """
         if self.size < self.next_test:
             return False

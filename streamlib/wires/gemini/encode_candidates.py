@@ -38,7 +38,7 @@ class MetadataField(NamedTuple):
     """A metadata field and where it belongs.
 
     choice: index of its candidate; None for the response itself.
-    in_content: whether it belongs into the candidate's `content`.
+    in_content: whether it belongs in the candidate's `content`.
     """
 
     choice: int | None
@@ -129,11 +129,11 @@ NATIVE_STOP: Final[dict[StopReason, str]] = {
     "other": "OTHER",
 }
 _ENUM_NAME: Final = re.compile("[A-Z0-9_]+")
-"""How a future reason of this wire is spelt."""
+"""The form of this wire's reasons, including future ones."""
 
 
 def finish_reason(end: FinishedChoice, report: Report) -> str:
-    """Returns the wire's own `finishReason` if it was one of its own, else the nearest."""
+    """Returns the native `finishReason` if it is one of this wire, else the nearest one."""
     native = end.native_stop_reason or ""
     meaning = STOP_REASONS.get(native)
     if meaning == end.stop_reason:

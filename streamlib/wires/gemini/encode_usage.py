@@ -40,7 +40,7 @@ def _candidates_tokens(usage: Usage) -> int | None:
         return None
     reasoning = usage.reasoning_output_tokens or 0
     if reasoning > usage.output_tokens:
-        # Another way of counting: Gemini's older one has the reasoning inside.
+        # More reasoning than output: this provider counted it apart from the output.
         return usage.output_tokens
     return usage.output_tokens - reasoning
 

@@ -44,7 +44,7 @@ UNSUPPORTED: Final = (
     "user_id",
     "thinking_mismatch",
 )
-"""Settings that other wires have and Interactions has not."""
+"""Settings of other wires that Interactions does not have."""
 
 MODEL_SETTINGS: Final = (
     "reasoning",

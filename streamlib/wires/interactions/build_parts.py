@@ -43,11 +43,11 @@ def contents(parts: Iterable[ContentPart], path: str, report: Report) -> list[Js
 
 
 def content(part: ContentPart, path: str, report: Report) -> JsonObject | None:
-    """One content; None, and reported, where nothing of the part can be sent."""
+    """One content; None, and reported, if nothing of the part can be sent."""
     native = part.native or {}
     match part:
         case Text() if "type" in native:
-            # A content of a kind that no part stands for is kept complete in `native`.
+            # A content of a kind that has no part type is kept complete in `native`.
             return native
         case Text():
             return {**_text(part, path, report), **native}
@@ -97,7 +97,7 @@ def _media(part: Image | Document | Audio, path: str, report: Report) -> JsonObj
 
 
 def _with_inline_data(part: Image | Document | Audio) -> Image | Document | Audio:
-    """The part with the bytes of a `data:` URL as its own."""
+    """The part; if its URL is a `data:` URL, with the bytes of that as its data."""
     inline = DATA_URL.fullmatch(part.url or "")
     if inline is None:
         return part

@@ -37,10 +37,10 @@ from streamlib_parsers.wires.interactions import CALLS as SERVER_CALLS
 from streamlib_parsers.wires.interactions import RESULTS as SERVER_RESULTS
 
 NO_SIGNATURE: Final = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
-"""The documented stand-in for a missing signature: base64 of `skip_thought_signature_validator`."""
+"""Documented value for a missing signature: base64 of `skip_thought_signature_validator`."""
 
 INPUT_STEPS: Final = frozenset({"user_input", "function_result"})
-"""Steps of the caller's; all others are the model's."""
+"""Types of steps that the caller sends; all others are the model's."""
 
 Steps: TypeAlias = Iterator[JsonObject]
 
@@ -150,7 +150,7 @@ def _message(item: Message, path: str, report: Report) -> Steps:
 
 
 def _with_unknown(parts: list[JsonObject], unknown: JsonObject) -> list[JsonObject]:
-    """The contents, with those that no part stands for, and further keys, at their positions."""
+    """The contents, with unknown contents and further keys inserted at their positions."""
     if not unknown:
         return parts
     merged: list[JsonObject] = []
@@ -166,7 +166,7 @@ def _with_unknown(parts: list[JsonObject], unknown: JsonObject) -> list[JsonObje
 
 
 def _reasoning(item: Reasoning, path: str, context: BuildContext) -> Steps:
-    """A signed thought goes back as it came; any other is text, or nothing (I3)."""
+    """Signed reasoning goes back as it came; any other is sent as text or left out (I3)."""
     images: JsonObject = (item.native or {}).get("summary") or {}
     # The signature of an incomplete thought does not match its summary.
     if item.signature and item.status == "completed":

@@ -15,14 +15,14 @@ from streamlib.wires.arguments import free_form_schema, object_schema
 from streamlib_parsers.items import JsonObject, ToolSpec
 
 CHOICES: Final = {"auto": "auto", "required": "any", "none": "none"}
-"""`Prompt.tool_choice` -> the wire's word; anything else is the name of a function."""
+"""`Prompt.tool_choice` -> the wire's value; anything else is the name of a function."""
 
 LITERALS: Final = frozenset({"const", "default", "enum", "examples"})
 """Keywords whose values are not schemas."""
 
 
 def tools(prompt: Prompt, report: Report) -> list[JsonObject]:
-    """`tools`: functions, and Google's own in their own words."""
+    """`tools`: functions, and Google's own tools as the caller wrote them."""
     return [_tool(tool, f"/tools/{index}", report) for index, tool in enumerate(prompt.tools)]
 
 
@@ -46,7 +46,7 @@ def _tool(tool: ToolSpec, path: str, report: Report) -> JsonObject:
 
 
 def _without_empty_required(schema: Any, path: str, report: Report) -> Any:
-    """An empty `required` is refused, wherever it stands (I5). It says nothing."""
+    """Removes every empty `required` list: it means nothing, and the API refuses it (I5)."""
     if isinstance(schema, list):
         return [_without_empty_required(inner, path, report) for inner in schema]
     if not isinstance(schema, dict):

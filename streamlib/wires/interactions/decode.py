@@ -1,7 +1,7 @@
 """Decodes a Gemini Interactions request into a `Prompt`: the inverse of `build`.
 
-The steps of the model are read by the state machine that reads responses, so that what a client
-sends back is the item it once received, with its signature and the bytes of its arguments. An
+The state machine that reads responses also reads the model's steps, so that what a client sends
+back is the item it once received, with its signature and the bytes of its arguments. An
 agent's name is `Prompt.model`, and stays in `Prompt.extra` to tell it from a model's.
 """
 
@@ -35,7 +35,7 @@ CONTENT_TYPES: Final = frozenset({"text", "image", "audio", "document", "video"}
 """Types of contents. `input` may be a list of these in place of one of steps."""
 
 CALLER_STEPS: Final = frozenset({"user_input", "function_result"})
-"""Steps of the caller's; all others are the model's."""
+"""Types of steps that the caller sends; all others are the model's."""
 
 
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
@@ -71,7 +71,7 @@ class _Reader:
         self.items: list[ResponseItem] = []
         """The history so far."""
         self._generated_ids = 0
-        """How many call ids were generated: the number of the next one."""
+        """Number of call ids that were generated; it is part of the next one."""
         self._names: dict[str, str] = {}
         """Call id -> name of the function: a result may repeat it."""
 
@@ -106,13 +106,13 @@ class _Reader:
         self._read_model(model_steps)
 
     def _generate_id(self, number: int) -> str:
-        """The parser's hook. It counts within one turn only, so its number is not used."""
+        """Called by the parser, whose `number` counts within one turn only and is not used."""
         del number
         self._generated_ids += 1
         return f"call_{self._generated_ids - 1}"
 
     def _read_model(self, steps: list[Raw]) -> None:
-        """Steps of the model, in the shape of a response, which the parser of responses reads."""
+        """Reads the model's steps by writing them as a response for the parser of responses."""
         if not steps:
             return
         body = msgspec.json.encode({"status": "completed", "steps": steps})
@@ -151,7 +151,7 @@ class _Reader:
 
 
 def _runs(contents: list[Any] | str) -> Iterator[tuple[bool, list[JsonObject]]]:
-    """Runs of contents that are results of functions, and of others."""
+    """Splits contents into runs: of results of functions (True) and of all others (False)."""
     if isinstance(contents, str):
         contents = [{"type": "text", "text": contents}]
     run: list[JsonObject] = []
@@ -170,6 +170,6 @@ def _runs(contents: list[Any] | str) -> Iterator[tuple[bool, list[JsonObject]]]:
 def _part(content: JsonObject) -> ContentPart:
     part = part_of(content)
     if part is None:
-        # A content of an unknown kind: its JSON for other wires, all of it for this one.
+        # An unknown kind of content: JSON text for other wires, as received for this one.
         return Text(dumps(content), native=content)
     return part

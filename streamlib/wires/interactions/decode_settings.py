@@ -1,6 +1,6 @@
 """Decodes the settings of an Interactions request into those of a `Prompt`.
 
-What `Prompt` has no field for goes into `extra`, in the object where it stood.
+What `Prompt` has no field for goes into `extra`, in the same object as in the body.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PLAIN: Final = {
     "max_output_tokens": "max_output_tokens",
     "stop_sequences": "stop",
 }
-"""Fields of generation_config with a field in `Prompt` of the same meaning."""
+"""Field of generation_config -> field of `Prompt` with the same meaning."""
 
 _CHOICE_OF: Final = {wire_name: choice for choice, wire_name in CHOICES.items()}
 

@@ -1,10 +1,12 @@
 """Encodes events as a Gemini Interactions stream.
 
-Each item of choice 0 is one step with its own index; overlapping items keep overlapping. A step
-that was truncated gets no `step.stop`: clients take it for finished there. Buffered: `Created`,
-until the next event, so that its metadata are in `interaction.created`; usage and metadata, until
-it is known whether they belong to `interaction.completed`; annotations of text that is still to
-come; the arguments of provider-run and free-form calls, which are complete in one delta.
+Each item of choice 0 is one step with its own index; overlapping items keep overlapping. A
+truncated step gets no `step.stop`, since clients take a step with one for finished.
+
+Buffered: `Created`, until the next event, so that its metadata are in `interaction.created`; usage
+and metadata, until it is known whether they belong to `interaction.completed`; annotations of text
+that is still to come; the arguments of provider-run and free-form calls, which are complete in one
+delta.
 """
 
 from __future__ import annotations
@@ -89,7 +91,7 @@ class Encoder:
         self._model = model
         """Used if `Created` has no model."""
         self._response_id = response_id
-        """The same for the id."""
+        """Used if `Created` has no id."""
         self._report = Report()
         self._interaction: JsonObject | None = None
         """The interaction of `interaction.created`, from `Created` on."""
@@ -122,7 +124,7 @@ class Encoder:
         return handler(self, event)
 
     def close(self) -> bytes:
-        """Returns the terminator, if the response has ended."""
+        """Returns the end mark, if the response has ended."""
         if not self._ended:
             return b""
         return b"event: done\ndata: [DONE]\n\n"
@@ -173,7 +175,7 @@ class Encoder:
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
         out = b""
-        # A position is the last that its event has: what follows is another event's.
+        # `event_id` is the last field of an event: these values are of the next event.
         if "event_id" in self._envelope:
             out = self._flush()
         self._envelope.update(event.values)
@@ -304,7 +306,7 @@ class Encoder:
         return out
 
     def _addressed_media(self, step: _Step, item: Message) -> bytes:
-        """Returns what a message has by its address: no delta had that."""
+        """Returns the media that a message has as URLs only, which no delta carried."""
         out = b""
         for part in item.content:
             if isinstance(part, (Image, Audio, Document)) and not part.data:

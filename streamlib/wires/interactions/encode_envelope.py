@@ -62,9 +62,9 @@ TEXTS: Final = frozenset(
 
 
 def native_status(stop_reason: StopReason, native: str | None, report: Report) -> str:
-    """Returns the wire's own status if it was one of its own, else the nearest."""
+    """Returns the native status if it is one of this wire, else the nearest one."""
     own = STOP_REASONS.get(native or "")
-    # The calls decide what a completed interaction stands for.
+    # Whether a completed interaction means `stop` or `tool_calls` depends on its calls.
     if native and (own == stop_reason or {own, stop_reason} <= {"stop", "tool_calls"}):
         return native
     nearest = STATUSES[stop_reason]
@@ -121,7 +121,7 @@ def metadata_fields(values: JsonObject) -> JsonObject:
 def error_body(error: ErrorInfo) -> JsonObject:
     """Returns the wire's error object."""
     code = CODES.get(error.kind, "internal_error")
-    # The provider's own code says more, where this wire reads it alike.
+    # The provider's own code is more precise, if this wire reads it as the same kind.
     if error.code and classify(None, _body(error.code, error.message)).kind == error.kind:
         code = error.code
     return _body(code, error.message)

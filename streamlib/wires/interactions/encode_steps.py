@@ -101,7 +101,7 @@ def end_delta(item: ResponseItem, start: JsonObject) -> JsonObject | None:
 
 
 def _server_delta(item: ServerToolCall | ServerToolResult, start: JsonObject) -> JsonObject | None:
-    """Returns what a provider-run tool was asked, or found, unless the start has it."""
+    """Returns the arguments or result of a provider-run tool, unless the start has them."""
     kind: str = start["type"]
     delta: JsonObject = {"type": kind}
     if isinstance(item, ServerToolCall):
@@ -166,7 +166,7 @@ def _result_of(item: FunctionCallOutput) -> Any:
 def _server_step(
     item: ServerToolCall | ServerToolResult, own: frozenset[str], other: str, report: Report
 ) -> JsonObject:
-    """One of Google's own tools; another provider's is told as one of an MCP server."""
+    """One of Google's own tools; another provider's is written as a tool of an MCP server."""
     kind: str = (item.native or {}).get("type") or ""
     key = "id" if isinstance(item, ServerToolCall) else "call_id"
     if not is_own(item) or kind not in own:

@@ -1,9 +1,9 @@
 """A `Prompt` as a Bedrock InvokeModel request: the body of the model's own API.
 
-The family of the model (`streamlib/wires/bedrock.py`) says which: Claude's is a Messages body,
-Nova's one of Converse, Jamba's and gpt-oss's one of Chat Completions. Each is made by the builder
-of that wire and loses what the path or a header says here. Families that want a prompt as one text
-are refused: Converse knows their templates.
+The family of the model (`streamlib/wires/bedrock.py`) decides: Claude takes a Messages body, Nova
+one of Converse, Jamba and gpt-oss one of Chat Completions. The builder of that wire makes the body;
+fields that Invoke has in the path or in a header are removed. Families that take a prompt as one
+text are refused: Converse knows their templates.
 """
 
 from __future__ import annotations

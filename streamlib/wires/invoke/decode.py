@@ -79,7 +79,7 @@ def _wire_of_body(raw: dict[str, Raw], model: str | None) -> WireApi | None:
     match = family(model or "")
     if match is not ANY:
         return match.body
-    # the name shows no family, the body does: these keys are Nova's
+    # the name shows no family, but the body does: these keys are Nova's
     if "schemaVersion" in raw or "inferenceConfig" in raw:
         return "converse"
     return "messages"
@@ -106,7 +106,7 @@ def _claude(raw: dict[str, Raw]) -> Prompt:
 
 
 def _nova(raw: dict[str, Raw]) -> Prompt:
-    """Keys that Converse passes on to the model are beside its own here."""
+    """Nova's own body has the keys that Converse passes on to the model beside all others."""
     body: JsonObject = {}
     for key, value in raw.items():
         if key not in ("messages", "schemaVersion"):

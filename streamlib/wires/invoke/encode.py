@@ -53,7 +53,7 @@ class Encoder:
         return self._inner.feed(event)
 
     def _feed_other(self, event: ResponseEvent) -> bytes:
-        """Returns the bytes of an event that is not quite what it is for Messages."""
+        """Returns the bytes of an event that Invoke writes differently from Messages."""
         match event:
             case ResponseMetadata():
                 return self._on_metadata(event)
@@ -66,7 +66,7 @@ class Encoder:
                 return self._inner.feed(event)
 
     def close(self) -> bytes:
-        """Returns nothing of its own: Invoke has no end mark."""
+        """Returns the end of the Messages stream; Invoke has no end mark of its own."""
         return self._inner.close()
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
@@ -91,7 +91,7 @@ class Encoder:
 
 
 _OTHERS: Final = frozenset({ResponseMetadata, OutputItemAdded, OutputItemDone, Failed})
-"""Events that are not quite what they are for Messages."""
+"""Events that Invoke writes differently from Messages."""
 
 
 def _as_messages_item(item: ResponseItem) -> ResponseItem:

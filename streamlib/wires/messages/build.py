@@ -1,8 +1,8 @@
 """A `Prompt` as an Anthropic Messages request.
 
 Turns are runs of blocks of one role; each block keeps its position, so reasoning, text and calls
-are replayed in the order they were received. Each rule that makes the API answer 400 is met by one
-small function; what had to change is in the report. Blocks are made in `build_content.py`, turns in
+are replayed in the order they were received. Each rule that the API enforces with a 400 is met by
+one small function; every change is in the report. Blocks are made in `build_content.py`, turns in
 `build_turns.py`, settings in `build_settings.py`, cache marks in `build_cache.py`. Numbers such as
 A1 or T8 are the rows of the rule table in docs/wires/messages.md.
 """
@@ -34,7 +34,7 @@ from streamlib_parsers.items import JsonObject
 
 VERSION_HEADER: Final = "anthropic-version"
 VERSION: Final = "2023-06-01"
-"""The API refuses a request without a version. Newer ones accept fewer fields."""
+"""The API refuses a request without a version. Newer versions accept fewer fields."""
 
 
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
@@ -48,7 +48,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     body: JsonObject = {"model": context.target.model, "max_tokens": max_tokens}
     if prompt.tools:
         body["tools"] = settings.tools(prompt, context.report)
-    # both hold the position of their key; filled last, for settings may still change the blocks
+    # empty lists keep the keys in order; they are filled last, since settings may change blocks
     if system:
         body["system"] = []
     body["messages"] = []

@@ -59,7 +59,7 @@ def _mark_items(
     """Marks the last block of each item of `breakpoints`."""
     allowed = MAX_BREAKPOINTS - _count_marks(system, body)
     requested = sorted(set(options.breakpoints))
-    # the last ones: they cache the longest prefixes
+    # the last ones cache the longest prefixes
     remaining = requested[max(0, len(requested) - allowed) :]
     for item_index in requested:
         if item_index not in remaining:
@@ -89,7 +89,7 @@ def _last_blocks(system: list[Block], turns: list[Turn]) -> dict[int, tuple[list
     last_blocks: dict[int, tuple[list[Block], int]] = {}
     for blocks in [system, *(turn.blocks for turn in turns)]:
         for index, block in enumerate(blocks):
-            # a mark on reasoning is refused, and a turn of settings alone has no block
+            # a mark on reasoning is refused, and a turn that has settings only has no block
             if block.body and not block.is_reasoning:
                 last_blocks[block.item_index] = (blocks, index)
     return last_blocks

@@ -51,7 +51,7 @@ RoleAndBlock: TypeAlias = tuple[str, JsonObject]
 class Block(NamedTuple):
     """One content block, the role of its turn, and the index of its item (-1: none).
 
-    A system message of settings alone has an empty body.
+    A system message that has settings only has an empty body.
     """
 
     role: str
@@ -120,7 +120,7 @@ def _system_inside(item: Message, path: str, context: BuildContext) -> Iterator[
     """A system message amid the conversation."""
     if context.target.traits.system_role:
         if not item.content and item.native:
-            # settings alone
+            # settings only
             yield "system", {}
         for block in system_blocks(item, path, context.report):
             yield "system", block
@@ -144,7 +144,7 @@ def system_blocks(item: Message, path: str, report: Report) -> list[JsonObject]:
 
 
 def turn_fields(item: Item) -> JsonObject | None:
-    """The fields of a turn beside role and content: `native` of its items has them."""
+    """The fields of a turn beside role and content, which are in the `native` of its items."""
     native = item.native or {}
     if isinstance(item, Message) and item.role == "system":
         return item.native
@@ -230,7 +230,7 @@ def _output_parts(item: FunctionCallOutput | CustomToolCallOutput) -> tuple[Cont
 
 
 def _server_call(item: ServerToolCall, path: str, report: Report) -> JsonObject:
-    # `native` has the type where it is another one, such as `mcp_tool_use`
+    # `native` has the type if it is another one, such as `mcp_tool_use`
     block = {
         "type": "server_tool_use",
         "id": item.call_id,
@@ -242,7 +242,7 @@ def _server_call(item: ServerToolCall, path: str, report: Report) -> JsonObject:
 
 def _server_result(item: ServerToolResult) -> JsonObject:
     block = {
-        # `native` has the type where it is another one, such as `mcp_tool_result`
+        # `native` has the type if it is another one, such as `mcp_tool_result`
         "type": f"{item.name}_tool_result",
         "tool_use_id": item.call_id,
         "content": item.output,
@@ -285,9 +285,9 @@ def is_blank(block: JsonObject) -> bool:
 
 
 def _part(part: ContentPart, path: str, report: Report) -> JsonObject | None:
-    """The block of a part, or None where the wire has no form for it."""
+    """The block of a part, or None if the wire has none for it."""
     native = part.native or {}
-    # a block of a kind that no part stands for is kept complete in `native`
+    # a block of a kind that has no part type is kept complete in `native`
     if "type" in native:
         return native
     match part:

@@ -27,7 +27,7 @@ VERSION_WITHOUT_SAMPLING: Final = "2026-10-21"
 """From this `anthropic-version` on the API refuses sampling parameters."""
 SAMPLING: Final = ("temperature", "top_p", "top_k")
 UNSUPPORTED: Final = ("presence_penalty", "frequency_penalty", "seed", "n", "logprobs")
-"""Settings that other wires have and Messages has not."""
+"""Settings of other wires that Messages does not have."""
 TOOL_CHOICES: Final = {"auto": "auto", "required": "any", "none": "none"}
 """`Prompt.tool_choice` -> the wire's type; anything else is the name of a tool."""
 FORCED: Final = ("any", "tool")
@@ -62,7 +62,7 @@ def _tool(tool: ToolSpec, path: str, report: Report) -> JsonObject:
         body = _signature(tool, path, report)
     if tool.cache is not None:
         body = {**body, "cache_control": marker(tool.cache.ttl)}
-    # the wire has the names of our fields
+    # the fields have the same names on the wire
     return body | option_fields(tool)
 
 
@@ -142,7 +142,7 @@ def output_config(
 
 
 def sampling(prompt: Prompt, thinking: JsonObject | None, context: BuildContext) -> JsonObject:
-    """Temperature and its kin, where model, version and thinking allow them (S1)."""
+    """The sampling parameters that model, version and thinking allow (S1)."""
     target, report = context.target, context.report
     report_unsupported(prompt, UNSUPPORTED, "Messages", report)
     version = target.provider.headers.get("anthropic-version", "")

@@ -36,7 +36,7 @@ class Turn(NamedTuple):
     role: str
     blocks: list[Block]
     fields: JsonObject | None = None
-    """Beside role and content (messages: clear_at, output_config of a system message; keys that
+    """Fields beside role and content (`clear_at` and `output_config` of a system message; keys that
     this version does not know)."""
 
     @property
@@ -97,7 +97,7 @@ def all_blocks(items: list[IndexedItem], context: BuildContext) -> Iterator[Bloc
 
 
 def group_turns(blocks: list[Block], report: Report) -> list[Turn]:
-    """Runs of one role (A3); messages with other fields stay apart."""
+    """Groups blocks into runs of one role (A3); messages with different fields stay separate."""
     turns: list[Turn] = []
     for block in blocks:
         fields = block.turn_fields
@@ -114,10 +114,10 @@ def group_turns(blocks: list[Block], report: Report) -> list[Turn]:
 
 
 def place_system(turns: list[Turn], report: Report) -> list[Turn]:
-    """System messages where the API takes them, as user text elsewhere (A17).
+    """Leaves system messages where the API takes them; elsewhere they become user text (A17).
 
     It takes one after a user turn, or after a turn that ends in a provider-run result, if no other
-    user turn follows it directly. One without text may stand anywhere.
+    user turn follows it directly. One without text may be anywhere.
     """
     blocks: list[Block] = []
     for n, turn in enumerate(turns):
@@ -149,7 +149,7 @@ def _takes_system(turns: list[Turn], n: int) -> bool:
 
 
 def _put_results_first(turn: Turn, report: Report) -> None:
-    """Tool results are first in a user turn (A6)."""
+    """Puts tool results first in a user turn (A6)."""
     # a stable sort: results keep their order among themselves, other blocks too
     ordered = sorted(turn.blocks, key=lambda block: block.type != "tool_result")
     if ordered == turn.blocks:
@@ -178,7 +178,7 @@ def is_unreasoned_tool_turn(turns: Sequence[Turn]) -> bool:
 
 
 def fix_first_turn(turns: list[Turn], context: BuildContext) -> None:
-    """Bedrock wants a user turn first, Anthropic's own API does not (A3)."""
+    """Puts a user turn first, which Bedrock requires and Anthropic's own API does not (A3)."""
     if context.target.wire_api != "invoke" or turns[0].role == "user":
         return
     context.report.add(
@@ -211,7 +211,7 @@ def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: Build
 
 
 def _trim_end(turn: Turn) -> None:
-    """A final assistant text does not end in blanks (A12)."""
+    """Removes blanks at the end of a final assistant text (A12)."""
     last = turn.blocks[-1]
     # a copy: the block may be an object of the caller's history
     turn.blocks[-1] = last._replace(body={**last.body, "text": last.body["text"].rstrip()})

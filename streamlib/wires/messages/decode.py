@@ -78,7 +78,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
 
 
 def _beta_header(headers: Mapping[str, str]) -> dict[str, str]:
-    """The betas that the request names; no other header says anything about the prompt."""
+    """The header with the betas that the request names; no other header concerns the prompt."""
     for name, value in headers.items():
         if name.lower() == ANTHROPIC_BETA and value.strip():
             return {ANTHROPIC_BETA: value.strip()}
@@ -89,11 +89,11 @@ def _beta_header(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 class _Reader:
-    """Reads turns into items, and notes after which of them a cache mark stood."""
+    """Reads turns into items, and records after which items there is a cache mark."""
 
     def __init__(self) -> None:
         self.items: list[ResponseItem] = []
-        """Grows with each turn."""
+        """The history so far; each turn appends to it."""
         self.marked: dict[int, CacheMark] = {}
         """Index of an item -> the cache mark after it."""
         self.instructions_mark: CacheMark | None = None
@@ -122,7 +122,7 @@ class _Reader:
             if key not in ("role", "content") and bytes(value) != b"null":
                 fields[key] = msgspec.json.decode(value)
         if role == "system" and "content" not in turn and fields:
-            # a system message of settings alone
+            # a system message that has settings only
             self._add(Message("system", origin=ORIGIN, native=fields), None)
             return
         blocks = msgspec.json.decode(_content(turn["content"]), type=list[dict[str, Raw]])
@@ -182,7 +182,7 @@ def _user_items(
     """Adjacent parts are one message, which a cache mark ends; each other block is an item.
 
     Args:
-        role: As on the wire: `Prompt` is checked for it, when it is complete.
+        role: As on the wire; it is checked later, with the complete `Prompt`.
     """
     parts: list[ContentPart] = []
     for raw, mark in zip(blocks, marks, strict=True):
@@ -223,7 +223,7 @@ def _output_part(block: JsonObject) -> ContentPart:
     part = _part(block)
     if part is not None:
         return part
-    # no part stands for it: readable as JSON text, complete in `native`
+    # a block without a part type: readable as JSON text, complete in `native`
     return Text(msgspec.json.encode(block).decode(), native=block)
 
 
@@ -231,7 +231,7 @@ def _output_part(block: JsonObject) -> ContentPart:
 
 
 def _part(block: JsonObject) -> ContentPart | None:
-    """The part that a block is, or None where no part stands for it."""
+    """The part for a block, or None if there is no part type for it."""
     if block["type"] == "text":
         return _text(block)
     media_class = MEDIA.get(block["type"])
@@ -268,7 +268,7 @@ def _media(media_class: type[Image | Document], block: JsonObject) -> Image | Do
 
 
 def _native(block: JsonObject, *typed_keys: str) -> JsonObject | None:
-    """The keys of a block that no typed field holds; a null says nothing."""
+    """The keys of a block that no typed field holds, without nulls."""
     native: JsonObject = {}
     for key, value in block.items():
         if key not in typed_keys and value is not None:

@@ -57,7 +57,7 @@ OFF: Final = frozenset({"disabled", "between_tools"})
 
 
 def extra(settings: JsonObject) -> JsonObject | None:
-    """What no field of `Prompt` holds, in its place."""
+    """The settings that no field of `Prompt` holds, nested as in the body."""
     rest: JsonObject = {}
     for key, value in settings.items():
         if key not in PROMPT_KEYS:
@@ -68,13 +68,13 @@ def extra(settings: JsonObject) -> JsonObject | None:
             rest[key] = untyped
     effort = (settings.get("output_config") or {}).get("effort")
     if effort and (settings.get("thinking") or {}).get("type") in OFF:
-        # a level beside thinking that is off: other wires know no such pair
+        # a level although thinking is off, which other wires cannot express
         rest.setdefault("output_config", {})["effort"] = effort
     return rest or None
 
 
 def _without(values: JsonObject, keys: frozenset[str]) -> JsonObject:
-    """The entries with other keys; a null says nothing."""
+    """The entries with other keys, without nulls."""
     return {key: value for key, value in values.items() if key not in keys and value is not None}
 
 

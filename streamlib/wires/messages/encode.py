@@ -107,7 +107,7 @@ class Encoder:
         self._usage: Usage | None = None
         # Whether that usage is still to be sent in a `message_delta`.
         self._usage_pending = False
-        # Item indexes of blocks without their `content_block_stop`: no `message_delta` comes then.
+        # Item indexes of blocks without their `content_block_stop`; they delay `message_delta`.
         self._unclosed: set[int] = set()
         # Item index of the thinking that is open.
         self._thinking: int | None = None
@@ -160,7 +160,7 @@ class Encoder:
             return self._start_message()
         tokens = _estimated_tokens(previous, event.usage)
         if tokens and self._thinking is not None:
-            # Omitted thinking: the API says how much there is so far, and shows none of it.
+            # Omitted thinking: the API sends its estimated length so far, but no text.
             delta = {"type": "thinking_delta", "thinking": "", "estimated_tokens": tokens}
             return self._delta(self._thinking, delta)
         out = b""
@@ -289,7 +289,7 @@ class Encoder:
         if index not in self._blocks:
             return b""
         if item.status != "completed":
-            # It was truncated: what follows is after it, though it was never closed.
+            # A truncated item: its block is never closed, but later events come after it.
             self._unclosed.discard(index)
         out = self._flush()
         if index not in self._open:
@@ -342,8 +342,10 @@ class Encoder:
 
 
 def _estimated_tokens(previous: Usage | None, usage: Usage) -> int:
-    """Tokens by which an estimate of omitted thinking grew (wire: `thinking_delta`); 0 where a
-    count is no such estimate."""
+    """Number of tokens by which the estimate of omitted thinking rose (wire: `thinking_delta`).
+
+    0 if the usage has no such estimate.
+    """
     estimate = count(usage.raw, ESTIMATE)
     if estimate is None:
         return 0

@@ -78,7 +78,7 @@ def block_of(item: ResponseItem, report: Report) -> JsonObject:
 
 
 def compaction_fields(item: Compaction) -> JsonObject:
-    """Returns the known ones of `content` and `encrypted_content`."""
+    """Returns `content` and `encrypted_content`, each only if it is known."""
     return without_none({"content": item.content, "encrypted_content": item.encrypted_content})
 
 

@@ -42,11 +42,11 @@ ERROR_TYPES: Final[dict[ErrorKind, str]] = {
     "stalled": "timeout_error",
     "deadline": "timeout_error",
 }
-"""Any other kind is `api_error`."""
+"""ErrorKind -> `error.type`; any other kind is `api_error`."""
 
 
 def native_stop(stop_reason: StopReason, native: str | None, report: Report) -> str:
-    """Returns the wire's own `stop_reason` if it was one of its own, else the nearest."""
+    """Returns the native `stop_reason` if it is one of this wire, else the nearest one."""
     if native and (STOP_REASONS.get(native) == stop_reason or stop_reason == "other"):
         return native
     nearest = NATIVE_STOP[stop_reason]

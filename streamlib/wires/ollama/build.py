@@ -61,7 +61,7 @@ OPTIONS: Final = {
     "presence_penalty": "presence_penalty",
     "frequency_penalty": "frequency_penalty",
 }
-"""Settings and their names in `options`. Others: `extra={"options": {"num_ctx": 32768}}`."""
+"""Setting -> its name in `options`. For others: `extra={"options": {"num_ctx": 32768}}`."""
 
 LEVELS: Final = {
     "minimal": "low",
@@ -85,10 +85,10 @@ UNSUPPORTED: Final = (
 """Settings of `Prompt` that this wire lacks."""
 
 CALLER: Final = Origin("ollama")
-"""Origin of what a decoded request had; responses name their provider too."""
+"""Origin of the items of a decoded request; items of responses also name their provider."""
 
 SEPARATOR: Final = "\n\n"
-"""Stands between a caller's texts, which become one."""
+"""Separates a caller's texts, which are joined into one."""
 
 ATTACHED: Final = "[attached to the message above]"
 """Text of the user message that carries the images of a result or of a response."""
@@ -149,7 +149,7 @@ def _report_unsupported(prompt: Prompt, report: Report) -> None:
 
 
 def _think(prompt: Prompt, report: Report) -> JsonObject:
-    """O5."""
+    """O5: `think`."""
     options = prompt.thinking
     if options is None:
         return {}
@@ -237,7 +237,7 @@ class AssistantMessage:
 
     def __init__(self) -> None:
         self.response_id: str | None = None
-        """The response of the item added last, None if unknown."""
+        """Id of the response of the item added last, None if unknown."""
         self.texts: list[str] = []
         """The message's text so far, in fragments."""
         self.reasoning: list[str] = []
@@ -258,7 +258,7 @@ class AssistantMessage:
         return not self.texts or field not in ("content", "thinking")
 
     def loses_order(self, field: MessageField) -> bool:
-        """Whether an item added now comes after a position that the message can express."""
+        """Whether an item added now has a position that the message cannot express."""
         if self.calls:
             return field != "tool_calls"
         return field == "thinking" and bool(self.texts)
@@ -379,7 +379,7 @@ class Conversation:
             self._report.dropped(entry.path, "reasoning without text")
 
     def _call(self, item: FunctionCall, entry: IndexedItem) -> None:
-        """O2."""
+        """O2: a call with its arguments as an object."""
         native = dict(item.native or {})
         function: JsonObject = {
             "name": item.name,

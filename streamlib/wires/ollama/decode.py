@@ -1,6 +1,6 @@
 """Decodes a request to Ollama's /api/chat into a `Prompt`: the inverse of `build`.
 
-An assistant message is read by the state machine that reads responses. Results name their tool, not
+The state machine that reads responses also reads assistant messages. Results name their tool, not
 their call: each is matched with the first pending call of that name.
 """
 
@@ -176,9 +176,9 @@ class _MessageReader:
         self._last_role = ""
         """Role of the message before the one that is read."""
         self._numbered = 0
-        """How many assistant messages got an id: the number in it."""
+        """Number of assistant messages that got an id; it is part of the next id."""
         self._generated_ids = 0
-        """How many call ids were generated: the number of the next one."""
+        """Number of call ids that were generated; it is part of the next one."""
 
     def read(self, raw: Raw) -> None:
         """Appends the items of one message."""
@@ -222,7 +222,7 @@ class _MessageReader:
         self.items += items
 
     def _generate_id(self, number: int) -> str:
-        """The parser's hook. It counts within one message only, so its number is not used."""
+        """Called by the parser, whose `number` counts within one message only and is not used."""
         del number
         call_id = f"call_{self._generated_ids}"
         self._generated_ids += 1
@@ -265,7 +265,7 @@ def _parts(message: JsonObject) -> tuple[ContentPart, ...]:
 
 
 def _image(data: str) -> Image:
-    """An image. The wire names no media type: the first bytes tell."""
+    """An image. The wire names no media type, so the first bytes decide."""
     for prefix, media_type in IMAGE_TYPES.items():
         if data.startswith(prefix):
             return Image(data, media_type=media_type)

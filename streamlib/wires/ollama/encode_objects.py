@@ -77,7 +77,7 @@ def images_of(item: Message, report: Report) -> list[str]:
 
 
 def done_reason(reason: StopReason, native: str | None, report: Report) -> str:
-    """Returns the wire's own `done_reason` if it was one of its own, else the nearest."""
+    """Returns the native `done_reason` if it is one of this wire, else the nearest one."""
     if reason == "length":
         return "length"
     if native in KNOWN_DONE_REASONS and reason == "other":

@@ -36,7 +36,7 @@ class StoredResponse(Struct, frozen=True, kw_only=True):
         response_id: wire: `id`.
         model: The model that the client requested.
         created_at: Unix seconds.
-        settings: Those of the request, which every object of the response repeats.
+        settings: The request's settings, which every object of the response repeats.
     """
 
     response_id: str
@@ -46,11 +46,12 @@ class StoredResponse(Struct, frozen=True, kw_only=True):
 
 
 def without_background(prompt: Prompt) -> Prompt | None:
-    """The prompt of a request to run in the background, without that; None for any other request.
+    """The prompt of a background request, without `background`; None for any other request.
 
     Raises:
-        StreamError: `store` is false: what runs in the background is stored (B3). Or a
-            `background_options`, which says when it may run: it runs at once.
+        StreamError: `invalid_request`: the request has `store: false`, but a response in the
+            background is stored (B3). Or it has `background_options`, but the response starts
+            at once.
     """
     extra = dict(prompt.extra or {})
     if not extra.pop("background", False):
@@ -76,7 +77,7 @@ class NumberedFrames:
         """Starts a response.
 
         Args:
-            stored: Which one.
+            stored: The response.
             after: The number of the last frame that the reader has; those up to it are left out.
         """
         self._after = after
@@ -134,10 +135,10 @@ def response_object(
     """A response as an object of the wire.
 
     Args:
-        stored: Which one.
-        response: What the log holds of it.
-        status: In place of its own: `queued` or `in_progress` of one that has not ended, whose
-            `output` has the items that are done; `cancelled`.
+        stored: The stored response.
+        response: The response accumulated from the events of the log.
+        status: Replaces the response's own status: `queued` or `in_progress` if it has not ended
+            (`output` then has the items that are done), or `cancelled`.
     """
     items = response.items
     if status in ("queued", "in_progress"):

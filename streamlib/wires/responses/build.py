@@ -95,7 +95,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     body.update(_sampling(prompt, target, body, report))
     merged_extra: tuple[str, ...] = ()
     include = _include(prompt, target, body)
-    # What a decoded request included stands for ours; its caller's own `extra` is sent as it is.
+    # The `include` of a decoded request replaces ours; a caller's own `extra` is sent as it is.
     if prompt.extra_wire is not None and "include" in (prompt.extra or {}):
         include = _decoded_include(prompt, context)
         merged_extra = ("include",)
@@ -207,7 +207,7 @@ def _thinks(target: Target, body: JsonObject) -> bool:
 
 
 def _include(prompt: Prompt, target: Target, body: JsonObject) -> list[str]:
-    """S3: what the server does not keep must come back encrypted."""
+    """S3: requests the encrypted form of reasoning that the server does not store."""
     include: list[str] = []
     if target.traits.thinking and (not body["store"] or "reasoning" in body):
         include.append(ENCRYPTED_REASONING)
@@ -257,7 +257,7 @@ def _rejects_sampling(target: Target, body: JsonObject) -> bool:
 
 
 def _sampling(prompt: Prompt, target: Target, body: JsonObject, report: Report) -> JsonObject:
-    """S4."""
+    """S4: the sampling parameters."""
     if _rejects_sampling(target, body):
         for name in ("temperature", "top_p", "logprobs"):
             if getattr(prompt, name) is not None:

@@ -69,7 +69,7 @@ ID_PREFIXES: Final = {
     "function_call": "fc_",
     "custom_tool_call": "ctc_",
 }
-"""Kind -> how the ids of the wire begin; other kinds have ids of any form (R4)."""
+"""Kind -> prefix of its ids on the wire; ids of other kinds have any form (R4)."""
 
 MAX_ID_LENGTH: Final = 64
 
@@ -97,7 +97,7 @@ class ResponsesContext(BuildContext):
     """A build context that knows whether the server stores the response."""
 
     stored: bool
-    """The server stores responses, so ids mean something to it."""
+    """Whether the server stores responses, and so knows their ids."""
 
 
 Bodies: TypeAlias = Iterator[JsonObject]

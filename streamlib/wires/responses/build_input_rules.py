@@ -35,14 +35,14 @@ class InputObject(NamedTuple):
 
 
 def match_output_kinds(sent: list[InputObject]) -> None:
-    """An output is of its call's kind (R6), whichever class the caller answered it with."""
+    """Gives each output the kind that its call requires (R6), whatever its class is."""
     kinds: dict[str, str] = {}
     for n, (body, entry) in enumerate(sent):
         kind = body.get("type")
         if kind in ("function_call", "custom_tool_call"):
             kinds[body["call_id"]] = f"{kind}_output"
         elif kind in ("function_call_output", "custom_tool_call_output"):
-            # Of an asynchronous tool it may name the tool instead of the call.
+            # An output of an asynchronous tool may name the tool in place of the call.
             call_kind = kinds.get(body.get("call_id", ""), kind)
             sent[n] = InputObject({**body, "type": call_kind}, entry)
 
@@ -93,7 +93,7 @@ def without_unpaired(sent: list[InputObject], report: Report) -> list[InputObjec
 
 
 def _is_output(sent_object: InputObject) -> bool:
-    """Whether the caller answers a call of the wire's own kind by it."""
+    """Whether it is the caller's output for a call of the wire's own kind."""
     body, entry = sent_object
     if isinstance(entry.item, ToolSearchOutput) and body["call_id"] is None:
         # It follows its call, which has no id either.

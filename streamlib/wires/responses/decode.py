@@ -1,7 +1,7 @@
 """Decodes an OpenAI Responses request into a `Prompt`: the inverse of `build`.
 
-Every object of `input` is one item. The model's own objects are read by the functions that read
-responses, so that what a client sends back is the item it once received, with its encrypted
+Every object of `input` is one item. The functions that read responses also read the model's own
+objects, so that what a client sends back is the item it once received, with its encrypted
 content, its phase and the bytes of its arguments.
 """
 

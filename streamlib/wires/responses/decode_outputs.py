@@ -1,6 +1,6 @@
 """Decodes a client's outputs of built-in tools: the inverse of `built_in.output_object`.
 
-What is not of the documented form is left to the caller, which keeps it as an `Opaque`.
+Objects that do not have the documented form give None; the caller keeps them as `Opaque`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class BuiltInCalls:
         self._searches: set[str] = set()
         """Call ids of the tool searches that the caller runs."""
         self._unnamed_search: str | None = None
-        """The id that stands for the call_id of the last tool search, where that is null."""
+        """Id that replaces the `call_id` of the last tool search, if that is null."""
 
     def add(self, call: BuiltInCall) -> None:
         """Notes a call."""
@@ -54,7 +54,7 @@ class BuiltInCalls:
                 self._unnamed_search = call.call_id
 
     def output(self, block: JsonObject) -> BuiltInOutput | None:
-        """The output that an object of the input is; None if it is none, or of unknown form."""
+        """Reads an object of the input; None if it is no output, or has an unknown form."""
         read = READERS.get(str(block.get("type")))
         if read is None:
             return None

@@ -1,6 +1,6 @@
-"""Decodes the settings of an OpenAI Responses request: what is neither input nor tool.
+"""Decodes the settings of an OpenAI Responses request: everything but input and tools.
 
-A setting that `Prompt` has is typed. What is left of it stays in `Prompt.extra`, which only this
+A setting that `Prompt` has becomes a typed field. The rest stays in `Prompt.extra`, which only this
 wire sends again.
 """
 
@@ -49,7 +49,7 @@ INCLUDED: Final = frozenset({ENCRYPTED, LOGPROBS})
 """Elements of `include` that the builder writes by itself."""
 
 NAMED_KINDS: Final = ("function", "custom")
-"""Kinds of tools that a choice names; of the others it names the kind."""
+"""Kinds of tools that a choice names by their name; it names other tools by their kind."""
 
 
 def rest_of(block: JsonObject, *read: str) -> JsonObject | None:
@@ -75,7 +75,7 @@ def _choice_exceeds(choice: Any, tools: list[ToolSpec]) -> bool:
     if kind not in NAMED_KINDS:
         return not any(_is_of_kind(tool, kind) for tool in tools) or choice.keys() != {"type"}
     offered = [tool for tool in tools if tool.name == name]
-    # Of a tool that is not in the list (a stored prompt has its own) the builder takes a function.
+    # The builder takes a tool outside the list (a stored prompt has its own) for a function.
     offered_kind = "function"
     if offered:
         offered_kind = _kind(offered[0])
@@ -123,7 +123,7 @@ def logprobs(fields: JsonObject) -> int | None:
 def extra_fields(
     fields: JsonObject, tools: list[ToolSpec], *, has_lifetimes: bool
 ) -> JsonObject | None:
-    """Unknown keys, and of known ones what `Prompt` cannot hold.
+    """Unknown keys, and the parts of known ones that `Prompt` cannot hold.
 
     Args:
         fields: The body.
@@ -165,17 +165,17 @@ def _include_exceeds(fields: JsonObject) -> bool:
     include: set[str] = set(fields.get("include") or ())
     if not include <= INCLUDED:
         return True
-    # A model that does not think gets none, and the builder reports it.
+    # The builder sends no `include` to a model that does not think, and reports it.
     model = fields.get("model")
     if ENCRYPTED in include and isinstance(model, str) and not traits(model).thinking:
         return True
-    # Of a stored response the builder requests encrypted reasoning beside `reasoning` only.
+    # For a stored response the builder requests encrypted reasoning only beside `reasoning`.
     is_plain = fields.get("store") is True and reasoning_options(fields.get("reasoning")) is None
     return is_plain and ENCRYPTED in include
 
 
 def _text_rest(text: JsonObject) -> JsonObject:
-    """A strict format keeps its name and description here, any other one is complete."""
+    """`text` for `extra`: name and description of a strict format, any other format complete."""
     rest = rest_of(text, "verbosity", "format") or {}
     text_format = text.get("format") or {}
     kind = text_format.get("type", "text")

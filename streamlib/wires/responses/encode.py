@@ -81,8 +81,8 @@ from streamlib_parsers.wires.responses.items import outline
 __all__ = ["Encoder", "encode_body", "error_body", "request_settings"]
 
 REPEATED_KEYS: Final = 64
-"""Keys of metadata in each response object but the last. A provider whose every event brings a new
-one would else fill the stream with repetitions."""
+"""Maximum metadata keys in each response object but the last. Without it, a provider that sends a
+new key in every event would fill the stream with repetitions."""
 
 
 class Encoder:
@@ -90,9 +90,9 @@ class Encoder:
 
     created_at: unix seconds. An encoder has no clock; without it, the response has only what the
     events have.
-    settings: those of the request (`request_settings`). With them, `created_at` and `clock`, each
+    settings: the request's settings (`request_settings`). With them, `created_at` and `clock`, each
     response object has all members that Open Responses requires.
-    clock: gives the unix seconds of `completed_at`, once.
+    clock: returns the unix seconds of `completed_at`; called once.
     """
 
     media_type = "text/event-stream"

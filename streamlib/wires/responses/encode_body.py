@@ -47,13 +47,13 @@ def encode_body(
     """Returns a Response, or the error body of a response that failed before it started.
 
     Args:
-        response: What is encoded.
+        response: The response to encode.
         model: Used if the response has none.
         report: Receives what the wire cannot carry.
         created_at: Unix seconds.
-        clock: Gives the unix seconds of `completed_at`, for a response that is completed.
-        settings: Those of the request (`request_settings`). With them and both times, the response
-            has all members that Open Responses requires.
+        clock: Returns the unix seconds of `completed_at`, for a response that is completed.
+        settings: The request's settings (`request_settings`). With them and both times, the
+            response has all members that Open Responses requires.
     """
     if response.error is not None and response.response_id is None and not response.items:
         return msgspec.json.encode(error_body(response.error))

@@ -22,7 +22,7 @@ ERROR_TYPES: Final[dict[ErrorKind, str]] = {
     "quota_exhausted": "too_many_requests",
     "generation_failed": "model_error",
 }
-"""`error.type` by kind; of any other it is `server_error`. `error.code` is OpenAI's."""
+"""ErrorKind -> `error.type`; for any other kind `server_error`. `error.code` is OpenAI's."""
 
 REQUEST_FIELDS: Final = (*RepeatedSettings.__struct_fields__, "input", "model", "conversation")
 """Codes of our own that name a field of the request: `error.param` has them."""
@@ -31,7 +31,7 @@ REQUEST_FIELDS: Final = (*RepeatedSettings.__struct_fields__, "input", "model", 
 def error_object(error: ErrorInfo) -> JsonObject:
     """Returns the error as an object of the wire.
 
-    The provider's own object keeps its words if it has this shape and means the same kind.
+    The provider's own object keeps its values if it has this shape and means the same kind.
     """
     body: JsonObject = openai_error(error)
     error_type = ERROR_TYPES.get(error.kind, "server_error")

@@ -36,7 +36,7 @@ ID_PREFIXES: Final = {
     "image_generation_call": "ig",
 }
 RESPONSE_ID_LENGTH: Final = 48
-"""Characters of the response's id that a generated item id repeats: an id has at most 64."""
+"""Maximum characters of the response's id in a generated item id, which has at most 64."""
 
 
 def is_own(item: ResponseItem) -> bool:
@@ -184,7 +184,7 @@ def generated_id(kind: str, response_id: str, output_index: int) -> str:
 def item_object(item: ResponseItem, status: str, response_id: str, output_index: int) -> JsonObject:
     """Returns the object of an item that `encodable` returned.
 
-    A status of the wire's own that the item has stays, but `incomplete` always shows.
+    `incomplete` is always written; any other status gives way to the item's own on the wire.
     """
     body = wire_item(item)
     if isinstance(item, Opaque):
@@ -194,7 +194,7 @@ def item_object(item: ResponseItem, status: str, response_id: str, output_index:
     if status != "incomplete":
         status = body.get("status", status)
     if isinstance(item, ApprovalRequest) and status != "incomplete":
-        # The wire has no status of it, and its id is the call's.
+        # The wire has no status for it, and its id is the id of the call.
         return body
     item_id = item.id or generated_id(body["type"], response_id, output_index)
     return {**body, "id": item_id, "status": status}

@@ -1,7 +1,7 @@
 """The settings of a request that its response repeats.
 
-Open Responses (specification of 2026-04-24) requires 32 members of a response. Those that say how
-the response was requested for are made here; the rest is about the response itself.
+Open Responses (specification of 2026-04-24) requires 32 members of a response. This module
+makes those that repeat the request; the others describe the response itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from streamlib_parsers.items import JsonObject
 
 
 class RepeatedSettings(Struct):
-    """The members of a request that a response repeats; of the others nothing is decoded."""
+    """The members of a request that a response repeats; other members are not decoded."""
 
     previous_response_id: Any = None
     instructions: Any = None
@@ -56,7 +56,7 @@ DEFAULTS: Final[JsonObject] = {
     "service_tier": "default",
     "metadata": {},
 }
-"""What stands for a setting that the request leaves out, where null is not allowed."""
+"""Values of settings that the request leaves out and that must not be null."""
 
 
 def request_settings(body: bytes, *, is_stored: bool) -> JsonObject:
@@ -80,7 +80,7 @@ def request_settings(body: bytes, *, is_stored: bool) -> JsonObject:
     settings["reasoning"] = _reasoning(settings["reasoning"])
     settings["store"] = is_stored and requested["store"] is not False
     if settings["service_tier"] == "auto":
-        # The tier that was used is a real one.
+        # `auto` is a choice, not a tier that a response can have used.
         settings["service_tier"] = DEFAULTS["service_tier"]
     return settings
 

@@ -1,6 +1,6 @@
 """Chat Completions and its many variants.
 
-`machine.py` reads the stream; the other files are what it reads with.
+`machine.py` reads the stream with what the other files define.
 """
 
 from __future__ import annotations

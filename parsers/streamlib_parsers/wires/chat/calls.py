@@ -45,7 +45,7 @@ CallKind: TypeAlias = type[FunctionCall] | type[CustomToolCall]
 class JsonDepth:
     """Tracks whether JSON received in fragments is complete: no bracket and no string is open.
 
-    Linear in the text, none of which is kept.
+    Takes linear time, and keeps none of the text.
     """
 
     __slots__ = ("_depth", "_in_escape", "_in_string", "_started")
@@ -117,7 +117,7 @@ class CallState:
         self.buffered: list[str] = []
         """Argument fragments not emitted yet; emptied when they are emitted or replaced."""
         self.buffered_size = 0
-        """Characters ever buffered; limited like emitted arguments."""
+        """Number of all characters buffered so far; limited like emitted arguments."""
         self.streaming = False
         """Arguments were emitted; from then on nothing is buffered."""
         self.is_quoted = False
@@ -395,7 +395,7 @@ class Calls:
 
     def close(self) -> None:
         """Close every call."""
-        # All of it is emitted before the first call is closed, so that a call without a name is
+        # All text is emitted before the first call is closed, so that a call without a name is
         # opened, and its notice comes, before any other call is done.
         items = [self._emit_rest(call) for call in self._states]
         for item in items:
@@ -420,7 +420,7 @@ class Calls:
         """Decode arguments that were encoded twice: a JSON string that holds an object."""
         try:
             inner = msgspec.json.decode("".join(call.buffered), type=str)
-            # Only an object: a JSON string may be meant as one.
+            # Only if it holds an object: other strings may be the arguments themselves.
             msgspec.json.decode(inner, type=dict[str, msgspec.Raw])
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return  # not encoded twice (T11): the text is emitted as received

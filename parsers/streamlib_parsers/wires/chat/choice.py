@@ -61,10 +61,10 @@ REFERENCES_KEY: Final = "references"
 """Key in `native` of reasoning for the references in it."""
 
 DOCUMENT_BY_URL: Final = {"type": "document_url"}
-"""`native` of a document that was a part of this type."""
+"""`native` of a document that was a `document_url` part."""
 
 THINKING_TEXT_KEYS: Final = ("thinking", "summary", "text", "content")
-"""Where a reasoning part holds its text; the first that is not empty is taken."""
+"""Keys of a reasoning part's text; the first that is not empty is taken."""
 
 THINKING_KEYS: Final = ("type", "signature", *THINKING_TEXT_KEYS)
 """Keys of a reasoning part that typed fields hold; the rest (`closed`) is native."""
@@ -212,7 +212,7 @@ class ChoiceAssembler:
             self.report_unexpected("reasoning", unreadable)
 
     def sign(self, signature: str, native: JsonObject) -> None:
-        """Sign what the delta brought: an item of its own, empty where it brought nothing."""
+        """Sign what the delta brought, which is an item of its own; empty if it brought nothing."""
         if self.kind != REASONING:
             self.open_item(TEXT)
         self._native.update(native)
@@ -281,7 +281,7 @@ class ChoiceAssembler:
                 self._assembler.reasoning(item, fragment["text"])
                 signature = fragment.get("signature") or signature
             elif isinstance(fragment, dict) and fragment.get("type") in REFERENCES:
-                # For the replay: after how many characters of the reasoning it stood.
+                # For the replay: the number of characters of reasoning before the reference.
                 entry = {"position": len(item.text()), "reference": fragment}
                 self._references.append(entry)
             else:

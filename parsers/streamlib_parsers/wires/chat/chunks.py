@@ -31,7 +31,7 @@ class ToolCall(Struct, gc=False, forbid_unknown_fields=True):
 
 
 class Delta(Struct, gc=False, forbid_unknown_fields=True):
-    """choices[].delta; `channel` only repeats which of the texts it is"""
+    """choices[].delta; `channel` only repeats which text the delta appends to"""
 
     content: str | None = None
     role: str | None = None
@@ -62,7 +62,7 @@ class Chunk(Struct, gc=False, forbid_unknown_fields=True, kw_only=True):
     """One event; `obfuscation` and `p` are padding"""
 
     id: str | None = None
-    # `error` would be another: the chunk is an error then (X26). Empty in Azure's first chunk (X8).
+    # Any other value, such as `error` (X26), is rejected here. Empty in Azure's first chunk (X8).
     object: Literal["chat.completion.chunk", ""] | None = None
     created: int | float | None = None  # an integer by the schema; some servers send fractions
     model: str | None = None

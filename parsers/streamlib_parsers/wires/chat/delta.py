@@ -72,7 +72,7 @@ DELTA_KEYS: Final = NOISE | READ
 """Keys of a delta that are read or ignored. Every other key is metadata."""
 
 REASONING_FLAG: Final = {"extra_content": {"google": {"thought": True}}}
-"""How Gemini's compatible endpoint marks reasoning, where no other key comes beside the mark."""
+"""How Gemini's compatible endpoint marks reasoning, if the mark is alone in its object."""
 
 CALL_KEYS: Final = frozenset(
     {"index", "id", "type", "function", "custom", "extra_content", "thought_signature"}
@@ -84,7 +84,7 @@ FUNCTION_KEYS: Final = frozenset({"name", "arguments", "input"})
 
 
 def failure_of(value: Any) -> Any:
-    """What to classify if a chunk is an error, else None."""
+    """The part of a chunk to classify if the chunk is an error, else None."""
     if isinstance(value, dict) and _is_failure(value):
         return value
     return None
@@ -121,7 +121,7 @@ def index_of(value: Any, name: str) -> int | None:
 
     Args:
         value: Wire value; a float without a fraction counts as its integer.
-        name: What has the index, for the error message.
+        name: The object that has the index, for the error message.
 
     Raises:
         ParseFailure: `value` is neither null nor an index of at most `MAX_INDEX` (`malformed`).
@@ -142,7 +142,7 @@ def logprobs_of(choice: JsonObject, text: str = "content") -> list[JsonObject] |
 
     Args:
         choice: The choice.
-        text: Which text's tokens: `content` or `refusal`.
+        text: The text whose tokens are returned: `content` or `refusal`.
     """
     logprobs = choice.get("logprobs")
     if not isinstance(logprobs, dict):

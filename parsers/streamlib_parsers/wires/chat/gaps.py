@@ -46,7 +46,7 @@ def text_key_of(chunk: Chunk) -> str:
     delta = chunk.choices[0].delta
     keys = [key for key in TEXT_KEYS if getattr(delta, key)]
     for call in delta.tool_calls or ():
-        # A fragment with an id or a name is not only a text: it may start a call.
+        # A fragment with an id or a name is more than a text: it may start a call.
         is_text = call.function is not None and not (call.id or call.function.name)
         keys.append("arguments" if is_text else "")
     if len(keys) != 1:
@@ -86,8 +86,8 @@ def _padded_gap(prefix: bytes, between: bytes, append: Callable[[str], bool]) ->
     """The gap from a text to the end of the padding.
 
     Args:
-        prefix: What is before the text.
-        between: What is between text and padding.
+        prefix: Bytes before the text.
+        between: Bytes between text and padding.
         append: Receives the text.
     """
     mark, behind_mark = divided_at_mark(between)

@@ -102,7 +102,7 @@ FAILURE_REASONS: Final = frozenset(
         "timeout",
     }
 )
-"""Lower-case `finish_reason`s of a generation that failed: its text and calls do not count."""
+"""Lower-case `finish_reason`s of a generation that failed: it must not end as `Completed`."""
 
 KNOWN_REASONS: Final = FAILURE_REASONS.union(STOP_REASONS)
 
@@ -139,9 +139,9 @@ class Machine:
         self._is_dated = False
         """Whether a chunk had a `created` time. It is emitted once: every chunk repeats it."""
         self._is_body = False
-        """A complete body is read, not a stream; set by its event name."""
+        """Whether a complete body is read, not a stream; set by its event name."""
         self._identified = False
-        """Id and model are known, so later ones are not looked at."""
+        """Whether id and model are known, so that later ones are ignored."""
         assembler.before_close = self._flush
 
     @property
@@ -180,9 +180,9 @@ class Machine:
         return find_gap(data, chunk, key, self._assembler.appender(item))
 
     def _target_of(self, typed: Choice, key: str) -> OpenItem | None:
-        """Where the text of this chunk went, if that of the next may be appended there directly.
+        """The item that received this chunk's text, if the next text may be appended directly.
 
-        None where the next chunk must be read in full.
+        None if the next chunk must be read in full.
         """
         choice = self._choices[typed.index]
         if key == "arguments":
@@ -260,7 +260,7 @@ class Machine:
             elif item is None or call.id or function.name:
                 choice.calls.add(call.index, call.id, function.name, function.arguments)
             elif function.arguments:
-                # Only text for a call that buffers nothing: `add` would do no more than this.
+                # Only text, for a call that buffers nothing: `add` would do the same.
                 self._assembler.arguments(item, function.arguments)
 
     def _on_finish(self, choice: ChoiceAssembler, reason: Any) -> None:
@@ -406,7 +406,7 @@ class Machine:
         self._complete(inferred=True)
 
     def _on_done(self) -> None:
-        # Without content it does not prove an end: a proxy whose upstream failed may send it alone.
+        # `[DONE]` without content proves no end: a proxy whose upstream failed may send it alone.
         # A server that uses `BODY_EVENT` itself may send no choice at all.
         has_content = self.complete or self._is_body or self._assembler.item_count > 0
         if not self._choices or not has_content:
@@ -451,7 +451,7 @@ class Machine:
         return FinishedChoice(choice.index, reason, native)
 
     def _flush(self) -> None:
-        """Before any end: what is buffered belongs to the partial response too."""
+        """Called before any end: what is buffered belongs to the partial response too."""
         with suppress(ParseFailure):  # a limit may be exceeded while the stream is already failing
             for choice in self._choices.values():
                 choice.flush()

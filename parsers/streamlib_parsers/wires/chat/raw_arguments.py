@@ -50,11 +50,11 @@ class RawArguments:
         """The decoded choices; decoded once, at the first use."""
 
     def arguments(self, path: Path, value: Any) -> str:
-        """The bytes at `path` as text; `value` encoded again where they cannot be found."""
+        """The bytes at `path` as text; `value` encoded again if they cannot be found."""
         try:
             return self._bytes_at(path).decode()
         except (msgspec.DecodeError, UnicodeError, RecursionError, LookupError, AttributeError):
-            # The chunk has another shape than these structs: only the bytes are lost.
+            # The chunk has another shape than these structs: only the original bytes are lost.
             return dumps(value)
 
     def _bytes_at(self, path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""Cohere v2 chat: a complete body as the events of the stream it stands for."""
+"""Cohere v2 chat: a complete body as the events of an equivalent stream."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
         raise malformed("the body is not a chat response", body)
     message = response.get("message")
     if isinstance(message, str):
-        # An error has its text there; gateways answer errors with status 200 too.
+        # An error has its text in `message`; gateways send errors with status 200 too.
         return iter([(None, body)])
     if "generation_id" in response and "text" in response:
         raise malformed(V1, body, "legacy_schema")
@@ -72,7 +72,7 @@ _LISTS = ("tool_plan", "tool_calls", "content", "citations")
 """Keys of a message that come as events of their own."""
 
 _PLAN = -1
-"""Stands for the plan where citations are grouped by content."""
+"""Content index of the plan, where citations are grouped by content."""
 
 
 def _contents(message: dict[str, Any]) -> list[dict[str, Any]]:
@@ -85,7 +85,7 @@ def _contents(message: dict[str, Any]) -> list[dict[str, Any]]:
 def _citations(
     message: dict[str, Any], contents: list[dict[str, Any]]
 ) -> dict[int, list[dict[str, Any]]]:
-    """Citations by the index of their content: they must come before it ends."""
+    """Citations by the index of their content; they must be read before the content ends."""
     grouped: dict[int, list[dict[str, Any]]] = {}
     for citation in objects_at(message, "citations"):
         grouped.setdefault(_content_of(citation, contents), []).append(citation)

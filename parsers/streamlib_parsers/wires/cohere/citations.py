@@ -21,7 +21,7 @@ from streamlib_parsers.open_items import OpenItem
 def add_citation(assembler: EventAssembler, item: OpenItem, citation: dict[str, Any]) -> None:
     """Adds a citation to its item.
 
-    Those of reasoning stay in its `native`: only texts have annotations.
+    Citations of reasoning stay in its `native`: only texts have annotations.
     """
     if not isinstance(item.item, Reasoning):
         assembler.annotation(item, citation)
@@ -30,14 +30,14 @@ def add_citation(assembler: EventAssembler, item: OpenItem, citation: dict[str, 
     if native is None:
         native = dict(item.item.native or {})
         known = native.get("citations")
-        # Not the list itself, which was emitted; and the content's own key may be anything.
+        # A copy, since the list itself was emitted; the content's own key may hold another type.
         native["citations"] = list(known) if isinstance(known, list) else []
         item.fields["native"] = native
     native["citations"].append(citation)
 
 
 def content_index(citation: dict[str, Any]) -> int | None:
-    """The content that a citation names; None where it names none."""
+    """The index of the content that a citation names; None if it names none."""
     index = citation.get("content_index")
     if isinstance(index, bool) or not isinstance(index, int):
         return None

@@ -1,7 +1,7 @@
 """Cohere v2 chat: the events that nearly all of a stream consists of, decoded by their `type`.
 
-What they do is in `machine.py`, which reads all other events as dicts. The lists of a message are
-single objects in these: `delta.message.content` is one content.
+`machine.py` applies them, and reads all other events as dicts. A key that holds a list in a message
+holds a single object in these events: `delta.message.content` is one content.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Index: TypeAlias = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 
 class Content(Struct, gc=False):
-    """A fragment of a content. It has no type: the key says what it is."""
+    """A fragment of a content. It has no type: the key shows the kind."""
 
     text: str | None = None
     thinking: str | None = None

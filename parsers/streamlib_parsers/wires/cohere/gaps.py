@@ -15,13 +15,13 @@ def find_gap(
     item: OpenItem | None,
     assembler: EventAssembler,
 ) -> Gap | None:
-    """Returns the gap of a delta that was just read; None where it has no text of its item.
+    """Returns the gap of a delta that was just read; None if it has no text for its item.
 
     Args:
         data: The delta.
         message: `data`, decoded; it is modified.
         item: The open item at its index.
-        assembler: Takes the texts.
+        assembler: Receives the texts.
     """
     if item is None:
         return None
@@ -40,7 +40,7 @@ def find_gap(
     if around is None:
         return None
     prefix, suffix = around
-    # The key may stand elsewhere: with the probe in the gap, the delta must be the same but for it.
+    # The key may occur elsewhere too: with the probe as its text, the delta must be as expected.
     if decode_frequent(prefix + ENCODED_PROBE + suffix) != message:
         return None
     return TextGap(prefix, suffix, assembler.appender(item))

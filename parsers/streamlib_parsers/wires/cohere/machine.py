@@ -16,8 +16,8 @@ The wire (event types of cohere 7.3; docs/wires/cohere.md lists them):
     message-end        finish_reason, usage                     -> Completed, at once
     [DONE]             says nothing about success
 
-The lists of a message are single objects in its events. `index` counts contents, calls and
-citations apart. vLLM serves the same wire without `event:` lines.
+A key that holds a list in a message holds a single object in an event. `index` counts contents,
+calls and citations separately. vLLM serves the same wire without `event:` lines.
 
 A citation may come after the end of its content, so an item that ended is closed with the next
 event that is not a citation. Nothing else is buffered but half a surrogate pair.
@@ -141,7 +141,7 @@ class Machine:
             message = decode_frequent(data)
         except DECODE_ERRORS:
             return None
-        # An item that ended is closed by some events that look alike.
+        # Other events of the same shape may close an item that ended.
         if self._ended is not None:
             return None
         if type(message) is ContentDelta and message.logprobs is None:
@@ -151,13 +151,13 @@ class Machine:
         return None
 
     def end(self) -> None:
-        """Raises: `message-end` completes the response at once."""
+        """Raises an error: `message-end` completes the response at once, so it was truncated."""
         raise truncated("the stream ended before message-end")
 
     # --- all events ---
 
     def _read_any(self, event: str | None, data: bytes) -> None:
-        # The terminator says nothing: the response has ended before it, or is truncated.
+        # The end mark shows nothing: the response has ended before it, or is truncated.
         if data.strip()[:6].upper() == b"[DONE]":
             return
         marked = mark_surrogates(data)
@@ -183,7 +183,7 @@ class Machine:
 
     def _on_message_start(self, value: dict[str, Any], data: bytes) -> None:
         if self._started:
-            # Another response's: nothing here may be mixed with it.
+            # It starts another response, which must not be mixed with this one.
             self._assembler.notice("second_response", "a second message-start")
             self._assembler.passthrough("message-start", value)
             return
@@ -193,7 +193,7 @@ class Machine:
         self._emit_metadata(message, "role", *_MESSAGE_LISTS)
         early = {key: message[key] for key in _MESSAGE_LISTS if message.get(key)}
         if early:
-            # The wire has empty lists here: what is said comes in events of its own.
+            # The wire has empty lists here: content comes in events of its own.
             self._assembler.passthrough("message-start.message", early)
 
     def _on_message_end(self, value: dict[str, Any], data: bytes) -> None:
@@ -212,7 +212,7 @@ class Machine:
         stop_reason = STOP_REASONS.get(reason or "", "other")
         if stop_reason == "other" and reason is not None:
             self._assembler.notice("unknown_finish_reason", reason)
-        # Before the reason is compared with the calls: open ones are no complete calls.
+        # Before the reason is compared with the calls: open calls are not complete.
         self._assembler.close_open_items()
         call_waits = bool(self._assembler.complete_calls)
         stop_reason = reconcile(self._assembler, stop_reason, reason, call_waits=call_waits)
@@ -277,12 +277,12 @@ class Machine:
             return
         signature = string_or_none(value, "signature")
         if signature:
-            # Cohere signs nothing: a gateway in front of another provider does.
+            # Cohere itself has no signatures; gateways in front of other providers send them.
             item.fields["signature"] = signature
         self._ended = index, item
 
     def _close_ended(self) -> None:
-        """Closes the content that ended, as no citation of it can come any more."""
+        """Closes the content that ended: no citation of it can follow any more."""
         if self._ended is not None:
             (_, item), self._ended = self._ended, None
             self._assembler.close(item)
@@ -379,14 +379,14 @@ class Machine:
         return None
 
     def _on_citation_end(self, value: dict[str, Any], data: bytes) -> None:
-        """It holds an index and nothing else: the start has all of the citation."""
+        """Emits nothing: the event has only an index, and the start had the complete citation."""
 
     # --- indexes and order ---
 
     def _new_index(self, kind: str, value: dict[str, Any], data: bytes) -> int:
         index = _index(value, data)
         if (kind, index) in self._seen:
-            # Its deltas could not be told from those of the first one.
+            # Its deltas could not be distinguished from those of the first one.
             raise malformed(f"{kind} {index} was started twice", data)
         self._seen.add((kind, index))
         return index
@@ -461,7 +461,7 @@ def _failure(reason: str | None, delta: dict[str, Any]) -> ParseFailure:
     error_type = string_or_none(delta, "error_type")
     info = classify(None, {"message": error, "error_type": error_type})
     if error_type is not None or info.kind != "server_error":
-        # The text says more than the reason: too many tokens, a rate limit.
+        # The text is more precise than the reason: too many tokens, a rate limit.
         return ParseFailure(info)
     return ParseFailure(
         ErrorInfo(
@@ -486,4 +486,4 @@ EVENTS: Final[dict[str, Callable[[Machine, dict[str, Any], bytes], None]]] = {
 """Event -> the method that reads it. Others (`debug`) are passed through."""
 
 CITATION_EVENTS: Final = frozenset({"citation-start", "citation-end"})
-"""Events that may follow the end of the content that they are about."""
+"""Events that may follow the end of their content."""

@@ -14,9 +14,10 @@ from streamlib_parsers.usage import Usage, count
 def usage(raw: dict[str, Any]) -> Usage:
     """The token counts of a usage object (wire: `usage`).
 
-    `tokens` is what the model read and wrote, with Cohere's own preamble; `billed_units` leaves
-    the preamble out, and stays in `Usage.raw`. Reasoning is part of the output, `cached_tokens`
-    are part of the input. Tokens of images (``tokens.image_tokens``) are counted beside the input.
+    `tokens` counts what the model read and wrote, with Cohere's own preamble; `billed_units` does
+    not count the preamble, and stays in `Usage.raw`. Reasoning is part of the output,
+    `cached_tokens` are part of the input. Tokens of images (``tokens.image_tokens``) are counted
+    beside the input.
     """
     image_tokens = count(raw, "tokens.image_tokens")
     input_modalities: dict[str, int] = {}

@@ -55,7 +55,7 @@ def _text_block(raw: Raw, siblings: JsonObject) -> BlockStart:
 def _citations_block(raw: Raw, siblings: JsonObject) -> BlockStart:
     block = msgspec.json.decode(raw, type=CitationsContent)
     native = without_keys({**siblings, **msgspec.json.decode(raw)}, "content", "citations")
-    # Texts first: the citations are annotations of all of it, since none names its part.
+    # Texts first: a citation names no part, so it is an annotation of the complete text.
     texts = [Delta(text=string_at(part, "text")) for part in block.content]
     citations = [Delta(citation=citation) for citation in block.citations]
     return BlockStart(Message("assistant", native=native), (*texts, *citations))
@@ -68,7 +68,7 @@ def _reasoning_block(raw: Raw, siblings: JsonObject) -> BlockStart:
     )
     item = Reasoning(redacted=block.is_redacted(), native=native)
     if block == ReasoningContent():
-        # Nothing to read: as a delta it would be an unknown one and mark the item incomplete.
+        # Nothing to read. As a delta it would be unknown, and mark the item incomplete.
         return BlockStart(item)
     return BlockStart(item, (Delta(reasoning_content=block),))
 
@@ -83,7 +83,7 @@ def _tool_use_block(raw: Raw, siblings: JsonObject) -> BlockStart:
     call_id = string_at(block, "toolUseId")
     name = string_at(block, "name")
     if kind == "tool_use":
-        # The usual type says nothing that the item's class does not.
+        # The usual type adds nothing to the item's class.
         native = without_keys(block, "toolUseId", "name", "type")
     else:
         native = without_keys(block, "toolUseId", "name")

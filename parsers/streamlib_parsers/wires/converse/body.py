@@ -1,4 +1,4 @@
-"""Bedrock Converse: a complete body as the events of the stream it stands for."""
+"""Bedrock Converse: a complete body as the events of an equivalent stream."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from streamlib_parsers.errors import malformed
 from streamlib_parsers.wires.converse.payloads import decode_members, members_of
 
 STOP_KEYS = ("stopReason", "additionalModelResponseFields")
-"""Keys of a body that `messageStop` has in a stream; `metadata` has the others."""
+"""Keys of a body that are in `messageStop` in a stream; the others are in `metadata`."""
 
 
 def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
     """The events of a Converse body; every block is complete in its start.
 
     Raises:
-        ParseFailure: the error that the body is, or `malformed`.
+        ParseFailure: The error in an error body, or `malformed`.
     """
     encode = msgspec.json.encode
     try:

@@ -15,7 +15,7 @@ The wire (shapes of botocore 1.44; recordings of Claude, Nova and others):
 
 Only `toolUse`, `toolResult` and `image` blocks have a start. `p` is padding. Exceptions are
 frames of their own (`exception:throttlingException`). The frame names its event; recorded lines
-that wrap the payload in its name (`{"messageStop":{…}}`) are read alike.
+that wrap the payload in its name (`{"messageStop":{…}}`) are read in the same way.
 
 Buffered: half a surrogate pair, and `Completed`, until usage or the end of input. Blobs that
 arrive in fragments (`redactedContent`, images) are each base64 of their own: the finished item
@@ -92,10 +92,10 @@ STOP_REASONS: Final[dict[str, StopReason]] = {
 """Any other reason is `other`, with a Notice."""
 
 FAILURE_REASONS: Final = frozenset({"malformed_model_output", "malformed_tool_use"})
-"""Stop reasons of a generation that failed: its text and calls do not count."""
+"""Stop reasons of a generation that failed: it must not end as `Completed`."""
 
 STOP_SEQUENCE_PATHS: Final = ("stop_sequence", "delta.stop_sequence")
-"""Where `additionalModelResponseFields` has it: Claude answers to two JSON pointers."""
+"""Paths of the stop sequence in `additionalModelResponseFields`, for Claude's two JSON pointers."""
 
 
 class StreamedBlock(NamedTuple):
@@ -119,7 +119,7 @@ class Machine:
         self._state = State.START
         # Open items by wire index; empty after messageStop.
         self._blocks: dict[int, OpenItem] = {}
-        # Those of `_blocks` that take text, for the hot path.
+        # The items of `_blocks` that take text, for the hot path.
         self._streamed: dict[int, StreamedBlock] = {}
         # Indexes whose block was opened, closed ones too: none may be opened twice.
         self._opened: set[int] = set()
@@ -405,7 +405,7 @@ class Machine:
         error = delta.image.get("error")
         source = delta.image.get("source")
         if isinstance(error, dict):
-            # Whatever data came, the image failed.
+            # The image failed, even if data was received.
             self._image_errors[block.index] = error
             block.forced_incomplete = True
             self._assembler.notice("image_failed", string_at(error, "message"), block)
@@ -476,7 +476,7 @@ class Machine:
             block.fields["content"] = (msgspec.structs.replace(image, native=native),)
 
     def _join_open_blocks(self) -> None:
-        """Called before the assembler closes truncated items: they keep their fragments."""
+        """Joins the fragments of open blocks, before the assembler closes these as truncated."""
         for block in self._blocks.values():
             self._join(block)
 

@@ -10,7 +10,7 @@ from streamlib_parsers.usage import Usage, count, total
 def usage(raw: dict[str, Any]) -> Usage:
     """The token counts of a merged usage object (wire: `metadata.usage`).
 
-    Bedrock counts cached input apart from `inputTokens`; the sum is what the model read. Thinking
+    Bedrock counts cached input apart from `inputTokens`; the sum is the model's input. Thinking
     tokens are known only if the request asked for `/usage/output_tokens_details`.
     """
     # Both spellings of the cache counts are in one object with equal values: the first that is

@@ -1,4 +1,4 @@
-"""Gemini generateContent: `machine.py` reads the stream; the other files are what it reads with."""
+"""Gemini generateContent: `machine.py` reads the stream with what the other files define."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class ArgumentsByPath:
         self._root: dict[str, Node] = {}
         """The object so far."""
         self._last: Path = ()
-        """The path of the last value: what is open in the emitted text lies on it."""
+        """The path of the last value: all that is open in the emitted text is on this path."""
 
     def put(
         self, path: str, value: str, *, is_string: bool = False, more: bool = False

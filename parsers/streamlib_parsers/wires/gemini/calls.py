@@ -11,7 +11,7 @@ A `functionCall` comes complete, or, from Vertex with ``streamFunctionCallArgume
 
 A part with the id, name and arguments of an earlier call repeats it: only a signature that was
 missing is taken. Otherwise a part with a name is a new call, also where it equals another one:
-identical parallel calls are real, and only an id tells a repetition. A part without a name belongs
+identical parallel calls exist, and only an id shows a repetition. A part without a name belongs
 to the streamed call. A call that has an id keeps it in `id`; one without gets a generated
 `call_id`, and `id` stays None, because an id that the provider did not send must not be sent back.
 """
@@ -60,7 +60,7 @@ class Call:
         self.final_arguments: str | None = None
         """The arguments, where the deltas do not join to them; set at the end at the latest."""
         self.is_truncated = False
-        """The call should have continued, and the stream ended."""
+        """Set if the stream ended although the call should have continued."""
 
 
 class Calls:
@@ -68,7 +68,7 @@ class Calls:
 
     def __init__(self, assembler: EventAssembler, choice: int) -> None:
         self.any_completed = False
-        """A call can be answered; known once all are closed."""
+        """Whether any call is complete, so that it can be answered; known once all are closed."""
         self._assembler = assembler
         self._choice = choice
         self._by_item: dict[int, Call] = {}
@@ -185,7 +185,7 @@ class Calls:
             self._assembler.arguments(call.item, call.by_path.finish())
 
     def _add_nameless(self, part: Object, call: Object, wire_id: str) -> None:
-        """Add a call that cannot be answered: it is kept, and never callable."""
+        """Add a call without a name: it is kept, but nobody can answer it."""
         call_id = wire_id or self._assembler.new_call_id()
         item = self._open(FunctionCall(call_id, "", id=wire_id or None, **self._state(part, call)))
         self._assembler.arguments(item, arguments_of(call))
@@ -211,13 +211,13 @@ class Calls:
 
 
 def _repeats(earlier: Call, name: str, call: Object) -> bool:
-    """Whether a part with the id of `earlier` brings nothing that it has not."""
+    """Whether a part with the id of `earlier` only repeats that call."""
     if name not in {earlier.name, ""} or "partialArgs" in call:
         return False
     arguments = arguments_of(call)
     if not arguments:
         return True
-    # The sizes first: joining every time would cost quadratic time.
+    # Sizes are compared first: joining every time would take quadratic time.
     item = earlier.item
     return len(arguments) == item.size and arguments == "".join(item.arguments)
 
@@ -235,7 +235,7 @@ def _put(by_path: ArgumentsByPath, partial: Object) -> str | None:
             return by_path.put(path, bytes(partial[key]).decode())
     if "nullValue" in partial:
         return by_path.put(path, "null")
-    # Without a value it only tells whether the string at the path continues.
+    # Without a value it only shows whether the string at the path continues.
     if more:
         return ""
     return by_path.end_string(path)

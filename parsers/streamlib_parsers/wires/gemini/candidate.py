@@ -1,6 +1,6 @@
 """One candidate of a Gemini response: its parts become items; its calls are in `calls.py`.
 
-Unsigned text and reasoning run on over parts and chunks; a part of another kind ends them. A part
+Unsigned text and reasoning continue over parts and chunks; a part of another kind ends them. A part
 with a `thoughtSignature`, or with a key beside its data, is an item of its own, and no text is ever
 added to it:
 
@@ -75,9 +75,9 @@ class Candidate:
     # --- text ---
 
     def appender(self, *, is_reasoning: bool) -> Callable[[str], bool]:
-        """What appends unsigned text to the open item of its kind; opens one where there is none.
+        """Returns what appends unsigned text to the open item of its kind; opens one if needed.
 
-        Not for empty text, which opens none.
+        Must not be called for empty text, which opens no item.
         """
         if self._append is None or is_reasoning is not self._is_reasoning:
             return self._open_text(is_reasoning=is_reasoning)

@@ -1,4 +1,4 @@
-"""Where one chunk of Gemini's differs from the next: in its text, and in the counts of the output.
+"""Gemini: chunks that differ from the one before in their text and in the counts of the output.
 
     {"candidates":[{"content":{"parts":[{"text":"Hel"}]}}],"usageMetadata":{"promptTokenCount":9,
     '---------------- prefix ------------------'     '------------- middle --------------------'
@@ -50,14 +50,14 @@ def find_gap(
     reports: Reports,
     assembler: EventAssembler,
 ) -> Gap | None:
-    """Returns the gap of a chunk that was just read; None where it cannot be divided like this.
+    """Returns the gap of a chunk that was just read; None if it cannot be divided like this.
 
     Args:
         data: The chunk.
         chunk: `data`, decoded, with one part; it is modified.
-        append: Takes the text of such a part.
-        reports: Has read the counts.
-        assembler: Takes the usage.
+        append: Receives the text of such a part.
+        reports: The usage reports, which have read the counts of `chunk`.
+        assembler: Receives the usage.
     """
     around = around_string(data, "text")
     if around is None:
@@ -71,7 +71,7 @@ def find_gap(
         return TextGap(prefix, behind, append)
     match = _GROWTH.search(behind)
     last_counts = reports.counts
-    # Else a key is merged from an earlier report.
+    # If they differ, a key of an earlier report is among the merged counts.
     if match is None or last_counts is None or last_counts != counts:
         return None
     middle, suffix = behind[: match.start()], behind[match.end() :]

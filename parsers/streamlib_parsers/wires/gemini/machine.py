@@ -15,7 +15,7 @@ JSON array. There are no event names, no index of parts and no terminal message:
 the response is complete only if the last `finishReason` of every candidate seen is another than
 CONTINUATION, or the prompt was blocked. `Completed` therefore waits for the end of input.
 
-Which parts become one item, `candidate.py` decides. Function calls stay open to the end, because a
+`candidate.py` decides which parts become one item. Function calls stay open to the end, because a
 part with the id of an earlier call repeats it; a call without an id is always a new one. Vertex may
 stream a call's arguments (`partialArgs`), which are emitted as the JSON text they stand for.
 Buffered: half a surrogate pair, and what a streamed call adds out of order.
@@ -89,7 +89,7 @@ class Machine:
         self._reports = Reports()
         """The usage reports of all chunks."""
         self._identified = False
-        """Id and model are known, so later ones are not looked at."""
+        """Whether id and model are known, so that later ones are ignored."""
         self._create_time: str | None = None
         """The last `createTime`, which only Vertex sends."""
         self._blocked: str | None = None
@@ -202,7 +202,7 @@ class Machine:
         if parts != NULL:
             for part in as_objects(parts):
                 candidate.read_part(present(part))
-        # 0 and "" are what serialisers write for none.
+        # 0 and "" mean none: serialisers write them for an enum that is not set.
         candidate.reason = reason_of(values, "finishReason") or candidate.reason
 
         prefix = f"candidates[{index}]." if index else ""
@@ -266,7 +266,7 @@ class Machine:
         """Reports an unknown finish reason.
 
         Raises:
-            ParseFailure: the reason is that of a failed generation.
+            ParseFailure: The reason means that the generation failed.
         """
         if reason is None or reason in STOP_REASONS:
             return

@@ -1,7 +1,7 @@
 """Gemini's parts as JSON objects whose values are not decoded yet, and functions to read them.
 
-A part has one key with its data, and other keys beside it. What becomes no typed field of an item
-is kept in its `native`, in the shape of the part, so that the part can be written again:
+A part has one key with its data, and other keys beside it. Keys that become no typed field of an
+item are kept in its `native`, in the shape of the part, so that the part can be written again:
 
     {"inlineData":{"mimeType":"image/png","data":"…","x":1},"thoughtSignature":"s","y":2}
       ->  {"inlineData":{"x":1},"y":2}
@@ -35,7 +35,7 @@ _as_index: Final = msgspec.json.Decoder(Index).decode
 _as_reason: Final = msgspec.json.Decoder(int | str).decode
 
 _MEDIA_KINDS: Final[dict[str, type[Image | Audio | Document]]] = {"image": Image, "audio": Audio}
-"""By the first half of the media type. All others are documents, video too: it has no part."""
+"""First half of the media type -> part class. Others are documents, as no part is for video."""
 
 
 def present(values: Object) -> Object:
@@ -74,7 +74,7 @@ def reason_of(values: Object, key: str) -> str | int | None:
 
 
 def rest(values: Object, *typed: str) -> JsonObject | None:
-    """What no typed field holds; None for nothing."""
+    """The members that no typed field holds; None if there are none."""
     return {key: as_value(value) for key, value in values.items() if key not in typed} or None
 
 
@@ -87,8 +87,8 @@ def state(
         part: The part.
         kind: Its key that holds the data.
         typed: Further keys of the part that have a field.
-        inner: What is left of the data.
-        named: `native` has the kind as its `type`: for item classes that stand for several kinds.
+        inner: Members of the data that have no field.
+        named: Write the kind as `type` into `native`, for item classes with several kinds.
     """
     native: JsonObject = {}
     if named:

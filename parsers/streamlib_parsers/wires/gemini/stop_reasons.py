@@ -47,7 +47,7 @@ FAILURE_REASONS: Final = frozenset(
         "MISSING_THOUGHT_SIGNATURE",
     }
 )
-"""Reasons of a generation that failed: its text and calls do not count."""
+"""Reasons of a generation that failed: it must not end as `Completed`."""
 
 CONTINUATION: Final = "CONTINUATION"
 """Not an end: another request, with the `continuationToken` of the metadata, continues it."""

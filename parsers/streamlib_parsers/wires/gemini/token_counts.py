@@ -1,4 +1,4 @@
-"""Gemini's token counts: `usageMetadata`, in nearly every chunk, each report over the one before.
+"""Gemini's token counts: `usageMetadata`, in nearly every chunk; later keys replace earlier ones.
 
 {"promptTokenCount":9,"candidatesTokenCount":4,"totalTokenCount":13,
  "promptTokensDetails":[{"modality":"TEXT","tokenCount":9}]}
@@ -15,7 +15,7 @@ from streamlib_parsers.usage import Usage, count, overlay, total
 from streamlib_parsers.wires.gemini.chunks import Counts, Details
 
 MODALITIES: Final[dict[int, str]] = {1: "text", 2: "image", 3: "video", 4: "audio", 5: "document"}
-"""By number, for clients that ask for integer enums."""
+"""Number -> modality, for clients that ask for integer enums."""
 
 OMITTED_AT_ZERO: Final = ("candidatesTokenCount", "toolUsePromptTokenCount")
 SUMMED: Final = ("promptTokenCount", "thoughtsTokenCount", *OMITTED_AT_ZERO)
@@ -29,7 +29,7 @@ as_report: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Reports:
-    """The usage reports of one stream, each over the one before."""
+    """The usage reports of one stream, merged: later keys replace earlier ones."""
 
     def __init__(self) -> None:
         self.merged: dict[str, Any] = {}
@@ -72,7 +72,7 @@ class Reports:
         """The usage after a report that differs from the last one in the output alone.
 
         Args:
-            counts: What the property of this name returned; it is modified.
+            counts: The value of the property `counts`; it is modified.
             candidates: `candidatesTokenCount`, which the last report had, too.
             total: `totalTokenCount`, likewise.
         """

@@ -1,4 +1,4 @@
-"""Gemini Interactions: a complete body as the events of the stream it stands for."""
+"""Gemini Interactions: a complete body as the events of an equivalent stream."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
 
 def _frames(interaction: dict[str, Raw], steps: list[Raw]) -> Iterator[tuple[None, bytes]]:
     encode = msgspec.json.encode
-    # In a stream, usage and the rest follow the steps.
+    # In a stream, all keys but these follow the steps.
     created = {key: interaction[key] for key in ("id", "model", "agent") if key in interaction}
     yield None, encode({"event_type": "interaction.created", "interaction": created})
     for index, step in enumerate(steps):

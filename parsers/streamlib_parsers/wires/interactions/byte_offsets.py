@@ -49,7 +49,7 @@ class ByteOffsets:
             return self.length
         number = bisect_right(self._byte_starts, offset) - 1
         before = _encoded(self._blocks[number])[: offset - self._byte_starts[number]]
-        # An offset inside a character is taken for that of the character.
+        # An offset inside a character becomes the offset of that character.
         return self._starts[number] + len(before.decode("utf-8", "ignore"))
 
     def to_bytes(self, offset: int) -> int:
@@ -61,7 +61,7 @@ class ByteOffsets:
         return self._byte_starts[number] + len(_encoded(before))
 
     def reaches(self, annotation: JsonObject, *, in_bytes: bool) -> bool:
-        """Whether the text so far has all that an annotation is about."""
+        """Whether the text so far contains the complete range of an annotation."""
         length = self.size if in_bytes else self.length
         return all(offset <= length for offset in _offsets(annotation).values())
 

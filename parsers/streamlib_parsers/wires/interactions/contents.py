@@ -18,7 +18,7 @@ from streamlib_parsers.wires.interactions.byte_offsets import ByteOffsets
 from streamlib_parsers.wires.interactions.events import MEDIA_KINDS
 
 _PART_CLASSES: Final[dict[str, type[Image | Audio | Document]]] = {"image": Image, "audio": Audio}
-"""By the wire's type. All others are documents, video too: it has no part."""
+"""The wire's type -> part class. Others are documents, as no part is for video."""
 
 _TYPED: Final = ("type", "data", "uri", "mime_type", "name")
 
@@ -30,7 +30,7 @@ class TextContent:
         self.native = native
         """Further keys of the content."""
         self.offsets: ByteOffsets | None = None
-        """The text as far as annotations needed it; None until the first one."""
+        """The text, once an annotation needs its offsets; None until the first annotation."""
         self.waiting: list[JsonObject] = []
         """Annotations of text that has not arrived yet."""
 
@@ -44,7 +44,7 @@ class MediaContent:
         self.fields: dict[str, Any] = {}
         """The latest value of every key but the bytes."""
         self.fragments: list[str] = []
-        """Base64 text."""
+        """Fragments of the base64 text."""
 
     def part(self) -> Image | Audio | Document:
         """The content part."""
@@ -65,7 +65,7 @@ class MediaContent:
 
 
 def part_of(content: JsonObject) -> ContentPart | None:
-    """The part of a complete content; None for a kind that no part stands for."""
+    """The part of a complete content; None for a kind that has no part type."""
     kind = string_or_none(content, "type")
     if kind == "text" and isinstance(content.get("text"), str):
         annotations = objects_at(content, "annotations")
@@ -96,9 +96,9 @@ class Contents:
         self._assembler = assembler
         self._item = item
         self._parts: list[TextContent | MediaContent] = []
-        """By content index. Empty while one plain text arrives, which `text` need not be told."""
+        """Contents by index. Empty while one plain text arrives, for which `text` is not called."""
         self._unknown: dict[str, JsonObject] = {}
-        """Contents of a kind that no part stands for, by their position in the wire's list."""
+        """Contents of a kind that has no part type, by their position in the wire's list."""
 
     def text(self, text: str) -> None:
         """Appends to the open text, or begins one."""
@@ -150,7 +150,7 @@ class Contents:
             self._unknown[str(position)] = content
 
     def finish(self) -> None:
-        """Emits what waited, and sets the parts that no delta alone tells."""
+        """Emits waiting annotations, and sets the parts that no single delta determines."""
         # The parts set below must have all text.
         self._assembler.flush_surrogates(self._item)
         for part, content in enumerate(self._parts):
@@ -163,7 +163,7 @@ class Contents:
             self._item.fields["content"] = tuple(map(self._part, range(len(self._parts))))
 
     def _note_plain_text(self) -> None:
-        """The first text is emitted without this class; from now on it is told apart."""
+        """Adds the first text, which was emitted without this class, to the list of contents."""
         if not self._parts and self._item.parts:
             self._parts.append(TextContent())
 

@@ -42,7 +42,7 @@ _STATUS_NAMES: Final = {
     14: "UNAVAILABLE",
     16: "UNAUTHENTICATED",
 }
-"""Codes of `google.rpc.Status`, which a step's error has, by number."""
+"""Number -> name of the `google.rpc.Status` codes that a step's error has."""
 
 
 class Envelope:
@@ -51,9 +51,9 @@ class Envelope:
     def __init__(self, assembler: EventAssembler) -> None:
         self._assembler = assembler
         self.status: str | None = None
-        """As last sent; shown if the stream is truncated."""
+        """The status sent last; named in the error if the stream is truncated."""
         self.step_error: dict[str, Any] | None = None
-        """`error` of a step, which is why the interaction fails."""
+        """`error` of a step, the reason why the interaction fails."""
         self._usage: dict[str, Any] = {}
         """The usage object, merged over the stream."""
         self._token: str | None = None
@@ -83,12 +83,12 @@ class Envelope:
             self._assembler.usage(usage(self._usage))
 
     def check_end(self, interaction: dict[str, Any]) -> None:
-        """Raises where an interaction ended without being complete.
+        """Checks that an interaction which ended is complete.
 
         Raises:
-            ParseFailure: it failed, or was cancelled.
+            ParseFailure: It failed, or was cancelled.
         """
-        # The completed event is the authority: without a token, earlier ones are void.
+        # The completed event decides: if it has no token, earlier tokens are void.
         if self._token is not None and not interaction.get(_CONTINUATION):
             self._assembler.metadata({_CONTINUATION: None})
         if self.status == "cancelled":

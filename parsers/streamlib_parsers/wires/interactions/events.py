@@ -1,6 +1,6 @@
 """Gemini Interactions: the frequent delta, decoded at once, and the names of all events.
 
-What they do is in `machine.py`. The events are told apart by `event_type`, not by `type`.
+`machine.py` applies them. `event_type`, not `type`, distinguishes the events.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Index: TypeAlias = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 
 class BaseDelta(Struct, gc=False, tag_field="type"):
-    """Base of the frequent deltas. Their text has one name, so that the hot path reads it alike."""
+    """Base of the frequent deltas. Their text has one name, which the hot path reads."""
 
 
 class TextDelta(BaseDelta, tag="text"):
@@ -75,7 +75,7 @@ _decode_id: Final = msgspec.json.Decoder(IdentifiedEvent).decode
 
 
 def read_position(data: bytes) -> str | None:
-    """The `event_id` of an event: a background interaction is resumed behind it; None without."""
+    """The `event_id` of an event, after which an interaction can be resumed; None without one."""
     try:
         return _decode_id(data).event_id or None
     except (msgspec.DecodeError, UnicodeError):

@@ -36,7 +36,7 @@ TEXT_KEYS: Final[dict[Any, str]] = {
 """Kind of a delta -> the key of its text."""
 
 ID_CHARACTERS: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.:"
-"""What the ids are made of that are read here. None of them ends a JSON string."""
+"""Characters of the ids that are read here. None of them ends a JSON string."""
 
 _ID_AT_END: Final = re.compile(rb'"event_id":"([A-Za-z0-9_.:-]+)"}$')
 _AFTER_ID: Final = b'"}'
@@ -48,13 +48,13 @@ def find_gap(
     append: Callable[[str], bool],
     report_id: Callable[[str], None],
 ) -> Gap | None:
-    """Returns the gap of a delta that was just read; None where it cannot be divided like this.
+    """Returns the gap of a delta that was just read; None if it cannot be divided like this.
 
     Args:
         data: The event.
         value: `data`, decoded; it is modified.
-        append: Takes the text.
-        report_id: Takes the id of the event, after the text.
+        append: Receives the text.
+        report_id: Receives the id of the event, after the text.
     """
     text = text_of(value["delta"])
     if text is None:
@@ -65,7 +65,7 @@ def find_gap(
         return None
     prefix, behind = around
     holder[key] = PROBE
-    # The key may stand elsewhere: with the probe in the gap, the event must be the same but for it.
+    # The key may occur elsewhere too: with the probe as its text, the event must be as expected.
     if msgspec.json.decode(prefix + ENCODED_PROBE + behind) != value:
         return None
     if value.keys() == DELTA_KEYS:
@@ -77,7 +77,7 @@ def find_gap(
 
 
 def text_of(delta: dict[str, Any]) -> tuple[dict[str, Any], str] | None:
-    """Returns what holds the text of a delta that has nothing else, and its key; else None."""
+    """Returns the object with the text and its key, if the delta has nothing else; else None."""
     kind = delta.get("type")
     holder = delta
     if kind == "thought_summary":

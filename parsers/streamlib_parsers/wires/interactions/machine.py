@@ -13,13 +13,13 @@ The wire (event, step and delta types of google-genai 3.4; docs/wires/interactio
     interaction.completed       status, usage                    -> Completed, at once
     [DONE]                      says nothing about success
 
-The events are told apart by `event_type`. A thought with summaries gets an empty signature after
-each, and the real one at its end: the last that is not empty counts. What a provider-run tool was
-asked and found is complete in one delta. `event_id` is reported after the events of its frame:
-a stream that is resumed behind it lacks none of them.
+`event_type` distinguishes the events. A thought with summaries gets an empty signature after each,
+and the real one at its end: the last that is not empty counts. Arguments and result of a
+provider-run tool are each complete in one delta. `event_id` is reported after the events of its
+frame, so a stream that is resumed after it lacks none of them.
 
 Buffered: half a surrogate pair; annotations of text that has not arrived yet. A resumed stream may
-begin inside a step: the delta tells what the step was.
+begin inside a step: the kind of the delta then shows the kind of the step.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Step:
         self.kind = kind
         self.item = item
         self.text_delta: type[TextDelta | ArgumentsDelta] | None = None
-        """The class of the deltas that `emit_text` takes; None where none does."""
+        """The class of the deltas whose text `emit_text` takes; None if there are none."""
         self.emit_text: Callable[[OpenItem, str], None] | None = None
         self.contents: Contents | None = None
         """The contents of a message; None for other items."""
@@ -112,7 +112,7 @@ class Step:
         """Contents of a thought's summary that are not text, and keys beside a text, by their
         position in it."""
         self.image_count = 0
-        """How many of these are not text."""
+        """Number of contents in the summary that are not text."""
 
 
 class Machine:
@@ -122,7 +122,7 @@ class Machine:
         self.complete = False
         """An event completed the interaction."""
         self.position: str | None = None
-        """The last `event_id`: a stream is resumed behind it."""
+        """The last `event_id`, after which a stream can be resumed."""
         self._assembler = assembler
         self._envelope = Envelope(assembler)
         self._steps: dict[int, Step] = {}
@@ -169,7 +169,7 @@ class Machine:
         return find_gap(data, value, append, self._report_id)
 
     def _appender(self, step: Step, kind: Any) -> Callable[[str], bool] | None:
-        """Returns what takes the texts of such deltas; None where they are more than texts."""
+        """Returns what appends the texts of such deltas; None if these are more than texts."""
         if step.text_delta is TextDelta and kind == "text":
             return self._assembler.appender(step.item)
         if step.text_delta is ArgumentsDelta and kind == "arguments_delta":
@@ -179,7 +179,7 @@ class Machine:
         return None
 
     def end(self) -> None:
-        """Raises: `interaction.completed` completes the response at once."""
+        """Raises an error: `interaction.completed` completes the response at once."""
         detail = None
         if self._envelope.status:
             detail = {"status": self._envelope.status}
@@ -188,7 +188,7 @@ class Machine:
     # --- all events ---
 
     def _read_any(self, event: str | None, data: bytes) -> None:
-        # The terminator says nothing: the response has ended before it, or is truncated.
+        # The end mark shows nothing: the response has ended before it, or is truncated.
         if data.strip()[:6].upper() == b"[DONE]":
             return
         marked = mark_surrogates(data)
@@ -215,7 +215,7 @@ class Machine:
             self._after(value.get("metadata"), value.get("event_id"))
 
     def _after(self, metadata: Any, event_id: Any) -> None:
-        """What an event has beside its own fields."""
+        """Reads the keys that any event may have: `metadata` and `event_id`."""
         if isinstance(metadata, dict):
             # google-genai names it `total_usage`; servers send `usage`.
             self._envelope.read_usage(metadata.get("total_usage") or metadata.get("usage"))
@@ -234,7 +234,7 @@ class Machine:
         if not isinstance(interaction, dict):
             raise malformed("interaction.created without an interaction", data)
         if self._created:
-            # Another response's: nothing here may be mixed with it.
+            # It starts another response, which must not be mixed with this one.
             self._assembler.notice("second_response", "a second interaction.created")
             self._assembler.passthrough("interaction.created", value)
             return
@@ -268,7 +268,7 @@ class Machine:
         stop_reason = STOP_REASONS.get(status, "other")
         if stop_reason == "other":
             self._assembler.notice("unknown_finish_reason", status)
-        # Before the reason is compared with the calls: open ones are no complete calls.
+        # Before the reason is compared with the calls: open calls are not complete.
         self._assembler.close_open_items()
         stop_reason = reconcile(
             self._assembler,
@@ -279,7 +279,7 @@ class Machine:
         self._assembler.complete(stop_reason, status)
 
     def _add_missing_steps(self, interaction: dict[str, Any]) -> None:
-        """Steps that only the last event has."""
+        """Reads the steps that only the last event has."""
         for index, step in enumerate(objects_at(interaction, "steps")):
             if index not in self._seen:
                 encoded = msgspec.json.encode({"index": index, "step": step})
@@ -294,7 +294,7 @@ class Machine:
         except msgspec.ValidationError as error:
             raise malformed(f"step.start: {error}", data) from None
         if start.index in self._seen:
-            # Its deltas could not be told from those of the first one.
+            # Its deltas could not be distinguished from those of the first one.
             raise malformed(f"step {start.index} was started twice", data)
         arguments = bytes(start.step.get("arguments", b""))
         step = {key: decode_any(bytes(inner)) for key, inner in start.step.items()}
@@ -350,7 +350,7 @@ class Machine:
         self._assembler.close(step.item)
 
     def _finish_contents(self) -> None:
-        """Before the assembler closes what is open."""
+        """Called before the assembler closes the open items."""
         for step in self._steps.values():
             self._finish(step)
         self._steps.clear()
@@ -389,7 +389,7 @@ class Machine:
             self._assembler.mark_incomplete(step.item, f"{kind} on {name}")
 
     def _apply(self, step: Step, kind: str, delta: dict[str, Any], raw: dict[str, Raw]) -> bool:
-        """Whether the delta could be applied to the step."""
+        """Applies a delta to its step; returns whether that was possible."""
         match step.item.item:
             case Message():
                 return self._apply_content(step, kind, delta)
@@ -421,7 +421,7 @@ class Machine:
             contents.annotations(objects_at(delta, "annotations"))
         elif kind in MEDIA_KINDS:
             contents.media(delta)
-            # From here on every text has to be told apart from the first one.
+            # From here on `contents` must decide which part a text belongs to.
             step.text_delta = None
         else:
             return False
@@ -443,7 +443,7 @@ class Machine:
         if signature:
             step.item.fields["signature"] = signature
         else:
-            # An empty one is between two paragraphs.
+            # An empty signature is sent between two paragraphs.
             step.paragraph = len(step.item.summary)
 
     def _apply_call(self, step: Step, delta: dict[str, Any], raw: dict[str, Raw]) -> bool:
@@ -476,7 +476,7 @@ class Machine:
         return True
 
     def _update(self, step: Step, delta: dict[str, Any], *typed_keys: str) -> None:
-        """Keys of a delta beside what it brings: they are the step's."""
+        """Adds signature, name and further keys of a delta to its step."""
         signature = string_or_none(delta, "signature")
         if signature:
             step.item.fields["signature"] = signature
@@ -489,7 +489,7 @@ class Machine:
 
 
 def _with_integral_index(value: dict[str, Any], data: bytes) -> bytes:
-    """The event; an index that some server wrote as a float is an integer in it."""
+    """The event with an integer index: some servers write a float."""
     index = value.get("index")
     if isinstance(index, float) and index.is_integer():
         return msgspec.json.encode({**value, "index": int(index)})

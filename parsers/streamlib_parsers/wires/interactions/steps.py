@@ -63,7 +63,7 @@ def item_of(kind: str, step: dict[str, Any]) -> ResponseItem:
 
 
 def output_of(result: Any) -> tuple[Output, JsonObject | None]:
-    """`FunctionCallOutput.output` of a result, and the note that says what a text stood for."""
+    """`FunctionCallOutput.output` of a result, and a note if its text was another JSON value."""
     if isinstance(result, str):
         return result, None
     if result is None:

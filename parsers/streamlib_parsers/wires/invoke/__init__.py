@@ -1,6 +1,6 @@
 """Bedrock InvokeModelWithResponseStream: `machine.py` reads the frames and selects a family.
 
-families.py      the table of model families and what tells them apart
+families.py      the table of model families and how they are recognized
 text_machine.py  the machine of families without a wire API of their own
 token_counts.py  their usage, and Bedrock's own metrics, as `Usage`
 body.py          a complete body -> the payloads of its stream

@@ -1,4 +1,4 @@
-"""Bedrock InvokeModel: a complete body as the payloads of the stream it stands for."""
+"""Bedrock InvokeModel: a complete body as the payloads of an equivalent stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
     """The payloads of a body of any family, named `<family>/<event of the family's machine>`.
 
     Raises:
-        ParseFailure: the error that the body is, or `malformed`.
+        ParseFailure: The error in an error body, or `malformed`.
     """
     payload = decode_any(body)
     family = family_of(payload)

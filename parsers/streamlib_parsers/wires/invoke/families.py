@@ -1,6 +1,6 @@
-"""Bedrock InvokeModel: the model families, and what tells them apart.
+"""Bedrock InvokeModel: the model families, and how they are recognized.
 
-The first payload tells the family; nothing is guessed from the model's name. A family with a wire
+The first payload shows the family; nothing is guessed from the model's name. A family with a wire
 API of its own is read by that wire's machine, the others by `TextMachine` and a row of paths.
 """
 
@@ -27,7 +27,7 @@ STOP_REASONS: Final[dict[str, StopReason]] = {
     "MAX_TOKENS": "length",
     "max_tokens": "length",
     "CONTENT_FILTERED": "content_filter",
-    # Bedrock's guardrail, if it replaced the model's response by its own text.
+    # Bedrock's guardrail, if it replaced the model's response with its own text.
     "INTERVENED": "content_filter",
 }
 """Reasons of the text families; the other families have those of their wire."""
@@ -73,7 +73,7 @@ def _rename_stop_reason(choice: dict[str, Any]) -> None:
 class Family(NamedTuple):
     """One family of models. Paths are dotted (`choices.0.text`); the first with a value counts.
 
-    marks: paths of the first payload that tell the family; one with a value is enough.
+    marks: paths in the first payload that identify the family; one with a value is enough.
     wire: the wire API whose machine reads the payloads, after `adapt`; None: `TextMachine`.
     closing: the wire's last event, which Bedrock leaves out because its frames end.
     text: paths of the text. stop: paths of the stop reason; a string there ends the response.

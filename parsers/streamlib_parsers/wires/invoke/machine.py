@@ -10,7 +10,7 @@ The wire (recordings of nine families; shapes of botocore 1.44):
                         "amazon-bedrock-invocationMetrics":{…}}
     exception:throttlingException  {"message":"Too many requests"}
 
-The first payload tells the family, see `families.py`. A family that is not in the table is passed
+The first payload shows the family, see `families.py`. A family that is not in the table is passed
 through, payload by payload; then the clean end of the frames is the end of the response, with a
 Notice.
 
@@ -36,7 +36,7 @@ from streamlib_parsers.wires.invoke.text_machine import TextMachine
 from streamlib_parsers.wires.invoke.token_counts import usage
 
 BEDROCK_KEY: Final = b'"' + BEDROCK.encode()
-"""How a key of Bedrock's begins in JSON: most payloads have none and are not decoded for it."""
+"""The first bytes of Bedrock's own keys in JSON. Most payloads lack them and are not decoded."""
 
 
 class Chunk(Struct, gc=False):
@@ -56,7 +56,7 @@ class FamilyReader(NamedTuple):
 
 
 class Machine:
-    """Opens the frames and hands their payloads to the family's machine."""
+    """Opens the frames and passes their payloads to the family's machine."""
 
     def __init__(self, assembler: EventAssembler) -> None:
         self._assembler = assembler
@@ -67,7 +67,7 @@ class Machine:
 
     @property
     def complete(self) -> bool:
-        """Whether the family's terminal was seen; that of an unknown family is not known."""
+        """Whether the family's terminal event was seen; False for an unknown family."""
         return self._reader is not None and self._reader.machine.complete
 
     def frame(self, event: str | None, data: bytes) -> None:
@@ -118,7 +118,7 @@ class Machine:
             self._assembler.metadata(added)
             metrics = added.get(METRICS)
             if len(added) == len(value):
-                # A payload of Bedrock's keys alone is none of the family's machine.
+                # A payload with only Bedrock's keys is not for the family's machine.
                 data = b""
         if data:
             self._read_family_payload(event, data)

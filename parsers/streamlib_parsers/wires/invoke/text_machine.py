@@ -35,17 +35,17 @@ class TextMachine:
         self._item: OpenItem | None = None
         # Usage keys of the payloads, merged.
         self._usage: dict[str, Any] = {}
-        # The last values that were strings.
+        # The last stop reason and stop sequence that were strings.
         self._stop_reason: str | None = None
         self._stop_sequence: str | None = None
-        # Whether the family's terminal was seen.
+        # Whether the family's terminal event was seen.
         self._finished = False
         # Whether the last payload reports that a guardrail replaced the response.
         self._blocked = False
 
     @property
     def complete(self) -> bool:
-        """Whether the family's terminal, or a guardrail's text in its place, was seen."""
+        """Whether the family's terminal event, or a guardrail's text in its place, was seen."""
         return self._finished or self._blocked
 
     def frame(self, event: str | None, data: bytes) -> None:
@@ -54,7 +54,7 @@ class TextMachine:
         if self._family.inside is not None:
             inner = value.get(self._family.inside)
             if isinstance(inner, dict):
-                # Cohere's last event repeats the complete text inside: it was streamed already.
+                # Cohere's last event repeats the complete text, which was streamed already.
                 value = {**(without_keys(inner, "text") or {}), **value}
         if self._has_content(value):
             self._read_content(value)
@@ -66,7 +66,7 @@ class TextMachine:
             self._finished = True
 
     def end(self) -> None:
-        """Completes the response, if the family's terminal was seen."""
+        """Completes the response, if the family's terminal event was seen."""
         if not self.complete:
             raise truncated(f"the stream ended before the terminal of {self._family.name}")
         if self._item is not None:

@@ -1,4 +1,4 @@
-"""Anthropic Messages: a complete body as the events of the stream it stands for."""
+"""Anthropic Messages: a complete body as the events of an equivalent stream."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
         blocks = msgspec.json.decode(message.pop("content", Raw(b"null")), type=list[Raw] | None)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise malformed("the body is not a Message", body) from None
-    # Gateways answer errors with status 200 too.
+    # Gateways send errors with status 200 too.
     if message.get("type") == Raw(b'"error"'):
         return iter([("error", body)])
     if blocks is None:

@@ -1,7 +1,7 @@
 """Anthropic Messages: the events and deltas of the stream, decoded by their `type`.
 
-What they do is in `machine.py`. The three deltas that nearly all of a stream consists of have
-their text under one name, `text`, so that the hot path reads them alike.
+`machine.py` applies them. The three deltas that nearly all of a stream consists of have their text
+under one name, `text`, which the hot path reads.
 """
 
 from __future__ import annotations

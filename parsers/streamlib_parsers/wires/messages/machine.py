@@ -222,7 +222,7 @@ class Machine:
         delta = message.delta
         if block is None or not isinstance(delta, TextDelta | InputJsonDelta | ThinkingDelta):
             return None
-        # An estimate counts where there is no text.
+        # An estimate is reported if there is no text.
         has_estimate = isinstance(delta, ThinkingDelta) and delta.estimated_tokens is not None
         if type(delta) is not block.text_delta or has_estimate:
             return None
@@ -238,7 +238,7 @@ class Machine:
     def end(self) -> None:
         """Completes the response, if `message_stop` was seen."""
         if not self.complete:
-            # A known stop reason tells the caller that only message_stop was lost.
+            # A known stop reason shows the caller that only message_stop was lost.
             detail = None
             if self._stop_reason:
                 detail = {"stop_reason": self._stop_reason}
@@ -252,8 +252,8 @@ class Machine:
     def _call_waits(self) -> bool:
         """Whether a complete call waits for its result.
 
-        Code that the provider runs may call a tool (`caller.tool_id`): once the code has its own
-        result, the call has had its own.
+        Code that the provider runs may call a tool (`caller.tool_id`): once the code has its
+        result, the call must have had one too.
         """
         for call in self._assembler.complete_calls:
             caller = (call.native or {}).get("caller")
@@ -365,7 +365,7 @@ class Machine:
         index = message.index
         raw = message.content_block
         if index in self._seen:
-            # Its deltas could not be told from those of the first one.
+            # Its deltas could not be distinguished from those of the first one.
             raise malformed(f"block {index} was started twice", data)
         block = {key: decode_any(bytes(value)) for key, value in raw.items() if key != "input"}
         kind = string_at(block, "type")
@@ -469,7 +469,7 @@ class Machine:
     # --- the envelope ---
 
     def _restart(self) -> None:
-        """A second `message_start`: block indexes begin again, items and usage go on."""
+        """Reads a second `message_start`: block indexes begin again, items and usage continue."""
         self._assembler.notice(
             "second_message_start", "its blocks are further items of the same response"
         )
@@ -527,7 +527,7 @@ class Machine:
         )
 
     def _estimate_thinking(self, tokens: Any) -> None:
-        """Emits the estimate so far: of omitted thinking, it is the only sign of progress."""
+        """Emits the estimate so far, the only sign of progress while thinking is omitted."""
         so_far = count(self._usage, ESTIMATE)
         estimate = total(so_far, count({ESTIMATE: tokens}, ESTIMATE))
         if estimate != so_far:

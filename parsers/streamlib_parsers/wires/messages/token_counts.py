@@ -14,9 +14,9 @@ ESTIMATE: Final = "estimated_tokens"
 def usage(raw: dict[str, Any]) -> Usage:
     """The token counts of a merged usage object (wire: `usage`).
 
-    Anthropic counts cached input apart from `input_tokens`; the sum is what the model read.
+    Anthropic counts cached input apart from `input_tokens`; the sum is the model's input.
     `output_tokens` includes thinking. The counts leave out what a compaction of the conversation
-    cost (`iterations[]` of type `compaction`), which is added; those of an advisor stay apart,
+    cost (`iterations[]` of type `compaction`), which is added; the tokens of an advisor are not,
     since they are another model's.
     """
     # Each of these objects has the counts under the same names.

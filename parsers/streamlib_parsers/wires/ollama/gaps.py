@@ -3,8 +3,8 @@
     {"model":"m","created_at":"2026-11-23T07:01:02Z","message":{"content":"Hi"},"done":false}
     '-------- prefix ---------''------ time ------''------- middle ------''--''-- suffix ---'
 
-Nothing emits the time of a line, except of the last one. Servers that write none, or the same in
-every line, have a gap for the text alone.
+Only the time of the last line is emitted. Servers that write no time, or the same in every line,
+have a gap for the text alone.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ LINE_KEYS: Final = ("response", "thinking")
 """Keys of a text in `message`, and in a line of /api/generate."""
 
 TIME_CHARACTERS: Final = b"0123456789-:.TZ+"
-"""What a time is made of. None of them ends a JSON string."""
+"""Characters of a time. None of them ends a JSON string."""
 
 _TIME: Final = re.compile(rb'"created_at"\s*:\s*"([0-9T:.Z+-]+)')
 _PROBE_TIME: Final = b"2026"
 
 
 def text_of(line: ChatLine) -> tuple[ChatLine | LineMessage, str] | None:
-    """Returns what holds the only text of a line, and its key; None for a line with more than it.
+    """Returns the object with the only text of a line, and its key; None for a line with more.
 
     Args:
-        line: A line that ends nothing.
+        line: A line, but not the last one.
     """
     if line.done or line.logprobs:
         return None
@@ -57,12 +57,12 @@ def text_of(line: ChatLine) -> tuple[ChatLine | LineMessage, str] | None:
 
 
 def find_gap(data: bytes, line: ChatLine, append: Callable[[str], bool]) -> Gap | None:
-    """Returns the gap of a line that was just read; None where it has no text alone.
+    """Returns the gap of a line that was just read; None if it has more than one text.
 
     Args:
         data: The line.
         line: `data`, decoded; it is modified.
-        append: Takes the text.
+        append: Receives the text.
     """
     text = text_of(line)
     if text is None:
@@ -73,7 +73,7 @@ def find_gap(data: bytes, line: ChatLine, append: Callable[[str], bool]) -> Gap 
         return None
     prefix, suffix = around
     setattr(holder, key, PROBE)
-    # The key may stand elsewhere: with the probe in the gap, the line must be the same but for it.
+    # The key may occur elsewhere too: with the probe as its text, the line must be as expected.
     if decode(prefix + ENCODED_PROBE + suffix) != line:
         return None
     time = _TIME.search(prefix)

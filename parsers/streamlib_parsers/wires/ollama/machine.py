@@ -1,4 +1,4 @@
-"""Ollama /api/chat: one JSON object a line, each an increment, the last one marked `done`.
+"""Ollama /api/chat: one JSON object per line, each an increment, the last one marked `done`.
 
 The wire (Ollama's API documentation; recordings of 2024 to 2026); every line also has `model`:
 
@@ -14,8 +14,8 @@ The wire (Ollama's API documentation; recordings of 2024 to 2026); every line al
 
 There are no blocks: a change of kind closes the open item and opens another. Calls arrive complete,
 with an object for arguments (its own bytes are kept), often without an id, and stay open to the
-end. `{"error":"…"}` may come at any time. The wire has no other sentinel than `done`: input that
-ends before it was truncated. /api/generate, whose lines have `response` in place of `message`, is
+end. `{"error":"…"}` may come at any time. The wire has no end mark but `done`: input that ends
+before it was truncated. /api/generate, whose lines have `response` in place of `message`, is
 read the same way.
 
 Nothing is buffered but half a surrogate pair.
@@ -100,7 +100,7 @@ class Machine:
             self._complete(decode_any(data))
 
     def find_gap(self, event: str | None, data: bytes) -> Gap | None:
-        """Returns the text of a line as a gap, and its time; None for a line with more than it."""
+        """Returns text and time of a line as a gap; None for a line with more than these."""
         if self._open is None:
             return None
         try:
@@ -110,7 +110,7 @@ class Machine:
         return find_gap(data, line, self._assembler.appender(self._open))
 
     def end(self) -> None:
-        """Raises: `done` completes the response at once, so the input was truncated."""
+        """Raises an error: `done` completes the response at once, so the input was truncated."""
         raise truncated("the stream ended before done")
 
     def _read_malformed(self, data: bytes) -> tuple[ChatLine, bytes]:

@@ -65,14 +65,14 @@ def _computer_call(item: ComputerCall, native: JsonObject) -> JsonObject:
     elif item.actions:
         body["actions"] = list(item.actions)
     if "action" in body and body["action"] is None:
-        # Sent beside `actions`, but not taken back.
+        # The API sends `action` beside `actions`, but refuses it in a request.
         del body["action"]
     body.update(_typed(native, pending_safety_checks=list(item.pending_safety_checks)))
     return body
 
 
 def _call_id(item: BuiltInCall) -> JsonObject:
-    """Returns `call_id`, unless it is null on the wire and the item's id stands for it."""
+    """Returns `call_id`, unless it is null on the wire and the item's id replaces it."""
     if not item.call_id or item.call_id == item.id:
         return {}
     return {"call_id": item.call_id}
@@ -84,7 +84,7 @@ def _typed(native: JsonObject, **values: Any) -> JsonObject:
 
 
 def _json_value(text: str) -> Any:
-    """Returns the text as the JSON value that it is, with its own bytes."""
+    """Returns JSON text as a JSON value with its own bytes."""
     if not text:
         return {}
     try:
@@ -100,7 +100,7 @@ def _json_value(text: str) -> Any:
 def output_object(item: BuiltInOutput) -> JsonObject:
     """Converts an output to the wire's object.
 
-    A tool search has its tools still to be added, by the request builder.
+    For a tool search, the request builder adds the tools.
     """
     native = item.native or {}
     match item:
@@ -150,7 +150,7 @@ def _computer_output(item: ComputerCallOutput, native: JsonObject) -> JsonObject
 
 def _shell_output(item: ShellCallOutput, native: JsonObject) -> JsonObject:
     if native.get("type") == "local_shell_call_output":
-        # `id` is the id of the call here; there is no call_id.
+        # In this kind `id` is the id of the call; there is no call_id.
         return {"id": item.call_id, **native, "output": item.text}
     body: JsonObject = {**native, "type": "shell_call_output", "call_id": item.call_id}
     body["output"] = [_shell_result(result) for result in item.results]

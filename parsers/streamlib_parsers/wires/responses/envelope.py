@@ -1,4 +1,4 @@
-"""OpenAI Responses: the response object beside its items: id, model, status, metadata, usage."""
+"""OpenAI Responses: the response object without its items: id, model, status, metadata, usage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Envelope:
 
     def __init__(self, assembler: EventAssembler) -> None:
         self._assembler = assembler
-        # `response.status` as last sent; shown if the stream is truncated.
+        # The last `response.status`; named in the error if the stream is truncated.
         self.status: str | None = None
         # Metadata keys that had a value once; from then on null is reported too.
         self._reported_keys: set[str] = set()
@@ -52,7 +52,7 @@ class Envelope:
 def usage(raw: dict[str, Any]) -> Usage:
     """Reads the counts of a usage object (`response.usage`).
 
-    OpenAI already counts inclusively: input with cache reads and writes, output with reasoning.
+    OpenAI's counts are inclusive: input with cache reads and writes, output with reasoning.
     `prompt_tokens` and `completion_tokens` are Chat's names for the same counts.
     """
     return Usage(

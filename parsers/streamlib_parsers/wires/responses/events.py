@@ -46,7 +46,7 @@ class ReasoningTextDelta(Delta, tag="response.reasoning_text.delta"):
 
 
 class OpenReasoningDelta(Delta, tag="response.reasoning.delta"):
-    """The same under its name in Open Responses.
+    """Reasoning as the model wrote it, under its name in Open Responses.
 
     Perplexity's ``response.reasoning.started`` and the like are other events.
     """
@@ -174,7 +174,7 @@ def items_in_body(data: bytes) -> list[Raw]:
 
 
 def type_of(item: Raw) -> str:
-    """Returns the type of an item, "" where it has none."""
+    """Returns the type of an item, "" if it has none."""
     try:
         return msgspec.json.decode(item, type=TypedObject).type
     except _DECODE_ERRORS:
@@ -194,9 +194,9 @@ _decode_number: Final = msgspec.json.Decoder(NumberedEvent).decode
 
 
 def read_position(data: bytes) -> int | None:
-    """The number of an event: a background response is resumed behind it.
+    """The number of an event, after which a background response can be resumed.
 
-    None where it has none, as events of servers that do not keep the stream.
+    None if it has none, as for servers that do not store the stream.
     """
     try:
         return _decode_number(data).sequence_number
@@ -212,7 +212,7 @@ END_EVENTS: Final = (
     "response.incomplete",
     "response.failed",
     "response.cancelled",
-    # xAI and some Codex back ends end with it; the response's own status tells how
+    # xAI and some Codex back ends end with it; the response's own status shows how
     # (can1357/oh-my-pi#4692, decolua/9router#2142).
     "response.done",
 )
@@ -309,7 +309,7 @@ def index_of(values: dict[str, Any], key: str) -> int | None:
 
 
 def list_of_objects(value: Any) -> list[dict[str, Any]] | None:
-    """Returns a list of one object a token; None for anything else."""
+    """Returns a list of one object per token; None for anything else."""
     if not isinstance(value, list):
         return None
     for element in value:

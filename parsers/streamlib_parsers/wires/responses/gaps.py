@@ -1,8 +1,8 @@
 """OpenAI Responses: deltas of a text whose item is known.
 
-Each event has a `sequence_number` of its own and often padding (`obfuscation`), so that nothing but
-the lines around its payload is the same in the next one. Payloads are decoded, then, but into the
-one kind of event that they are, and their item is not looked up again.
+Each event has its own `sequence_number` and often padding (`obfuscation`), so only the lines around
+its payload are the same in the next one. Payloads are therefore decoded, but into the one kind of
+event that is expected, and their item is not looked up again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def find_gap(message: ItemEvent, item: OpenItem, assembler: EventAssembler) -> G
     Args:
         message: The event.
         item: The open item at its output_index.
-        assembler: Takes the texts.
+        assembler: Receives the texts.
     """
     match message:
         case TextDelta() if type(item.item) is Message and message.content_index in item.parts:

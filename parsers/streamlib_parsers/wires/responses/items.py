@@ -73,7 +73,7 @@ class Hosted(NamedTuple):
     """A tool that the provider runs.
 
     Attributes:
-        name: Our name of it; "" where the item has a name of its own.
+        name: This library's name for it; "" if the item has a name of its own.
         arguments: The fields that may hold its arguments, the usual one first. A JSON value keeps
             its own bytes.
         free_text: Whether the arguments are a program, not JSON.
@@ -113,7 +113,7 @@ TO_ANSWER: Final[dict[str, tuple[str, str]]] = {
 """Calls that the caller answers by an item of the wire: (field of the id, type of that item)."""
 
 XAI_CALL_ID: Final = "xs_call"
-"""How xAI's ids of the searches begin that it runs itself (`xs_call-557c03fd-0`, tools
+"""Prefix of the ids of searches that xAI runs itself (`xs_call-557c03fd-0`, tools
 `x_keyword_search`, ``x_thread_fetch`` …). It sends them as custom tool calls, although no custom
 tool was offered; later models send `x_search_call`. Source: recorded items in the tests of clients
 of xAI's Responses API; a caller's own call has an id `call_…`."""
@@ -145,7 +145,7 @@ def item_of(
     read = READERS.get(kind)
     if kind == "tool_search_call" and _is_run_by_caller(block):
         return _tool_search_call(block, raw)
-    # Its call was made by the caller's own item, or by another client's.
+    # The result of a call that the caller, or another client, ran.
     is_callers_result = kind in RESULTS and _is_run_by_caller(block)
     if read is None or is_callers_result or _is_in_container(block):
         return Opaque(kind, block, id=_id(block), status=_status(block))
@@ -159,7 +159,7 @@ def _is_run_by_caller(block: dict[str, Any]) -> bool:
 
 
 def _is_in_container(block: dict[str, Any]) -> bool:
-    """Tells whether the provider runs a shell itself, in a container of its own."""
+    """Returns whether the provider runs a shell itself, in its own container."""
     environment = block.get("environment")
     if not isinstance(environment, dict):
         return False
@@ -167,7 +167,7 @@ def _is_in_container(block: dict[str, Any]) -> bool:
 
 
 def is_run_by_xai(block: dict[str, Any], offered: Collection[str]) -> bool:
-    """Tells whether a custom tool call is a search of xAI's own, which no caller may answer."""
+    """Returns whether a custom tool call is xAI's own search, which no caller may answer."""
     return _string(block, "call_id").startswith(XAI_CALL_ID) and block.get("name") not in offered
 
 

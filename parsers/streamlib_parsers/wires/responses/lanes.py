@@ -31,34 +31,34 @@ from streamlib_parsers.json_text import decode_any, mark_surrogates
 from streamlib_parsers.wires.responses.events import END_EVENTS
 
 LANE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}")
-"""What `stream_id` may look like."""
+"""The form of a `stream_id`."""
 
 NOT_FOUND: Final = "previous_response_not_found"
 """Error code: the response to continue is not in the connection's memory; send all of the input."""
 
 CONNECTION_LIMIT: Final = "websocket_connection_limit_reached"
-"""Error code: the connection is too old. It takes no more requests, another one does."""
+"""Error code: the connection is too old and takes no more requests; open another one."""
 
 BUFFERED_BYTES: Final = 64 * 2**20
-"""Default of how many bytes of a response wait for a reader who reads another lane meanwhile."""
+"""Default number of bytes of a response that wait while its reader reads another lane."""
 
 HTTP_ONLY: Final = ("stream", "background")
-"""Fields of a request over HTTP that have no place in a message."""
+"""Fields of a request over HTTP that a message cannot have."""
 
 _STEER: Final = "response.steer."
 _WAITS: Final = "waiting_for_required_input"
 
 
 class Turn:
-    """One response that was asked for: its messages, until somebody reads them.
+    """One requested response: its messages, until they are read.
 
     Attributes:
-        messages: received and not read.
+        messages: messages that were received and not read yet.
         ended: its last message was received.
-        abandoned: nobody reads it any more; what is received is dropped.
-        answered: a message of it was received, if only an error.
+        abandoned: nobody reads it any more; further messages are dropped.
+        answered: a message of it was received, even if only an error.
         refused: the server ended it with an `error` or as failed.
-        failure: why there will be no further message, if the server did not say so itself.
+        failure: why there will be no further message, if the server sent no reason itself.
         response_id: known from ``response.created`` on.
         successor: the response that the server starts by itself after this one was steered.
     """
@@ -77,7 +77,7 @@ class Turn:
 
     @property
     def ready(self) -> bool:
-        """Whether a reader need not wait."""
+        """Whether a reader can go on without waiting."""
         return bool(self.messages) or self.ended or self.abandoned or self.failure is not None
 
     def next_message(self) -> bytes | None:
@@ -89,7 +89,7 @@ class Turn:
         return message
 
     def abandon(self) -> None:
-        """Nobody reads it any more. It occupies its lane until its last message."""
+        """Called when nobody reads it any more. It occupies its lane until its last message."""
         self.abandoned = True
         self.messages.clear()
         self.size = 0
@@ -115,32 +115,32 @@ class Steering:
         self.failure: ErrorInfo | None = None
 
     def end(self, failure: ErrorInfo | None) -> None:
-        """The server answered, or will not any more."""
+        """Called when the server has answered, or cannot answer any more."""
         self.ready = True
         self.failure = failure
 
 
 class _Response(Struct):
-    """What is read of `response` here."""
+    """The fields of `response` that are read here."""
 
     id: str | None = None
 
 
 class _Steer(Struct):
-    """What is read of `steer` here."""
+    """The fields of `steer` that are read here."""
 
     id: str | None = None
     previous_response_id: str | None = None
 
 
 class _Error(Struct):
-    """What is read of `error` here."""
+    """The fields of `error` that are read here."""
 
     code: str | None = None
 
 
 class _Head(Struct):
-    """The fields of a message that say where it belongs; all others are skipped."""
+    """The fields of a message that decide which response it belongs to; others are skipped."""
 
     type: str = ""
     stream_id: str | None = None
@@ -175,13 +175,13 @@ class _Head(Struct):
 
 
 _NO_ERROR: Final = (b"{}", b"null", b'""', b"[]", b"false", b"0")
-"""JSON of `error` that says that there is none."""
+"""JSON values of `error` that mean that there is no error."""
 
 _decode: Final = msgspec.json.Decoder(_Head).decode
 
 
 def _read_head(message: bytes) -> _Head:
-    """Reads where a message belongs.
+    """Reads the fields that decide which response a message belongs to.
 
     Raises:
         msgspec.DecodeError: It is not an event of Responses.
@@ -214,10 +214,10 @@ class Lane:
         self._steered: Turn | None = None
         """The response whose steering was accepted and has had no effect yet."""
         self._accepted: set[str | None] = set()
-        """The ids of that steering: each is joined to the successor, or comes back."""
+        """The ids of that steering's inputs: each is joined to the successor, or returned."""
 
     def receive(self, head: _Head, message: bytes) -> Turn | None:
-        """Hands a message to its response, which is returned; None if it belongs to none."""
+        """Adds a message to its response, and returns that; None if it belongs to none."""
         if head.type.startswith(_STEER):
             return self._steering(head, message)
         response_id = head.response_id
@@ -246,7 +246,7 @@ class Lane:
         return not self.turns or self.turns[0].response_id != response_id
 
     def add_notice(self, message: bytes) -> Turn | None:
-        """Hands a message that belongs to the connection to the response that runs."""
+        """Adds a message about the connection to the response that runs."""
         if not self.turns:
             return None
         self._add(self.turns[0], message)
@@ -260,7 +260,7 @@ class Lane:
         return None
 
     def forget(self, turn: Turn) -> None:
-        """The request was not sent: nothing will be received for it."""
+        """Removes a response whose request was not sent: nothing will be received for it."""
         if turn in self.turns:
             self.turns.remove(turn)
 
@@ -300,14 +300,14 @@ class Lane:
         return target
 
     def _end_steering(self, target: Turn, action: str, head: _Head, message: bytes) -> None:
-        """An input is not joined to a successor; if it was the last one, there will be none."""
+        """Handles an input that joins no successor; after the last one there will be none."""
         self._accepted.discard(head.steering.id)
         if self._accepted:
             return
         self._steered = None
         successor = target.successor
         if successor is None or successor.failure is not None:
-            # Refused before it was accepted; whoever asks for the successor learns why.
+            # Refused before it was accepted: the successor has the reason for its reader.
             successor = target.successor = Turn()
         if action == "failed":
             successor.fail(_refusal(head))
@@ -319,7 +319,7 @@ class Lane:
 
     def _begin_successor(self, steered: Turn) -> None:
         successor = steered.successor
-        # Only after its end: a second `response.created` inside a response is the parser's.
+        # Only after its end: the parser handles a second `response.created` inside a response.
         if successor is not None and steered.ended:
             self._steered = None
             self._accepted.clear()
@@ -330,14 +330,14 @@ class Lanes:
     """The lanes of one connection.
 
     Args:
-        buffered_bytes: How many bytes of one response wait for their reader.
+        buffered_bytes: Maximum bytes of one response that wait for their reader.
     """
 
     def __init__(self, buffered_bytes: int = BUFFERED_BYTES) -> None:
         self.lanes: dict[str | None, Lane] = {}
-        """By `stream_id`; None is the lane without one."""
+        """Lanes by `stream_id`; None is the lane without one."""
         self.failure: ErrorInfo | None = None
-        """Why the connection is of no use any more."""
+        """Why the connection cannot be used any more; None while it can."""
         self.retired = False
         """The server takes no further request on this connection."""
         self._buffered_bytes = buffered_bytes
@@ -345,18 +345,18 @@ class Lanes:
         """Messages of steering that the server has not answered, the oldest first."""
 
     def steer(self, response_id: str) -> Steering:
-        """A message of steering is about to be sent; returns what the server says to it."""
+        """Called before a message of steering is sent; returns the object that gets the answer."""
         steering = Steering(response_id)
         self._steerings.append(steering)
         return steering
 
     def forget_steering(self, steering: Steering) -> None:
-        """Nobody waits for what the server says to it."""
+        """Called when nobody waits for the server's answer to it any more."""
         if steering in self._steerings:
             self._steerings.remove(steering)
 
     def expect(self, lane: str | None) -> Turn:
-        """A request is about to be sent on a lane; returns its response."""
+        """Called before a request is sent on a lane; returns its response."""
         if lane not in self.lanes:
             self.lanes[lane] = Lane(self._buffered_bytes)
         turn = Turn()
@@ -364,7 +364,7 @@ class Lanes:
         return turn
 
     def forget(self, lane: str | None, turn: Turn) -> None:
-        """The request was not sent after all."""
+        """Called if the request was not sent after all."""
         self.lanes[lane].forget(turn)
 
     @property
@@ -373,7 +373,7 @@ class Lanes:
         return [lane.turns[0] for lane in self.lanes.values() if lane.turns]
 
     def receive(self, message: bytes) -> list[Turn]:
-        """Hands a message to the responses it belongs to, which are returned."""
+        """Adds a message to the responses it belongs to, and returns these."""
         if self.failure is not None:
             return []
         try:

@@ -119,19 +119,19 @@ class Machine:
             FAST_HANDLERS[type(message)](self, message, data)
 
     def find_gap(self, event: str | None, data: bytes) -> Gap | None:
-        """Returns that further deltas of the same text are read without a look-up; else None."""
+        """Returns a gap if later deltas of this text need no look-up; else None."""
         try:
             message = decode(data)
         except DECODE_ERRORS:
             return None
         item = self._by_index.get(message.output_index)
-        # Where parts have numbers of another order, each event must be looked at.
+        # If the wire numbers parts differently, each event must be read in full.
         if item is None or self._positions:
             return None
         return find_gap(message, item, self._assembler)
 
     def end(self) -> None:
-        """Raises: `response.completed` and `response.incomplete` complete the response at once."""
+        """Raises an error: a response is complete at its `completed` or `incomplete` event only."""
         detail = None
         if self._envelope.status:
             detail = {"status": self._envelope.status}
@@ -223,7 +223,7 @@ class Machine:
     # --- events that the decoder of the frequent ones refused ---
 
     def _read_slow(self, event_name: str | None, data: bytes) -> None:
-        # Chat's terminator, which some servers send here too.
+        # Chat's end mark, which some servers send here too.
         if data.lstrip()[:6].upper() == b"[DONE]":
             return
         try:
@@ -384,7 +384,7 @@ class Machine:
             self._assembler.passthrough(kind, event)
 
     def _on_metadata(self, kind: str, event: dict[str, Any], data: bytes) -> None:
-        """Reads the ChatGPT backend's `metadata`, keys beside those of the response."""
+        """Reads the `metadata` of the ChatGPT backend: further keys of the response."""
         values: dict[str, Any] = {}
         metadata = event.get("metadata")
         if isinstance(metadata, dict):
@@ -425,7 +425,7 @@ class Machine:
         self._finish(status, response, items_in_end_event(data))
 
     def _on_body(self, kind: str, event: dict[str, Any], data: bytes) -> None:
-        """Reads a complete body. It is an end even if its status is none of the wire's."""
+        """Reads a complete body. It ends the response even if its status is unknown."""
         self._envelope.read({}, event)
         status = nonempty_string(event, "status")
         if status is None:

@@ -1,8 +1,8 @@
 """OpenAI Responses: the life of an item, from `output_item.added` to its final version.
 
 The API sends each item complete in `output_item.done`, and all of them once more in the event that
-ends the stream. Either may be missing: a call named only when done, `output: []` from the Codex
-backend, items that are only in the last event, text of an item that was never added.
+ends the stream. Either may be missing: a call whose name comes with its end, `output: []` from the
+Codex backend, items that are only in the last event, text of an item that was never added.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ INCOMPLETE_REASONS: Final[dict[str, StopReason]] = {
 NAMED: Final = (FunctionCall, CustomToolCall)
 
 PENDING: Final = (*NAMED, *BUILT_IN_CALLS)
-"""Calls that wait for an output of the caller's."""
+"""Classes of calls that wait for the caller's output."""
 
 
 class OutputItems:
@@ -66,7 +66,7 @@ class OutputItems:
     def __init__(self, assembler: EventAssembler) -> None:
         # Every item that was opened, by index and id.
         self.slots = Slots()
-        # The text parts of which deltas brought logprobs, as (item, part).
+        # The text parts that got logprobs from deltas, as (item index, part index).
         self.logprobs_streamed: set[tuple[int, int]] = set()
         self._assembler = assembler
         # Ids of the complete calls that wait for an answer of the caller, in order of arrival.
@@ -116,7 +116,7 @@ class OutputItems:
         if isinstance(item, PENDING) and not item.call_id:
             item = msgspec.structs.replace(item, call_id=self._assembler.new_call_id())
         opened = self._assembler.open(outline(item))
-        # The code of a program is not JSON, and its item is complete all the same.
+        # The code of a program is not JSON, but its item is complete nevertheless.
         opened.free_text = kind in HOSTED and HOSTED[kind].free_text
         self.slots.add(opened, kind, output_index)
         return opened
@@ -138,7 +138,7 @@ class OutputItems:
         return block, raw
 
     def _is_repeated(self, block: JsonObject, event: ItemAdded | ItemDone, data: bytes) -> bool:
-        """Tells whether the item was added before; if so, passes the event through."""
+        """Returns whether the item was added before; if so, passes the event through."""
         if not self.slots.is_repeated(event.output_index, nonempty_string(block, "id")):
             return False
         self._assembler.notice("repeated_item", f"{type_of(event.item)} {event.output_index}")
@@ -286,7 +286,7 @@ class OutputItems:
     # --- stop reason ---
 
     def _note_outcome(self, item: ResponseItem) -> None:
-        """Notes what the stop reason depends on."""
+        """Records what the stop reason depends on."""
         if isinstance(item, PENDING) and item.status == "completed":
             self._open_calls[item.call_id] = None
         elif isinstance(item, Opaque) and item.answers is not None:
@@ -306,7 +306,7 @@ class OutputItems:
             details: `incomplete_details`.
 
         Returns:
-            The stop reason, and the wire's own value that it stands for.
+            The stop reason, and the wire's own value for it.
         """
         if status == "incomplete":
             reason = details.get("reason") if isinstance(details, dict) else None
@@ -330,7 +330,7 @@ def _without_repetition(opened: OpenItem, final: Reasoning) -> Reasoning:
     streamed = opened.snapshot("incomplete")
     if not isinstance(streamed, Reasoning):
         return final
-    # Only what is there can repeat something: blanks are removed from long texts here.
+    # Checked first, since removing blanks from long texts is slow.
     if final.summary and streamed.content and not streamed.summary:
         if _without_blanks("".join(final.summary)) == _without_blanks(streamed.content):
             return msgspec.structs.replace(final, summary=())

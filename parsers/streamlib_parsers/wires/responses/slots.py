@@ -39,10 +39,10 @@ class Slot(Struct):
 
 
 class Slots:
-    """The items of one response by all their indexes and ids."""
+    """The items of one response, found by index or id."""
 
     def __init__(self) -> None:
-        # Open items by output_index, less those that share it. The machine's deltas read it
+        # Open items by output_index, without those that share one. The machine's deltas read it
         # without a call.
         self.by_index: dict[int | None, OpenItem] = {}
         # Open items by the id they were opened with.
@@ -109,7 +109,7 @@ class Slots:
             self._by_id[slot.id] = item
 
     def add_nameless(self, item_id: str | None) -> None:
-        """Notes a call that was added without a name.
+        """Records a call that was added without a name.
 
         It opens with its `.done`; until then no other item receives its events.
         """
@@ -128,18 +128,18 @@ class Slots:
                 del self._by_id[item_id]
 
     def is_addressed(self, output_index: int | None, item_id: str | None) -> bool:
-        """Tells whether the event names its item, so that `find` did not guess the newest."""
+        """Returns whether the event names its item, so that `find` did not guess the newest."""
         return output_index is not None or item_id in self._by_id
 
     def is_done(self, output_index: int | None, item_id: str | None) -> bool:
-        """Tells whether the item with this id or at this index is done."""
+        """Returns whether the item with this id or at this index is done."""
         if item_id in self._done_ids:
             return True
         slot = self._slot_at.get(output_index)
         return slot is not None and slot.open is None
 
     def is_repeated(self, output_index: int | None, item_id: str | None) -> bool:
-        """Tells whether this item was added before.
+        """Returns whether this item was added before.
 
         Another id at a known index is another item.
         """

@@ -69,7 +69,7 @@ TEXT_FIELDS: Final[dict[TextKind, TextField]] = {
 
 
 class FullText(NamedTuple):
-    """Where an event has a text in full: the kind of text, and the field that holds it."""
+    """The field in which an event has a text in full, and the kind of the text."""
 
     kind: TextKind
     field: str
@@ -81,7 +81,7 @@ PART_TEXTS: Final[dict[str, FullText]] = {
     "reasoning_text": FullText("reasoning", "text"),
     "summary_text": FullText("summary", "text"),
 }
-"""Texts of content parts, by the part's type."""
+"""Type of a content part -> its text."""
 
 TEXT_DONE_FIELDS: Final[dict[str, FullText]] = {
     "response.output_text.done": FullText("text", "text"),
@@ -94,7 +94,7 @@ TEXT_DONE_FIELDS: Final[dict[str, FullText]] = {
     "response.code_interpreter_call_code.done": FullText("arguments", "code"),
     "response.mcp_call_arguments.done": FullText("arguments", "arguments"),
 }
-"""Texts of the events that have one in full."""
+"""Event with a text in full -> that text."""
 
 
 class Texts:
@@ -126,7 +126,7 @@ class Texts:
         return self.position(item, index_of(event, "content_index") or 0)
 
     def announce(self, item: OpenItem, event: dict[str, Any]) -> None:
-        """Notes the reasoning part to which the next deltas belong."""
+        """Records the reasoning part to which the next deltas belong."""
         self.announced[item.index] = self.position_in(item, event)
 
     def complete(self, item: OpenItem, kind: TextKind, event: dict[str, Any], text: Any) -> None:
@@ -134,8 +134,8 @@ class Texts:
 
         Where `text` does not continue the deltas, the item's own `.done` decides.
         """
-        # With half surrogate pairs, deltas are joined otherwise than the full text: that, too, is
-        # left to the item's `.done`.
+        # With half surrogate pairs, the joined deltas may differ from the full text: then, too,
+        # the item's `.done` decides.
         if not isinstance(text, str) or self._assembler.surrogates is not None:
             return
         part = self._part_of(item, kind, event)

@@ -1,6 +1,6 @@
 """OpenAI Responses: `ResponseItem` to items of the wire, the reverse of `items.py`.
 
-`wire_item(item_of(x))` equals `x`, less `status` and `logprobs`.
+`wire_item(item_of(x))` equals `x` without `status` and `logprobs`.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _part(part: ContentPart, text_type: str) -> JsonObject:
 
 def _with_native_keys(parts: list[JsonObject], native: Any) -> list[JsonObject]:
     """Adds to each part the keys that no typed field holds."""
-    # A list of another length belongs to content that was edited since.
+    # A list of another length belongs to content that was edited later.
     if not isinstance(native, list) or len(native) != len(parts):
         return parts
     return [{**part, **keys} for part, keys in zip(parts, native, strict=True)]
