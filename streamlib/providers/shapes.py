@@ -60,7 +60,7 @@ A provider without levels or budgets replaces those fields by "".
 ENABLE_THINKING: Final = Thinking(
     on={"enable_thinking": True}, off={"enable_thinking": False}, budget="thinking_budget"
 )
-"""DashScope."""
+"""DashScope: `enable_thinking`."""
 REASONING_OBJECT: Final = Thinking(
     off={"reasoning": {"enabled": False}},
     plain={"reasoning": {"enabled": True}},
@@ -74,7 +74,7 @@ REASONING_ENABLED: Final = Thinking(
     off={"reasoning": {"enabled": False}},
     effort="reasoning_effort",
 )
-"""Together."""
+"""Together: `reasoning: {"enabled"}`, with `reasoning_effort` beside it."""
 TEMPLATE_ENABLE_THINKING: Final = Thinking(
     on={"chat_template_kwargs": {"enable_thinking": True}},
     off={"chat_template_kwargs": {"enable_thinking": False}},

@@ -115,13 +115,13 @@ class Drawing:
         self._frames: list[Frame] = []
         self._leaf: Leaf | None = None
         self._wants_blank = False
-        """An empty line is before the next block."""
+        """Whether an empty line must be drawn before the next block."""
         self._is_empty = True
-        """Nothing was drawn."""
+        """Whether nothing was drawn yet."""
         self._was_heading = False
-        """The last block was a heading or a rule: it stands apart."""
+        """Whether the last block was a heading or a rule, which an empty line follows."""
         self._is_preview = False
-        """This is a preview: nothing is drawn below code that is open, since the text goes on."""
+        """Whether this is a preview: then no rule is drawn below code that is still open."""
 
     def preview(self) -> Drawing:
         """An independent copy without the lines so far; blocks that are open stay open."""

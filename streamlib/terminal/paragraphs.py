@@ -35,7 +35,7 @@ class Paragraph:
         self._last = text
         """The last line. It may be the header of a table."""
         self.is_settled = False
-        """Whether a part of it is drawn for good."""
+        """Whether a part of it was drawn and cannot change any more."""
 
     def copy(self) -> Paragraph:
         """An independent copy."""
@@ -46,7 +46,7 @@ class Paragraph:
         return other
 
     def resize(self, width: int) -> None:
-        """Wraps what is not drawn for good at another width."""
+        """Wraps the unsettled text at another width."""
         self._wrapper.resize(width)
 
     def add_line(self, text: str) -> None:

@@ -41,7 +41,7 @@ class Table:
         self._width = width
         self._theme = theme
         self._rows: list[list[str]] = []
-        """Rows that are not drawn for good."""
+        """Rows that may still change."""
         self._widths: list[int] | None = None
         """Widths of the columns; None as long as they are measured."""
         self._lines: list[Line] = []
@@ -85,7 +85,7 @@ class Table:
         return self.take_lines()
 
     def _settle(self) -> None:
-        """Draws the complete rows for good."""
+        """Draws the complete rows, which cannot change any more."""
         if self._widths is not None:
             self._draw_rows()
         elif len(self._rows) >= MEASURED_ROWS:

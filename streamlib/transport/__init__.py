@@ -6,7 +6,7 @@ the user's own.
 
 Every transport keeps these rules: redirects are never followed, the body is never decoded by the
 library, and no request waits in the library's own connection pool. A waiter that is cancelled
-there occupies its place for ever (encode/httpcore #830), so callers wait at `slots`, an
+there stays in the queue for ever (encode/httpcore #830), so callers wait at `slots`, an
 `anyio.CapacityLimiter`, which can be cancelled safely.
 """
 

@@ -26,7 +26,7 @@ UNKNOWN_POOL: Final = 100
 
 
 class ReadTimeout(Protocol):
-    """Ends a read that lasts too long, where a transport can do that without a timeout scope."""
+    """Ends a read that lasts too long, for transports that need no timeout scope for this."""
 
     def start(self, seconds: float) -> None:
         """A read of the next chunk begins: it raises a timeout once `seconds` have passed.

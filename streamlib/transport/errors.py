@@ -66,7 +66,7 @@ _HTTP2_CLOSED: Final = "ConnectionState.CLOSED"
 _CONNECTION_CLOSED: Final = frozenset(
     {"ReadError", "WriteError", "CloseError", "ServerDisconnectedError", "ClientOSError"}
 )
-"""Classes that mean a closed connection, whatever their text says."""
+"""Classes that mean a closed connection, whatever their text is."""
 
 _CERTIFICATE: Final = (
     "SSLCertVerificationError",

@@ -74,13 +74,13 @@ LOST: Final = (
 """Exceptions of sockets whose connection cannot be used any more."""
 
 SILENT: Final = logging.getLogger("streamlib.websocket.silent")
-"""Given to `websockets`, which would log the headers of the handshake, the key among them."""
+"""A logger without output, for `websockets`: it would log the handshake's headers, with the key."""
 SILENT.setLevel(logging.CRITICAL + 1)
 SILENT.propagate = False
 
 
 class SocketClosed(Exception):
-    """The connection is closed; `info` says how."""
+    """The connection is closed; `info` is the failure."""
 
     def __init__(self, info: ErrorInfo) -> None:
         super().__init__(info.message)
@@ -142,7 +142,7 @@ async def open_websocket(
     max_size: int,
     ssl_context: ssl.SSLContext | None = None,
 ) -> Upgrade:
-    """Connects and shakes hands.
+    """Connects, and performs the opening handshake.
 
     Args:
         url: the URL, with `https:` or `http:` as for a request.
@@ -337,7 +337,7 @@ class WebSocket:
             await self._finish(self._write)
 
     async def send(self, message: bytes, on_start: Callable[[], None] | None = None) -> None:
-        """Sends a text message; once begun it is finished, even if the caller is cancelled.
+        """Sends a text message. Once started it is completed, even if the caller is cancelled.
 
         Another task must read meanwhile: a peer whose pings are not answered closes the
         connection.

@@ -90,7 +90,7 @@ class MessageEncoder(ABC):
         return out
 
     def _end_calls(self, calls: Iterable[Waiting]) -> bytes:
-        """Gives calls that nobody answers any more an error in place of an output."""
+        """Ends calls that get no output any more with an error."""
         out = b""
         for waiting in calls:
             if waiting.shown_id is not None:

@@ -32,7 +32,7 @@ OUTPUTS: Final = (FunctionCallOutput, CustomToolCallOutput, *BUILT_IN_OUTPUTS)
 TERMINAL: Final = frozenset({Completed, Failed})
 """Events that end a response."""
 NOT_RUN: Final = "the run ended before this call had an output"
-"""The output of a call that nothing answers any more."""
+"""The error of a call that gets no output any more."""
 
 
 class _OneMessage(Protocol):
@@ -159,7 +159,7 @@ class PendingCalls:
         return None
 
     def take_unanswerable(self) -> list[Waiting]:
-        """Removes and returns the calls that nothing answers once the run has ended."""
+        """Removes and returns the calls that get no output once the run has ended."""
         taken: list[Waiting] = []
         for_page: list[Waiting] = []
         for waiting in self._waiting:

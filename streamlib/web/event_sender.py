@@ -44,7 +44,7 @@ class Output(Protocol):
         ...
 
     async def refuse(self, error: ErrorInfo) -> None:
-        """Responds with an error in place of a stream. Nothing else is called then."""
+        """Responds with an error instead of a stream. No other method is called then."""
         ...
 
     async def write(self, data: bytes) -> None:
@@ -204,8 +204,8 @@ class EventSender:
         """Calls `on_done` with the response, whatever ended it.
 
         Args:
-            is_cancelled: The request is being cancelled: what `on_done` raises is logged, since it
-                must not take the place of the cancellation.
+            is_cancelled: Whether the request is being cancelled. Then what `on_done` raises is
+                logged, since it must not replace the cancellation.
         """
         if self._on_done is None:
             return

@@ -7,7 +7,7 @@ from streamlib_parsers.errors import ErrorInfo
 
 
 class UIRequestError(StreamError):
-    """A request body is not one of the protocol. The message says where and why.
+    """A request body is not one of the protocol. The message names the position and the reason.
 
     It quotes nothing of the body, so that it can be sent back. Kind `invalid_request`, or
     `request_too_large` where a limit was exceeded.

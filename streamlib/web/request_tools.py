@@ -1,4 +1,4 @@
-"""The tools that a server offers, and what a page may say about their calls."""
+"""The tools that a server offers, and what a page may send about their calls."""
 
 from __future__ import annotations
 

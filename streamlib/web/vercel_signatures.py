@@ -72,7 +72,7 @@ def signed_reasoning(text: str, metadata: JsonObject | None) -> Reasoning | None
 
 
 def merged_reasoning(parts: Sequence[Reasoning]) -> Reasoning:
-    """Returns the parts of one item as the item: a part for each paragraph of its summary."""
+    """Joins the parts of one item, one for each paragraph of its summary, to the item."""
     summary: list[str] = []
     encrypted: str | None = None
     for part in parts:

@@ -32,7 +32,7 @@ class Family(Struct, frozen=True, gc=False, omit_defaults=True):
     system: bool = True
     """Takes a system prompt (B21)."""
     system_turns: bool = False
-    """Takes turns of role `system` amid the conversation."""
+    """Takes turns of role `system` inside the conversation."""
     choices: tuple[Choice, ...] = ("auto",)
     """Forms of `toolChoice` (B17)."""
     status: bool = False

@@ -91,7 +91,7 @@ class WithMissingDeltas:
         self._next = 0
         """The first item that is neither done nor has deltas."""
         self._missing: set[int] = set()
-        """Indexes of items whose deltas came, but not the event that says what they are."""
+        """Indexes of items of unknown kind: deltas came without an `OutputItemAdded`."""
         self._has_ended = False
         """Whether the terminal event came, or the stream ended without one."""
         self._report = report or Report()
@@ -144,7 +144,7 @@ class WithMissingDeltas:
         return out
 
     def _release(self) -> bytes:
-        """Returns the waiting items whose turn it is, in their order.
+        """Returns the waiting items that need not wait any more, in their order.
 
         An item whose deltas were dropped waits until each item before it is done or has deltas: the
         texts of all items come with their ends then, and must keep their order.

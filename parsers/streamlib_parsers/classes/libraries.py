@@ -75,7 +75,7 @@ def _inner_types(kind: Any) -> list[Any]:
         return []
     try:
         return list(typing.get_type_hints(kind, include_extras=True).values())
-    except (NameError, TypeError):  # a name that cannot be resolved: the library says which
+    except (NameError, TypeError):  # a name that cannot be resolved: the library's error names it
         return []
 
 

@@ -82,7 +82,7 @@ def _choice_object(choice: Choice, report: Report) -> JsonObject:
     for key in TEXT_KEYS:
         if key in fields:
             texts[key] = "".join(fields.pop(key))
-    # A message without text has null content only if something else is in its place.
+    # A message without text has null content only if it holds something else.
     content: str | None = ""
     if "refusal" in texts or "tool_calls" in fields or "audio" in fields:
         content = None

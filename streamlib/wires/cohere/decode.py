@@ -131,7 +131,7 @@ class _MessageReader:
             native = {**(items[0].native or {}), MESSAGE_FIELDS: rest}
             items[0] = msgspec.structs.replace(items[0], native=native)
         if self._last_role == "assistant":
-            # The builder has to be told that another message begins here.
+            # This id shows the builder that another message begins here.
             self._numbered += 1
             response_id = f"message_{self._numbered}"
             items = [msgspec.structs.replace(item, response_id=response_id) for item in items]

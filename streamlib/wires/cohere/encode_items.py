@@ -85,7 +85,7 @@ def call_arguments(item: FunctionCall | CustomToolCall, report: Report) -> str:
 
 
 def report_losses(item: ResponseItem, report: Report) -> None:
-    """Reports what a complete item has and the wire has no place for."""
+    """Reports what a complete item has and the wire cannot express."""
     if item.signature and not signature_fields(item):
         report.dropped("/signature", "Cohere has no signatures")
     match item:

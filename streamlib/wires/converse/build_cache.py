@@ -132,7 +132,7 @@ def _mark_system(points: dict[int, JsonObject], body: Cacheable) -> set[int]:
 
 
 def _mark(turn: Turn, end: int, point: JsonObject, report: Report) -> None:
-    """Adds a cache point after the first `end` blocks, or at the nearest allowed place before."""
+    """Adds a cache point after the first `end` blocks, or at the last allowed position before."""
     while end > 0 and turn.blocks[end - 1].member in NOT_CACHEABLE:
         end -= 1
     if end > 0:

@@ -34,7 +34,7 @@ from streamlib_parsers.items import (
 )
 
 FILLER: Final = "."
-"""Text for a place where the API requires one and there is none; it refuses blank text."""
+"""Text of a block if the API requires one and there is none; it refuses blank text."""
 NO_OUTPUT: Final = "(no output)"
 """The text of a tool result that is empty."""
 
@@ -117,7 +117,7 @@ def _user_blocks(item: Message, path: str, context: ConverseContext) -> Iterator
 
 
 def _system_turn(item: Message, path: str, context: ConverseContext) -> Iterator[RoleAndBlock]:
-    """A system message amid the conversation."""
+    """A system message inside the conversation."""
     if context.family.system_turns and context.target.traits.system_role:
         for part in item.content:
             block = part_block(part, path, context)
@@ -200,7 +200,7 @@ def _server_call(item: ServerToolCall, path: str, report: Report) -> JsonObject:
 
 
 def _server_result(item: ServerToolResult) -> JsonObject:
-    # a list is the content as the provider sent it; an empty one is refused, so it goes as JSON
+    # a list is the provider's own content; an empty list is refused, so it is sent as JSON
     if isinstance(item.output, list) and item.output:
         content = item.output
     elif isinstance(item.output, str):

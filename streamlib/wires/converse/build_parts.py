@@ -171,7 +171,7 @@ def _source(part: Image | Document | Audio) -> JsonObject | None:
 def _document_name(part: Document, path: str, context: ConverseContext) -> str:
     """A name as the API takes it, unique in the request (B11).
 
-    It is the same in every request of a growing conversation, so that caches hit.
+    It is the same in every request of a conversation, so that the cached prefix matches.
     """
     original = (part.name or "").strip()
     name = _unique(_clean(original) or "document", context.document_names)

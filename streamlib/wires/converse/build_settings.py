@@ -132,7 +132,7 @@ def _thinking_level(prompt: Prompt, context: ConverseContext) -> JsonObject:
     if options is None:
         return {}
     target, report, family = context.target, context.report, context.family
-    # options without a level (only a summary, say) still switch thinking on
+    # options without a level (for example only a summary) still switch thinking on
     requested = level(options) or "medium"
     if requested == "off" and family.thinking_off:
         return dict(family.thinking_off)

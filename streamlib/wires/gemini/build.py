@@ -69,7 +69,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     merged_extra: tuple[str, ...] = ()
     own_config = (prompt.extra or {}).get("generationConfig")
     if isinstance(own_config, dict) and own_schema(prompt) is None:
-        # Another schema stands for the one that the decoded request had.
+        # The prompt's schema replaces the one that the decoded request had.
         if "responseSchema" in own_config:
             reason = "the prompt's output schema is another one"
             context.report.dropped("/extra/generationConfig/responseSchema", reason)

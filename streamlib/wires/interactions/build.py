@@ -1,8 +1,8 @@
 """Builds a Gemini Interactions request from a `Prompt`.
 
 Items become steps one to one (`build_steps`); this file writes the settings. Interactions are not
-stored unless `Prompt.extra` says so, continues a stored one or runs in the background, so signed
-thoughts are sent back instead. Numbers such as I3 are the rows of the rule table in
+stored unless `Prompt.extra` requests it, continues a stored one or runs in the background, so
+signed reasoning is sent back instead. Numbers such as I3 are the rows of the rule table in
 docs/wires/interactions.md.
 """
 
@@ -26,7 +26,7 @@ STATE: Final = frozenset({"previous_interaction_id", "continuation_token"})
 """Fields with which a request needs no input of its own."""
 
 STORED: Final = frozenset({"previous_interaction_id", "background"})
-"""Fields of requests whose interaction is stored unless they say otherwise."""
+"""Fields of requests whose interaction is stored unless `store` is false."""
 
 LEVELS: Final = ("minimal", "low", "medium", "high", "xhigh")
 """Values of `thinking_level`."""

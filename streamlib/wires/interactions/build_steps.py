@@ -68,7 +68,7 @@ def steps(items: list[IndexedItem], context: BuildContext) -> list[JsonObject]:
     """The steps of a history."""
     names: dict[str, str] = {}
     sent: list[JsonObject] = []
-    # Whether the model's steps since the caller's last one have a signed thought.
+    # Whether the model's steps since the caller's last one have signed reasoning.
     is_signed = False
     for entry in items:
         if isinstance(entry.item, CALLS):
@@ -168,7 +168,7 @@ def _with_unknown(parts: list[JsonObject], unknown: JsonObject) -> list[JsonObje
 def _reasoning(item: Reasoning, path: str, context: BuildContext) -> Steps:
     """Signed reasoning goes back as it came; any other is sent as text or left out (I3)."""
     images: JsonObject = (item.native or {}).get("summary") or {}
-    # The signature of an incomplete thought does not match its summary.
+    # The signature of incomplete reasoning does not match its summary.
     if item.signature and item.status == "completed":
         paragraphs = list(item.summary)
         if item.content:

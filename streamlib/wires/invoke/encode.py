@@ -81,7 +81,7 @@ class Encoder:
         return self._inner.feed(ResponseMetadata(values))
 
     def _frame(self, value: Any, name: str) -> bytes:
-        """Returns one event of Messages as a frame, which has no place for its name."""
+        """Returns one event of Messages as a frame, which does not carry the event's name."""
         # A failure is an exception frame instead. An event without a name has no type either.
         if name in ("error", ""):
             return b""

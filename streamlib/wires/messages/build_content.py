@@ -117,7 +117,7 @@ def _message(item: Message, path: str, context: BuildContext) -> Iterator[RoleAn
 
 
 def _system_inside(item: Message, path: str, context: BuildContext) -> Iterator[RoleAndBlock]:
-    """A system message amid the conversation."""
+    """A system message inside the conversation."""
     if context.target.traits.system_role:
         if not item.content and item.native:
             # settings only

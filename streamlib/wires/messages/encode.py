@@ -315,7 +315,7 @@ class Encoder:
         if isinstance(item, Reasoning):
             return self._delta(index, {"type": "signature_delta", "signature": item.signature})
         # Clients fail on a signature in any other block: Claude Code stops, pydantic-ai crashes.
-        # Those of these two kinds are part of their block.
+        # In these two kinds the signature is part of the block.
         if not isinstance(item, (Compaction, Opaque)):
             self._report.dropped("/signature", "Messages has signatures on thinking only")
         return b""

@@ -214,7 +214,7 @@ class _MessageReader:
         # A history is complete, even if the arguments of a call are not JSON.
         items = [msgspec.structs.replace(item, status="completed") for item in response.items]
         if self._last_role == "assistant":
-            # The builder has to be told that another message begins here.
+            # This id shows the builder that another message begins here.
             self._numbered += 1
             response_id = f"message_{self._numbered}"
             items = [msgspec.structs.replace(item, response_id=response_id) for item in items]

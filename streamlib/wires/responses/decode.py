@@ -271,7 +271,7 @@ def _image(part: JsonObject) -> Image:
 
 
 def _document(part: JsonObject) -> Document:
-    """A name beside a URL or an id has no place in the builder's form, so it stays in `native`."""
+    """The builder writes no name beside a URL or an id, so such a name stays in `native`."""
     key = _first_filled(part, "file_data", "file_url", "file_id")
     source = _source(key, part)
     read = ["type", key]

@@ -186,8 +186,8 @@ def response_object(
         common: `id` and `model`; `created_at` and what clients expect beside it, if it is known.
         status: Status of the response.
         output: Objects of its items.
-        envelope: Metadata, in place of the defaults.
-        settings: Settings of the request (`request_settings`), in place of the defaults.
+        envelope: Metadata, which replaces the defaults.
+        settings: Settings of the request (`request_settings`), which replace the defaults.
         fields: Further fields; they replace all others.
     """
     defaults: JsonObject = {

@@ -357,7 +357,7 @@ class Calls:
 
     def _buffer(self, call: CallState, text: str) -> None:
         if not call.buffered and call.kind is FunctionCall:
-            # `null` stands for no arguments yet (T10). Free text of a custom tool is never special.
+            # `null` means no arguments yet (T10). Free text of a custom tool is never special.
             if text.strip() == "null":
                 return
             call.is_quoted = text.lstrip().startswith('"') and not call.is_json_value

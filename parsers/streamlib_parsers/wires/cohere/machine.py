@@ -251,7 +251,7 @@ class Machine:
             return
         text, thinking = string_or_none(content, "text"), string_or_none(content, "thinking")
         if item is None and (text is None) != (thinking is None):
-            # A start was lost: the key says what kind of content this is.
+            # A start was lost: the key shows the kind of the content.
             item = self._assembler.open(_content_item({"type": _kind_of(content)}))
             self._seen.add(("content", index))
             self._contents[index] = item
@@ -265,7 +265,7 @@ class Machine:
         elif isinstance(item.item, Reasoning) and thinking is not None and text is None:
             self._assembler.reasoning(item, thinking, logprobs=logprobs)
         else:
-            # Never guess: reasoning in a message would be shown to a user.
+            # Not guessed: reasoning in a message would be shown to a user.
             self._assembler.passthrough("content-delta", value)
             self._assembler.mark_incomplete(item, f"{', '.join(content)} in {index}")
 

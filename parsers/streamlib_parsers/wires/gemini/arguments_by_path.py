@@ -264,7 +264,7 @@ def _key_text(key: str | int) -> str:
 
 
 def _dumps(node: Node) -> str:
-    # By hand: the leaves are JSON text already, and keep the provider's bytes.
+    # Without an encoder: the leaves are JSON text already, and keep the provider's bytes.
     if isinstance(node, dict):
         members = [_key_text(key) + _dumps(child) for key, child in node.items()]
         return "{" + ",".join(members) + "}"

@@ -58,7 +58,7 @@ class Call:
         self.by_path = ArgumentsByPath()
         """The arguments streamed so far."""
         self.final_arguments: str | None = None
-        """The arguments, where the deltas do not join to them; set at the end at the latest."""
+        """The complete arguments, if the joined deltas differ from them; None until known."""
         self.is_truncated = False
         """Set if the stream ended although the call should have continued."""
 
@@ -156,7 +156,7 @@ class Calls:
         self._sign(streamed, part)
         for partial in as_objects(call.get("partialArgs", b"[]")):
             self._apply(streamed, partial)
-        # A last part may bring all arguments at once; `{}` stands for none.
+        # A last part may bring all arguments at once; `{}` means none.
         if arguments_of(call).strip() not in {"", "{}"}:
             streamed.final_arguments = arguments_of(call)
         if not is_true(call, "willContinue"):

@@ -143,7 +143,7 @@ class Candidate:
     def _read_media(self, part: Object, kind: str) -> None:
         """Read bytes or the address of a file."""
         if is_true(part, "thought"):
-            # A sketch made while reasoning must not be shown as output.
+            # An image made while reasoning must not be shown as output.
             self._read_unknown(part)
             return
         blob = present(as_object(part[kind]))
@@ -213,7 +213,7 @@ class Candidate:
     ) -> None:
         call_id = wire_id
         if not call_id:
-            # Models before Gemini 3 send no ids: it answers the oldest call without a result.
+            # Models before Gemini 3 send no ids: the result is of the oldest call without one.
             call_id = next(iter(self._unanswered), None) or self._assembler.new_call_id()
         self._unanswered.pop(call_id, None)
         result = ServerToolResult(call_id, name, output, id=wire_id or None, **fields)

@@ -5,7 +5,7 @@
       "candidatesTokenCount":4,"totalTokenCount":13},"modelVersion":"m","responseId":"r"}
       '------------------ growth -----------------'  '------------- suffix -------------'
 
-Decoding such a chunk as a whole, and comparing its counts with those before it, takes twice as
+Decoding such a chunk completely, and comparing its counts with the ones before, takes twice as
 long: every chunk repeats all that surrounds text and growth.
 """
 

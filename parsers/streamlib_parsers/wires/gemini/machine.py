@@ -131,7 +131,7 @@ class Machine:
             gap = find_gap(data, chunk, append, self._reports, self._assembler)
             if gap is not None:
                 return gap
-        # Any chunk of the usual shape is read alike, whatever came before it.
+        # Any chunk of the usual shape can be read like this one, whatever came before it.
         return ReadGap(b"", b"", self._read_text_payload)
 
     # --- chunks ---
@@ -320,7 +320,7 @@ class Machine:
 
 
 def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
-    """A complete response, or an array of a stream's chunks; error bodies likewise.
+    """The chunks of a body: a complete response, an array of a stream's chunks, or an error.
 
     A complete response needs no `finishReason`.
     """

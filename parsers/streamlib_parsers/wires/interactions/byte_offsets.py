@@ -90,5 +90,5 @@ def _offsets(annotation: JsonObject) -> dict[str, int]:
 
 
 def _encoded(text: str) -> bytes:
-    # A caller's text may hold half an emoji, which counts as three bytes.
+    # A caller's text may hold half a surrogate pair, which counts as three bytes.
     return text.encode("utf-8", "surrogatepass")

@@ -187,7 +187,7 @@ class Contents:
         waiting, content.waiting = content.waiting, []
         for number, annotation in enumerate(waiting):
             if not is_final and not content.offsets.reaches(annotation, in_bytes=True):
-                # Those after it wait too: their order is the provider's.
+                # Later annotations wait too, so that they keep the provider's order.
                 content.waiting = waiting[number:]
                 return
             self._assembler.annotation(self._item, content.offsets.in_characters(annotation), part)

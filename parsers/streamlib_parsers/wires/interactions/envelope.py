@@ -25,7 +25,7 @@ UNFINISHED: Final = frozenset({"queued", "in_progress"})
 """Statuses of an interaction that goes on without this connection."""
 
 _HANDLED: Final = frozenset({"id", "model", "agent", "object", "status", "steps", "usage"})
-"""Keys of an interaction that have a place of their own."""
+"""Keys of an interaction that are not metadata."""
 
 _CONTINUATION: Final = "continuation_token"
 

@@ -91,7 +91,7 @@ LEGACY_EVENTS: Final = frozenset(
         "content.stop",
     }
 )
-"""Events of the schema that Google removed on 8 June 2026: it has `outputs` in place of steps."""
+"""Events of the schema that Google removed on 8 June 2026, with `outputs` instead of steps."""
 
 LEGACY: Final = (
     "this is the Interactions schema that Google removed in June 2026 "

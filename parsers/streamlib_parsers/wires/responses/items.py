@@ -215,7 +215,7 @@ def _untyped(values: JsonObject, typed_keys: Collection[str]) -> JsonObject:
 
 
 def _untyped_of_parts(parts: list[JsonObject]) -> list[JsonObject] | None:
-    """Returns the keys of each part that no typed field holds; None where no part has any."""
+    """Returns the keys of each part that no typed field holds; None if no part has any."""
     rests: list[JsonObject] = []
     for part in parts:
         typed_keys = _REFUSAL_KEYS if part.get("type") == "refusal" else _TEXT_KEYS

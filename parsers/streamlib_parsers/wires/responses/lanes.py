@@ -56,7 +56,7 @@ class Turn:
         messages: messages that were received and not read yet.
         ended: its last message was received.
         abandoned: nobody reads it any more; further messages are dropped.
-        answered: a message of it was received, even if only an error.
+        answered: any message of it was received, an error too.
         refused: the server ended it with an `error` or as failed.
         failure: why there will be no further message, if the server sent no reason itself.
         response_id: known from ``response.created`` on.
@@ -189,9 +189,9 @@ def _read_head(message: bytes) -> _Head:
     try:
         head = _decode(message)
     except (msgspec.DecodeError, UnicodeError):
-        # A delta may end in half an emoji, which msgspec refuses.
+        # A delta may end with half a surrogate pair, which msgspec refuses.
         head = _decode(mark_surrogates(message) or message)
-    # As the parser reads it: a bare error object, whatever its type.
+    # A bare error object, whatever its type; the parser reads it in the same way.
     if not head.type.startswith("response.") and bytes(head.error) not in _NO_ERROR:
         head.type = "error"
     return head
@@ -413,7 +413,7 @@ class Lanes:
         return list(lane.turns)
 
     def _acknowledge(self, head: _Head, message: bytes) -> None:
-        """Ends the oldest steering of the response that waits for this answer."""
+        """Ends the oldest unanswered steering of the response that the message names."""
         action = head.type.removeprefix(_STEER)
         if action not in ("accepted", "failed"):
             return

@@ -69,7 +69,7 @@ class OutputItems:
         # The text parts that got logprobs from deltas, as (item index, part index).
         self.logprobs_streamed: set[tuple[int, int]] = set()
         self._assembler = assembler
-        # Ids of the complete calls that wait for an answer of the caller, in order of arrival.
+        # Ids of the complete calls that wait for the caller's output, in order of arrival.
         self._open_calls: dict[str, None] = {}
         # Whether a finished message had text, or a refusal.
         self._has_text = False
@@ -182,7 +182,7 @@ class OutputItems:
                 del self._unnamed[key]
 
     def _close_unnamed(self) -> None:
-        """Emits the calls that never got a name: no caller can answer them, but none is lost."""
+        """Emits the calls that never got a name: nobody can answer them, but they are not lost."""
         for item in self._unnamed.values():
             if self._assembler.item_count < self._assembler.limits.items:
                 opened = self._open(item, "", None)
@@ -218,7 +218,7 @@ class OutputItems:
         self._note_outcome(opened.item)
 
     def _add_logprobs(self, opened: OpenItem, final: Message, block: JsonObject) -> None:
-        """Emits the logprobs that no delta brought: a whole body has them in its parts only."""
+        """Emits the logprobs that no delta brought: a complete body has them in its parts only."""
         missing: dict[int, list[JsonObject]] = {}
         for index, wire_part in enumerate(known_parts(block)):
             logprobs = list_of_objects(wire_part.get("logprobs"))
