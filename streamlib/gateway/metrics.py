@@ -1,7 +1,7 @@
 """Metrics of the gateway for Prometheus. Needs the extra `metrics`.
 
-Every label comes from the route file or is bounded: a client that asks for models that do not exist
-makes no new series.
+Every label comes from the route file or is limited in number: requests for models that do not exist
+create no series.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ from streamlib.gateway.observer import AccessRefusal, Exchange, Observer
 from streamlib_parsers.errors import ErrorInfo
 
 MODELS: Final = 100
-"""Models with a label of their own among those that clients choose; the rest is `OTHER`."""
+"""Limit of models named by clients that have a label of their own; others share `OTHER`."""
 
 OTHER: Final = "other"
 
 SHARED_FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
-"""Variable of prometheus-client: where several workers put their metrics together."""
+"""Environment variable of prometheus-client: folder where several workers write their metrics."""
 
 LABELS: Final = ("route", "model", "client")
 
 FIRST_TOKEN_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 20, 40, 80)
-"""Seconds; reasoning models take tens of them."""
+"""Upper bounds in seconds; reasoning models need tens of seconds."""
 
 GAP_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
-"""Seconds; a stream has 20 to 200 reads a second."""
+"""Upper bounds in seconds; a stream has 20 to 200 reads a second."""
 
 
 class Metrics(Observer):
-    """Counts what observers see, in a registry of its own."""
+    """Counts requests in a Prometheus registry of its own."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        """Holds the metrics of the gateway only; an application may register it with its own."""
+        """Contains only the metrics of the gateway; an application may combine it with its own."""
         self._models: set[str] = set()
-        """Models that clients chose by their name, and that have given output."""
+        """Models that clients chose by name and that have responded with output."""
         self._open: dict[str, Gauge] = {}
         """Request id -> the gauge that counts it while it is open."""
         self._gaps: dict[str, Histogram] = {}
-        """Request id -> the histogram of its gaps: found once, and not for each read."""
+        """Request id -> the histogram of its gaps, so that it is not looked up for each read."""
         self._requests = Counter(
             "streamlib_gateway_requests",
             "Requests that ended, by operation, HTTP status and kind of error.",
@@ -108,12 +108,12 @@ class Metrics(Observer):
         if SHARED_FOLDER not in os.environ:
             ProcessCollector(registry=self.registry)
 
-    # --- what observers see ---
+    # --- methods of observers ---
 
     def target_tried(self, exchange: Exchange) -> None:
         """Counts an open stream, or moves it to its next target."""
         if exchange.operation == "count":
-            return  # no response is under way
+            return  # no response is streamed
         self._close(exchange)
         gauge = self._open_streams.labels(*self._labels(exchange))
         gauge.inc()
@@ -124,7 +124,7 @@ class Metrics(Observer):
         self._upstream_errors.labels(*self._labels(exchange), error.kind).inc()
 
     def first_token(self, exchange: Exchange) -> None:
-        """Notes the wait for the first output. From now on the model is known to exist."""
+        """Records the wait for the first output; from now on the model is known to exist."""
         if _is_chosen_by_client(exchange) and len(self._models) < MODELS:
             self._models.add(exchange.target)
         labels = self._labels(exchange)
@@ -133,11 +133,11 @@ class Metrics(Observer):
             self._first_token.labels(*labels).observe(exchange.first_token)
 
     def gap(self, exchange: Exchange, seconds: float) -> None:
-        """Notes the wait for further output."""
+        """Records the wait for further output."""
         self._gaps[exchange.request_id].observe(seconds)
 
     def ended(self, exchange: Exchange) -> None:
-        """Counts the request, its tokens and what it lost."""
+        """Counts the request, its tokens, and changes in its report."""
         self._close(exchange)
         self._gaps.pop(exchange.request_id, None)
         labels = self._labels(exchange)
@@ -158,7 +158,7 @@ class Metrics(Observer):
             self._changes.labels(*labels, action).inc(count)
 
     def access_refused(self, refusal: AccessRefusal) -> None:
-        """Counts a request that may not use the gateway."""
+        """Counts a request that access control refused."""
         self._refusals.labels(refusal.reason, refusal.error.kind).inc()
 
     def _close(self, exchange: Exchange) -> None:
@@ -172,14 +172,14 @@ class Metrics(Observer):
             model = OTHER
         return exchange.route or "", model, exchange.client or ""
 
-    # --- what Prometheus reads ---
+    # --- output for Prometheus ---
 
     def render(self) -> tuple[bytes, str]:
-        """The metrics as text, and its content type; of all workers where they share a folder."""
+        """The metrics as text, and its content type; with a shared folder, those of all workers."""
         return generate_latest(self.shared_registry()), CONTENT_TYPE_LATEST
 
     def shared_registry(self) -> CollectorRegistry:
-        """The registry to read: that of all workers where they share a folder."""
+        """The registry to render; with a shared folder, that of all workers."""
         if SHARED_FOLDER not in os.environ:
             return self.registry
         registry = CollectorRegistry()
@@ -188,6 +188,6 @@ class Metrics(Observer):
 
 
 def _is_chosen_by_client(exchange: Exchange) -> bool:
-    """Whether the target's name is the client's: of a route with a wildcard to `provider:*`."""
+    """Whether the client named the target's model: a wildcard route to `provider:*`."""
     is_pattern = any(char in (exchange.route or "") for char in "*?[")
     return is_pattern and exchange.requested in exchange.target

@@ -1,4 +1,4 @@
-"""Where Prometheus reads the metrics: `/metrics` behind the token, or a port of their own."""
+"""Serves the metrics to Prometheus: at `/metrics` with the token, or on a separate port."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ METRICS: Final = "/metrics"
 NOT_INSTALLED: Final = "prometheus_client is not installed: pip install 'streamlib[metrics]'"
 
 REQUEST_SECONDS: Final = 10.0
-"""How long a scraper may take to send its request."""
+"""Seconds in which a scraper must send its request."""
 
 
 def metrics_if_installed() -> Metrics | None:
@@ -31,7 +31,7 @@ def metrics_if_installed() -> Metrics | None:
     try:
         from streamlib.gateway.metrics import Metrics
     except ModuleNotFoundError as error:
-        # A missing module of our own is a defect, not a missing extra.
+        # If a module of our own is missing, that is a defect, not a missing extra.
         if error.name is None or not error.name.startswith("prometheus_client"):
             raise
         return None
@@ -39,7 +39,7 @@ def metrics_if_installed() -> Metrics | None:
 
 
 class MetricsPage:
-    """`/metrics` of the gateway itself."""
+    """Serves `/metrics` on the gateway's own port."""
 
     def __init__(self, metrics: Metrics | None) -> None:
         self._metrics = metrics
@@ -54,12 +54,12 @@ class MetricsPage:
 
 @contextmanager
 def serving_metrics(metrics: Metrics, host: str, port: int) -> Generator[int]:
-    """Serves the metrics on a port of their own, without a token, while the block runs.
+    """Serves the metrics on a separate port, without a token, while the block runs.
 
     Args:
-        metrics: what is served.
-        host: the address; on this machine's own, other host names are refused.
-        port: 0 picks a free one.
+        metrics: the metrics to serve.
+        host: address to listen on; on a local address, requests for other host names are refused.
+        port: TCP port; 0 selects a free one.
 
     Yields:
         The port.
@@ -92,7 +92,7 @@ def _handler(
     render: Callable[[], tuple[bytes, str]], *, is_local: bool
 ) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        """One connection of a scraper."""
+        """Handles one connection of a scraper."""
 
         timeout = REQUEST_SECONDS
         server_version = "streamlib"
@@ -103,7 +103,7 @@ def _handler(
             if self.path.partition("?")[0] != METRICS:
                 self._send(404, b"not found\n", "text/plain")
                 return
-            # A page in a browser of this machine could reach the port under a name of its own.
+            # A page in a local browser could reach the port through a host name of its own.
             if is_local and not is_local_host(self.headers.get("host", "")):
                 self._send(403, b"another host\n", "text/plain")
                 return
@@ -117,6 +117,6 @@ def _handler(
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            """Writes no line for each scrape."""
+            """Logs nothing: a line for each scrape is of no use."""
 
     return Handler

@@ -1,4 +1,4 @@
-"""Which models there are, in the form of each wire.
+"""Endpoints that list the models, in the format of each wire.
 
 GET  /v1/models   /v1/models/{id}   /v1beta/models   /v1beta/models/{id}
 """
@@ -22,21 +22,21 @@ from streamlib.gateway.target_streams import hide_missing_key
 
 
 class Serving(Protocol):
-    """What these requests need of the gateway."""
+    """Parts of the gateway that these endpoints need."""
 
     @property
     def client(self) -> Client:
-        """Sends the requests."""
+        """Client that requests the providers' lists."""
         ...
 
     @property
     def table(self) -> RouteTable:
-        """The routes, as they are now."""
+        """The current routes."""
         ...
 
 
 class ModelEndpoints:
-    """Serves them."""
+    """Serves lists of models, and single models."""
 
     def __init__(self, served: Serving) -> None:
         """Prepares the endpoints.

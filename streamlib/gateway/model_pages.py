@@ -1,7 +1,7 @@
-"""Lists of models, and single models, in the form that each client reads.
+"""Lists of models, and single models, in the format that each client reads.
 
-The SDKs of OpenAI, Anthropic and Cohere request one path, `/v1/models`: what else a client sends
-tells which it is. Google's has a path of its own.
+The SDKs of OpenAI, Anthropic and Cohere request the same path, `/v1/models`; other parts of the
+request identify the SDK. Google's SDK uses another path.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ PAGE_SIZES: Final[Mapping[WireApi, str]] = {
     "gemini": "pageSize",
     "cohere": "page_size",
 }
-"""Wire -> query parameter with the length of a page. OpenAI's list has one page."""
+"""Wire -> query parameter with the number of models on a page. OpenAI's list has one page."""
 
 GEMINI_METHODS: Final = ("generateContent", "streamGenerateContent", "countTokens")
 
 
 def wire_of_client(scope: Scope) -> WireApi:
-    """The wire of a client that asks for models (ASGI scope)."""
+    """The wire of a client that requests models, from its ASGI scope."""
     if "/v1beta/" in scope["path"]:
         return "gemini"
     headers: dict[bytes, bytes] = {name.lower(): value for name, value in scope["headers"]}
@@ -37,14 +37,14 @@ def wire_of_client(scope: Scope) -> WireApi:
         return "messages"
     if headers.get(b"x-fern-sdk-name") == b"cohere":
         return "cohere"
-    # Google's SDK sends its key in a header of its own, on `/v1` too.
+    # Google's SDK sends its key in this header, on `/v1` too.
     if b"x-goog-api-key" in headers:
         return "gemini"
     return "chat"
 
 
 def model_object(wire_api: WireApi, model: ServedModel) -> JsonObject:
-    """One model, as a client of a wire reads it."""
+    """One model, in the format of a wire."""
     match wire_api:
         case "messages":
             return _anthropic(model)
@@ -59,12 +59,12 @@ def model_object(wire_api: WireApi, model: ServedModel) -> JsonObject:
 def model_list(
     wire_api: WireApi, models: Sequence[ServedModel], query: Mapping[str, str]
 ) -> JsonObject:
-    """A page of models, as a client of a wire reads it.
+    """A page of models, in the format of a wire.
 
     Args:
-        wire_api: the client's.
-        models: all that it may request.
-        query: which page it wants: a length, and where the last one ended.
+        wire_api: the client's wire.
+        models: all models that the client may request.
+        query: the query of the request: the length of the page, and the end of the page before.
     """
     page, has_more = _page(wire_api, models, query)
     objects = [model_object(wire_api, model) for model in page]
@@ -88,7 +88,7 @@ def model_list(
 
 
 def query_of(scope: Scope) -> dict[str, str]:
-    """The query of a request, the last value of each name (ASGI scope)."""
+    """The query of a request, from its ASGI scope; repeated names have their last value."""
     query = parse_qs(scope["query_string"].decode("latin-1"))
     return {name: values[-1] for name, values in query.items()}
 
@@ -96,7 +96,7 @@ def query_of(scope: Scope) -> dict[str, str]:
 def _page(
     wire_api: WireApi, models: Sequence[ServedModel], query: Mapping[str, str]
 ) -> tuple[Sequence[ServedModel], bool]:
-    """The models of a page, and whether there are more after it."""
+    """The models of a page, and whether there are more in its direction."""
     size = len(models)
     text = query.get(PAGE_SIZES.get(wire_api, ""), "")
     if text.isascii() and text.isdigit() and 0 < int(text[:9]) < size:
@@ -107,7 +107,7 @@ def _page(
         end = names.index(before)
         start = max(0, end - size)
         return models[start:end], start > 0
-    # A page is named by the last model of the one before it.
+    # A page is identified by the last model of the page before it.
     start = 0
     for name in ("after_id", "pageToken", "page_token"):
         after = query.get(name)

@@ -1,7 +1,7 @@
-"""The models that clients may request: which the routes serve, and when each was made.
+"""The catalog of models that clients may request.
 
-A route without a wildcard serves one name. One with a wildcard, whose target takes the client's own
-name, serves the matching names of its provider's list.
+A route without a wildcard serves one name. A route with a wildcard, whose target uses the client's
+own name, serves the matching names in its provider's list.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from streamlib.gateway.routes import RouteRule, RouteTable, RouteTarget
 from streamlib_parsers.errors import ErrorInfo
 
 LIST_SECONDS: Final = 10.0
-"""How long a provider may take for its list; without it, its models are only not listed."""
+"""Timeout in seconds for a provider's list; after it, its models are missing from ours."""
 
 LISTED_SECONDS: Final = 60.0
-"""How long a provider's list is used again: clients ask for it at each start."""
+"""Seconds for which a provider's list is reused, because clients request it at each start."""
 
 FAILED_SECONDS: Final = 10.0
-"""How long a provider whose list cannot be read is not asked again."""
+"""Seconds before a list that could not be read is requested again."""
 
 CREATED_KEYS: Final = ("created", "created_at", "modified_at")
-"""Keys of the time in providers' lists: OpenAI's, Anthropic's, Ollama's."""
+"""Keys of the creation time in lists of OpenAI, Anthropic and Ollama."""
 
 
 class ServedModel(Struct, frozen=True):
     """A model that clients may request.
 
     Attributes:
-        name: in requests.
-        created: when it was made, in seconds since 1970; since when the gateway serves it, where
-            its provider does not say.
-        input_tokens: at most in a request; None: unknown.
-        output_tokens: at most in a response; None: unknown.
+        name: name of the model in requests.
+        created: creation time in seconds since 1970; if the provider does not report it, the start
+            of the gateway.
+        input_tokens: maximum in a request; None: unknown.
+        output_tokens: maximum in a response; None: unknown.
     """
 
     name: str
@@ -52,19 +52,19 @@ class ServedModel(Struct, frozen=True):
 
 
 class ModelCatalog:
-    """The served models, with the providers' lists."""
+    """The models that the routes serve, completed by the providers' lists."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        """Knows of no list yet.
+        """Makes a catalog without any list.
 
         Args:
-            clock: seconds since 1970.
+            clock: returns seconds since 1970.
         """
         self._clock = clock
         self._started = int(clock())
-        """Since when the gateway serves its models."""
+        """Start of the gateway, in seconds since 1970."""
         self._lists: dict[object, tuple[float, list[ModelInfo] | None]] = {}
-        """Server and key -> until when its list holds, and the list; None: it could not be read."""
+        """Server and key -> expiry time of the list, and the list; None: it could not be read."""
 
     async def models(self, client: Client, table: RouteTable) -> list[ServedModel]:
         """The models that the routes serve, each once."""
@@ -75,20 +75,20 @@ class ModelCatalog:
                 model = self._alias(rule.model, table.hops(rule, rule.model)[0], listed)
                 models.setdefault(rule.model, model)
                 continue
-            # Any other target has a name that the client's pattern says nothing of.
+            # Other targets have a fixed name, which the provider's list need not contain.
             if not _takes_own_name(rule):
                 continue
             for info in listed or ():
-                # A route before this one may have it: what that one serves is not this model.
+                # An earlier route may match the name, and may serve another model under it.
                 if fnmatchcase(info.id, rule.model) and table.rule(info.id) is rule:
                     models.setdefault(info.id, self._listed(info.id, info))
         return list(models.values())
 
     async def find(self, client: Client, table: RouteTable, name: str) -> ServedModel:
-        """The model that a client would get by a name.
+        """The model that a client would receive under a name.
 
         Raises:
-            StreamError: no route serves it (`not_found`), or its provider has no such model.
+            StreamError: no route serves the name (`not_found`), or its provider has no such model.
         """
         rule = table.rule(name)
         hop = table.hops(rule, name)[0]
@@ -106,7 +106,7 @@ class ModelCatalog:
     def _alias(
         self, name: str, hop: RouteTarget, listed: Sequence[ModelInfo] | None
     ) -> ServedModel:
-        """A name of the gateway's own for a model of a provider."""
+        """A model of a provider, under the name that the gateway gives it."""
         for info in listed or ():
             if info.id == hop.target.model:
                 return self._listed(name, info)
@@ -124,7 +124,7 @@ class ModelCatalog:
     async def _lists_of(
         self, client: Client, table: RouteTable
     ) -> list[Sequence[ModelInfo] | None]:
-        """The list of each route's provider, all at once."""
+        """The list of each route's provider; all are requested at once."""
         lists: list[Sequence[ModelInfo] | None] = [None] * len(table.rules)
 
         async def read(index: int, hop: RouteTarget) -> None:
@@ -136,7 +136,7 @@ class ModelCatalog:
         return lists
 
     async def _list(self, client: Client, hop: RouteTarget) -> list[ModelInfo] | None:
-        """The list of a target's provider; None where it has none, or none for us."""
+        """The list of a target's provider; None if it has none, or if it could not be read."""
         key = (hop.provider.name, hop.target.wire_api, hop.base_url, hop.key)
         now = self._clock()
         if key in self._lists and now < self._lists[key][0]:
@@ -151,23 +151,23 @@ class ModelCatalog:
                     api_key=hop.key,
                 )
             except StreamError:
-                # The provider has no list, or there is no key for it: its models are still
-                # served, only not listed.
+                # The provider has no list, or there is no key for it: its models are served all the
+                # same, but not listed.
                 listed = None
         seconds = LISTED_SECONDS if listed is not None else FAILED_SECONDS
-        # With other routes or keys, a list is not asked for again.
+        # Expired entries are dropped, so that lists of former routes or keys do not stay.
         fresh = {known: entry for known, entry in self._lists.items() if entry[0] > now}
         self._lists = {**fresh, key: (now + seconds, listed)}
         return listed
 
 
 def _takes_own_name(rule: RouteRule) -> bool:
-    """Whether a route's first target is asked for the name that the client sends."""
+    """Whether a route's first target receives the name that the client sends."""
     return rule.is_pattern and rule.targets[0].model.endswith(":*")
 
 
 def _created(raw: dict[str, Any]) -> int | None:
-    """When a provider made a model, in seconds since 1970."""
+    """The creation time of a provider's model, in seconds since 1970; None if not reported."""
     for key in CREATED_KEYS:
         value = raw.get(key)
         if isinstance(value, (int, float)) and value > 0:

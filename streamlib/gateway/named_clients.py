@@ -1,4 +1,4 @@
-"""The clients that a gateway knows by name. Each has a token of its own, and may have limits.
+"""Clients that a gateway knows by name. Each has its own token, and may have limits.
 
     [[client]]                           # in the route file
     name = "alice"
@@ -7,8 +7,8 @@
     requests_per_minute = 60
     tokens_per_minute = 200000
 
-The file has the digest of a token and never the token: whoever reads the file cannot use it. A
-token is random, so a plain SHA-256 is enough; nobody guesses one, however fast the digest is.
+The file contains the digest of a token, not the token: reading the file does not give access. A
+token is random, so plain SHA-256 is enough: it cannot be guessed, however fast the digest is.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from streamlib.gateway.identity import digest_of
 from streamlib_parsers.errors import ErrorInfo
 
 TOKEN_PREFIX: Final = "slg_"  # noqa: S105  # part of a token, and public
-"""Begins each token: scanners for leaked secrets find it, and people know what it is."""
+"""Prefix of each token, by which people and scanners for leaked secrets recognize it."""
 
 TOKEN_BYTES: Final = 32
-"""Random bytes of a token."""
+"""Number of random bytes in a token."""
 
 SCOPE_KEY: Final = "streamlib.client"
-"""Where access control puts the client of a request, for everything behind it (ASGI scope)."""
+"""Key of the ASGI scope under which access control stores the client of a request."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
@@ -46,12 +46,12 @@ class NamedClient(
     """One client.
 
     Attributes:
-        name: is in log lines and metrics.
+        name: name in log lines and metrics.
         token_sha256: hexadecimal SHA-256 of its token.
-        models: patterns of the model names that it sees and may ask, as in routes.
-        requests_per_minute: None: no limit.
-        tokens_per_minute: of requests and responses together, those read from a cache too. None:
-            no limit.
+        models: patterns of the model names that it may see and request, as in routes.
+        requests_per_minute: limit of requests; None: no limit.
+        tokens_per_minute: limit of tokens in requests and responses together, cached tokens
+            included; None: no limit.
     """
 
     name: str
@@ -62,10 +62,10 @@ class NamedClient(
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            # It becomes a field of log lines and the label of a metric.
+            # The name is a field of log lines and a label of metrics.
             raise ValueError("a client's name is 1 to 64 letters, digits and ._@-")
         if not _DIGEST.fullmatch(self.token_sha256):
-            # Not quoted: a token in its place would be shown.
+            # The value is not quoted, because it might be a token.
             raise ValueError(
                 f"the client {self.name}: token_sha256 is 64 hexadecimal digits, the digest of "
                 "its token; `streamlib gateway --new-token` makes both"
@@ -76,17 +76,17 @@ class NamedClient(
 
     @property
     def is_limited(self) -> bool:
-        """Whether it has a limit for a minute."""
+        """Whether it has a limit of requests or tokens."""
         return self.requests_per_minute is not None or self.tokens_per_minute is not None
 
     def may_use(self, model: str) -> bool:
-        """Whether it sees and may ask this model."""
-        # Not `fnmatch`, which ignores case on Windows.
+        """Whether the client may see and request a model."""
+        # `fnmatchcase`, because `fnmatch` ignores case on Windows.
         return any(fnmatchcase(model, pattern) for pattern in self.models)
 
 
 class ClientTable:
-    """The clients of one route file, with a look-up by their tokens."""
+    """The clients of one route file, found by their tokens."""
 
     def __init__(self, clients: Sequence[NamedClient] = ()) -> None:
         """Checks the clients.
@@ -106,15 +106,15 @@ class ClientTable:
             names.add(client.name)
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Whether there are named clients."""
         return bool(self.clients)
 
     def find(self, tokens: Iterable[str]) -> NamedClient | None:
-        """The client with one of these tokens."""
+        """The client that one of these tokens belongs to; None if none does."""
         matching: NamedClient | None = None
         for token in tokens:
-            # How long a look-up by digest takes tells nothing about a token: whoever tries some
-            # cannot choose their digests.
+            # The time of this look-up reveals nothing about a token, because an attacker cannot
+            # choose the digests of the tokens that are tried.
             client = self._by_digest.get(digest_of(token))
             if matching is None:
                 matching = client
@@ -122,18 +122,18 @@ class ClientTable:
 
 
 def new_token() -> Secret:
-    """A token that nobody guesses."""
+    """A new random token."""
     return Secret(TOKEN_PREFIX + secrets.token_urlsafe(TOKEN_BYTES))
 
 
 def client_of(scope: Scope) -> NamedClient | None:
-    """The client of a request that access control let in; None where it is nobody by name."""
+    """The named client of a request, set by access control; None if the client has no name."""
     client: NamedClient | None = scope.get(SCOPE_KEY)
     return client
 
 
 def check_model(client: NamedClient | None, model: str) -> None:
-    """Refuses a model that a client does not see, as one that does not exist.
+    """Refuses a model that a client may not see, as if it did not exist.
 
     Raises:
         StreamError: `not_found`.

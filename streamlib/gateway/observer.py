@@ -1,4 +1,4 @@
-"""What the gateway lets others see of each request: its course, never its content or a key.
+"""Observers follow each request of the gateway, without its content and without keys.
 
     class Slow(Observer):
         def ended(self, exchange: Exchange) -> None:
@@ -7,8 +7,8 @@
 
     Gateway(table, observers=[Slow()])
 
-The log, the metrics, the page and the spans are observers. Each method runs in the task of its
-request, between two reads: it must not wait, and it should be quick.
+The log, the metrics, the page and the spans are observers. Methods are called in the task of the
+request, between two reads: they must not wait, and should be fast.
 """
 
 from __future__ import annotations
@@ -30,41 +30,42 @@ from streamlib_parsers.items import WireApi
 from streamlib_parsers.usage import Usage
 
 CLIENT_LEFT: Final = 499
-"""Status of a request whose client disconnected before the response began; nginx logs the same."""
+"""Status of a request whose client disconnected before the response; nginx logs the same."""
 
 _log: Final = logging.getLogger("streamlib.gateway")
 
 
 class Exchange(Struct, kw_only=True, eq=False):
-    """One request of one client, as far as it went. Observers read it and change nothing.
+    """One request of one client, as far as it is known. Observers read it and do not change it.
 
     Attributes:
-        request_id: names the request in the log and in the response headers.
+        request_id: id of the request in the log and in response headers.
         wire_api: the client's wire.
-        operation: what the client asked for: a response, or a `count` of tokens or a `compaction`.
+        operation: what the client requests: a `response`, a `count` of tokens or a `compaction`.
         client: the client's name in the route file; None: it has none.
-        requested: the model that the client requested; "" where its request could not be read.
-        route: the pattern of the route; None where no route was found.
+        requested: model that the client requested; "" if its request could not be read.
+        route: pattern of the route; None if no route matches.
         target: `provider:model` that was tried last.
-        target_wire: the wire of that target.
-        base_url: the address that the route has for it; None: its provider's own.
-        is_stream: the client wants a stream, not one body.
-        in_background: the response outlives its request.
+        target_wire: wire of that target.
+        base_url: the target's address in the route; None: its provider's own.
+        is_stream: whether the client requests a stream, not one body.
+        in_background: whether the response outlives its request.
         trace_headers: `traceparent` and `tracestate` of the request.
-        targets_tried: targets so far.
-        started_at: when the request began to arrive, in seconds of the event loop's clock.
-        first_token: seconds from then to the first output of a model.
-        last_token_at: when the newest output was received, by the same clock.
-        longest_gap: seconds between two reads with output, at most.
-        deltas: events with output so far: about the tokens, until the usage is known.
-        usage: as the provider counted it.
-        is_usage_estimated: the response ended early, and its output was counted by its characters.
-        stop_reason: of the response.
-        status: HTTP status that the client got; None before it got any.
-        error: what ended the request, unless it succeeded.
-        is_refused: no target was asked: the message of the error is the library's own.
-        report: what was changed or lost between the two wires.
-        seconds: from start to end; None until it ended.
+        targets_tried: number of targets tried so far.
+        started_at: start of the request, in seconds of the event loop's clock.
+        first_token: seconds from the start to the first output of a model.
+        last_token_at: time of the newest output, in seconds of the same clock.
+        longest_gap: longest time between two reads with output, in seconds.
+        deltas: number of events with output so far: roughly the tokens, until the usage is known.
+        usage: tokens that the provider counted.
+        is_usage_estimated: whether the response ended early, so that its output tokens were
+            estimated from its characters.
+        stop_reason: stop reason of the response.
+        status: HTTP status that the client received; None before that.
+        error: error that ended the request; None if it succeeded.
+        is_refused: whether no target was tried; the error's message is then the library's own.
+        report: changes and losses in translation between the two wires.
+        seconds: duration from start to end; None before the end.
     """
 
     request_id: str
@@ -99,13 +100,13 @@ class AccessRefusal(Struct, kw_only=True, frozen=True):
     """A request that may not use the gateway. Its body was not read: it starts no exchange.
 
     Attributes:
-        reason: what is wrong: `token`, `login` (the form of the page), `session` (the page without
-            one), `host`, `origin` or `headers`.
-        error: what its client was told; the message is the library's own.
-        status: HTTP status that the client got.
-        method: of HTTP, as it was sent.
-        path: without its query, and with whatever looks like a key masked.
-        address: where the connection came from; None: unknown.
+        reason: what was wrong: `token`, `login` (the form of the page), `session` (the page without
+            a session), `host`, `origin` or `headers`.
+        error: error sent to the client; the message is the library's own.
+        status: HTTP status sent to the client.
+        method: HTTP method, as received.
+        path: path without its query; parts that look like keys are masked.
+        address: address of the connection; None: unknown.
     """
 
     reason: str
@@ -120,10 +121,10 @@ class Observer:
     """Sees every request of a gateway. A method that is not overridden does nothing."""
 
     def started(self, exchange: Exchange) -> None:
-        """A request was read and has a route; or it was refused, and `ended` follows at once."""
+        """A request was read and has a route, or it was refused: then `ended` follows at once."""
 
     def target_tried(self, exchange: Exchange) -> None:
-        """The request goes to `exchange.target`."""
+        """The request is sent to `exchange.target`."""
 
     def upstream_failed(self, exchange: Exchange, error: ErrorInfo) -> None:
         """`exchange.target` failed, before its first output or after it."""
@@ -135,7 +136,7 @@ class Observer:
         """More output was received, `seconds` after the output before it."""
 
     def ended(self, exchange: Exchange) -> None:
-        """The request ended; the exchange is complete. Called once for each that was started."""
+        """The request ended and the exchange is complete. Called once for each started request."""
 
     def access_refused(self, refusal: AccessRefusal) -> None:
         """Access control refused a request: no other method is called for it."""
@@ -153,15 +154,15 @@ class Watch:
         """Starts to watch a request.
 
         Args:
-            exchange: of the request.
-            observers: what sees it.
-            clock: in seconds.
+            exchange: exchange of the request.
+            observers: observers to call.
+            clock: returns seconds.
         """
         self.exchange = exchange
         self._observers = observers
         self._clock = clock
         self._is_started = False
-        """Set once the observers know of the request."""
+        """Whether the observers were told of the request."""
         exchange.started_at = clock()
 
     def started(self) -> None:
@@ -170,7 +171,7 @@ class Watch:
         self._call(lambda observer: observer.started(self.exchange))
 
     def tried(self, target: str, wire_api: WireApi, base_url: str | None) -> None:
-        """The request goes to a target."""
+        """The request is sent to a target."""
         exchange = self.exchange
         exchange.target = target
         exchange.target_wire = wire_api
@@ -183,7 +184,7 @@ class Watch:
         self._call(lambda observer: observer.upstream_failed(self.exchange, error))
 
     def received(self, events: Sequence[ResponseEvent]) -> None:
-        """Events of one read were received; runs once a read, so it does little."""
+        """Events of one read were received. Runs for every read, so it does little."""
         count = 0
         for event in events:
             if type(event) in TOKEN_EVENTS:
@@ -198,7 +199,7 @@ class Watch:
         if exchange.first_token is None:
             exchange.first_token = now - exchange.started_at
             self._call(lambda observer: observer.first_token(exchange))
-        # After a failed target the next one's output is not a gap in a stream.
+        # After a failed target, the wait for the next one's output is not a gap in a stream.
         elif last is not None:
             seconds = now - last
             exchange.longest_gap = max(exchange.longest_gap, seconds)
@@ -208,8 +209,8 @@ class Watch:
         """The request ended.
 
         Args:
-            error: what ended it, unless it succeeded.
-            report: what was changed or lost.
+            error: error that ended it; None if it succeeded.
+            report: changes and losses.
         """
         exchange = self.exchange
         if exchange.seconds is not None:
@@ -230,16 +231,16 @@ class Watch:
 def call_observers(
     observers: Sequence[Observer], notify: Callable[[Observer], None], name: str
 ) -> None:
-    """Calls each observer; one that fails becomes a line of the log.
+    """Calls each observer. If one raises, the error is logged.
 
     Args:
-        observers: what is called.
-        notify: calls one.
-        name: of what they are told about, for that line.
+        observers: observers to call.
+        notify: calls a method of one observer.
+        name: name of the request or refusal for the log line.
     """
     for observer in observers:
         try:
             notify(observer)
         except Exception as error:  # noqa: BLE001
-            # A stream must not end with who watches it.
+            # An observer's error must not end the stream.
             _log.error("%s an observer failed: %s", name, log_error(error))

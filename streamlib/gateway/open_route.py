@@ -1,4 +1,4 @@
-"""Routes of paths that need no token."""
+"""Routes to paths that need no token."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from starlette.types import Scope
 
 
 class OpenRoute(Route):
-    """A route that has its path to itself: another method gets 405, with ``Allow``.
+    """A route that also handles other methods on its path: they receive 405 with ``Allow``.
 
-    A usual route leaves other methods to the routes after it. The last of those serves requests for
-    models, which whoever has no token must not reach: they are recorded, logged and counted.
+    An ordinary route leaves other methods to later routes. The last of these serves requests for
+    models, which must not be reachable without a token: it records, logs and counts them.
     """
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether the request is for this route, whatever its method (ASGI scope)."""
+        """Whether the path of a request (ASGI scope) is that of the route, whatever the method."""
         match, child_scope = super().matches(scope)
         if match is Match.PARTIAL:
             match = Match.FULL

@@ -1,4 +1,4 @@
-"""What the gateway has under way, so that it can end it when it stops.
+"""Open requests of the gateway, so that it can end them when it stops.
 
 Each stream then ends with an error of its wire, never as if it were complete.
 """
@@ -20,41 +20,41 @@ STOPPING: Final = ErrorInfo(
     retry_after=1.0,
     code="stopping",
 )
-"""What ends a stream early. Its client may try again: at another gateway, or at the next one."""
+"""Error of a stream that is ended early. The client may retry, here or at another gateway."""
 
 END_SECONDS: Final = 1.0
-"""How long a client may take to receive the error that ends its stream."""
+"""Seconds in which a client must receive the error that ends its stream."""
 
 
 class OpenStreams:
-    """Requests under way."""
+    """The open requests of a gateway."""
 
     def __init__(self) -> None:
         self._stops: set[Callable[[], None]] = set()
-        """Functions that end one each."""
+        """For each request, the function that ends it."""
         self._emptied: anyio.Event | None = None
-        """Set when none is left, for who waits for that."""
+        """Set when no request is left; None if nobody waits for that."""
         self._has_ended = False
-        """Set by `end`: whatever begins later ends at once."""
+        """Whether `end` was called: a request that begins later ends at once."""
 
     def begin(self) -> None:
-        """Lets requests begin, also after `end`."""
+        """Allows requests to begin, again after `end`."""
         self._has_ended = False
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of open requests."""
         return len(self._stops)
 
     @contextmanager
     def entered(self, stop: Callable[[], None]) -> Generator[None]:
-        """One more while the block runs.
+        """Counts a request as open while the block runs.
 
         Args:
-            stop: Ends it early; it must not wait.
+            stop: Ends the request early; it must not wait.
         """
         self._stops.add(stop)
         try:
-            # Its request was still being read when the others ended.
+            # This request was still being read when `end` ended the others.
             if self._has_ended:
                 stop()
             yield
@@ -64,13 +64,13 @@ class OpenStreams:
                 self._emptied.set()
 
     async def wait_until_empty(self) -> None:
-        """Waits until none is left."""
+        """Waits until no request is open."""
         while self._stops:
             self._emptied = anyio.Event()
             await self._emptied.wait()
 
     def end(self) -> None:
-        """Ends all of them, and each that begins from now on."""
+        """Ends all open requests, and each that begins from now on."""
         self._has_ended = True
         for stop in list(self._stops):
             stop()

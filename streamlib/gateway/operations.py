@@ -1,4 +1,4 @@
-"""What a client asks for by the path of its POST: a response, a count of tokens, or a compaction.
+"""Operations that POST paths request: a response, a count of tokens, or a compaction.
 
     POST /v1/messages  /v1/chat/completions  …            a response
     POST /v1/messages/count_tokens                        a count
@@ -6,7 +6,7 @@
     POST /v1/responses/input_tokens
     POST /v1/responses/compact                            a compaction
 
-The body of the last two is that of a request for a response, and is read as one.
+The bodies of the last two have the format of a request for a response, and are parsed as one.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from msgspec import Struct
 from streamlib.wires.routes import Route, route
 
 Operation: TypeAlias = Literal["response", "count", "compaction"]
-"""What is done with a request; observers see it."""
+"""What a request asks the gateway for; observers can read it."""
 
 BESIDE_RESPONSES: Final[dict[str, tuple[str, Operation]]] = {
     "/v1/messages/count_tokens": ("/v1/messages", "count"),
     "/v1/responses/input_tokens": ("/v1/responses", "count"),
     "/v1/responses/compact": ("/v1/responses", "compaction"),
 }
-"""Path -> that of a response with the same body, and what is done."""
+"""Path -> path of a response with the same body, and the operation."""
 
 GEMINI_COUNT: Final = ":countTokens"
 GEMINI_RESPONSE: Final = ":generateContent"
 
 
 def response_path(path: str) -> str:
-    """The path, or the end of a URL, of a response to the same body."""
+    """The path (or the end of a URL) of a request for a response with the same body."""
     if path.endswith(GEMINI_COUNT):
         return path.removesuffix(GEMINI_COUNT) + GEMINI_RESPONSE
     for beside, (of_response, _) in BESIDE_RESPONSES.items():
@@ -42,12 +42,12 @@ def response_path(path: str) -> str:
 
 
 class Endpoint(Struct, frozen=True):
-    """What a path asks for.
+    """The endpoint that a path names.
 
     Attributes:
-        operation: what is done.
-        match: the wire, and what its path says of a response.
-        path: of a response with the same body.
+        operation: operation that is requested.
+        match: the wire, and the parts of the path that describe the response.
+        path: path of a request for a response with the same body.
     """
 
     operation: Operation
@@ -56,7 +56,7 @@ class Endpoint(Struct, frozen=True):
 
 
 def endpoint_of(path: str) -> Endpoint | None:
-    """What a path asks for, as it was sent; None where no wire has it."""
+    """The endpoint of a path, as the client sent it; None if no wire has the path."""
     operation: Operation = "response"
     if path in BESIDE_RESPONSES:
         operation = BESIDE_RESPONSES[path][1]

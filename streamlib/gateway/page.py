@@ -25,18 +25,18 @@ from streamlib.gateway.page_access import PageAccess, is_own_origin, set_cookie
 from streamlib_parsers.errors import ErrorInfo
 
 PERIOD: Final = 1.0
-"""Seconds between two looks at what is open."""
+"""Seconds between two updates of the open streams."""
 
 STREAM_SECONDS: Final = 30.0
-"""After this long a browser connects anew: a server that stops waits for what is open."""
+"""Seconds after which a browser must reconnect: a stopping server waits for open streams."""
 
 VIEWERS: Final = 50
-"""Browsers that are sent events at the same time."""
+"""Limit of browsers that receive events at the same time."""
 
 FORM_BYTES: Final = 8192
 
 FORM_SECONDS: Final = 10.0
-"""How long a browser may take to send the form."""
+"""Seconds in which a browser must send the form."""
 
 MISTAKEN: Final = '<p role="alert">That is not the token.</p>'
 
@@ -54,7 +54,7 @@ _INLINE: Final = re.compile(r"<(script|style)>(.*?)</\1>", re.DOTALL)
 
 
 class Page:
-    """The paths of the page."""
+    """Handlers for the paths of the page."""
 
     def __init__(
         self,
@@ -67,11 +67,11 @@ class Page:
         """Prepares the page.
 
         Args:
-            view: what is shown.
-            access: who may see it.
+            view: data to show.
+            access: decides who may see the page.
             readiness: ends the events when the gateway is about to stop.
-            served: the paths of the gateway, for programs that ask for `/`.
-            refused: is told of each request that is refused.
+            served: paths of the gateway, sent to programs that request `/`.
+            refused: called with each refused request.
         """
         self._refused = refused
         self._view = view
@@ -79,10 +79,10 @@ class Page:
         self._readiness = readiness
         self._served = served
         self._viewers = 0
-        """Browsers that are sent events now."""
+        """Number of browsers that receive events now."""
 
     async def show(self, request: Request) -> Response:
-        """`/`: the page, or the form for the token; one line for what is not a browser."""
+        """`/`: the page or the form for the token; for other programs than browsers, one line."""
         if "text/html" not in request.headers.get("accept", ""):
             return PlainTextResponse(f"streamlib gateway: {self._served}\n")
         if self._access.allows(request.scope):
@@ -95,7 +95,7 @@ class Page:
         return html_page("login.html", status=401)
 
     async def login(self, request: Request) -> Response:
-        """`/login`: the form's token for a cookie."""
+        """`/login`: checks the token of the form and sets the cookie."""
         if not is_own_origin(request.scope):
             self._refused(request.scope, _OTHER_ORIGIN, 403)
             return PlainTextResponse("from another origin\n", 403)
@@ -114,7 +114,7 @@ class Page:
         return _to_page(request.scope, None)
 
     async def live(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """`/live`: what the page shows, as server-sent events (ASGI)."""
+        """`/live`: sends the data of the page as server-sent events (ASGI)."""
         if not self._access.allows(scope):
             self._refused(scope, _NO_SESSION, 401)
             await PlainTextResponse("sign in first\n", 401)(scope, receive, send)
@@ -133,7 +133,7 @@ class Page:
         until = anyio.current_time() + STREAM_SECONDS
         sent = b""
         while anyio.current_time() < until and not self._readiness.reasons:
-            # A session ends while its page is open, too.
+            # A session may expire while its page is open.
             if not self._access.allows(scope):
                 return
             view = {**self._view.snapshot(), "has_token": self._access.has_token}
@@ -145,7 +145,7 @@ class Page:
 
 
 async def _form_token(request: Request) -> str:
-    """The token in a posted form; "" where there is none."""
+    """The token in a posted form; "" if there is none."""
     body = b""
     with anyio.move_on_after(FORM_SECONDS) as scope:
         more = True
@@ -160,19 +160,19 @@ async def _form_token(request: Request) -> str:
 
 
 def _to_page(scope: Scope, session: str | None) -> Response:
-    # Not another host: the path alone, below where the gateway is mounted.
+    # Only a path, so that no other host can be named; it begins where the gateway is mounted.
     location = f"{scope.get('root_path', '')}/"
     headers = {"location": location, "set-cookie": set_cookie(scope, session)}
     return Response(status_code=303, headers=headers)
 
 
 def html_page(name: str, *, status: int = 200, message: str = "") -> Response:
-    """A page of ours, which runs nothing but its own script and loads nothing from elsewhere."""
+    """A page of the gateway; its policy allows only its own script, and nothing from elsewhere."""
     text, policy = _page(name)
     headers = {
         "content-security-policy": policy,
         "cache-control": "no-store",
-        # With `no-referrer` browsers post a form without its origin.
+        # With `no-referrer` browsers would post a form without its origin.
         "referrer-policy": "same-origin",
         "x-content-type-options": "nosniff",
         "x-frame-options": "DENY",
@@ -182,7 +182,7 @@ def html_page(name: str, *, status: int = 200, message: str = "") -> Response:
 
 @cache
 def _page(name: str) -> tuple[str, str]:
-    """A page, and its ``Content-Security-Policy``: the digests of what is inline."""
+    """A page, and its ``Content-Security-Policy`` with the digests of inline parts."""
     text = (files("streamlib.gateway") / "pages" / name).read_text(encoding="utf-8")
     sources: dict[str, list[str]] = {"script": [], "style": []}
     for kind, content in _INLINE.findall(text):

@@ -1,8 +1,8 @@
-"""Who may see the gateway's page: whoever has posted its token, from the page itself.
+"""Access to the gateway's page: for anybody who posted its token from the page itself.
 
-A browser keeps a session in a cookie: its end, and a digest of it under a key made from the token.
-The token cannot be read from it, all workers accept it, and another token ends all sessions. It
-opens the page alone: no model, no metrics.
+A browser keeps its session in a cookie: the expiry time, and a digest of it under a key made from
+the token. The cookie does not reveal the token, all workers accept it, and a new token ends all
+sessions. It gives access to the page only, not to models or metrics.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ COOKIE: Final = "streamlib_gateway"
 SESSION_SECONDS: Final = 12 * 3600
 
 FORM_PATHS: Final = frozenset({"/login", "/logout"})
-"""Paths that forms are posted to; their access is decided here."""
+"""Paths that forms are posted to."""
 
 PAGE_PATHS: Final = frozenset({"/", "/live", *FORM_PATHS})
 """Paths whose access is decided here."""
 
 _PURPOSE: Final = b"gateway page"
-"""Makes the key of another purpose another key (at most 16 bytes)."""
+"""Separates this key from other keys that are made from the token (16 bytes at most)."""
 
 
 class PageAccess:
     """Sessions of the page.
 
     Args:
-        token: the gateway's own; None: there is none, and the page is open to this machine.
-        is_closed: whether nobody may see the page: clients have tokens of their own, and the
+        token: the gateway's own token; None: there is none, and this machine may see the page.
+        is_closed: whether nobody may see the page: clients have tokens of their own, but the
             gateway has none.
-        now: seconds since 1970.
+        now: returns seconds since 1970.
     """
 
     def __init__(
@@ -60,17 +60,17 @@ class PageAccess:
 
     @property
     def has_token(self) -> bool:
-        """Whether the page asks for the token."""
+        """Whether the page requires the token."""
         return self._token is not None
 
     def allows(self, scope: Scope) -> bool:
-        """Whether a request comes from somebody who may see the page (ASGI scope)."""
+        """Whether a request may see the page (ASGI scope)."""
         if self._token is None:
             return not self._is_closed()
         return self._is_session(_cookie(scope))
 
     def session(self, token: str) -> str | None:
-        """The value of the cookie for whoever has sent this token; None: it is another."""
+        """The value of the cookie for somebody who sent this token; None: the token is wrong."""
         if self._token is None:
             return None
         sent = hashlib.sha256(token.encode("utf-8", "replace")).digest()
@@ -94,7 +94,7 @@ class PageAccess:
 
 
 def set_cookie(scope: Scope, session: str | None) -> str:
-    """A ``Set-Cookie`` header with a session; None removes it (ASGI scope)."""
+    """A ``Set-Cookie`` header with a session; None deletes the cookie (ASGI scope)."""
     path: str = scope.get("root_path", "") or "/"
     seconds = SESSION_SECONDS if session else 0
     fields = f"{COOKIE}={session or ''}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict"
@@ -104,9 +104,9 @@ def set_cookie(scope: Scope, session: str | None) -> str:
 
 
 def is_own_origin(scope: Scope) -> bool:
-    """Whether a form was posted by a page of this server, as far as its browser says.
+    """Whether the browser says that the form was posted by a page of this server.
 
-    The scheme is not compared: behind a proxy that ends TLS it is another here.
+    The scheme is not compared, because it differs behind a proxy that ends TLS.
     """
     headers: dict[bytes, str] = {}
     for name, value in scope["headers"]:

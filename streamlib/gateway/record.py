@@ -1,11 +1,11 @@
-"""Whole exchanges in files, for whoever looks for a mistake: `streamlib gateway --record DIR`.
+"""Records complete exchanges in files, for finding defects: `streamlib gateway --record DIR`.
 
-A file is a recording for each response of an exchange: first what the client sent and got, then
-what each target was sent and returned. `streamlib inspect` opens it. No header with a key is
-recorded, as in every recording; keys that were sent with the requests are masked wherever they
-come again, and what looks like a key is masked in all bodies but streams. What was said is there.
+A file has a recording for each response of an exchange: first the client's request and response,
+then those of each target. `streamlib inspect` opens it. Headers with keys are not recorded, as in
+every recording. Keys that were sent with the requests are masked everywhere, and texts that look
+like keys in all bodies except streams. All other content is recorded.
 
-What is kept in memory until it is written is bounded, for one exchange and for all together.
+The memory for exchanges that are not written yet is limited, for one and for all together.
 """
 
 from __future__ import annotations
@@ -44,49 +44,49 @@ from streamlib.recording.files import kept_headers
 from streamlib.request.report import Change
 
 FILES: Final = 1000
-"""Files that a folder keeps; the oldest go."""
+"""Limit of files in a folder; above it the oldest are deleted."""
 
 FOLDER_BYTES: Final = 1 << 30
-"""Bytes of all files of a folder; the oldest go."""
+"""Limit of bytes in all files of a folder; above it the oldest are deleted."""
 
 EXCHANGE_BYTES: Final = 32 << 20
-"""Bytes of bodies that are kept of one exchange; what comes then is left out."""
+"""Limit of bytes recorded of the bodies of one exchange; further bytes are omitted."""
 
 CHANGES: Final = 1000
-"""Changes between the two wires that are recorded of an exchange."""
+"""Limit of changes between the two wires that are recorded of an exchange."""
 
 BUFFERED_BYTES: Final = 256 << 20
-"""Bytes of all exchanges that are not written yet; what comes then is left out."""
+"""Limit of bytes of all exchanges that are not written yet; further bytes are omitted."""
 
 CHUNK_BYTES: Final = 256
-"""Memory of a chunk beside its bytes: a stream may have a chunk a byte."""
+"""Bytes of memory for a chunk apart from its data: a stream may have chunks of one byte."""
 
 WAITING: Final = 100
-"""Exchanges that wait to be written; more are left out, and the log says so."""
+"""Limit of exchanges that wait to be written; others are omitted, and the log reports it."""
 
 LIMIT_REACHED: Final = "limit"
-"""`Recording.end` of a body that was longer than what is kept."""
+"""`Recording.end` of a body that exceeded a limit."""
 
 _NAME: Final = re.compile(r"\d{8}T\d{6}\.\d{3}Z-req_[0-9a-f]{24}\.jsonl")
-"""Our files: nothing else in the folder is counted or deleted."""
+"""Names of our files; other files in the folder are neither counted nor deleted."""
 
 _log: Final = logging.getLogger("streamlib.gateway")
 
 
 class Buffered:
-    """Memory for all exchanges that are not written yet; the thread that writes gives it back."""
+    """Memory budget of all exchanges that are not written yet; writing one frees its memory."""
 
     def __init__(self, limit: int) -> None:
-        """Prepares it.
+        """Makes an empty buffer.
 
         Args:
-            limit: bytes.
+            limit: maximum number of bytes.
         """
         self._left = limit
         self._lock = threading.Lock()
 
     def take(self, size: int) -> bool:
-        """Takes some bytes; False where they are not there."""
+        """Reserves some bytes; returns False if that many are not free."""
         with self._lock:
             if size > self._left:
                 return False
@@ -94,7 +94,7 @@ class Buffered:
             return True
 
     def give_back(self, size: int) -> None:
-        """Gives back what was taken."""
+        """Frees bytes that were reserved."""
         with self._lock:
             self._left += size
 
@@ -103,23 +103,23 @@ class ExchangeRecord(Struct, kw_only=True, eq=False):
     """One exchange while it is recorded.
 
     Attributes:
-        path: of the client's request, without its query.
-        method: of that request.
-        headers: of that request, those that may be kept.
-        clock: seconds.
-        started_at: when the request began to arrive, by the clock.
-        secrets: keys that were sent, to be masked.
-        body: of the client's request.
-        status: of the client's response.
-        response_headers: of the client's response.
-        chunks: sent to the client.
-        is_complete: the client's response was sent to its end.
-        upstream: the exchanges with targets.
-        room: bytes that may still be kept.
-        buffered: of all exchanges.
-        taken: bytes of those.
-        is_full: something was left out.
-        is_closed: the exchange has ended, and takes no more.
+        path: path of the client's request, without its query.
+        method: method of that request.
+        headers: headers of that request, without those that hold keys.
+        clock: returns seconds.
+        started_at: start of the request, in seconds of the clock.
+        secrets: keys to mask, which were sent with requests.
+        body: body of the client's request.
+        status: HTTP status sent to the client.
+        response_headers: headers sent to the client.
+        chunks: chunks sent to the client.
+        is_complete: whether the client's response was sent to its end.
+        upstream: exchanges with targets.
+        room: number of bytes that may still be recorded.
+        buffered: budget shared by all exchanges.
+        taken: number of bytes reserved in that budget.
+        is_full: whether anything was omitted.
+        is_closed: whether the exchange ended, so that nothing more is recorded.
     """
 
     path: str
@@ -141,7 +141,7 @@ class ExchangeRecord(Struct, kw_only=True, eq=False):
     upstream: list[UpstreamRecord] = field(default_factory=list[UpstreamRecord])
 
     def keep(self, data: bytes) -> bool:
-        """Whether there is room for further bytes; it is taken."""
+        """Reserves room for further bytes; returns False if there is none."""
         if self.is_closed or self.is_full:
             return False
         size = len(data) + CHUNK_BYTES
@@ -153,27 +153,27 @@ class ExchangeRecord(Struct, kw_only=True, eq=False):
         return True
 
     def give_back(self) -> None:
-        """What was kept is written, or never will be."""
+        """Frees the reserved bytes, after they were written or dropped."""
         self.buffered.give_back(self.taken)
         self.taken = 0
 
 
 _current: ContextVar[ExchangeRecord | None] = ContextVar("streamlib_gateway_record", default=None)
-"""The exchange that the running task serves."""
+"""The exchange that the current task serves."""
 
 
 class ExchangeFiles(Observer):
     """Records exchanges into a folder. Used with `with`, around the gateway's `async with`.
 
     Args:
-        folder: made with mode 0700 if it is missing; files have mode 0600.
-        files: kept at most.
-        folder_bytes: of all files, at most.
-        exchange_bytes: of the bodies of one exchange, at most.
-        buffered_bytes: of all exchanges that are not written yet, at most.
+        folder: folder of the files; created with mode 0700 if missing. Files have mode 0600.
+        files: limit of files.
+        folder_bytes: limit of bytes in all files.
+        exchange_bytes: limit of bytes in the bodies of one exchange.
+        buffered_bytes: limit of bytes of all exchanges that are not written yet.
 
     Raises:
-        OSError: the folder cannot be made.
+        OSError: the folder cannot be created.
     """
 
     def __init__(
@@ -192,12 +192,12 @@ class ExchangeFiles(Observer):
         self._buffered = Buffered(buffered_bytes)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._open: dict[str, ExchangeRecord] = {}
-        """Request id -> its record, until it has ended."""
+        """Request id -> its record, until the request ended."""
         self._queue: queue.Queue[tuple[Exchange, ExchangeRecord] | None] = queue.Queue(WAITING)
-        """What the thread writes; None ends it."""
+        """Exchanges for the writing thread; None ends the thread."""
         self._thread: threading.Thread | None = None
         self._written: deque[tuple[Path, int]] = deque()
-        """Files of the folder with their sizes, the oldest first."""
+        """Files of the folder with their sizes in bytes, the oldest first."""
 
     def __enter__(self) -> ExchangeFiles:
         for path in sorted(self._folder.iterdir()):
@@ -218,10 +218,10 @@ class ExchangeFiles(Observer):
             self._thread.join()
             self._thread = None
 
-    # --- what is recorded ---
+    # --- recording ---
 
     def transport(self, http: Any, connections: int | None) -> RecordingTransport:
-        """A transport that records what is sent to targets.
+        """A transport that records the exchanges with targets.
 
         Args:
             http: as in ``Client(http=…)``.
@@ -232,16 +232,16 @@ class ExchangeFiles(Observer):
     def watch(
         self, request_id: str, scope: Scope, receive: Receive, send: Send
     ) -> tuple[Receive, Send]:
-        """Records what a client sends and gets, and what its targets are sent in this task.
+        """Records the client's request and response, and the exchanges with targets in this task.
 
         Args:
-            request_id: names the file.
-            scope: of the request (ASGI); so are the next two.
-            receive: its messages.
-            send: takes those for it.
+            request_id: id in the name of the file.
+            scope: ASGI scope of the request.
+            receive: receives the ASGI messages of the request.
+            send: sends the ASGI messages of the response.
 
         Returns:
-            What to use in place of `receive` and `send`.
+            Functions to use in place of `receive` and `send`.
         """
         clock = time.monotonic
         headers = _text_headers(scope["headers"])
@@ -272,7 +272,7 @@ class ExchangeFiles(Observer):
         return receiving, sending
 
     def ended(self, exchange: Exchange) -> None:
-        """Hands the exchange to the thread that writes."""
+        """Passes the exchange to the writing thread."""
         record = self._open.pop(exchange.request_id, None)
         if record is None:
             return
@@ -284,7 +284,7 @@ class ExchangeFiles(Observer):
             record.give_back()
             _log.warning("%s is not recorded: the disk is too slow", exchange.request_id)
 
-    # --- the thread that writes ---
+    # --- the writing thread ---
 
     def _write_all(self) -> None:
         while True:
@@ -294,7 +294,7 @@ class ExchangeFiles(Observer):
             exchange, record = waiting
             try:
                 self._write(exchange.request_id, dump_exchange(exchange, record))
-            except Exception as error:  # noqa: BLE001  # of a full disk, the next may be written
+            except Exception as error:  # noqa: BLE001  # e.g. a full disk; continue
                 _log.error("%s is not recorded: %s", exchange.request_id, log_error(error))
             finally:
                 record.give_back()
@@ -302,7 +302,7 @@ class ExchangeFiles(Observer):
     def _write(self, request_id: str, data: bytes) -> None:
         time_text = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
         path = self._folder / f"{time_text}Z-{request_id}.jsonl"
-        # Not through a link that somebody has put there.
+        # O_EXCL: does not follow a link that somebody placed there.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
@@ -314,7 +314,7 @@ class ExchangeFiles(Observer):
             oldest.unlink(missing_ok=True)
 
     def _is_too_much(self, size: int) -> bool:
-        """Whether the oldest file must go; the newest stays, however large."""
+        """Whether the oldest file must be deleted; the newest remains, whatever its size."""
         count = len(self._written)
         return count > self._files or (size > self._folder_bytes and count > 1)
 
@@ -331,7 +331,7 @@ def _note_sent(record: ExchangeRecord, message: Message) -> None:
 
 
 def dump_exchange(exchange: Exchange, record: ExchangeRecord) -> bytes:
-    """The recordings of an exchange, the client's first."""
+    """The recordings of an exchange as bytes, the client's first."""
     secrets = set(record.secrets)
     for upstream in record.upstream:
         secrets |= upstream.secrets
@@ -359,7 +359,7 @@ def dump_exchange(exchange: Exchange, record: ExchangeRecord) -> bytes:
 
 
 def _masked_change(change: Change, secrets: set[str]) -> Change:
-    # A path has the keys of the client's JSON in it.
+    # A path may contain keys of the client's JSON.
     path, reason = masked_text(change.path, secrets), masked_text(change.reason, secrets)
     return msgspec.structs.replace(change, path=path, reason=reason)
 

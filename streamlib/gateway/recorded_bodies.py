@@ -1,7 +1,7 @@
-"""Bodies that may be recorded: keys are masked, however a JSON text writes them.
+"""Masks secret keys in bodies before they are recorded, in every spelling that JSON allows.
 
-Everything here runs in the thread that writes files. It gives other threads a turn between two
-pieces of a long text: a regular expression does not.
+The functions run in the thread that writes files. Between parts of a long text they yield to other
+threads, which a single regular expression would block.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from streamlib.request.headers import is_key_header
 from streamlib_parsers.redaction import MASK, is_key_name, redacted_parts
 
 SHORTEST: Final = 8
-"""Characters of a key that is masked wherever it stands: a shorter one would be in every text."""
+"""Minimum characters of a key that is masked everywhere: a shorter one may occur by chance."""
 
 DEPTH: Final = 200
-"""Levels of JSON that are kept; the gateway takes 100."""
+"""Limit of JSON levels that are recorded; the gateway accepts 100."""
 
 WINDOW: Final = 1 << 16
-"""Characters that are looked at before other threads get a turn: some ten milliseconds."""
+"""Characters processed before other threads may run: about ten milliseconds."""
 
 _ESCAPE: Final = re.compile(rb"\\[u/]")
-"""In a line of a stream that may have a key in escapes."""
+"""Matches an escape that a key in a stream may contain."""
 
 _COOKIES: Final = ("cookie", "set-cookie")
 
 
 def secrets_of(headers: Mapping[str, str]) -> set[str]:
-    """The keys among the headers of a request."""
+    """The keys in the headers of a request."""
     keys: list[str] = []
     for name, value in headers.items():
         if name.lower() in _COOKIES:
             keys += _cookie_values(value)
         elif is_key_header(name, value):
-            # `Bearer KEY`; a signature has several fields behind its scheme.
+            # `Bearer KEY`; a signature has several fields after its scheme.
             scheme, *rest = value.split() or [""]
             keys += rest or [scheme]
             keys += value.replace(",", " ").split()[1:]
@@ -50,18 +50,18 @@ def _cookie_values(header: str) -> list[str]:
     values: list[str] = []
     for pair in header.split(";"):
         name, sign, value = pair.strip().partition("=")
-        # A browser sends a cookie without a name as its value alone.
+        # Browsers send a cookie without a name as its value only.
         values.append((value if sign else name).strip('"'))
     return values
 
 
 def long_keys(keys: Iterable[str]) -> set[str]:
-    """Those of some keys that are masked wherever they stand."""
+    """The keys that are long enough to be masked everywhere."""
     return {key for key in keys if len(key) >= SHORTEST}
 
 
 def masked_request(body: bytes, secrets: Iterable[str]) -> bytes:
-    """The body of a request, with what is or looks like a key masked."""
+    """The body of a request; keys, and texts that look like keys, are masked."""
     known = _longest_first(secrets)
     body = _without(known, body)
     try:
@@ -70,19 +70,20 @@ def masked_request(body: bytes, secrets: Iterable[str]) -> bytes:
     except (msgspec.DecodeError, RecursionError):
         text = body.decode("utf-8", "replace")
         return _without_escaped(known, _redacted(text).encode("utf-8", "replace"))
-    # What holds no key stays as it was sent, byte for byte.
+    # A body without keys is recorded unchanged, byte for byte.
     return body if masked == value else msgspec.json.encode(masked)
 
 
 def masked_chunks(
     chunks: Sequence[Chunk], secrets: Iterable[str], *, is_stream: bool
 ) -> tuple[Chunk, ...]:
-    """The chunks of a response without keys; one chunk, at the time of the last, where there were.
+    """The chunks of a response with keys masked; if there were any, one chunk at the last time.
 
     Args:
-        chunks: as they came.
+        chunks: chunks as they were received.
         secrets: keys that were sent with the request.
-        is_stream: what looks like a key stays: to mask it would break a frame.
+        is_stream: whether the body is a stream: then texts that look like keys are not masked,
+            because that could break a frame.
     """
     body = b"".join([chunk.data for chunk in chunks])
     known = _longest_first(secrets)
@@ -96,24 +97,24 @@ def masked_chunks(
 
 
 def masked_text(text: str, secrets: Iterable[str]) -> str:
-    """A text, such as a path, with what is or looks like a key masked."""
+    """A text (for example a path); keys, and texts that look like keys, are masked."""
     return _masked_string(text, _longest_first(secrets))
 
 
 def _longest_first(secrets: Iterable[str]) -> list[str]:
-    # Of a key that begins as another one the rest would stay.
+    # Else a key that is the start of another one would be masked, and leave the other's rest.
     return sorted(secrets, key=len, reverse=True)
 
 
 def _without(secrets: Sequence[str], body: bytes) -> bytes:
-    """Bytes without keys that are written as they are."""
+    """The bytes without keys that are written literally."""
     for secret in secrets:
         body = body.replace(secret.encode("utf-8", "surrogatepass"), MASK.encode())
     return body
 
 
 def _without_escaped(secrets: Sequence[str], body: bytes) -> bytes:
-    r"""Bytes without keys of which characters are written as escapes of JSON: `abc\/def`."""
+    r"""The bytes without keys whose characters are written as JSON escapes: `abc\/def`."""
     if not secrets or _ESCAPE.search(body) is None:
         return body
     pattern = re.compile(b"|".join([_escaped_pattern(secret) for secret in secrets]))
@@ -128,7 +129,7 @@ def _without_escaped(secrets: Sequence[str], body: bytes) -> bytes:
 
 
 def _escaped_pattern(secret: str) -> bytes:
-    """Matches a key in any way in which a JSON text may write it."""
+    """A pattern for a key in every spelling that JSON allows."""
     parts: list[bytes] = []
     for character in secret:
         units = character.encode("utf-16-be", "surrogatepass").hex()
@@ -136,7 +137,7 @@ def _escaped_pattern(secret: str) -> bytes:
             rb"\\u(?i:%s)" % units[start : start + 4].encode() for start in range(0, len(units), 4)
         )
         written = re.escape(character.encode("utf-8", "surrogatepass"))
-        # `/`, `"` and the backslash may have a backslash before them.
+        # `/`, `"` and the backslash may follow a backslash.
         parts.append(rb"(?:\\?%s|%s)" % (written, escapes))
     return b"".join(parts)
 

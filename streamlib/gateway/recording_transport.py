@@ -1,4 +1,4 @@
-"""A transport that records the exchanges with targets, for the request that the task serves."""
+"""A transport that records exchanges with targets for the request of the current task."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class UpstreamRecord(Struct, kw_only=True, eq=False):
     """One exchange with a target, while it is recorded.
 
     Attributes:
-        method: of the request.
-        url: without its query, which may hold a key.
-        request_headers: those that may be kept.
-        body: of the request.
-        secrets: keys that were sent with it.
-        status: of the response; 0 before there was one.
-        headers: of the response, those that may be kept.
-        chunks: of the response.
-        end: as `Recording.end`.
+        method: HTTP method of the request.
+        url: URL without its query, which may contain a key.
+        request_headers: request headers without those that hold keys.
+        body: body of the request.
+        secrets: keys that were sent with the request.
+        status: HTTP status of the response; 0 before it.
+        headers: response headers without those that hold keys.
+        chunks: chunks of the response.
+        end: what ended the response, as `Recording.end`.
     """
 
     method: str
@@ -48,7 +48,7 @@ class UpstreamRecord(Struct, kw_only=True, eq=False):
     end: str | None = "unread"
 
     def recording(self, secrets: set[str], *, is_stream: bool) -> Recording:
-        """What is written of it, with these keys masked."""
+        """The recording of the exchange, with these keys masked."""
         return Recording(
             status=self.status,
             headers=self.headers,
@@ -56,34 +56,34 @@ class UpstreamRecord(Struct, kw_only=True, eq=False):
             end=self.end,
             method=self.method,
             url=masked_text(self.url, secrets),
-            # A count is a request of its wire too.
+            # A count of tokens is recorded as a request of its wire.
             wire_api=wire_of_url(response_path(self.url)),
             request=RecordedRequest(self.request_headers, masked_request(self.body, secrets)),
         )
 
 
 class Keeper(Protocol):
-    """What the exchange of the running task takes."""
+    """Parts of an exchange record that this transport needs."""
 
     upstream: list[UpstreamRecord]
 
     @property
     def clock(self) -> Callable[[], float]:
-        """Seconds."""
+        """Returns seconds."""
         ...
 
     def keep(self, data: bytes) -> bool:
-        """Whether there is room for further bytes; it is taken."""
+        """Reserves room for further bytes; returns False if there is none."""
         ...
 
 
 class RecordingTransport:
-    """Sends through another transport, and records what is sent for a request.
+    """Sends through another transport, and records the exchanges of a request.
 
     Args:
         http: as in ``Client(http=…)``.
         connections: as in ``Client(connections=…)``.
-        current: the exchange that the running task serves; None: nothing is recorded.
+        current: returns the exchange of the current task; None: nothing is recorded.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class RecordingTransport:
         self._connections = connections or CONNECTIONS
         self._current = current
         self._opened: Transport | None = None
-        """Created with the first request, as in a client."""
+        """The other transport, created with the first request as in a client."""
 
     @property
     def _inner(self) -> Transport:
@@ -103,13 +103,13 @@ class RecordingTransport:
 
     @property
     def slots(self) -> Any:
-        """Where the client waits for its turn to send; None: it does not wait."""
+        """Limiter at which the client waits to send; None: it does not wait."""
         return getattr(self._inner, "slots", None)
 
     async def send(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines
     ) -> HttpResponse:
-        """Sends through the transport inside; the response is recorded while it is read."""
+        """Sends through the other transport; the response is recorded while it is read."""
         keeper = self._current()
         if keeper is None:
             return await self._inner.send(method, url, headers, body, deadlines)
@@ -132,7 +132,7 @@ class RecordingTransport:
         return _Response(response, record, keeper, sent_at)
 
     async def aclose(self) -> None:
-        """Closes the transport inside, unless it is the caller's own."""
+        """Closes the other transport, unless it is the caller's own."""
         if self._opened is not None and self._opened is not self._http:
             await self._opened.aclose()
 
@@ -170,7 +170,7 @@ class _Response:
         except StopAsyncIteration:
             self._record.end = None
             raise
-        except BaseException as error:  # a cancellation too ends the recording
+        except BaseException as error:  # a cancellation ends the recording, too
             self._record.end = type(error).__name__
             raise
         if self._keeper.keep(data):

@@ -1,7 +1,7 @@
-"""The buckets of clients on Redis or Valkey, where several gateways share them.
+"""The token buckets of clients on Redis or Valkey, so that several gateways share them.
 
-One script takes from both buckets of a client, by the server's clock. A server that does not
-answer stops nobody: each gateway then counts for itself until the server is back.
+One script takes from both buckets of a client, by the server's clock. If the server does not
+respond, no request fails: each gateway then counts on its own until the server responds again.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from streamlib.gateway.client_limits import Balance, ClientLimits, MemoryLimits
 from streamlib.gateway.named_clients import NamedClient
 
 COMMAND_SECONDS: Final = 1.0
-"""How long the server may take: a client waits meanwhile."""
+"""Timeout of a command in seconds; a client waits meanwhile."""
 
 CHECK_SECONDS: Final = 5.0
-"""How long the first connection may take."""
+"""Timeout of the first connection in seconds."""
 
 PAUSE_SECONDS: Final = 5.0
-"""How long a server that did not answer is left alone, so that not every request waits for it."""
+"""Seconds before a server that did not respond is used again, so that few requests wait for it."""
 
 _log: Final = logging.getLogger("streamlib.gateway")
 
 
 class RedisLimits:
-    """Buckets of all gateways that share a server."""
+    """The buckets that all gateways on one server share."""
 
     def __init__(
         self,
@@ -44,13 +44,13 @@ class RedisLimits:
         now: Callable[[], float] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepares them. `redis_limits` connects too.
+        """Prepares the buckets. `redis_limits` also connects.
 
         Args:
-            client: Of coredis, entered.
-            prefix: Keys are ``prefix:{client}:limits``.
-            now: Seconds in place of the server's clock, for tests.
-            clock: Seconds that never go back, for what this gateway counts for itself.
+            client: An entered client of coredis.
+            prefix: Prefix of keys, which are ``prefix:{client}:limits``.
+            now: Returns seconds in place of the server's clock, for tests.
+            clock: Returns monotonic seconds, for the buckets of this gateway alone.
         """
         script = files("streamlib.gateway").joinpath("limits.lua").read_text(encoding="utf-8")
         self._script: Any = client.register_script(script)
@@ -58,9 +58,9 @@ class RedisLimits:
         self._now = now
         self._clock = clock
         self._own = MemoryLimits(clock)
-        """Counts while the server does not answer."""
+        """Buckets for the time in which the server does not respond."""
         self._away_until = 0.0
-        """When the server is asked again."""
+        """Time from which the server is used again, in seconds of the clock."""
 
     async def take(self, client: NamedClient, tokens: int) -> Balance:
         """See `ClientLimits.take`."""
@@ -75,7 +75,7 @@ class RedisLimits:
             await self._own.correct(client, tokens)
 
     async def _ask(self, operation: str, client: NamedClient, tokens: int) -> Balance | None:
-        """Runs the script. None: the server does not answer."""
+        """Runs the script; returns None if the server does not respond."""
         if self._clock() < self._away_until:
             return None
         now = "" if self._now is None else f"{self._now():.6f}"
@@ -94,7 +94,7 @@ class RedisLimits:
                 return Balance(requests, of_tokens, wait or 0.0)
         except (coredis.exceptions.RedisError, OSError, anyio.BrokenResourceError) as error:
             problem = type(error).__name__
-        except ExceptionGroup as group:  # out of the tasks of a connection
+        except ExceptionGroup as group:  # raised from the tasks of a connection
             problem = type(group.exceptions[0]).__name__
         self._away_until = self._clock() + PAUSE_SECONDS
         _log.error("the server of the clients' limits: %s: this gateway counts alone", problem)
@@ -114,11 +114,11 @@ def _number(text: bytes | str) -> float | None:
 
 
 async def check_limits(url: str) -> None:
-    """Connects once.
+    """Connects once to the server of a URL.
 
     Raises:
         ValueError: The URL names no server.
-        LogError: It does not answer. The message has no URL, which may have a password.
+        LogError: It does not respond. The message omits the URL, which may contain a password.
     """
     try:
         with anyio.fail_after(CHECK_SECONDS):
@@ -133,7 +133,7 @@ async def check_limits(url: str) -> None:
 
 @asynccontextmanager
 async def redis_limits(url: str) -> AsyncGenerator[ClientLimits]:
-    """Buckets on the server of a URL, while the block runs.
+    """Buckets on the server of a URL, connected while the block runs.
 
     Raises:
         ValueError: The URL names no server.

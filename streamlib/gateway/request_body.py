@@ -1,9 +1,9 @@
-"""The body of a client's request, read within limits and without keeping other clients waiting.
+"""Reads the body of a client's request within limits, without delaying other clients.
 
-Before a decoder sees a body, its size, its nesting and the number of its JSON values are known:
-32 MiB of `[],[],…` would be eleven million objects. They are counted chunk by chunk as the body
-arrives, so that such a request ends early and other requests are served in between. What is left is
-at most `VALUES` values, decoded in a worker thread where the body is large.
+Size, nesting and number of JSON values are checked before a body is decoded: 32 MiB of `[],[],…`
+would be eleven million objects. They are counted while the chunks arrive, so that such a request
+ends early, and other requests are served in between. What remains is at most `VALUES` values; a
+large body is decoded in a worker thread.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from streamlib_parsers.errors import ErrorInfo
 Result = TypeVar("Result")
 
 BODY_BYTES: Final = 32 << 20
-"""Maximum size of a request body: that of the provider with the highest limit."""
+"""Maximum size of a request body in bytes: that of the provider with the highest limit."""
 
 DIGITS: Final = 20
-"""Of a ``Content-Length`` that is converted."""
+"""Maximum digits of a ``Content-Length`` that is converted to a number."""
 
 BODY_SECONDS: Final = 60.0
-"""How long a client may take to send its body: half a minute for 32 MiB at 10 Mbit/s."""
+"""Seconds in which a client must send its body: half a minute for 32 MiB at 10 Mbit/s."""
 
 DEPTH: Final = 100
-"""Maximum nesting of JSON: schemas of tools need a dozen levels."""
+"""Maximum nesting of JSON: schemas of tools need about twelve levels."""
 
 VALUES: Final = 500_000
 """Maximum number of brackets, colons and commas outside strings, about one a value. A history that
 fills a window of a million tokens has some ten thousand."""
 
 BODY_ERRORS: Final = ("body", "values", "nesting")
-"""Codes of the errors with which a body is refused before its end."""
+"""Codes of errors that refuse a body before its end."""
 
 INLINE_BYTES: Final = 64 << 10
-"""Bodies up to this size are decoded by the event loop itself: at most some 20,000 values."""
+"""Maximum bytes of a body that the event loop itself decodes: at most some 20,000 values."""
 
 WORKERS: Final = 4
-"""Large requests that are decoded at the same time. Each takes its turns of the interpreter, which
-are five milliseconds long, from the event loop."""
+"""Number of large requests that are decoded at the same time. Each one takes turns with the event
+loop in the interpreter; a turn lasts five milliseconds."""
 
 _WINDOW: Final = 128 << 10
-"""Bytes that are counted at a time: about five milliseconds at worst."""
+"""Bytes that are counted without a pause: about five milliseconds at worst."""
 
 _STRUCTURE: Final = b"[]{}:,"
 _NOT_STRUCTURE: Final = bytes(set(range(256)) - set(_STRUCTURE))
@@ -57,10 +57,10 @@ _OPENING: Final = b"[{"
 
 
 class StructureCounter:
-    """Counts what a JSON text consists of, in time linear in its size."""
+    """Counts the structure of a JSON text, in time linear in its size."""
 
     def __init__(self, depth: int = DEPTH, values: int = VALUES) -> None:
-        """Starts a text.
+        """Starts to count a text.
 
         Args:
             depth: maximum nesting.
@@ -69,28 +69,28 @@ class StructureCounter:
         self._depth_limit = depth
         self._value_limit = values
         self._depth = 0
-        """Brackets that are open."""
+        """Number of open brackets."""
         self._values = 0
-        """Brackets, colons and commas so far."""
+        """Number of brackets, colons and commas so far."""
         self._in_string = False
         """Whether the text so far ends inside a string."""
         self._backslash = b""
-        """A backslash that ended the text so far: it escapes the next byte."""
+        """A backslash at the end of the text so far, which escapes the next byte."""
 
     def feed(self, data: bytes) -> None:
         """Counts the next bytes.
 
         Raises:
-            StreamError: `request_too_large`; they exceed a limit.
+            StreamError: `request_too_large`: a limit is exceeded.
         """
-        # Escapes are in strings only. In this order: `\\\\"` is a backslash and a quote.
+        # Only strings have escapes. The order matters: `\\\\"` is a backslash and a quote.
         data = (self._backslash + data).replace(b"\\\\", b"")
         self._backslash = b""
         if data.endswith(b"\\"):
             data = data[:-1]
             self._backslash = b"\\"
         parts = data.replace(b'\\"', b"").split(b'"')
-        # Every second part is a string; which, depends on whether one is open.
+        # Every second part is a string; whether the first is one depends on the bytes before.
         outside = b"".join(parts[int(self._in_string) :: 2])
         if len(parts) % 2 == 0:
             self._in_string = not self._in_string
@@ -112,17 +112,17 @@ class StructureCounter:
 async def read_body(
     scope: Scope, receive: Receive, *, limit: int = BODY_BYTES, seconds: float = BODY_SECONDS
 ) -> bytes:
-    """Reads a request body, within the limits of size, time and structure.
+    """Reads a request body within the limits of size, time and structure.
 
     Raises:
-        StreamError: it exceeds one (`request_too_large`), or takes too long (`deadline`, code
-            `body`).
+        StreamError: a limit is exceeded (`request_too_large`), or the client takes too long
+            (`deadline`, code `body`).
     """
-    # Refused before a byte of it is read. Chunked bodies declare nothing.
+    # Refused before reading, if the size is declared; chunked bodies declare none.
     for name, value in scope["headers"]:
         if name.lower() != b"content-length" or not value.isdigit():
             continue
-        # Python converts no number of thousands of digits.
+        # Python refuses to convert thousands of digits.
         if len(value) > DIGITS or int(value) > limit:
             raise _too_large(limit)
     try:
@@ -147,9 +147,9 @@ async def _read(receive: Receive, limit: int) -> bytes:
             raise _too_large(limit)
         for start in range(0, len(chunk), _WINDOW):
             counter.feed(chunk[start : start + _WINDOW])
-            # A server that has all of the body returns from `receive` without a pause.
+            # A server that has received the complete body returns from `receive` without a pause.
             await anyio.lowlevel.checkpoint()
-        # A client that disconnects leaves a truncated body, which the decoder refuses.
+        # If the client disconnects, the body is truncated, and the decoder refuses it.
         has_more = message["type"] == "http.request" and message.get("more_body", False)
     return b"".join(chunks)
 
@@ -160,18 +160,18 @@ def _too_large(limit: int) -> StreamError:
 
 
 class Workers:
-    """Runs what takes long for a large request beside the event loop."""
+    """Runs long work on large requests in threads, beside the event loop."""
 
     def __init__(self) -> None:
         self._limiter = anyio.CapacityLimiter(WORKERS)
 
     async def run(self, size: int, function: Callable[..., Result], *arguments: object) -> Result:
-        """Calls a function that does no I/O: in a thread if the request is large.
+        """Calls a function without I/O, in a thread if the request is large.
 
         Args:
-            size: bytes of the request body.
-            function: what takes long.
-            *arguments: its arguments.
+            size: size of the request body in bytes.
+            function: function to call.
+            *arguments: arguments of the function.
         """
         if size <= INLINE_BYTES:
             return function(*arguments)

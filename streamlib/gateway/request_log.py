@@ -1,7 +1,7 @@
-"""One line of the log for each request: no content, no key, nothing that starts a line of its own.
+"""Logs one line for each request: without content or keys, and always on a single line.
 
-Refusals of access control have a line too, up to a bound. As text, for a person; or with
-`--log-format json` one object a line, for what collects logs.
+Refusals by access control are logged too, up to a limit. Lines are text for people; with
+`--log-format json` each is one JSON object for log collectors.
 """
 
 from __future__ import annotations
@@ -24,43 +24,42 @@ from streamlib_parsers.usage import Usage
 LOGGED_MESSAGES: Final[frozenset[ErrorKind]] = frozenset(
     {"connection", "stalled", "deadline", "authentication", "permission"}
 )
-"""Failures whose messages are the library's own and reveal no content: the log has them."""
+"""Failures whose messages are the library's own and contain no content, so they are logged."""
 
 LOGGED_CHANGES: Final = 100
-"""Changes of a report that are looked at for the log, which shows some ten."""
+"""Limit of changes of a report that are examined for the log, which shows some ten."""
 
 LOGGED_REFUSALS: Final = 60
-"""Refusals of access control that are logged within a minute; the metrics count all."""
+"""Limit of refusals by access control that are logged in a minute; the metrics count all."""
 
 FIELDS: Final = "streamlib_fields"
-"""Attribute of a log record with the fields of its JSON line."""
+"""Attribute of a log record that holds the fields of its JSON line."""
 
 _log: Final = logging.getLogger("streamlib.gateway")
 
 
 class RequestLog(Observer):
-    """Writes a line to the logger `streamlib.gateway` when a request has ended, and one when access
-    control has refused one.
+    """Logs a line to `streamlib.gateway` for each request that ended or was refused access.
 
     Args:
-        clock: seconds, for the bound on refusals.
+        clock: returns seconds, for the limit of refusals.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._minute_began = -math.inf
-        """When the first of the newest refusals came."""
+        """Time of the first refusal in the current minute, in seconds of the clock."""
         self._refusals = 0
-        """Since then."""
+        """Number of refusals since then."""
         self._left_out = 0
-        """Refusals without a line, since the last line."""
+        """Number of refusals that were not logged since the last logged one."""
 
     def ended(self, exchange: Exchange) -> None:
-        """Writes the line of a request."""
+        """Logs the line of a request."""
         _log.info("%s", summary(exchange), extra={FIELDS: fields_of(exchange)})
 
     def access_refused(self, refusal: AccessRefusal) -> None:
-        """Writes the line of a refusal, unless there were too many within a minute."""
+        """Logs the line of a refusal, unless the limit of this minute is reached."""
         now = self._clock()
         if now - self._minute_began >= 60:
             self._minute_began = now
@@ -78,8 +77,8 @@ def refusal_fields(refusal: AccessRefusal, left_out: int) -> dict[str, Any]:
     """The fields of a refusal's JSON line.
 
     Args:
-        refusal: what was refused.
-        left_out: refusals before it that have no line.
+        refusal: the refusal.
+        left_out: number of refusals before it that were not logged.
     """
     return {
         "message": "access refused",
@@ -95,10 +94,10 @@ def refusal_fields(refusal: AccessRefusal, left_out: int) -> dict[str, Any]:
 
 
 def refusal_line(fields: Mapping[str, Any]) -> str:
-    """The line of a refusal for a person.
+    """The line of a refusal as text.
 
     Args:
-        fields: what `refusal_fields` returned.
+        fields: result of `refusal_fields`.
     """
     source = f"{fields['method']} {fields['path']} from {fields['address'] or 'unknown'}"
     line = f"access refused: {source}: {fields['status']}, {fields['error_message']}"
@@ -108,7 +107,7 @@ def refusal_line(fields: Mapping[str, Any]) -> str:
 
 
 def summary(exchange: Exchange) -> str:
-    """The line for a person."""
+    """The line of a request as text."""
     if exchange.is_refused and exchange.error is not None:
         message = shown_message(exchange.error, is_own=True)
         who = f" for {log_name(exchange.client)}" if exchange.client else ""
@@ -122,7 +121,7 @@ def summary(exchange: Exchange) -> str:
     if exchange.client:
         line += f" for {log_name(exchange.client)}"
     line += f": {_result(exchange)}"
-    # A count uses none.
+    # A count of tokens uses no tokens.
     if exchange.operation != "count":
         line += f", {_tokens(exchange)}"
     paths = changed_paths(exchange)
@@ -138,17 +137,17 @@ def _purpose(exchange: Exchange) -> str:
 
 
 def changed_paths(exchange: Exchange) -> list[str]:
-    """What was changed or lost, each once: a long history has the same change many times."""
+    """Paths of changes, each once: a long history repeats the same change many times."""
     changes = exchange.report[:LOGGED_CHANGES]
     return list(dict.fromkeys([f"{change.action} {change.path}" for change in changes]))
 
 
 def shown_message(error: ErrorInfo, *, is_own: bool = False) -> str | None:
-    """The message of a failure, where it reveals no content.
+    """The message of a failure; None if it might contain content.
 
     Args:
         error: the failure.
-        is_own: no provider has written it: `Exchange.is_refused`.
+        is_own: whether the library wrote the message, not a provider (`Exchange.is_refused`).
     """
     if is_own or error.kind in LOGGED_MESSAGES:
         return log_text(error.message)
@@ -178,7 +177,7 @@ def _tokens(exchange: Exchange) -> str:
 
 
 def fields_of(exchange: Exchange) -> dict[str, Any]:
-    """The fields of a request's JSON line; None is unknown, times are in seconds."""
+    """The fields of a request's JSON line; None is unknown, times are seconds."""
     usage = exchange.usage or Usage()
     lost = Counter(change.action for change in exchange.report)
     kind: str | None = None
@@ -222,7 +221,7 @@ class JsonFormatter(logging.Formatter):
     fields of a request."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """The record as one line."""
         created = datetime.fromtimestamp(record.created, UTC)
         line: dict[str, Any] = {
             "time": created.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -234,7 +233,7 @@ class JsonFormatter(logging.Formatter):
             line["message"] = record.getMessage()
         else:
             line["message"] = "request"
-            line.update(fields)  # those of a refusal have a message of their own
+            line.update(fields)  # a refusal's fields include a message
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return msgspec.json.encode(line).decode()

@@ -1,4 +1,4 @@
-"""A request of a client, from its bytes to what is to be done: within limits, with a route."""
+"""Reads a client's request: checks limits, decodes the body and finds the route."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ from streamlib_parsers.items import JsonObject, WireApi
 CLIENT_WIRES: Final[frozenset[WireApi]] = frozenset(
     wire_api for wire_api, spec in WIRE_SPECS.items() if spec.gateway is not None
 )
-"""The wires that clients may use here."""
+"""Wires that clients of the gateway may use."""
 
 GEMINI_REQUEST: Final = "generateContentRequest"
-"""Key of a `:countTokens` body that holds a whole request, instead of its contents alone."""
+"""Key of a `:countTokens` body that contains a complete request, not only contents."""
 
 
 class Reading(Protocol):
-    """What the reading of a request needs of the gateway."""
+    """Parts of the gateway that reading a request needs."""
 
     @property
     def table(self) -> RouteTable:
-        """The routes, as they are now."""
+        """The current routes."""
         ...
 
     @property
     def limits(self) -> ClientLimits:
-        """Where the limits of named clients are counted."""
+        """The counters for the limits of named clients."""
         ...
 
     @property
@@ -62,27 +62,27 @@ class RequestReader:
     def __init__(
         self, served: Reading, workers: Workers, body_seconds: float = BODY_SECONDS
     ) -> None:
-        """Prepares it.
+        """Makes a reader.
 
         Args:
             served: the gateway.
             workers: decodes large requests.
-            body_seconds: how long a client may take to send its request.
+            body_seconds: seconds in which a client must send its request.
         """
         self._served = served
         self._workers = workers
         self._body_seconds = body_seconds
 
     async def read(self, scope: Scope, receive: Receive, watch: Watch) -> GatewayRequest:
-        """The request of a client (ASGI); what it takes of its client's limits is taken.
+        """Reads a client's request, and takes it from the client's limits.
 
         Args:
-            scope: of the request.
-            receive: its messages.
-            watch: notes what is known of it so far.
+            scope: ASGI scope of the request.
+            receive: receives its ASGI messages.
+            watch: records what is known of the request so far.
 
         Raises:
-            StreamError: it cannot be read, no route serves its model, or a limit is reached.
+            StreamError: it cannot be read, no route matches its model, or a limit is reached.
         """
         sent = sent_path(scope)
         endpoint = endpoint_of(sent)
@@ -109,7 +109,7 @@ class RequestReader:
         rule = table.rule(model)
         note_route(watch, model, rule.model)
         hops = table.hops(rule, model)
-        # The last thing that may wait: nothing can go wrong between it and who settles it.
+        # The last step that may wait: after it nothing can fail before the admission is settled.
         admission = await self._admission(endpoint, client, prompt, size)
         return GatewayRequest(
             wire_api=wire_api,
@@ -120,7 +120,7 @@ class RequestReader:
             hops=hops,
             is_stream=is_stream,
             request_id=watch.exchange.request_id,
-            # Google's REST clients get an array by default; its SDKs send `alt=sse`.
+            # Google's REST clients receive an array by default; its SDKs send `alt=sse`.
             is_json_array=wire_api == "gemini" and b"alt=sse" not in scope["query_string"],
             settings=settings,
             in_background=in_background,
@@ -147,7 +147,7 @@ class RequestReader:
         limits = self._served.limits
         if endpoint.operation != "count":
             return await admit(client, limits, prompt, self._workers, size)
-        # A count may be sent to the provider, so it is a request; it uses no tokens.
+        # A count may be sent to the provider: it is taken as a request without tokens.
         if client is None or not client.is_limited:
             return None
         return await reserve(client, limits, 0)
@@ -162,11 +162,11 @@ def _is_stream(endpoint: Endpoint, prompt: Prompt) -> bool:
 
 
 def _whole_request(body: bytes) -> bytes:
-    """The request whose tokens a Gemini client wants to know."""
+    """The complete request whose tokens a Gemini client wants to count."""
     try:
         value = msgspec.json.decode(body)
     except (msgspec.MsgspecError, RecursionError):
-        return body  # the decoder says what is wrong with it
+        return body  # the decoder reports the error
     if isinstance(value, dict) and isinstance(value.get(GEMINI_REQUEST), dict):
         return msgspec.json.encode(value[GEMINI_REQUEST])
     return body
@@ -174,7 +174,7 @@ def _whole_request(body: bytes) -> bytes:
 
 def _unknown_path(path: str) -> StreamError:
     message = f"no API has the path {path[:200]}"
-    # A client whose base URL ends in /v1, and which adds /v1 itself.
+    # The client's base URL ends in /v1, and the client itself adds /v1 again.
     if path.startswith("/v1/v1/"):
         message += ": the base URL that this client takes has no /v1"
     return StreamError(ErrorInfo("not_found", message, code="path"))

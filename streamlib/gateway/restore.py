@@ -1,11 +1,11 @@
-"""The inverse of `translate.py`: envelopes in a client's history become the items they hold, each
+"""The inverse of `translate.py`: replaces the envelopes in a client's history by their items, each
 at its position.
 
     [reasoning "Hm" (signature: envelope), call, redacted reasoning (envelope of the call)]
         ->  [Reasoning, FunctionCall], as the model made them
 
-What the client edited wins: reasoning or a call that differs from the content of its envelope stays
-the client's. What is not an envelope is left as it is.
+Edits by the client are kept: reasoning or a call that differs from the content of its envelope
+stays as the client sent it. Anything that is not an envelope is not changed.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ from streamlib_parsers.items import (
 )
 
 ENVELOPE_ONLY: Final = (Reasoning, *HIDDEN)
-"""Kinds that may be in the history as nothing but an envelope. A text or a call whose text is
-missing was removed by the client."""
+"""Kinds whose item in the history may consist of only an envelope. If a text or a call is missing,
+the client removed it."""
 
 SAME_KEY: Final = 8
-"""Calls with one id that are compared with an envelope. Ids are unique, or nearly so; a forged
-history must not make each envelope compare all calls."""
+"""Limit of calls with one id that are compared with an envelope. Ids are unique, or nearly so; the
+limit keeps a forged history from making each envelope compare all calls."""
 
 SEARCHES: Final = 32
-"""How many times the joined texts of a turn are searched for the texts of its envelopes. Texts that
-are there cost one search together; each that the client removed costs up to one."""
+"""Limit of searches in the joined texts of a turn for the texts of its envelopes. All texts that
+are found cost one search together; each one that the client removed costs at most one."""
 
 
 DETAILS: Final = "reasoning_details"
-"""Key of `native` with the list in which Chat clients store envelopes."""
+"""Key of `native` with the list in which Chat clients keep envelopes."""
 
 
 def restore_history(
@@ -62,30 +62,30 @@ def restore_history(
     origins: Mapping[Origin | None, Origin],
     stored: Mapping[int, Sequence[StoredResponse]] | None = None,
 ) -> list[ResponseItem]:
-    """Puts the items of all envelopes back into a history.
+    """Replaces the envelopes in a history by their items.
 
     Args:
         items: the client's history.
-        origins: hashed origin -> origin, of the targets that this request may go to.
-        stored: number of a turn -> what the gateway has stored of its responses, in order: for
-            clients that do not send envelopes back.
+        origins: hashed origin -> origin, for the targets that this request may be sent to.
+        stored: number of a turn -> responses that the gateway stored of it, in order, for clients
+            that do not send envelopes back.
     """
     restored: list[ResponseItem] = []
     for number, turn in enumerate(turns_of(items)):
         responses = (stored or {}).get(number, ())
-        # Without envelopes a turn is sent as it would be without a gateway.
+        # Without envelopes a turn is sent as it would be sent without a gateway.
         if not responses and not _has_envelope(turn):
             restored += turn
             continue
         for item in _Turn(turn, origins).restore(responses):
-            # Items of one response are sent as one turn.
+            # All items of a turn are sent as one response.
             restored.append(msgspec.structs.replace(item, response_id=f"turn_{number}"))
     return restored
 
 
 def turns_of(items: Sequence[ResponseItem]) -> Iterator[list[ResponseItem]]:
-    """Splits a history: the model's items between two of the caller's are one turn, and so is each
-    item of the caller's."""
+    """Splits a history into turns: the model's items between two of the caller's are one turn, and
+    so is each item of the caller."""
     turn: list[ResponseItem] = []
     for item in items:
         if is_from_caller(item):
@@ -98,7 +98,7 @@ def turns_of(items: Sequence[ResponseItem]) -> Iterator[list[ResponseItem]]:
 
 
 def is_from_caller(item: ResponseItem) -> bool:
-    """Whether an item was written by the client's side, not by a model."""
+    """Whether an item was written on the client's side, not by a model."""
     if isinstance(item, Message):
         return item.role != "assistant"
     return isinstance(item, (FunctionCallOutput, CustomToolCallOutput, *BUILT_IN_OUTPUTS))
@@ -109,11 +109,11 @@ def _has_envelope(turn: list[ResponseItem]) -> bool:
 
 
 class StoredResponse(Struct, frozen=True):
-    """What the gateway has stored of a response.
+    """The part of a response that the gateway stored.
 
     Attributes:
-        envelopes: of its items with state.
-        call_id: of the call by which it was found; None: by its text.
+        envelopes: envelopes of its items with state.
+        call_id: id of the call by which it was found; None: it was found by its text.
     """
 
     envelopes: tuple[Envelope, ...]
@@ -121,13 +121,13 @@ class StoredResponse(Struct, frozen=True):
 
 
 class _Carrier(Struct):
-    """The envelopes that one item of the client held.
+    """The envelopes in one item of the client.
 
     Attributes:
         position: index of the entry after that item.
-        envelopes: its envelopes.
-        is_list: they were elements of a list, which is one item for a whole response: their
-            indexes then tell where their items were.
+        envelopes: the envelopes.
+        is_list: whether they were elements of a list, which is one item for a complete response;
+            their indexes then give the positions of their items.
     """
 
     position: int
@@ -136,14 +136,14 @@ class _Carrier(Struct):
 
 
 class _Candidates:
-    """Positions of the client's items that have one key, for a search outwards from a position
-    that only decreases: each step of the search then costs the same, however long the turn is."""
+    """Positions of the client's items with one key. The search for the nearest one starts at a
+    position that only decreases, so each step costs the same, however long the turn is."""
 
     def __init__(self) -> None:
         self.before: list[int] = []
-        """Positions before the current one, the nearest last."""
+        """Positions before the current one; the nearest is last."""
         self.behind: list[int] = []
-        """Positions from the current one on, the nearest last."""
+        """Positions from the current one on; the nearest is last."""
 
     def move_to(self, position: int) -> None:
         """Moves the current position towards the start."""
@@ -152,38 +152,38 @@ class _Candidates:
 
 
 class _Turn:
-    """Restores one turn, in time linear in its size: an attacker chooses how many envelopes a
-    request has.
+    """Restores one turn, in time linear in its size, because an attacker can choose the number of
+    envelopes in a request.
 
-    All envelopes are opened first; then each item replaces the client's version of it, is taken
-    out of a longer text, or goes to its own position.
+    All envelopes are opened first. Then each item replaces the client's version of it, is taken
+    out of a joined text, or is inserted at its own position.
     """
 
     def __init__(self, turn: list[ResponseItem], origins: Mapping[Origin | None, Origin]) -> None:
         self._turn = turn
         self._origins = origins
         self._entries: list[list[ResponseItem]] = []
-        """For each item of the client's that stays: itself, or what replaces it."""
+        """For each remaining item of the client: the item, or the items that replace it."""
         self._is_restored: list[bool] = []
-        """For each entry: an envelope has replaced it."""
+        """For each entry: whether an item of an envelope replaced it."""
         self._candidates: dict[object, _Candidates] = {}
-        """Key of an item -> the entries with this key that no envelope has replaced."""
+        """Key of an item -> entries with this key that were not replaced."""
         self._split_texts: list[Message] = []
-        """Messages of envelopes that equal no item of the client's, the last first."""
+        """Messages in envelopes that equal no item of the client, in reverse order."""
         self._inserted: dict[int, list[tuple[int, ResponseItem]]] = {}
-        """Entry before which items are inserted -> offset from there and item, the last first."""
+        """Entry -> items to insert before it, each with its offset from there, in reverse order."""
 
     def restore(self, stored: Sequence[StoredResponse] = ()) -> list[ResponseItem]:
-        """The items of the turn. To be called once.
+        """Returns the items of the turn. May be called only once.
 
         Args:
-            stored: what the gateway has of the turn's responses.
+            stored: responses of the turn that the gateway stored.
         """
         carriers: list[_Carrier] = []
         responses = self._without_received(stored)
         replaced = _reasoning_in(self._turn, responses)
         for item in self._turn:
-            # Reasoning without its state: the gateway has it with its state.
+            # Reasoning without state is dropped if the gateway stored it with its state.
             if id(item) in replaced:
                 continue
             carrier = self._add(item)
@@ -194,14 +194,14 @@ class _Turn:
         for position, entry in enumerate(self._entries):
             key = item_key(entry[0])
             self._candidates.setdefault(key, _Candidates()).before.append(position)
-        # From the end: `_Candidates` requires it.
+        # In reverse order, as `_Candidates` requires.
         for carrier in reversed(carriers):
             self._restore_from(carrier)
         self._split_joined_texts()
         return self._merge()
 
     def _without_received(self, stored: Sequence[StoredResponse]) -> list[StoredResponse]:
-        """What the gateway has stored, less what the client itself has sent back."""
+        """The stored responses without those that the client itself sent back."""
         received: set[object] = set()
         for item in self._turn:
             for text in _envelope_texts(item):
@@ -218,7 +218,7 @@ class _Turn:
         return responses
 
     def _stored_carriers(self, responses: Sequence[StoredResponse]) -> list[_Carrier]:
-        """The carriers of stored responses, once all entries are there."""
+        """The carriers of stored responses. All entries must exist before."""
         calls: dict[str, int] = {}
         for position, entry in enumerate(self._entries):
             item = entry[0]
@@ -227,8 +227,8 @@ class _Turn:
         carriers: list[_Carrier] = []
         for number, response in enumerate(responses):
             envelopes = self._unedited(response.envelopes)
-            # The turn starts with its first response. Another one, which followed without a word
-            # of the client's, starts before its call.
+            # The turn begins with its first response. A later response, with no item of the client
+            # between them, begins before its call.
             position = 0
             if number > 0 and response.call_id is not None:
                 position = calls.get(response.call_id, 0)
@@ -236,7 +236,7 @@ class _Turn:
         return carriers
 
     def _unedited(self, envelopes: Sequence[Envelope]) -> list[Envelope]:
-        """The envelopes without reasoning, where the client has reasoning of its own."""
+        """The envelopes; without those of reasoning if the client sent reasoning of its own."""
         sent = {item_key(entry[0]) for entry in self._entries if isinstance(entry[0], Reasoning)}
         if not sent:
             return list(envelopes)
@@ -247,7 +247,7 @@ class _Turn:
         return unedited
 
     def _add(self, item: ResponseItem) -> _Carrier | None:
-        """Adds an item of the client without its envelopes, unless they replace it as a whole."""
+        """Adds an item of the client without its envelopes, unless they replace it completely."""
         envelopes: list[Envelope] = []
         for text in _envelope_texts(item):
             envelope = open_envelope(text)
@@ -260,8 +260,8 @@ class _Turn:
         text = without_blanks(item)
         original = "".join(without_blanks(element) for element in reasoning)
         if text and text != original:
-            # The text is not in the envelopes: it is another item that was given one beside its
-            # own fields, or reasoning that the client edited.
+            # The text is not in the envelopes: the item is another one that received an envelope
+            # beside its own fields, or it is reasoning that the client edited.
             origin = item.origin
             if reasoning:
                 origin = self._with_known_origin(reasoning[0]).origin
@@ -286,7 +286,7 @@ class _Turn:
                 texts.append(item)
             elif _may_be_envelope_only(item):
                 remaining.append(envelope)
-            # Anything else the client removed.
+            # All other items were removed by the client.
         self._split_texts += reversed(texts)
         remaining.sort(key=lambda envelope: envelope.index)
         inserted = self._inserted.setdefault(carrier.position, [])
@@ -297,7 +297,7 @@ class _Turn:
             inserted.append((offset, self._with_known_origin(envelope.item)))
 
     def _replace(self, item: ResponseItem, position: int) -> bool:
-        """Replaces the client's version of an item by the item; False if there is none."""
+        """Replaces the client's version of an item by the item; returns False if there is none."""
         candidates = self._candidates.get(item_key(item))
         if candidates is None:
             return False
@@ -315,12 +315,12 @@ class _Turn:
         return False
 
     def _split_joined_texts(self) -> None:
-        """Takes texts out of longer ones: a client's wire without blocks has joined them."""
+        """Takes texts out of longer ones, which a wire without blocks joined."""
         if not self._split_texts:
             return
         joined: list[tuple[int, Message]] = []
         characters = 0
-        # Only a text that no other envelope has claimed.
+        # Only texts that no other envelope replaced.
         for index, (item, *_) in enumerate(self._entries):
             if isinstance(item, Message) and not self._is_restored[index]:
                 joined.append((index, item))
@@ -332,7 +332,7 @@ class _Turn:
             parts: list[ResponseItem] = []
             end = 0
             missing: list[Message] = []
-            # Joined texts are in order: each is searched for after the one before.
+            # Joined texts are in order: each search starts after the text before.
             while pending and budget > 0 and end < len(text):
                 item = pending.pop()
                 start = text.find(item.text, end)
@@ -344,17 +344,17 @@ class _Turn:
                 parts += _text_parts(client_message, text[end:start])
                 parts.append(self._with_known_origin(item))
                 end = start + len(item.text)
-            # They may be in the next message.
+            # The missing texts may be in the next message.
             pending += reversed(missing)
             if parts:
                 parts += _text_parts(client_message, text[end:])
                 self._entries[index] = parts
 
     def _merge(self) -> list[ResponseItem]:
-        """The entries and what is inserted between them."""
+        """The entries, and the items inserted between them."""
         items: list[ResponseItem] = []
-        # Index in `items` that an inserted item is to have, a number that keeps the order of
-        # those with the same index, and the item.
+        # Index in `items` before which an item is inserted, a number for the order of items with
+        # the same index, and the item.
         pending: list[tuple[int, int, ResponseItem]] = []
         number = 0
         for position in range(len(self._entries) + 1):
@@ -373,7 +373,7 @@ class _Turn:
         return items
 
     def _with_known_origin(self, item: ResponseItem) -> ResponseItem:
-        """The item with its origin in place of the hashed one, where the request may go there."""
+        """The item with its origin instead of the hash, if the request may be sent there."""
         origin = self._origins.get(item.origin, item.origin)
         return msgspec.structs.replace(item, origin=origin)
 
@@ -381,8 +381,8 @@ class _Turn:
 def _reasoning_in(
     turn: Sequence[ResponseItem], responses: Sequence[StoredResponse]
 ) -> frozenset[int]:
-    """Ids (`id`) of the client's reasoning items that have the text of the stored ones: together,
-    since a client may join them."""
+    """Python ids of the client's reasoning items if their joined text is that of the stored items:
+    joined, because a client may join items."""
     sent = [item for item in turn if isinstance(item, Reasoning) and not _envelope_texts(item)]
     stored: list[ResponseItem] = []
     for response in responses:
@@ -394,7 +394,7 @@ def _reasoning_in(
 
 
 def _text_parts(message: Message, text: str) -> list[ResponseItem]:
-    """The client's message with a part of its text; none if the part is empty."""
+    """A message with a part of the client's text; no message if the part is empty."""
     if not text:
         return []
     return [msgspec.structs.replace(message, content=(Text(text),))]
@@ -411,7 +411,7 @@ def _may_be_envelope_only(item: ResponseItem) -> bool:
 
 
 def _envelope_texts(item: ResponseItem) -> list[str]:
-    """The envelopes of an item, not opened."""
+    """The envelopes in an item, as text."""
     values: list[object] = [item.signature]
     if isinstance(item, (Reasoning, Compaction)):
         values.append(item.encrypted_content)
@@ -435,7 +435,7 @@ def _without_state(item: ResponseItem, origin: Origin | None) -> ResponseItem:
 
 
 def _with_arguments(item: ResponseItem, received: ResponseItem) -> ResponseItem:
-    """A call with the client's arguments, if its envelope was made before they were known."""
+    """A call with the client's arguments, if its envelope was made before its own were known."""
     if not isinstance(item, FunctionCall) or item.arguments:
         return item
     if isinstance(received, FunctionCall):

@@ -1,4 +1,4 @@
-"""The route table: which model a client's model name stands for, and how it is requested.
+"""The route table: maps a client's model name to the model that is requested, and how.
 
     [[route]]                                    # the first that matches wins
     model = "claude-*"                           # the client's model; * and ? as in file names
@@ -39,18 +39,18 @@ from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 
 ReasoningLevel: TypeAlias = Effort | int
-"""A level, or a budget in tokens."""
+"""A level of reasoning, or a budget in tokens."""
 
 COOLDOWN_FAILURES: Final = 3
-"""Failures in a row after which a target cools down. Proxies take 5 of single requests; each of
-these has been tried up to three times already."""
+"""Failures in a row after which a target cools down. Other proxies count 5 single requests; each
+failure here was already attempted up to three times."""
 
 COOLDOWN_SECONDS: Final = 30.0
-"""The first cooldown; the default of proxies."""
+"""Length of the first cooldown in seconds; other proxies have the same default."""
 
 QUEUE_SECONDS: Final = 10.0
-"""How long a request waits for a free slot. Below the 15 seconds after which a keep-alive starts
-the stream: until then, the client gets an HTTP error, which it can act upon."""
+"""Seconds that a request waits for a free slot. Below the 15 seconds after which a keep-alive
+starts the stream: until then the client receives an HTTP error, which it can handle."""
 
 UNSET: Final = "unset"
 """Key of `RouteRule.reasoning` for a client that requests no level and no budget."""
@@ -59,28 +59,30 @@ BUDGET: Final = "budget"
 """Key of `RouteRule.reasoning` for a client that requests a number of tokens."""
 
 OTHERWISE: Final = "*"
-"""Key of `RouteRule.reasoning` for what has no key of its own."""
+"""Key of `RouteRule.reasoning` for every other level."""
 
 
 OF_ONE_SERVER: Final = ("base_url", "key_env", "headers")
-"""Fields of a route that belong to one server."""
+"""Fields of a route that are valid for one server only."""
 
 
 class RouteTo(
     Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
 ):
-    """One target of a route, with a server of its own. What is None is the route's.
+    """One target of a route, with its own server. A field that is None has the route's value.
 
     Attributes:
         model: `provider:model`, with `*` for the client's own name.
-        base_url: in place of the provider's own.
-        wire_api: in place of the provider's first.
-        key_env: the environment variable with the key; a `base_url` that requires a key needs it.
-        headers: sent to the provider, beside those of the route.
+        base_url: replaces the provider's base URL.
+        wire_api: replaces the provider's first wire.
+        key_env: environment variable with the key; required if a `base_url` needs a key.
+        headers: request headers for the provider, beside those of the route.
         overrides: fields of the model's wire, merged last, over those of the route.
-        max_streams: at a time; None: no limit. With `*` in `model`, of all its models together.
-        cooldown_failures: in a row, after which other targets are preferred.
-        cooldown_seconds: for which they are; doubled while it still fails. 0: never.
+        max_streams: limit of simultaneous streams; None: no limit. With `*` in `model` it is for
+            all its models together.
+        cooldown_failures: failures in a row after which other targets are preferred.
+        cooldown_seconds: length of the first cooldown in seconds; each further one is twice as
+            long. 0: no cooldown.
     """
 
     model: str
@@ -98,7 +100,7 @@ class RouteTo(
 
 
 def _refuse_keys(model: str, headers: Mapping[str, str]) -> None:
-    """A key in a route would be shown with it, and sent whatever server the route names."""
+    """Refuses a key in a route: it would be shown with the route, and sent to all its servers."""
     try:
         checked_headers(headers)
     except StreamError as error:
@@ -113,22 +115,23 @@ class RouteRule(
 
     Attributes:
         model: pattern of the client's model names; `*`, `?` and `[…]` as in file names.
-        to: `provider:model`, with `*` for the client's own name, or a `RouteTo`; several: the
+        to: `provider:model`, with `*` for the client's own name, or a `RouteTo`; of several, the
             others are fallbacks.
-        wire_api: in place of the provider's first.
-        base_url: in place of the provider's own. It, `key_env` and `headers` belong to one server:
-            with targets at several, each has its own.
-        key_env: the environment variable with the key; a `base_url` that requires a key needs it.
-        dialects: of calls or reasoning in text; None: those known for the model.
+        wire_api: replaces the provider's first wire.
+        base_url: replaces the provider's base URL. It, `key_env` and `headers` are for one server:
+            if targets have different servers, each target needs its own.
+        key_env: environment variable with the key; required if a `base_url` needs a key.
+        dialects: dialects of calls or reasoning in text; None: those known for the model.
         reasoning: level requested by the client (or `unset`, `budget`, `*`) -> level or tokens.
         overrides: fields of the model's wire, merged last into the request.
-        drop: fields of the client's request that have no counterpart in `Prompt` and would be
-            refused (`context_management`).
-        headers: sent to the provider (`anthropic-beta` …).
-        max_streams: of each target, at a time; None: no limit.
-        cooldown_failures: of a target in a row, after which the others are preferred.
-        cooldown_seconds: for which they are; doubled while the target still fails. 0: never.
-        queue_seconds: for which a request waits where all targets are full.
+        drop: fields of the client's request that `Prompt` does not have, and that would be refused
+            otherwise (`context_management`).
+        headers: request headers for the provider (`anthropic-beta` …).
+        max_streams: limit of simultaneous streams of each target; None: no limit.
+        cooldown_failures: failures of a target in a row after which others are preferred.
+        cooldown_seconds: length of the first cooldown in seconds; each further one is twice as
+            long. 0: no cooldown.
+        queue_seconds: seconds that a request waits if all targets are full.
     """
 
     model: str
@@ -147,7 +150,7 @@ class RouteRule(
     queue_seconds: Annotated[float, Meta(ge=0)] = QUEUE_SECONDS
 
     def __post_init__(self) -> None:
-        # The struct is frozen; this is still its construction.
+        # The struct is frozen, but this is part of its construction.
         force_setattr(self, "to", _several(self.to))
         _refuse_keys(self.model, self.headers)
         if not self.to:
@@ -155,7 +158,7 @@ class RouteRule(
 
     @property
     def targets(self) -> tuple[RouteTo, ...]:
-        """The targets, each with what it takes from the route."""
+        """The targets, each completed by the values of the route."""
         targets: list[RouteTo] = []
         for to in _several(self.to):
             target = RouteTo(to) if isinstance(to, str) else to
@@ -175,14 +178,14 @@ class RouteRule(
         return tuple(targets)
 
     def _cooldown_seconds(self, target: RouteTo) -> float:
-        # 0 is a setting.
+        # 0 is a valid value, so `or` would be wrong.
         if target.cooldown_seconds is None:
             return self.cooldown_seconds
         return target.cooldown_seconds
 
     @property
     def is_pattern(self) -> bool:
-        """Whether the route is for more than one name."""
+        """Whether the route is for more than one model name."""
         return any(char in self.model for char in "*?[")
 
 
@@ -199,16 +202,16 @@ class RouteTarget(Struct, frozen=True):
     """One target of a route.
 
     Attributes:
-        provider: with the route's headers.
-        target: where the request goes.
-        base_url: of the route; None: the provider's own.
-        key: the route's own; None: the client's for this provider.
-        name: what its failures are remembered under: model, server, and whose key.
-        slot: what its streams are counted under: the target as the route has it.
+        provider: provider, with the route's headers.
+        target: target of the request.
+        base_url: base URL of the route; None: the provider's own.
+        key: the route's own key; None: the key that the client has for this provider.
+        name: key of its failures: model, server, and owner of the key.
+        slot: key of its stream count: the target as written in the route.
         overrides: fields of the model's wire, merged last into the request.
-        max_streams: at a time; None: no limit.
-        cooldown_failures: in a row, after which it cools down.
-        cooldown_seconds: of its first cooldown; 0: none.
+        max_streams: limit of simultaneous streams; None: no limit.
+        cooldown_failures: failures in a row after which it cools down.
+        cooldown_seconds: length of its first cooldown in seconds; 0: no cooldown.
     """
 
     provider: Provider
@@ -224,11 +227,11 @@ class RouteTarget(Struct, frozen=True):
 
 
 class RouteFile(Struct, forbid_unknown_fields=True):
-    """A route file.
+    """The contents of a route file.
 
     Attributes:
-        route: in order of precedence.
-        client: who may use them; none: whoever has the gateway's token.
+        route: routes in order of precedence.
+        client: named clients; if there are none, the gateway's token gives access.
     """
 
     route: list[RouteRule] = []
@@ -247,20 +250,20 @@ class RouteTable:
         """Checks the routes.
 
         Args:
-            rules: the first that matches is used. None at all: everything goes to the loopback
-                provider.
-            providers: in addition to the known ones, or in place of those of the same name.
-            clients: those with a token of their own.
+            rules: routes; the first that matches is used. Without any, all requests are sent to the
+                loopback provider.
+            providers: further providers; they replace known ones of the same name.
+            clients: clients with a token of their own.
 
         Raises:
-            ValueError: a route has no valid target, or two clients are the same.
+            ValueError: a route has no valid target, or two clients have the same name or token.
             StreamError: the environment variable of a route's key is not set.
         """
         self.clients = ClientTable(clients)
         self.rules = tuple(rules) or (CATCH_ALL,)
         self._providers = tuple(providers)
         self._keys: dict[str, Secret] = {}
-        """Variable -> key, of all `RouteTo.key_env`: read once."""
+        """Variable -> key, for all `RouteTo.key_env`; each is read once."""
         for rule in self.rules:
             for target in rule.targets:
                 if target.key_env:
@@ -270,20 +273,20 @@ class RouteTable:
 
     def using(self, *providers: Provider) -> RouteTable:
         """The same routes, with other providers."""
-        # Not constructed anew: keys are read and routes checked already.
+        # Copied, not constructed: keys are already read and routes already checked.
         table = copy.copy(self)
         table._providers = (*providers, *self._providers)
         return table
 
     def _check(self, rule: RouteRule) -> None:
-        """Reports an impossible route at the start, not with the first request."""
+        """Reports an invalid route at the start instead of with the first request."""
         try:
             hops = self.hops(rule, "model")
         except StreamError as error:
             targets = ", ".join(target.model for target in rule.targets)
             message = f"the route {rule.model!r} to {targets}: {error.info.message}"
             raise ValueError(message) from None
-        # A key, or a header that may hold one, would go to a server that it is not for.
+        # A key, or a header with a key, would be sent to a server that it is not for.
         servers = {(hop.provider.name, hop.base_url) for hop in hops}
         for name in OF_ONE_SERVER:
             if len(servers) > 1 and getattr(rule, name):
@@ -296,23 +299,23 @@ class RouteTable:
         """The first route that matches a client's model name.
 
         Raises:
-            StreamError: none does (`not_found`).
+            StreamError: no route matches (`not_found`).
         """
         for rule in self.rules:
-            # Not `fnmatch`, which ignores case on Windows.
+            # `fnmatchcase`, because `fnmatch` ignores case on Windows.
             if fnmatchcase(model, rule.model):
                 return rule
         message = f"no route for the model {model[:200]!r}"
         raise StreamError(ErrorInfo("not_found", message, code="model_not_found"))
 
     def hops(self, rule: RouteRule, model: str) -> list[RouteTarget]:
-        """The targets of a route for a client's model: the first, then its fallbacks."""
+        """The targets of a route for a client's model name: the first, then its fallbacks."""
         return [self._hop(to, model) for to in rule.targets]
 
     def _hop(self, to: RouteTo, client_model: str) -> RouteTarget:
         name = to.model.replace("*", client_model)
         provider, model = find(name, None, self._providers)
-        # A request has its provider's headers: the route's are added to a copy of it.
+        # Requests take headers from their provider: the route's are added to a copy of it.
         if to.headers:
             headers = {**provider.headers, **to.headers}
             provider = msgspec.structs.replace(provider, headers=headers)
@@ -340,7 +343,7 @@ def _read_key(variable: str) -> Secret:
     key = os.environ.get(variable)
     if not key:
         message = f"key_env: the variable {variable} is not set"
-        # Now, not with the first request of a client, who could not help it.
+        # Reported now, because the client of the first request could not fix it.
         raise StreamError(ErrorInfo("authentication", message, code="missing_key"))
     return Secret(key)
 
@@ -349,7 +352,7 @@ def read_file(text: str) -> RouteFile:
     """Reads a route file.
 
     Raises:
-        ValueError: it is not TOML, or describes no routes and clients.
+        ValueError: it is not TOML, or not a valid route file.
     """
     try:
         return msgspec.convert(tomllib.loads(text), RouteFile)
@@ -391,10 +394,10 @@ def load_table(path: str | Path) -> list[RouteRule]:
 
 
 def read_route(text: str) -> RouteRule:
-    """Reads a route of the command line, `PATTERN=PROVIDER:MODEL[,PROVIDER:MODEL…]`.
+    """Reads a route from the command line, `PATTERN=PROVIDER:MODEL[,PROVIDER:MODEL…]`.
 
     Raises:
-        ValueError: it has another form.
+        ValueError: the text has another format.
     """
     pattern, sign, to = text.partition("=")
     if not (pattern and sign and to):
@@ -403,7 +406,7 @@ def read_route(text: str) -> RouteRule:
 
 
 def apply_rule_limits(prompt: Prompt, rule: RouteRule) -> Prompt:
-    """The prompt with the route's reasoning level and without the fields that it drops."""
+    """The prompt with the route's reasoning level, without the fields that the route drops."""
     extra = {key: value for key, value in (prompt.extra or {}).items() if key not in rule.drop}
     reasoning = _route_reasoning(prompt, rule.reasoning)
     return msgspec.structs.replace(prompt, reasoning=reasoning, extra=extra or None)
@@ -412,7 +415,7 @@ def apply_rule_limits(prompt: Prompt, rule: RouteRule) -> Prompt:
 def apply_overrides(prompt: Prompt, hop: RouteTarget) -> Prompt:
     """The prompt with the overrides of a target.
 
-    Fields that the client sent stay only if they are of the same wire: `extra` is for one.
+    Fields that the client sent are kept only for the same wire: `extra` belongs to one wire.
     """
     if not hop.overrides:
         return prompt
@@ -426,7 +429,7 @@ def apply_overrides(prompt: Prompt, hop: RouteTarget) -> Prompt:
 def _route_reasoning(
     prompt: Prompt, levels: Mapping[str, ReasoningLevel]
 ) -> int | Effort | ReasoningOptions | None:
-    """How much reasoning to request: what the route has for the client's level, else that."""
+    """The route's value for the client's level of reasoning; the client's level if it has none."""
     requested = prompt.thinking or ReasoningOptions()
     if requested.effort is not None:
         key: str = requested.effort
@@ -437,7 +440,7 @@ def _route_reasoning(
     level = levels.get(key, levels.get(OTHERWISE))
     if level is None:
         return prompt.reasoning
-    # How reasoning is shown is the client's, not the route's.
+    # The client decides how reasoning is shown, not the route.
     options = ReasoningOptions(summary=requested.summary, display=requested.display)
     if isinstance(level, int):
         return msgspec.structs.replace(options, budget=level)

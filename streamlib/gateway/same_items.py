@@ -1,5 +1,5 @@
-"""Whether a client's version of an item is still that item: a client's wire may change its form,
-and the client its spelling."""
+"""Compares a client's version of an item with the item: a wire may change its form, and a client
+its spelling."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from streamlib_parsers.items import (
 )
 
 _PART: Final = 64 << 10
-"""Characters of a text from which white space is removed at a time."""
+"""Characters of a text that are stripped of white space at a time."""
 
 
 def item_key(item: ResponseItem) -> object:
-    """What is equal for an item and the client's version of it (see `is_same`)."""
+    """A key that is equal for an item and for the client's version of it (see `is_same`)."""
     if isinstance(item, CALLS):
         return ("call", item.call_id)
     if isinstance(item, (Message, Reasoning)):
@@ -30,12 +30,12 @@ def item_key(item: ResponseItem) -> object:
 
 
 def is_same(received: ResponseItem, item: ResponseItem) -> bool:
-    """Whether an item is what the client got in place of `item`, unedited."""
+    """Whether an item is the client's unedited version of `item`."""
     if isinstance(received, CALLS) and isinstance(item, CALLS):
-        # A free-form call and the function it stands for have one id.
+        # A free-form call and the function that represents it have the same id.
         if received.call_id != item.call_id:
             return False
-        # The envelope before a call was made when its arguments were not known.
+        # An envelope before a call was made before the arguments were known.
         return not _arguments(item) or call_value(received) == call_value(item)
     if type(received) is not type(item):
         return False
@@ -51,7 +51,7 @@ def _arguments(call: FunctionCall | CustomToolCall) -> str:
 
 
 def call_value(call: FunctionCall | CustomToolCall) -> object:
-    """The arguments as a JSON value; equal for a free-form call and the function it stands for."""
+    """The arguments as a JSON value; equal for a free-form call and its function."""
     if isinstance(call, CustomToolCall):
         return {"input": call.input}
     try:
@@ -61,7 +61,7 @@ def call_value(call: FunctionCall | CustomToolCall) -> object:
 
 
 def item_text(item: ResponseItem) -> str:
-    """The text of a message or of reasoning; a refusal's, if a message has no other."""
+    """The text of a message or of reasoning; a refusal if the message has no other text."""
     if isinstance(item, Reasoning):
         return item.text
     if not isinstance(item, Message):
@@ -72,9 +72,9 @@ def item_text(item: ResponseItem) -> str:
 
 
 def without_blanks(item: ResponseItem) -> str:
-    """The text without white space, for comparison: wires differ in what separates paragraphs."""
+    """The text without white space, because wires separate paragraphs differently."""
     text = item_text(item)
-    # Of a text of many megabytes, `split` alone would hold the interpreter for a second.
+    # On a text of many megabytes, a single `split` would block the interpreter for a second.
     parts: list[str] = []
     for start in range(0, len(text), _PART):
         parts += text[start : start + _PART].split()

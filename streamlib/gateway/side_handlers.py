@@ -1,8 +1,8 @@
-"""Requests of clients that are no responses: a count of tokens, and a compaction.
+"""Handles requests that ask for no response: a count of tokens, or a compaction.
 
-They are served as responses are: logged, counted, recorded, limited, ended when their client leaves
-or the gateway stops. A compaction takes a slot of its target, since a model writes it; a count does
-not.
+They are handled like responses: logged, counted, recorded, limited, and ended when their client
+disconnects or the gateway stops. A compaction takes a slot of its target, because a model writes
+it; a count does not.
 """
 
 from __future__ import annotations
@@ -43,27 +43,27 @@ from streamlib_parsers.items import JsonObject, WireApi
 from streamlib_parsers.response import Response
 
 ESTIMATE: Final = "x-streamlib-estimate"
-"""Header of a count that is an estimate."""
+"""Response header that marks a count as an estimate."""
 
 COUNT_KEYS: Final[dict[WireApi, str]] = {
     "messages": "input_tokens",
     "responses": "input_tokens",
     "gemini": "totalTokens",
 }
-"""Wire -> key of the number in its response."""
+"""Wire -> key of the count in its response."""
 
 
 class CountHandler(RequestHandler):
-    """Serves a count of tokens."""
+    """Handles a count of tokens."""
 
     async def _try_hops(self) -> None:
-        # Another target may count otherwise: this one most likely responds.
+        # Targets may count differently: the preferred one will most likely respond.
         hop = self._pool.preferred(self.request.hops)
         size = self.request.size
         if counts_itself(hop):
             self.targets.note_tried(hop)
         try:
-            # Without envelopes, which no model gets.
+            # Envelopes are removed, because no model receives them.
             restored = await self._workers.run(size, restored_prompt, self.request)
             prompt = prompt_for(self.request, restored, hop)
             count, is_estimate = await count_tokens(self._client, prompt, hop, self._workers, size)
@@ -81,7 +81,7 @@ class CountHandler(RequestHandler):
 
 
 class CompactionHandler(RequestHandler):
-    """Serves a compaction: the target's own, else a summary that a model writes."""
+    """Handles a compaction: by the target itself, else as a summary that a model writes."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class CompactionHandler(RequestHandler):
         for_summary = msgspec.structs.replace(request, prompt=summary_prompt(request.prompt))
         super().__init__(for_summary, client, send, keep_alive, workers, pool, watch, state)
         self._conversation = request
-        """The request as it came."""
+        """The request as it was received."""
 
     async def _try(self, lease: Lease) -> ErrorInfo | None:
         try:
@@ -113,14 +113,14 @@ class CompactionHandler(RequestHandler):
         return None
 
     async def _forward(self, hop: RouteTarget) -> bytes:
-        """The compaction of a target that compacts itself.
+        """The compaction by a target that has the operation.
 
         Raises:
-            StreamError: it failed.
+            StreamError: the target failed.
         """
         self.targets.note_tried(hop)
         request = await self._workers.run(self.request.size, self._forwarded, hop)
-        # A client that leaves before the end has used what it sent.
+        # Noted before the end: if the client disconnects, its input was used all the same.
         self.targets.note_body(Response())
         try:
             body = await self._client.fetch(request, hop.provider, api_key=hop.key)
@@ -135,10 +135,10 @@ class CompactionHandler(RequestHandler):
         return forwarded_request(prompt_for(self._conversation, restored, hop), hop)
 
     async def _summary(self, lease: Lease) -> bytes:
-        """The compaction by a model.
+        """The compaction as a summary by a model.
 
         Raises:
-            StreamError: the target failed, or its response is no complete text.
+            StreamError: the target failed, or its response is not a complete text.
         """
         stream = await self.targets.open(lease.hop)
         accumulator = Accumulator()

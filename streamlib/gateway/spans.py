@@ -1,9 +1,9 @@
-"""OpenTelemetry spans of the gateway, by the GenAI conventions. Needs the extra `otel`.
+"""OpenTelemetry spans of the gateway, with the GenAI conventions. Needs the extra `otel`.
 
     SERVER  chat claude-sonnet-4-5            what the client asked for, as a child of its own span
       CLIENT  chat x-ai/grok-code-fast-1      each target that was tried
 
-They hold no content. What exports them is the application's, or that of `opentelemetry-instrument`.
+They contain no content. The application exports them, or `opentelemetry-instrument` does.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 
 GENERATE_CONTENT: Final = frozenset({"gemini", "interactions"})
-"""Wires whose operation has this name in the conventions; that of all others is `chat`."""
+"""Wires whose operation has this name in the conventions; on other wires it is `chat`."""
 
 
 class Spans(Observer):
-    """A span for each request, and one in it for each target.
+    """A span for each request, and inside it one for each target.
 
     Args:
-        tracer: None: that of the global tracer provider.
+        tracer: None: the tracer of the global tracer provider.
     """
 
     def __init__(self, tracer: Tracer | None = None) -> None:
@@ -102,19 +102,19 @@ class Spans(Observer):
 
 
 def has_sdk() -> bool:
-    """Whether spans go anywhere: the API alone drops them."""
+    """Whether the SDK is installed: the API alone drops spans."""
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 def _operation(exchange: Exchange, wire_api: WireApi | None) -> str:
-    # The conventions have no name for it.
+    # The conventions have no name for a count.
     if exchange.operation == "count":
         return "count_tokens"
     return "generate_content" if wire_api in GENERATE_CONTENT else "chat"
 
 
 def _mark_failed(span: Span, error: ErrorInfo) -> None:
-    # The kind alone: the message of a provider may quote what was said.
+    # Only the kind: a provider's message may quote content.
     span.set_attribute("error.type", error.kind)
     span.set_status(StatusCode.ERROR, error.kind)
 

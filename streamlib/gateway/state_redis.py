@@ -1,8 +1,8 @@
-"""State of clients on Redis 7.0 or later, or Valkey 7.2 or later: several gateways share it.
+"""Client state on Redis 7.0 or later, or Valkey 7.2 or later, so that several gateways share it.
 
-Needs the extra `redis`. One script does each operation (`state.lua`). All entries of a client have
-one slot, so in a cluster one node does all of it. The server's own limit (``maxmemory`` with
-``allkeys-lru``) bounds all clients together: state that it evicts is lost, and nothing else.
+Needs the extra `redis`. A script performs each operation (`state.lua`). All entries of a client are
+in one slot, so in a cluster one node performs it. The server's own limit (``maxmemory`` with
+``allkeys-lru``) is for all clients together: evicted state is lost, and nothing else.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from streamlib.durable.redis_urls import parse_redis_url, redis_client
 from streamlib.gateway.state_store import STATE_LIMITS, StateLimits, StateUnavailableError
 
 COMMAND_SECONDS: Final = 1.0
-"""How long one command may take: a client waits for it, and loses little without it."""
+"""Timeout of a command in seconds: a client waits for it, and loses little without its result."""
 
 _FAILURES: Final = (
     coredis.exceptions.RedisError,
@@ -36,17 +36,17 @@ _FAILURES: Final = (
 
 
 class RedisStateStore:
-    """A store on a server."""
+    """A store on a Redis or Valkey server."""
 
     def __init__(
         self, url: str, limits: StateLimits = STATE_LIMITS, prefix: str = "sl-state"
     ) -> None:
-        """Connects nowhere yet.
+        """Makes a store without connecting.
 
         Args:
-            url: as for logs (`streamlib.durable.redis_urls`).
-            limits: how much it holds of one client.
-            prefix: the first part of all keys.
+            url: URL of the server, as for logs (`streamlib.durable.redis_urls`).
+            limits: limits of the store.
+            prefix: first part of all keys.
 
         Raises:
             ValueError: the URL names no server.
@@ -57,7 +57,7 @@ class RedisStateStore:
         self._stack = AsyncExitStack()
         """Closes the connections."""
         self._script: Any = None
-        """The one script, once the store is entered."""
+        """The script; set when the store is entered."""
 
     async def __aenter__(self) -> Self:
         try:
@@ -103,21 +103,21 @@ class RedisStateStore:
         return values
 
     def _keys(self, client: str) -> list[str]:
-        # A digest: a client's name may hold any character, and whoever reads the server's keys
-        # learns of no client.
+        # A digest, because a client's name may contain any character, and because the server's
+        # keys should not reveal clients.
         digest = hashlib.sha256(client.encode()).hexdigest()
-        # Braces: in a cluster all three lie in the same slot.
+        # The braces put all three keys into the same slot of a cluster.
         return [f"{self._prefix}:{{{digest}}}:{part}" for part in ("values", "uses", "size")]
 
 
 @asynccontextmanager
 async def _errors() -> AsyncGenerator[None]:
-    """Turns the client's exceptions into ours; messages hold no URL, which may hold a password."""
+    """Converts the client's exceptions; messages omit the URL, which may contain a password."""
     try:
         yield
     except _FAILURES as error:
         raise StateUnavailableError(f"Redis: {type(error).__name__}") from None
-    except ExceptionGroup as group:  # out of the tasks of a connection
+    except ExceptionGroup as group:  # raised from the tasks of a connection
         if group.split(_FAILURES)[1] is not None:
             raise
         raise StateUnavailableError("Redis: the connection was lost") from None

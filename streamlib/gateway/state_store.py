@@ -1,11 +1,11 @@
-"""Where a gateway stores state that its clients do not send back.
+"""Stores for state that clients of a gateway do not send back.
 
-A client whose wire has no place for signed reasoning, or which throws it away, loses it with every
-turn. The gateway stores what it needs to put it back: `MemoryStateStore` in this process,
-`RedisStateStore` (`state_redis.py`) where several gateways serve one client.
+A client loses signed reasoning with every turn if its wire has no field for it, or if the client
+drops it. The gateway stores what it needs to restore it: `MemoryStateStore` in this process, or
+`RedisStateStore` (`state_redis.py`) if several gateways serve one client.
 
-Everything in a store belongs to one client. A client's entries are found under its own key only,
-and count against its own limit.
+Every entry belongs to one client. It can be read under that client's key only, and counts against
+that client's limit.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from typing import Final, Protocol, Self
 from msgspec import Struct
 
 STATE_SECONDS: Final = 24 * 3600.0
-"""How long an entry is stored after its last use: a conversation is taken up again the next
-morning. What is stored is content, so not for longer."""
+"""Seconds from the last use of an entry until it is deleted: a conversation may continue on the
+next morning. Entries are content, so they are not stored longer."""
 
 ENTRY_BYTES: Final = 2 << 20
-"""Maximum size of the state of one response. The longest reasoning that providers allow, 128,000
-tokens, is half a megabyte, and its signature has about that size again."""
+"""Maximum bytes of the state of one response. The longest reasoning that providers allow, 128,000
+tokens, has half a megabyte, and its signature about the same."""
 
 CLIENT_BYTES: Final = 32 << 20
-"""Maximum size of the state of one client: some ten agents of 200 turns with 16 KB each. The oldest
-entries give way, so a busy client costs no other client anything."""
+"""Maximum bytes of the state of one client: some ten agents with 200 turns of 16 KB each. Its
+oldest entries are deleted first, so a busy client does not affect others."""
 
 TOTAL_BYTES: Final = 256 << 20
-"""Maximum size of a store in memory: eight clients at their limit, on a machine of 1 GB."""
+"""Maximum bytes of a store in memory: eight clients at their limit, on a machine with 1 GB."""
 
 
 class StateLimits(Struct, frozen=True):
-    """How much a store holds, and for how long.
+    """Limits of a store.
 
     Attributes:
-        seconds: from an entry's last use until it is deleted.
-        entry_bytes: of the state of one response; more is not stored.
-        client_bytes: of all entries of one client; the least recently used ones are deleted.
-        total_bytes: of all clients, where the store is the gateway's memory. A Redis server has a
-            limit of its own (``maxmemory``).
+        seconds: time from an entry's last use until it is deleted.
+        entry_bytes: bytes of the state of one response; a larger one is not stored.
+        client_bytes: bytes of all entries of one client; the least recently used are deleted.
+        total_bytes: bytes of all clients in the gateway's memory. A Redis server has a limit of
+            its own (``maxmemory``).
     """
 
     seconds: float = STATE_SECONDS
@@ -55,14 +55,14 @@ STATE_LIMITS: Final = StateLimits()
 
 
 class StateUnavailableError(Exception):
-    """The store does not answer. The message has no address, which may have a password."""
+    """The store does not respond. The message omits the address, which may contain a password."""
 
 
 class StateStore(Protocol):
-    """Entries by client and key, each with a time to live. Used with `async with`."""
+    """Entries by client and key, each with a lifetime. Used with `async with`."""
 
     async def __aenter__(self) -> Self:
-        """Prepares the store; a server that does not answer is not an error yet."""
+        """Prepares the store; a server that does not respond is not an error yet."""
         ...
 
     async def __aexit__(
@@ -71,27 +71,27 @@ class StateStore(Protocol):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Lets go of the store's connections."""
+        """Closes the connections of the store."""
         ...
 
     async def get(self, client: str, keys: Sequence[str]) -> list[bytes | None]:
-        """The entries of a client, which live on from now; None for a key without one.
+        """Reads entries of a client, whose lifetimes start again; None for a missing entry.
 
         Args:
-            client: whose entries, `ClientIdentity.key`.
-            keys: of the entries.
+            client: key of the client, `ClientIdentity.key`.
+            keys: keys of the entries.
 
         Raises:
-            StateUnavailableError: the store does not answer.
+            StateUnavailableError: the store does not respond.
         """
         ...
 
     async def put(self, client: str, key: str, value: bytes) -> None:
-        """Stores an entry of a client in place of the one with that key. One over the limit of an
-        entry is not stored.
+        """Stores an entry of a client, or replaces the one with this key. An entry above the limit
+        is not stored.
 
         Raises:
-            StateUnavailableError: the store does not answer.
+            StateUnavailableError: the store does not respond.
         """
         ...
 
@@ -100,8 +100,8 @@ class _Entry(Struct):
     """One entry.
 
     Attributes:
-        value: its content.
-        used_at: when it was stored or read last, in seconds of the store's clock.
+        value: content of the entry.
+        used_at: time of its last use, in seconds of the store's clock.
     """
 
     value: bytes
@@ -109,44 +109,44 @@ class _Entry(Struct):
 
 
 class _ClientEntries:
-    """The entries of one client, the least recently used first."""
+    """The entries of one client; the least recently used is first."""
 
     def __init__(self) -> None:
         self.entries: OrderedDict[str, _Entry] = OrderedDict()
         self.size = 0
-        """Bytes of all values."""
+        """Number of bytes in all values."""
         self.used_at = 0.0
-        """When the newest was used."""
+        """Time of the last use of any entry, in seconds of the store's clock."""
 
     def drop(self, key: str) -> None:
-        """Deletes an entry, if it is there."""
+        """Deletes an entry if it exists."""
         entry = self.entries.pop(key, None)
         if entry is not None:
             self.size -= len(entry.value)
 
     def drop_oldest(self) -> None:
-        """Deletes the entry that was not used for longest."""
+        """Deletes the least recently used entry."""
         self.drop(next(iter(self.entries)))
 
 
 class MemoryStateStore:
-    """A store in this process: it ends with it, and no other gateway shares it."""
+    """A store in this process: other gateways do not share it, and it ends with the process."""
 
     def __init__(
         self, limits: StateLimits = STATE_LIMITS, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """An empty store.
+        """Makes an empty store.
 
         Args:
-            limits: how much it holds.
-            clock: seconds, from any start.
+            limits: limits of the store.
+            clock: returns seconds.
         """
         self._limits = limits
         self._clock = clock
         self._clients: OrderedDict[str, _ClientEntries] = OrderedDict()
-        """The client that was not heard of for longest comes first."""
+        """Client key -> entries; the least recently active client is first."""
         self.size = 0
-        """Bytes of all entries."""
+        """Number of bytes in all entries."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -202,7 +202,7 @@ class MemoryStateStore:
         self._clients.move_to_end(client)
 
     def _drop_one(self) -> None:
-        """Deletes an entry of the client that was not heard of for longest."""
+        """Deletes an entry of the least recently active client."""
         client, stored = next(iter(self._clients.items()))
         self.size -= stored.size
         stored.drop_oldest()
@@ -211,7 +211,7 @@ class MemoryStateStore:
             del self._clients[client]
 
     def _drop_expired(self, client: str, now: float) -> None:
-        """Deletes what was not used for too long: of this client, and of clients that are gone."""
+        """Deletes expired entries: those of this client, and those of inactive clients."""
         oldest = now - self._limits.seconds
         while self._clients:
             gone, entries = next(iter(self._clients.items()))
@@ -223,7 +223,7 @@ class MemoryStateStore:
         if stored is None:
             return
         before = stored.size
-        # Its newest entry is not that old: the client would be gone.
+        # This loop ends: the newest entry has not expired, or the client would be deleted.
         while next(iter(stored.entries.values())).used_at <= oldest:
             stored.drop_oldest()
         self.size += stored.size - before

@@ -10,11 +10,11 @@ def open_state(url: str, limits: StateLimits = STATE_LIMITS) -> StateStore:
 
     Args:
         url: ``memory:``, or a Redis or Valkey server as `open_log` takes it (``redis://host``).
-        limits: how much it holds.
+        limits: limits of the store.
 
     Raises:
-        ValueError: the URL names no store, or its client is not installed. It is not repeated: it
-            may have a password.
+        ValueError: the URL names no store, or its client is not installed. The message omits the
+            URL, which may contain a password.
     """
     if url == "memory:":
         return MemoryStateStore(limits)

@@ -1,15 +1,15 @@
-"""Which target of a route a request goes to next: a healthy one with a free slot.
+"""Selects the target of a route for the next request: a healthy one with a free slot.
 
-A target may have a limit of streams at a time, as a model server of one's own has. One that fails
-several times in a row cools down: as long as the route has another, no request goes to it. After
-that time one request tries it, and the others follow once it responds.
+A target may have a limit of simultaneous streams, as many self-hosted model servers have. A target
+that fails several times in a row cools down: while the route has another one, no request is sent to
+it. After that time one request tries it, and others follow once it responds.
 
-    healthy ── fails several times in a row, or names a delay ──> cooling
+    healthy ── fails several times in a row, or requests a delay ──> cooling
     cooling ── its time is over ──> one request tries it ── it responds ──> healthy
                                                             └ it fails ────> cooling, twice as long
 
-No request is refused because of a cooldown: where all targets of its route cool down, it goes to
-the one that is ready first.
+A cooldown never refuses a request: if all targets of a route cool down, the request is sent to the
+one whose cooldown ends first.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from streamlib.gateway.routes import RouteTarget
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 
 LONGEST_COOLDOWN: Final = 300.0
-"""Seconds; proxies have the same. Each cooldown is twice as long as the one before. It bounds a
-provider's own `retry_after` too."""
+"""Maximum length of a cooldown in seconds; other proxies have the same. Each cooldown is twice as
+long as the one before. A provider's `retry_after` has the same maximum."""
 
 REMEMBERED: Final = 10_000
-"""Targets whose failures are remembered: with `*` in a target, clients choose the models."""
+"""Limit of targets whose failures are remembered: with `*` in a target, clients choose models."""
 
 UNHEALTHY: Final[frozenset[ErrorKind]] = frozenset(
     {
@@ -48,20 +48,20 @@ UNHEALTHY: Final[frozenset[ErrorKind]] = frozenset(
         "truncated",
     }
 )
-"""Failures that the next request would probably meet too. The others depend on the request."""
+"""Failures that the next request would probably meet too; other failures depend on the request."""
 
 _log: Final = logging.getLogger("streamlib.gateway")
 
 
 class _Health(Struct):
-    """What is known of one target, for one model.
+    """The failures of one target with one model.
 
     Attributes:
-        failures: in a row.
-        cooldowns: in a row.
-        until: when it may be tried again.
-        since: when the cooldown began: streams that are older say nothing about it.
-        is_tried: a request tries it after its cooldown; others do not.
+        failures: number of failures in a row.
+        cooldowns: number of cooldowns in a row.
+        until: end of the cooldown, in seconds of the pool's clock.
+        since: start of the cooldown; a stream that began earlier does not end it.
+        is_tried: whether a request already tries it after its cooldown, so that others do not.
     """
 
     failures: int = 0
@@ -77,7 +77,7 @@ class _Waiter:
     def __init__(self, hops: Sequence[RouteTarget]) -> None:
         self.hops = hops
         self.hop: RouteTarget | None = None
-        """The target whose slot it was granted."""
+        """The target whose slot it received; None while it waits."""
         self.granted = anyio.Event()
 
 
@@ -88,7 +88,7 @@ class Lease:
         self.hop = hop
         self._pool = pool
         self._is_trial = is_trial
-        """Whether it is the one request after a cooldown."""
+        """Whether this is the request that tries the target after its cooldown."""
         self._started = pool.now()
 
     def __enter__(self) -> Lease:
@@ -99,15 +99,15 @@ class Lease:
         self._pool.give_back(self.hop)
 
     def responded(self) -> None:
-        """The target has sent something of a response: others may try it too."""
+        """The target has sent part of a response, so other requests may try it too."""
         self._end_trial()
         self._pool.end_cooldown(self.hop, self._started)
 
     def ended(self, error: ErrorInfo | None) -> None:
-        """Notes how the request ended.
+        """Records how the request ended.
 
         Args:
-            error: What the target failed with; None: it completed its response.
+            error: The failure of the target; None: it completed its response.
         """
         if error is None:
             self._pool.succeeded(self.hop, self._started)
@@ -124,37 +124,37 @@ class TargetPool:
     """The targets of all routes, with their streams and failures."""
 
     def __init__(self, now: Callable[[], float] = anyio.current_time) -> None:
-        """Prepares it.
+        """Makes a pool without any failures.
 
         Args:
-            now: Seconds that never go back.
+            now: Returns monotonic seconds.
         """
         self.now = now
         self._open: dict[str, int] = {}
-        """Streams at a time, by the slots of targets."""
+        """Slot of a target -> number of its open streams."""
         self._health: dict[str, _Health] = {}
-        """Targets that have failed, by their names."""
+        """Name of a target -> its failures, for targets that failed."""
         self._waiters: list[_Waiter] = []
-        """Those who wait longest come first."""
+        """Waiting requests, the oldest first."""
 
     # --- choosing ---
 
     async def lease(self, hops: Sequence[RouteTarget], seconds: float) -> Lease:
-        """A slot at the best of these targets; waits for one that is healthy.
+        """A slot at the best of these targets; waits until one is free.
 
         Args:
-            hops: In the order in which the route has them; at least one.
-            seconds: How long it may take.
+            hops: Targets in the order of the route; at least one.
+            seconds: Maximum time to wait.
 
         Raises:
-            StreamError: `overloaded`; all of them are full.
+            StreamError: `overloaded`: all of them stay full.
         """
         healthy = [hop for hop in hops if self._is_healthy(hop)]
         lease = self._first_free(healthy)
         if lease is None and healthy and seconds > 0:
             lease = await self._wait(healthy, seconds)
         if lease is None:
-            # Asked again: a cooldown may have ended during the wait.
+            # Computed again, because a cooldown may have ended during the wait.
             healthy = [hop for hop in hops if self._is_healthy(hop)]
             cooling = [hop for hop in hops if not self._is_healthy(hop)]
             cooling.sort(key=self._ready_at)
@@ -165,7 +165,7 @@ class TargetPool:
         return lease
 
     def preferred(self, hops: Sequence[RouteTarget]) -> RouteTarget:
-        """The target that the next request would go to, had each a free slot."""
+        """The target that the next request would be sent to if each had a free slot."""
         for hop in hops:
             if self._is_healthy(hop):
                 return hop
@@ -194,7 +194,7 @@ class TargetPool:
         return hop.max_streams is None or self._open.get(hop.slot, 0) < hop.max_streams
 
     def _leased(self, hop: RouteTarget) -> Lease:
-        """The lease of a slot that was counted already."""
+        """The lease of a slot that was already counted."""
         health = self._health.get(hop.name)
         is_trial = health is not None and health.cooldowns > 0 and not health.is_tried
         if health is not None and is_trial:
@@ -208,7 +208,7 @@ class TargetPool:
             with anyio.move_on_after(seconds):
                 await waiter.granted.wait()
         except BaseException:
-            # It was cancelled, perhaps in the moment in which it was granted a slot.
+            # The task was cancelled, perhaps just after the slot was granted.
             if waiter.hop is not None:
                 self.give_back(waiter.hop)
             raise
@@ -220,7 +220,7 @@ class TargetPool:
         return self._leased(waiter.hop)
 
     def give_back(self, hop: RouteTarget) -> None:
-        """Ends a stream; its slot goes to who waits longest for it."""
+        """Ends a stream; its slot is granted to the request that waits longest for it."""
         self._open[hop.slot] -= 1
         if self._open[hop.slot] == 0:
             del self._open[hop.slot]
@@ -234,9 +234,9 @@ class TargetPool:
                 return
 
     def _wanted(self, waiter: _Waiter, slot: str) -> RouteTarget | None:
-        """The target of this slot that a waiting request goes to, if it is free."""
+        """The free target with this slot that a waiting request may use; None if there is none."""
         healthy = [hop for hop in waiter.hops if self._is_healthy(hop)]
-        # It waited for a healthy one. If none is left, it need not wait any longer.
+        # It waits for a healthy target; if none is left, it may use any.
         for hop in healthy or waiter.hops:
             if hop.slot == slot and self._is_free(hop):
                 return hop
@@ -245,25 +245,25 @@ class TargetPool:
     # --- health ---
 
     def end_trial(self, hop: RouteTarget) -> None:
-        """The one request after a cooldown is over, or got a response."""
+        """Ends the trial after a cooldown: its request ended or received a response."""
         health = self._health.get(hop.name)
         if health is not None:
             health.is_tried = False
 
     def end_cooldown(self, hop: RouteTarget, started: float) -> None:
-        """A request that was sent after the cooldown began got a response."""
+        """Ends a cooldown, because a request that was sent after its start received a response."""
         health = self._health.get(hop.name)
         if health is not None and started >= health.since:
             health.until = min(health.until, self.now())
 
     def succeeded(self, hop: RouteTarget, started: float) -> None:
-        """A request completed. One that is older than the cooldown says nothing about it."""
+        """A request completed. If it was sent before the cooldown began, it does not end it."""
         health = self._health.get(hop.name)
         if health is not None and started >= health.since:
             del self._health[hop.name]
 
     def failed(self, hop: RouteTarget, started: float, error: ErrorInfo) -> None:
-        """A request failed. One that began before the end of a cooldown says nothing new."""
+        """A request failed. If it was sent before the end of a cooldown, it is ignored."""
         if hop.cooldown_seconds == 0:
             return
         health = self._health.setdefault(hop.name, _Health())
@@ -273,7 +273,7 @@ class TargetPool:
         seconds = 0.0
         if health.failures >= hop.cooldown_failures or health.cooldowns:
             seconds = min(hop.cooldown_seconds * 2.0**health.cooldowns, LONGEST_COOLDOWN)
-        # The provider knows best when it is ready again.
+        # The provider knows when it will be ready again.
         if error.retry_after is not None:
             seconds = max(seconds, min(error.retry_after, LONGEST_COOLDOWN))
         if seconds > 0:
@@ -293,7 +293,7 @@ class TargetPool:
     # --- for operators ---
 
     def cooling(self) -> dict[str, float]:
-        """Name -> seconds left, of each target that cools down."""
+        """Name -> remaining seconds, for each target that cools down."""
         now = self.now()
         return {
             name: round(health.until - now, 3)
@@ -303,5 +303,5 @@ class TargetPool:
 
     @property
     def open_streams(self) -> int:
-        """Places that are taken."""
+        """Number of open streams at all targets."""
         return sum(self._open.values())

@@ -1,4 +1,4 @@
-"""The streams of a request's targets, and their events for the encoder of the client's wire."""
+"""Opens streams of a request's targets, and translates their events for the client's wire."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from streamlib_parsers.response import Response
 REQUEST_FAULTS: Final[frozenset[ErrorKind]] = frozenset(
     {"invalid_request", "invalid_history", "request_too_large", "content_filter", "cancelled"}
 )
-"""Failures that another target would not prevent."""
+"""Failures that would occur at another target too."""
 
 
 FORGETFUL: Final[frozenset[WireApi]] = frozenset({"chat", "gemini"})
-"""Wires whose clients lose state of their own wire: ``reasoning_details`` is an extension that most
-of Chat's do not know, and Gemini CLI takes up a session without signatures."""
+"""Wires whose clients lose state even if the model has the same wire: most Chat clients do not know
+the extension ``reasoning_details``, and Gemini CLI resumes sessions without signatures."""
 
 
 class GatewayRequest(Struct, frozen=True, kw_only=True):
@@ -47,19 +47,19 @@ class GatewayRequest(Struct, frozen=True, kw_only=True):
 
     Attributes:
         wire_api: the client's wire.
-        prompt: with the model that the client requested.
-        operation: what is done with it.
-        rule: the route.
-        hops: the targets of the route, in the order in which they are tried.
-        is_stream: the client wants a stream, not one body.
-        request_id: names the request in the log and in the response headers.
-        is_json_array: the stream is a JSON array (Gemini without `alt=sse`).
-        in_background: the response outlives the request, in a log.
+        prompt: prompt with the model name that the client requested.
+        operation: operation that is requested.
+        rule: route of the request.
+        hops: targets of the route, in the order in which they are tried.
+        is_stream: whether the client requests a stream, not one body.
+        request_id: id of the request in the log and in response headers.
+        is_json_array: whether the stream is a JSON array (Gemini without `alt=sse`).
+        in_background: whether the response is stored in a log and outlives the request.
         size: bytes of the request body.
-        settings: those that the response repeats; None on wires whose responses repeat none.
-        encoder_options: what the client's SDK needs of a stream.
-        identity: of the client, for what the gateway stores for it.
-        admission: what it took from the limits of its client; None: that has none.
+        settings: settings that the response repeats; None on wires whose responses repeat none.
+        encoder_options: options of the encoder that the client's SDK needs.
+        identity: identity of the client, for the state that the gateway stores for it.
+        admission: what the request took from the client's limits; None: the client has none.
     """
 
     wire_api: WireApi
@@ -79,7 +79,7 @@ class GatewayRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def custom_tools(self) -> frozenset[QualifiedName]:
-        """Namespaces and names of the free-form tools."""
+        """Namespaces and names of the free-form tools in the prompt."""
         names: set[QualifiedName] = set()
         for tool in self.prompt.tools:
             if tool.format is not None:
@@ -95,16 +95,16 @@ def restored_prompt(
 ) -> Prompt:
     """The prompt for all targets of a request.
 
-    Items get their origins back. An item with an envelope gets the origin in it. Any other is taken
-    to be the first target's, if that target has the client's wire: its responses are sent
-    unchanged, without envelopes.
+    Items get their origins back: an item with an envelope has its origin in it. Other items are
+    assumed to be from the first target if that has the client's wire, because its responses are
+    sent unchanged, without envelopes.
 
     Args:
-        request: the client's.
-        stored: what the gateway has stored of responses in its history, by turn.
+        request: request of the client.
+        stored: responses in its history that the gateway stored, by turn.
     """
     wire_api = request.wire_api
-    # All of them: after a fallback the history has items of several.
+    # All targets, because after a fallback the history has items of several.
     origins = [hop.target.origin for hop in request.hops]
     items = restore_history(request.prompt.items, hashed_origins(origins), stored)
     if origins[0].wire_api == wire_api:
@@ -117,8 +117,8 @@ def prompt_for(request: GatewayRequest, restored: Prompt, hop: RouteTarget) -> P
     """The prompt for one target.
 
     Args:
-        request: the client's.
-        restored: what `restored_prompt` returned for it.
+        request: request of the client.
+        restored: result of `restored_prompt` for it.
         hop: the target.
 
     Raises:
@@ -127,19 +127,19 @@ def prompt_for(request: GatewayRequest, restored: Prompt, hop: RouteTarget) -> P
     if hop.target.wire_api != request.wire_api:
         _refuse_stored_state(request)
     prompt = restored
-    # Betas are Anthropic's own: whoever else has the wire refuses them, or learns of them.
+    # Betas are Anthropic's: other servers with the wire refuse them, or should not see them.
     if not takes_betas(hop):
         prompt = msgspec.structs.replace(prompt, headers={})
     return apply_overrides(prompt, hop)
 
 
 def takes_betas(hop: RouteTarget) -> bool:
-    """Whether a target gets the `anthropic-beta` of a client."""
+    """Whether the client's `anthropic-beta` is sent to a target."""
     return hop.provider.name == "anthropic" and hop.target.wire_api == "messages"
 
 
 def _refuse_stored_state(request: GatewayRequest) -> None:
-    """Refuses fields that name what the client's own provider stores: another has no such thing."""
+    """Refuses fields that name stored state of the client's own provider: no other one has it."""
     extra = request.prompt.extra or {}
     for name in gateway_spec(request.wire_api).stateful_fields:
         if extra.get(name):
@@ -151,7 +151,7 @@ def _refuse_stored_state(request: GatewayRequest) -> None:
 
 
 def _with_origin(item: ResponseItem, wire_api: WireApi, origin: Origin) -> ResponseItem:
-    """The item with an origin, if the decoder knew no more than its wire."""
+    """The item with an origin, if its own origin names only this wire."""
     if item.origin is None or item.origin.provider is not None:
         return item
     if item.origin.wire_api != wire_api:
@@ -160,7 +160,7 @@ def _with_origin(item: ResponseItem, wire_api: WireApi, origin: Origin) -> Respo
 
 
 class TargetStreams:
-    """The streams of a request's targets: one at a time is opened, and its events translated."""
+    """Opens the streams of a request's targets, one at a time, and translates their events."""
 
     def __init__(
         self,
@@ -170,14 +170,14 @@ class TargetStreams:
         watch: Watch,
         state: ClientState | None = None,
     ) -> None:
-        """Prepares the streams; none is opened.
+        """Makes an object without any open stream.
 
         Args:
-            request: the client's.
+            request: request of the client.
             client: sends the requests.
             workers: builds large requests.
-            watch: notes how the request fares.
-            state: what the gateway stores for its clients; None: nothing.
+            watch: records the course of the request.
+            state: stores state for clients; None: nothing is stored.
         """
         self.request = request
         self.watch = watch
@@ -186,22 +186,22 @@ class TargetStreams:
         self.stream: ResponseStream | None = None
         """The stream of the target that was tried last."""
         self.body: Response | None = None
-        """What is known of a target's response that was no stream."""
+        """The response so far of a target that does not stream."""
         self.report: list[Change] = []
-        """Changes to the request for that target, later those to its response too."""
+        """Changes to the request for that target, later also those to its response."""
         self._client = client
         self._workers = workers
         self._state = state
-        """What the gateway stores for its clients; None: nothing."""
+        """Stores state for clients; None: nothing is stored."""
         self._stored: Mapping[int, Sequence[StoredResponse]] | None = None
-        """What it has for this request, once the first target is tried."""
+        """Stored responses for this request, by turn; None before the first target is tried."""
         self._restored: Prompt | None = None
-        """The prompt for all targets, once the first is tried."""
+        """The prompt for all targets; None before the first target is tried."""
         self._translator: EventTranslator | None = None
-        """Translates that stream's events; None where they are sent as they are."""
+        """Translates the events of that stream; None if they are sent unchanged."""
 
     async def open(self, hop: RouteTarget) -> ResponseStream:
-        """The stream of a target, with its request built and not sent.
+        """The stream of a target, whose request is built but not sent.
 
         Raises:
             StreamError: the target cannot serve the request.
@@ -215,33 +215,33 @@ class TargetStreams:
         self.stream = stream
         self.report = list(stream.request.report)
         self._translator = None
-        # The first target on the client's own wire is sent unchanged: `prompt_for` recognises its
-        # items without envelopes.
+        # Responses of the first target are sent unchanged if it has the client's wire, because
+        # `prompt_for` recognizes its items without envelopes.
         is_first_target = stream.request.origin == self.request.hops[0].target.origin
         if not is_first_target or stream.request.wire_api != self.request.wire_api:
             self._translator = EventTranslator(self.request.wire_api, self.request.custom_tools)
         return stream
 
     def note_tried(self, hop: RouteTarget) -> None:
-        """The request goes to a target."""
+        """Records that the request is sent to a target."""
         self.model = f"{hop.provider.name}:{hop.target.model}"
         self.watch.tried(self.model, hop.target.wire_api, hop.base_url)
 
     def note_body(self, response: Response) -> None:
-        """A target that does not stream was asked; called again when more is known of it."""
+        """Records a response that is not streamed; called again when more of it is known."""
         self.stream = None
         self.body = response
 
     @property
     def response(self) -> Response | None:
-        """The response of the target that was tried last, as far as it came; None: none was sent
-        a request."""
+        """The response so far of the target that was tried last; None if no request was sent to a
+        target."""
         if self.stream is not None:
             return self.stream.response
         return self.body
 
     def _build(self, hop: RouteTarget) -> ResponseStream:
-        # Once for all targets.
+        # Restored once for all targets.
         if self._restored is None:
             self._restored = restored_prompt(self.request, self._stored)
         return self._client.stream(
@@ -256,14 +256,14 @@ class TargetStreams:
         )
 
     async def store_state(self) -> None:
-        """Stores what the next request of the client needs of the complete response.
+        """Stores the state of the complete response that the client's next request needs.
 
-        To be called before the client learns of its end: it may ask at once.
+        Must be called before the client receives the end: it may then send the next request.
         """
         if self._state is None or self.stream is None:
             return
         is_translated = self._translator is not None
-        # Between equal wires a client has the provider's own fields, which those of two lose.
+        # If both wires are equal, a client keeps the provider's own fields; else they are lost.
         if not is_translated and self.request.wire_api not in FORGETFUL:
             return
         await self._state.store(
@@ -274,10 +274,10 @@ class TargetStreams:
         )
 
     def client_events(self, batch: list[ResponseEvent]) -> list[ResponseEvent]:
-        """The events for the client's encoder, with the model that the client requested.
+        """The events for the client's encoder, with the model name that the client requested.
 
-        Claude Code takes another name for another model, and leaves that one's reasoning out of its
-        next request.
+        If Claude Code receives another name, it takes it for another model, and omits its reasoning
+        from the next request.
         """
         self.watch.received(batch)
         last = batch[-1]
@@ -294,15 +294,15 @@ class TargetStreams:
         return events
 
     def report_translation(self) -> None:
-        """Adds to the report what the client's wire could not represent of the response."""
+        """Adds to the report the parts of the response that the client's wire cannot represent."""
         if self._translator is not None:
             self.report += self._translator.report
 
     def end(self, error: ErrorInfo | None) -> None:
-        """The request ended.
+        """Records the end of the request.
 
         Args:
-            error: what ended it, unless it succeeded.
+            error: error that ended it; None if it succeeded.
         """
         response = self.response
         if response is not None:
@@ -315,7 +315,7 @@ class TargetStreams:
 async def until_first_output(
     batches: AsyncIterator[list[ResponseEvent]],
 ) -> list[ResponseEvent]:
-    """The events up to the first that belongs to a response, or up to its failure."""
+    """The events up to the first one of a response, or up to the failure."""
     events: list[ResponseEvent] = []
     async for batch in batches:
         events += batch
@@ -326,10 +326,10 @@ async def until_first_output(
 
 
 def failure_before_output(first: list[ResponseEvent]) -> ErrorInfo | None:
-    """The failure of a response without output, whose target may be replaced by another.
+    """The failure of a response without output; another target may then be tried.
 
     Args:
-        first: what `until_first_output` returned.
+        first: result of `until_first_output`.
     """
     last = first[-1]
     if not isinstance(last, Failed) or any(type(event) in TOKEN_EVENTS for event in first):
@@ -338,14 +338,14 @@ def failure_before_output(first: list[ResponseEvent]) -> ErrorInfo | None:
 
 
 def _with_model(event: ResponseEvent, model: str | None) -> ResponseEvent:
-    """The event with another model, if it names one."""
+    """The event with another model name, if it has one."""
     if isinstance(event, (Created, Completed)):
         return msgspec.structs.replace(event, model=model)
     return event
 
 
 def hide_missing_key(error: ErrorInfo) -> ErrorInfo:
-    """The error for the client, which cannot set a key that the gateway lacks."""
+    """The error for the client, which cannot set a key that is missing in the gateway."""
     if error.code != "no_key":
         return error
     message = "the gateway has no key for this model's provider: its log says more"

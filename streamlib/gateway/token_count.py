@@ -1,8 +1,8 @@
-"""The number of tokens of a request: counted by the provider where the request goes to one that
-counts, else estimated from its size.
+"""The number of tokens in a request: counted by the provider if it can count, else estimated from
+the size.
 
-An estimate is marked as such: agents compact their history by it, and four characters a token is
-right for English within a third.
+An estimate is marked, because agents decide by it when to compact their history. For English, four
+characters a token are right within a third.
 """
 
 from __future__ import annotations
@@ -25,20 +25,19 @@ from streamlib_parsers.response import Response
 from streamlib_parsers.usage import Usage
 
 CHARACTERS: Final = 4
-"""Characters of a token."""
+"""Average number of characters in a token."""
 
 MEDIUM: Final = 1600
-"""Tokens of an image or a page: the most that Anthropic counts for an image."""
+"""Tokens of an image or a page: the maximum that Anthropic counts for an image."""
 
 
 class TokenCounter(Struct, frozen=True):
     """How a provider counts the tokens of a request.
 
     Attributes:
-        path: after the URL of the request itself.
-        keys: of that request's body that it takes; others are refused. None: all of them, in
-            `inside`.
-        inside: key of its body that holds the whole request; "" for none.
+        path: path that is appended to the URL of the request.
+        keys: keys of the request body that it accepts; others are omitted. None: all keys.
+        inside: key of its body that contains the complete request; "" for none.
         count: key of the number in its response.
     """
 
@@ -75,7 +74,7 @@ COUNTERS: Final[Mapping[tuple[str, WireApi], TokenCounter]] = {
         ":countTokens", None, "totalTokens", "generateContentRequest"
     ),
 }
-"""Provider and wire -> how it counts. Servers that only have the wire often cannot count."""
+"""Provider and wire -> its counter. Other servers with the same wire often cannot count."""
 
 
 def counts_itself(hop: RouteTarget) -> bool:
@@ -112,7 +111,7 @@ async def count_tokens(
 
 
 def received_tokens(response: Response) -> int:
-    """An estimate of the tokens that were received, by their characters."""
+    """An estimate of the output tokens received so far, from their characters."""
     size = len(response.text) + len(response.reasoning)
     for item in response.items:
         if isinstance(item, FunctionCall):
@@ -123,10 +122,10 @@ def received_tokens(response: Response) -> int:
 
 
 def usage_so_far(response: Response) -> tuple[Usage | None, bool]:
-    """The usage of a response, complete or not, and whether its output is an estimate.
+    """The usage of a response, complete or not, and whether its output tokens are an estimate.
 
-    The count of a response that ended early is missing, or its first one, of a single token: what
-    was received is then more than what was counted.
+    If a response ended early, its output count is missing, or is the first one, a single token. If
+    the estimate is larger than the count, the estimate is returned.
     """
     if response.stop_reason is not None:
         return response.usage, False
@@ -138,7 +137,7 @@ def usage_so_far(response: Response) -> tuple[Usage | None, bool]:
 
 
 def _count_request(prompt: Prompt, hop: RouteTarget, counter: TokenCounter) -> Request:
-    # A count does not stream.
+    # A count is never streamed.
     request = build_for(msgspec.structs.replace(prompt, stream=None), hop.target)
     body = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
     counted: JsonObject = dict(body)
@@ -146,9 +145,9 @@ def _count_request(prompt: Prompt, hop: RouteTarget, counter: TokenCounter) -> R
         counted = {key: body[key] for key in counter.keys if key in body}
     url = request.url
     if counter.inside:
-        # Wire: the request names its model there, which the path of the request has too.
+        # wire: the request inside repeats the model, which the URL also names.
         counted = {counter.inside: {"model": f"models/{hop.target.model}", **counted}}
-        # The method of the URL, and its query, are those of a response.
+        # The URL's method and query are those of a response, and are removed.
         url = url.partition("?")[0].rpartition(":")[0]
     return msgspec.structs.replace(
         request, url=url + counter.path, body=msgspec.json.encode(counted)
@@ -156,13 +155,13 @@ def _count_request(prompt: Prompt, hop: RouteTarget, counter: TokenCounter) -> R
 
 
 def estimate(prompt: Prompt) -> int:
-    """The tokens of a prompt by its size: of its text and names, and of its media."""
+    """The estimated tokens of a prompt: from the characters of texts and names, and its media."""
     size = _Size(len(prompt.instructions or ""))
     for item in prompt.items:
         size.add(msgspec.to_builtins(item))
     media = size.media
     for tool in prompt.tools:
-        # An object in a schema may look like media: only its characters are left out.
+        # An object in a schema may look like media: then only its characters are not counted.
         size.add(msgspec.to_builtins(tool))
     return 1 + size.characters // CHARACTERS + media * MEDIUM
 
@@ -175,11 +174,11 @@ class _Size:
         self.media = 0
 
     def add(self, value: object) -> None:
-        """Adds a value with everything in it."""
+        """Adds a value, with all values inside it."""
         if isinstance(value, str):
             self.characters += len(value)
         elif isinstance(value, dict):
-            # The base64 text of an image or a file is not text for the model.
+            # The base64 data of an image or a file is not text for the model.
             if "data" in value and "media_type" in value:
                 self.media += 1
                 return

@@ -1,8 +1,8 @@
-"""Events of the model's wire, translated for the encoder of another wire: a stage between the
-parser and the encoder.
+"""Translates events of the model's wire for the encoder of another wire: a stage between parser and
+encoder.
 
-State that only the model's wire can read is put into envelopes, and those into the one field that a
-client's wire stores and sends back unread: the one for encrypted reasoning.
+State that only the model's wire can represent is put into envelopes. An envelope is sent in the one
+field that clients store and return unread: the one for encrypted reasoning.
 
 | client's wire | reasoning | an item without such a field, or that the wire cannot represent |
 |---|---|---|
@@ -11,10 +11,10 @@ client's wire stores and sends back unread: the one for encrypted reasoning.
 | chat | an element of `reasoning_details` | the same |
 | gemini | `thoughtSignature` of the thought | an empty thought with a `thoughtSignature` |
 
-Such a block comes before a call where the call's state is known by then (clients leave out
-reasoning at the end of a turn), else after it. `restore.py` is the way back. Fields of the model's
-wire (metadata, native stop reasons, unknown events) have no meaning for the client: they are left
-out and reported.
+Such a block is sent before a call if the call's state is already known (clients drop reasoning at
+the end of a turn), else after it. `restore.py` is the inverse. Fields of the model's wire
+(metadata, native stop reasons, unknown events) mean nothing to the client: they are dropped and
+reported.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage
 
 HIDDEN: Final = (ServerToolCall, ServerToolResult, Compaction, Opaque, *BUILT_IN_CALLS)
-"""Kinds that only the wire they come from can represent: an envelope carries them unseen."""
+"""Kinds that only their own wire can represent: an envelope carries them through the client."""
 
 CALLS: Final = (FunctionCall, CustomToolCall)
 
@@ -99,11 +99,11 @@ STATE_FIELDS: Final[JsonObject] = {
     "redacted": False,
     "native": None,
 }
-"""Fields of reasoning that only the model's wire can read, with the values of reasoning without
+"""Fields of reasoning that only the model's wire can represent -> their values in reasoning without
 state."""
 
-# The model's parser has enforced the limits; an envelope beside each item may double the number of
-# items, which must not end the response.
+# The model's parser already enforces the limits. An envelope beside each item may double the number
+# of items, and that must not end the response.
 _PARSER_LIMITS: Final = msgspec.structs.replace(
     LIMITS, items=sys.maxsize, argument_bytes=sys.maxsize
 )
@@ -112,56 +112,56 @@ _PARSER_LIMITS: Final = msgspec.structs.replace(
 class EventTranslator:
     """Translates the events of one response for a client of another wire.
 
-    Numbering and bracketing are the assembler's, as in a parser; this class decides what becomes of
-    each item.
+    The assembler numbers and brackets events, as in a parser; this class decides what each item
+    becomes.
     """
 
     def __init__(self, wire_api: WireApi, custom: frozenset[QualifiedName] = frozenset()) -> None:
         """Starts a response.
 
         Args:
-            wire_api: the client's wire. One without a field for encrypted reasoning loses the
-                state that would be in it; `report` names it.
+            wire_api: the client's wire. If it has no field for encrypted reasoning, state is lost,
+                and `report` names the loss.
             custom: namespaces and names of the tools that the client declared as free-form.
         """
         self._origin = Origin(wire_api)
         self._custom = custom
         self._spec = WIRE_SPECS[wire_api].gateway
-        """How envelopes travel on the client's wire; None: they cannot."""
+        """Fields for envelopes on the client's wire; None: it has none."""
         self._has_media = self._spec is None or self._spec.has_media
-        """The client's wire has a place for images."""
+        """Whether the client's wire can represent images."""
         self._report = Report()
         self._assembler = FilterAssembler(_PARSER_LIMITS)
-        """Numbers what the client gets, and opens and closes its items."""
+        """Numbers the client's events, and opens and closes its items."""
         self._sequencer: ItemSequencer | None = None
         """Reorders items, for a wire that cannot interleave them."""
         if not WIRE_SPECS[wire_api].has_blocks:
             self._sequencer = ItemSequencer()
         self._items: dict[int, OpenItem] = {}
-        """By index on the model's wire, the item that the client gets; closed ones too. Hidden
-        items have none."""
+        """Index on the model's wire -> the client's item, closed ones included. Hidden items have
+        none."""
         self._unopened: OutputItemAdded | None = None
-        """The newest message, until it has content: the client gets no item for an empty one."""
+        """The newest message while it has no content: empty messages are not sent."""
         self._free_form: set[int] = set()
-        """Indexes of function calls that the client gets as free-form calls."""
+        """Indexes of function calls that are sent to the client as free-form calls."""
         self._in_envelope: set[int] = set()
         """Indexes of calls whose envelope was sent before them."""
         self._envelope_count = 0
-        """Envelopes made so far."""
+        """Number of envelopes made so far."""
         self._held_envelope: tuple[ResponseItem, int] | None = None
-        """The newest text with state, and its index, until another item follows it."""
+        """The newest text with state and its index, until another item follows it."""
         self._has_truncated_call = False
-        """A call was closed before its arguments were complete."""
+        """Whether a call was closed before its arguments were complete."""
         self._late_usage: TokenCount | None = None
-        """The newest usage that arrived after the first item: sent with the end."""
+        """The newest usage received after the first item; sent with the end of the response."""
 
     @property
     def report(self) -> list[Change]:
-        """What was left out, so far."""
+        """Changes for everything that was dropped so far."""
         return self._report.changes
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
-        """Returns the events that the client's encoder gets; of a hidden item, its envelope."""
+        """Returns the events for the client's encoder; a hidden item becomes its envelope."""
         if self._sequencer is None:
             self._translate(event)
         else:
@@ -170,9 +170,9 @@ class EventTranslator:
         return self._assembler.take()
 
     def _translate(self, event: ResponseEvent) -> None:
-        # Runs once a delta, so the most frequent kinds are first and handled without a call.
+        # Runs for every delta, so the most frequent kinds come first and need no call.
         if isinstance(event, DELTAS):
-            # An item for a medium alone would be an empty text, which Messages refuses later.
+            # An item with only a medium would become an empty text, which Messages refuses later.
             if isinstance(event, MediaDelta) and not self._has_media:
                 self._drop_media()
                 return
@@ -213,7 +213,7 @@ class EventTranslator:
 
     def _forward_arguments(self, event: FunctionCallArgumentsDelta) -> None:
         item = self._items.get(event.index)
-        # The text of a free-form call is known once its JSON is complete.
+        # The text of a free-form call is known only when its JSON is complete.
         if item is not None and event.index not in self._free_form:
             self._assembler.forward_for(item, event)
 
@@ -237,13 +237,13 @@ class EventTranslator:
         if isinstance(item, Message):
             self._unopened = event
             return
-        # Hidden items get their envelope when they are complete.
+        # Hidden items become envelopes when they are complete.
         if isinstance(item, HIDDEN):
             return
         if isinstance(item, CALLS) and has_state(item) and self._add_envelope(item, event.index):
             self._in_envelope.add(event.index)
         if isinstance(item, Reasoning):
-            # The encoder of the client's wire must take it for its own, and keep its slot.
+            # The client's encoder must treat it as its own item, and keep a slot for its envelope.
             item = msgspec.structs.replace(item, origin=self._origin, **STATE_FIELDS)
         elif isinstance(item, FunctionCall) and (item.namespace, item.name) in self._custom:
             self._free_form.add(event.index)
@@ -251,7 +251,7 @@ class EventTranslator:
         self._items[event.index] = self._assembler.open(item)
 
     def _open_message(self) -> None:
-        """Opens the message that waits for its content."""
+        """Opens the message that waited for content."""
         event = self._unopened
         if event is not None:
             self._unopened = None
@@ -285,7 +285,7 @@ class EventTranslator:
             self._add_text_envelope(item, event.index)
 
     def _close_hidden(self, item: ResponseItem, index: int) -> None:
-        """Ends an item that the client's wire cannot represent, and gives it what it can."""
+        """Ends an item that the client's wire cannot represent; its image is sent, if possible."""
         image = generated_image(item)
         if image is None:
             kind = type(item).__name__
@@ -309,9 +309,9 @@ class EventTranslator:
         self._report.dropped("/media", "a response on the client's wire has no place for it")
 
     def _is_blank(self, item: ResponseItem) -> bool:
-        """Whether clients would show a message as a blank one, although the model made more of it.
+        """Whether clients would show a message as blank, although the model's wire has content.
 
-        Gemini puts the last signature on an empty text: its envelope goes alone.
+        Gemini puts the last signature on an empty text: only its envelope is sent.
         """
         if not isinstance(item, Message):
             return False
@@ -330,10 +330,10 @@ class EventTranslator:
     # --- envelopes ---
 
     def _add_text_envelope(self, item: ResponseItem, index: int) -> None:
-        """Adds the envelope of an item after it; of a text on Messages only if an item follows.
+        """Adds an item's envelope after it; on Messages, that of a text only if an item follows.
 
-        There a response never ends with reasoning: Claude Code prints its last block as the answer,
-        which would be blank (``claude -p``).
+        A response on Messages then never ends with reasoning: Claude Code prints the last block as
+        the result, which would be blank (``claude -p``).
         """
         is_redacted = self._spec is not None and self._spec.hides_as_redacted
         if is_redacted and isinstance(item, Message):
@@ -357,24 +357,24 @@ class EventTranslator:
         return msgspec.structs.replace(item, origin=self._origin, **fields)
 
     def _add_envelope(self, item: ResponseItem, index: int) -> bool:
-        """Adds reasoning without text that holds only an envelope; whether the wire has a field."""
+        """Adds reasoning that has only an envelope; returns whether the wire has a field for it."""
         if self._spec is None:
             self._drop_state()
             return False
         fields = self._envelope_fields(self._spec.hidden_reasoning_slot, item, index)
         if self._spec.hides_as_redacted:
             fields["redacted"] = True
-        # Of the item's choice: each choice is a message of its own in a Chat client's history.
+        # The carrier has the item's choice, because Chat clients store each choice as a message.
         carrier = Reasoning(choice=item.choice, origin=self._origin, **fields)
         self._assembler.close_as(self._assembler.open(carrier), carrier)
         return True
 
     def _envelope_fields(self, slot: EnvelopeSlot, item: ResponseItem, index: int) -> JsonObject:
-        """The fields of a reasoning item that hold an envelope in a slot."""
+        """The fields of a reasoning item with an envelope in a slot."""
         envelope = seal(item, index)
         self._envelope_count += 1
         if slot == "reasoning_details":
-            # Clients join elements of one index, so each envelope has an index of its own.
+            # Clients join elements with the same index, so each envelope has its own.
             number = self._envelope_count - 1
             details = {"type": "reasoning.encrypted", "data": envelope, "index": number}
             return {"native": {"reasoning_details": [details]}}
@@ -392,7 +392,7 @@ class EventTranslator:
     def _count(self, event: TokenCount) -> None:
         count = TokenCount(_numbers(event.usage))
         if self._assembler.item_count:
-            # Some client wires have a place for usage at the start and at the end only.
+            # Some client wires have fields for usage only at the start and at the end.
             self._late_usage = count
         else:
             self._assembler.forward(count)
@@ -408,7 +408,7 @@ class EventTranslator:
             usage = _numbers(event.usage)
         elif self._late_usage is not None:
             usage = self._late_usage.usage
-        # Native stop reasons are left out: the client's wire has its own.
+        # Native stop reasons are dropped, because the client's wire has its own.
         choices = [FinishedChoice(choice.choice, choice.stop_reason) for choice in event.choices]
         self._assembler.end_with(
             msgspec.structs.replace(
@@ -417,8 +417,8 @@ class EventTranslator:
         )
 
     def _fail(self, event: Failed) -> None:
-        # A failure has no usage of its own. After a truncated call there is no room for one on
-        # Responses: it would close the call, which Codex then runs.
+        # A failure has no usage of its own. On Responses usage cannot be sent after a truncated
+        # call: it would close the call, which Codex then executes.
         if self._late_usage is not None:
             if self._has_truncated_call and self._origin.wire_api == "responses":
                 self._report.dropped("/usage", "it would close the call that the failure truncated")
@@ -428,7 +428,7 @@ class EventTranslator:
 
 
 def generated_image(item: ResponseItem) -> Image | None:
-    """The image of a tool that the model's provider runs; None of any other item.
+    """The image made by a tool that the model's provider runs; None for all other items.
 
     Wire: Responses, ``image_generation_call``.
     """
@@ -442,17 +442,17 @@ def generated_image(item: ResponseItem) -> Image | None:
 
 
 def _numbers(usage: Usage) -> Usage:
-    """The usage without the object it was read from, which is the model's wire's."""
+    """The usage without the object it was read from, which belongs to the model's wire."""
     return msgspec.structs.replace(usage, raw={})
 
 
 def has_state(item: ResponseItem) -> bool:
-    """Whether an item has a field that no client's wire can represent."""
+    """Whether an item has a field that no other wire can represent."""
     if item.signature or item.native:
         return True
     if isinstance(item, CALLS):
-        # Gemini's calls may have no id; where they have one, their outputs have it too, so it must
-        # come back.
+        # Gemini's calls may have no id. If they have one, their outputs repeat it, so it must be
+        # restored.
         return item.id == item.call_id
     if isinstance(item, Message):
         if item.phase:
@@ -464,7 +464,7 @@ def has_state(item: ResponseItem) -> bool:
 
 
 def _free_form(item: FunctionCall) -> CustomToolCall:
-    """The call of a free-form tool, which the model's wire has as a function with one string
+    """The call of a free-form tool, which on the model's wire is a function with one string
     parameter, `input`."""
     text = item.arguments
     try:
