@@ -1,6 +1,6 @@
-"""Sample responses as bytes of a wire, one chunk an event, written as the providers write them.
+"""Encodes sample responses for each wire, one chunk for each event, as the providers do.
 
-docs/wires has the sources of what they write.
+docs/wires names the sources for their formats.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def sse(value: JsonObject, event: str | None = None) -> bytes:
 
 
 def messages(response: SampleResponse) -> Body:
-    """Named events, content blocks by index."""
+    """Named events with content blocks by index."""
     message: JsonObject = {
         "id": "msg_1",
         "type": "message",
@@ -81,7 +81,7 @@ def _named(kind: str, **values: Any) -> bytes:
 
 
 def _block(item: SampleItem) -> tuple[JsonObject, str, str]:
-    """A block's start, the kind of its deltas and the key of their text."""
+    """The start of a block, the type of its deltas, and the key of their text."""
     match item:
         case SampleText():
             return {"type": "text", "text": ""}, "text_delta", "text"
@@ -205,7 +205,7 @@ def _xml_call(call: SampleCall) -> str:
 
 
 def responses(response: SampleResponse) -> Body:
-    """Named events, items by output_index; each item again when done, all of them at the end."""
+    """Named events with items by output_index; done items are repeated, all of them at the end."""
     sequence_number = 0
 
     def event(kind: str, **values: Any) -> bytes:
@@ -244,7 +244,7 @@ def responses(response: SampleResponse) -> Body:
 
 
 def _output_item(index: int, item: SampleItem) -> tuple[JsonObject, JsonObject]:
-    """An item as it is added, and as it is when done."""
+    """An item when it is added, and when it is done."""
     text = "".join(item.deltas)
     added: JsonObject
     match item:
@@ -274,7 +274,7 @@ def _output_item(index: int, item: SampleItem) -> tuple[JsonObject, JsonObject]:
 
 
 def _item_events(item: SampleItem) -> Iterator[tuple[str, JsonObject]]:
-    """The events of an item between its start and its end: kinds and fields."""
+    """The events of an item between its start and its end: types and fields."""
     text = "".join(item.deltas)
     match item:
         case SampleReasoning():
@@ -334,7 +334,7 @@ def _call_part(call: SampleCall) -> JsonObject:
 
 
 def gemini(response: SampleResponse) -> Body:
-    """A part in each chunk, token counts in every chunk; calls are never split."""
+    """One part and the token counts in each chunk; calls are never split."""
     output_tokens = 0
     for item in response:
         if isinstance(item, SampleCall):
@@ -371,7 +371,7 @@ def gemini_parts(response: SampleResponse) -> Body:
 
 
 def interactions(response: SampleResponse) -> Body:
-    """Named events, steps by index, the terminator."""
+    """Named events with steps by index, and an end mark."""
     interaction = {"id": "v1_1", "object": "interaction", "model": "m", "status": "in_progress"}
     yield _interactions_event("interaction.created", interaction=interaction)
     for index, item in enumerate(response):
@@ -425,7 +425,7 @@ def _interactions_delta(item: SampleItem, text: str) -> JsonObject:
 
 
 def cohere(response: SampleResponse) -> Body:
-    """Named events; contents and calls with indexes of their own."""
+    """Named events; contents and calls each have their own indexes."""
     yield _cohere_event("message-start", {"role": "assistant", "content": []}, id="c1")
     counts = {"content": 0, "tool-call": 0}
     for item in response:
@@ -474,7 +474,7 @@ def _frame(kind: str, padding: str = _PADDING, **values: Any) -> bytes:
 def _converse(response: SampleResponse, paddings: Iterator[str]) -> Body:
     yield _frame("messageStart", role="assistant")
     for index, item in enumerate(response):
-        # Converse has a start event for calls only.
+        # Converse has start events only for calls.
         if isinstance(item, SampleCall):
             start = {"toolUse": {"toolUseId": item.call_id, "name": item.name}}
             yield _frame("contentBlockStart", contentBlockIndex=index, start=start)
@@ -507,7 +507,7 @@ def converse(response: SampleResponse) -> Body:
 
 
 def aws_frames(response: SampleResponse) -> Body:
-    """AWS frames of different lengths: the padding is as random as AWS's own."""
+    """AWS frames of different lengths: the padding is random, as AWS's own."""
     return _converse(response, _random_paddings())
 
 
@@ -519,7 +519,7 @@ def _random_paddings() -> Iterator[str]:
 
 
 def invoke(response: SampleResponse) -> Body:
-    """The Messages events, base64 in AWS frames."""
+    """The events of Messages, as base64 in AWS frames."""
     headers = {
         ":event-type": "chunk",
         ":content-type": "application/json",
@@ -534,7 +534,7 @@ def invoke(response: SampleResponse) -> Body:
 
 
 def ollama(response: SampleResponse) -> Body:
-    """JSON lines, each with its time; calls are never split."""
+    """JSON lines, each with a time; calls are never split."""
     times = _times()
     for item in response:
         if isinstance(item, SampleCall):

@@ -1,6 +1,6 @@
-"""Records as a bar chart: an SVG file that needs only a browser.
+"""Draws records as a bar chart: an SVG file that needs only a browser.
 
-Its colours and patterns are those of the inspector's page, light and dark as the browser prefers.
+Colours and patterns are those of the inspector's page; light or dark as the browser prefers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TITLE_STYLE: Final = "svg .title{font-size:15px;font-weight:600}"
 
 
 def bars(title: str, records: Sequence[Record]) -> str:
-    """A bar for each record, its length relative to the largest.
+    """A bar chart with a bar for each record; lengths are relative to the largest.
 
     Consecutive records of the same workload and chunking form a group.
     """
@@ -44,7 +44,7 @@ def bars(title: str, records: Sequence[Record]) -> str:
     )
     name = f"<title>{escape(title)}</title>"
     style = f"<style>{drawing_style()}{TITLE_STYLE}</style>"
-    # White for programs that know no variables of CSS.
+    # White for programs that do not support CSS variables.
     background = '<rect class="backing" width="100%" height="100%" fill="#fff"/>'
     heading = f'<text class="title" x="12" y="24">{escape(title)}</text>'
     lines = [svg, name, style, patterns(), background, heading, *parts, "</svg>\n"]

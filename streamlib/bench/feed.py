@@ -1,6 +1,6 @@
-"""`feed` alone, without an event loop or a network: time and memory of a parser on given chunks.
+"""Measures `feed` without an event loop or a network: time and memory of a parser.
 
-CPU time, in alternating rounds: on a shared machine the best round is the one with least noise.
+CPU time, in alternating rounds: on a shared machine the best round has the least noise.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.protocol import Parser, parser, wire
 
 Progress = Callable[[str], None]
-"""Called with what is measured next."""
+"""Called with the name of the next measurement."""
 
 WINDOW: Final = 0.002
-"""Minimum duration of a measurement in seconds: shorter runs are repeated, since the clock of a
+"""Minimum duration of a measurement in seconds: shorter runs are repeated, because the clock of a
 process is coarse."""
 
 
@@ -29,11 +29,11 @@ class Case(NamedTuple):
     """A body in chunks, and how to parse it.
 
     Attributes:
-        name: of the workload or file.
-        chunks: the body.
-        chunking: the size of the chunks, for people.
-        events: how many events of the wire the body has.
-        parser: makes a parser for it.
+        name: name of the workload or file.
+        chunks: the body in chunks.
+        chunking: text that names the size of the chunks.
+        events: number of events of the wire in the body.
+        parser: makes a parser for the body.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Case(NamedTuple):
 
 
 def cases(workloads: Iterable[Workload], size: int | None = None) -> list[Case]:
-    """The workloads in each of their chunkings; all in chunks of `size` bytes where it is given."""
+    """The workloads in each of their chunkings; if `size` is given, in chunks of `size` bytes."""
     made: list[Case] = []
     for workload in workloads:
         events = workload.events()
@@ -67,7 +67,7 @@ def capture(
     """Cases for a captured stream.
 
     Raises:
-        ValueError: it does not parse: a failure must not be timed.
+        ValueError: it does not parse: failures must not be timed.
     """
     framing = wire(wire_api).framing(LIMITS)
     frames = [*framing.feed(body), *framing.close()]
@@ -87,7 +87,7 @@ def capture(
 
 
 def seconds(case: Case) -> float:
-    """CPU seconds to read the body once, with making and closing the parser."""
+    """CPU seconds for reading the body once, including making and closing the parser."""
     runs = 0
     start = time.process_time()
     while True:
@@ -102,7 +102,7 @@ def seconds(case: Case) -> float:
 
 
 def first_event(case: Case) -> float:
-    """Seconds from making a parser to its first event."""
+    """Seconds of wall time from making a parser to its first event."""
     start = time.perf_counter()
     parse = case.parser()
     for chunk in case.chunks:
@@ -128,8 +128,8 @@ def measure(cases: Sequence[Case], rounds: int, report: Progress = lambda _: Non
     """Measures every case in turn, `rounds` times.
 
     Args:
-        cases: what is measured.
-        rounds: how often each is measured.
+        cases: cases to measure.
+        rounds: number of rounds.
         report: called before each measurement.
     """
     times: list[list[float]] = [[] for _ in cases]

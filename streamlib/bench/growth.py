@@ -1,4 +1,4 @@
-"""How much longer twice the input takes: linear is 2, quadratic 4."""
+"""Measures how much longer twice the input takes: linear growth is 2, quadratic 4."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCALE: Final = 2
 
 
 def doubled(workload: Workload, size: int, scale: int = SCALE) -> tuple[Case, Case]:
-    """A body, and another with twice as much of the same."""
+    """A body, and one of the same kind that is twice as long."""
     return _scaled(workload, size, scale), _scaled(workload, size, 2 * scale)
 
 
@@ -28,7 +28,7 @@ def _scaled(workload: Workload, size: int, scale: int) -> Case:
 def factor(
     single: Case, double: Case, single_times: list[float], double_times: list[float]
 ) -> tuple[float, float]:
-    """Growth for exactly twice the bytes: of the best rounds and of the median rounds."""
+    """Growth for exactly twice the bytes: between the best rounds, and between the medians."""
     bytes_ratio = double.size / single.size
     best_ratio = min(double_times) / min(single_times)
     median_ratio = statistics.median_high(double_times) / statistics.median_high(single_times)
@@ -41,8 +41,8 @@ def measure(
     """The growth of every workload in the last of its chunkings, in alternating rounds.
 
     Args:
-        workloads: what is measured.
-        rounds: how often each is measured.
+        workloads: workloads to measure.
+        rounds: number of rounds.
         report: called before each measurement.
     """
     records: list[Record] = []

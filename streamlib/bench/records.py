@@ -1,4 +1,4 @@
-"""The results of benchmarks: one type for all of them, and their tables and files."""
+"""The results of benchmarks as records, tables and files."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from streamlib import __version__
 
 
 class Record(Struct, frozen=True):
-    """One figure. A smaller one is better unless the unit is "x" or a rate.
+    """One figure. A smaller value is better unless the unit is "x" or a rate.
 
     Attributes:
-        bench: which benchmark.
-        workload: what was read.
-        chunks: in which chunks.
-        contestant: by whom: this library or a peer.
-        measure: what was measured.
-        unit: of `best` and `median`.
-        best: the best round.
-        median: the median of the rounds.
+        bench: name of the benchmark.
+        workload: name of the workload.
+        chunks: text that names the chunking.
+        contestant: name of this library or of a peer.
+        measure: name of the measured quantity.
+        unit: unit of `best` and `median`.
+        best: value of the best round.
+        median: median of the rounds.
     """
 
     bench: str
@@ -50,14 +50,14 @@ def record(
     unit: str,
     values: Sequence[float],
 ) -> Record:
-    """The record of some rounds; the best is the smallest value."""
+    """The record of several rounds; the best is the smallest value."""
     return Record(
         bench, workload, chunks, contestant, measure, unit, min(values), statistics.median(values)
     )
 
 
 def machine() -> dict[str, str]:
-    """The versions, system and processor that the figures were taken with."""
+    """Versions, system and processor of this machine."""
     return {
         "streamlib": __version__,
         "python": platform.python_version(),
@@ -67,7 +67,7 @@ def machine() -> dict[str, str]:
 
 
 def _cpu() -> str:
-    """The processor's name, if the system has it."""
+    """The processor's name; the type of the machine if the system reports no name."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:  # not Linux
@@ -79,13 +79,13 @@ def _cpu() -> str:
 
 
 def as_json(records: Iterable[Record]) -> bytes:
-    """A file of records, with the machine they were taken on."""
+    """The contents of a file of records, with the machine that they were measured on."""
     document = msgspec.json.encode({"machine": machine(), "records": list(records)})
     return msgspec.json.format(document, indent=1)
 
 
 def shown(value: float) -> str:
-    """A number with about three digits."""
+    """A number with about three significant digits."""
     if abs(value) >= 100:
         return f"{value:,.0f}"
     if abs(value) >= 10:
@@ -97,12 +97,12 @@ def table(records: Sequence[Record], column: str = "measure") -> str:
     """The best values as text.
 
     Args:
-        records: what is shown.
-        column: `measure`: a column for each measure, a row for each contestant and workload;
-            `contestant`: the other way round.
+        records: records to show.
+        column: `measure`: a column for each measure, and a row for each contestant and workload;
+            `contestant`: a column for each contestant, and a row for each measure and workload.
     """
     rows: dict[tuple[str, ...], dict[str, str]] = {}
-    names: dict[str, None] = {}  # columns, in order of appearance
+    names: dict[str, None] = {}  # columns in order of appearance
     for entry in records:
         measure = f"{entry.measure} ({entry.unit})"
         if column == "measure":
@@ -120,7 +120,7 @@ def table(records: Sequence[Record], column: str = "measure") -> str:
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Aligned columns: the first three, which are text, to the left, numbers to the right."""
+    """Aligned columns: the first three contain text and are aligned left, numbers right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     rows: list[str] = []
     for line in lines:

@@ -1,7 +1,7 @@
-"""Sample responses as data: the deltas in which a model streams them.
+"""Sample responses as data: items with the deltas in which a model streams them.
 
-A workload is one of these, encoded by a wire. The texts are drawn with a seed, so that every run on
-every machine reads the same bytes.
+A workload is a sample response on a wire. Texts are drawn with a seed, so that every run on every
+machine reads the same bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ VOCABULARY: Final = (
     "tab\t",
     "line\n",
 )
-"""Most are plain; some need escapes in JSON, some several bytes, one a pair of surrogates."""
+"""Most words are plain; some need JSON escapes, some several bytes, one a surrogate pair."""
 
 REASONING_DELTA: Final = " some thinking words"
 TEXT_DELTA: Final = " some more text words"
@@ -38,19 +38,19 @@ ELEMENT: Final = '"abcdefgh",'
 
 
 class SampleText(NamedTuple):
-    """Text of the response, in deltas."""
+    """Text of the response, as deltas."""
 
     deltas: Sequence[str]
 
 
 class SampleReasoning(NamedTuple):
-    """Reasoning of the response, in deltas."""
+    """Reasoning of the response, as deltas."""
 
     deltas: Sequence[str]
 
 
 class SampleCall(NamedTuple):
-    """A call; the deltas are those of its arguments' JSON text."""
+    """A call; its deltas are fragments of its arguments' JSON text."""
 
     call_id: str
     name: str
@@ -106,7 +106,7 @@ def usual(scale: int) -> SampleResponse:
 
 
 def text_alone(scale: int) -> SampleResponse:
-    """2,000 words and nothing else."""
+    """A text of 2,000 words."""
     return (SampleText(seeded_deltas("chat text", 2000 * scale)),)
 
 
@@ -114,7 +114,7 @@ def rounds(scale: int) -> SampleResponse:
     """Reasoning before every call, five times."""
     items: list[SampleItem] = []
     for n in range(5):
-        # The seed is part of the workload: another one would be other bytes.
+        # The seed is part of the workload: another seed would give other bytes.
         items.append(SampleReasoning(seeded_deltas(f"thought {n}", 200 * scale)))
         items.append(SampleCall(f"call_{n}", "look_up", elements(100 * scale)))
     return tuple(items)

@@ -1,6 +1,6 @@
-"""The named workloads: a sample response on a wire, and the chunks in which it arrives.
+"""The named workloads: a sample response on a wire, and the chunks in which it is received.
 
-Each declares what it must parse into; tests/streamlib/bench checks that it does.
+Each declares the results of parsing it; tests/streamlib/bench checks them.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from streamlib_parsers.protocol import WIRE_APIS, Parser, parser
 
 KIB: Final = 1024
 FAST: Final = 16 * KIB
-"""Bytes of a read from a fast network."""
+"""Bytes that one read returns on a fast network."""
 EVENT: Final = 0
-"""As a chunk size: a chunk for each event of the wire, as a model writes them."""
+"""Chunk size that means one chunk for each event of the wire, as models write them."""
 
 
 class Workload(NamedTuple):
     """A sample response on a wire.
 
     Attributes:
-        name: how the command line selects it.
-        about: one line on what it is.
+        name: name on the command line.
+        about: description in one line.
         wire_api: the wire that carries it.
-        response: the sample response for a scale: n times as much of the same.
-        encode: writes it as the wire's events.
-        chunks: chunk sizes it is measured with, in bytes, or `EVENT`.
+        response: makes the sample response for a scale: n times as much of the same.
+        encode: encodes it as events of the wire.
+        chunks: chunk sizes to measure, in bytes, or `EVENT`.
         options: arguments of `parser`.
     """
 
@@ -51,7 +51,7 @@ class Workload(NamedTuple):
 
 
 def chunked(events: list[bytes], size: int) -> list[bytes]:
-    """The same bytes in chunks of `size` bytes; the events themselves where it is `EVENT`."""
+    """The same bytes in chunks of `size` bytes; for `EVENT` the events themselves."""
     if size == EVENT:
         return events
     body = b"".join(events)
@@ -59,7 +59,7 @@ def chunked(events: list[bytes], size: int) -> list[bytes]:
 
 
 def chunking(size: int) -> str:
-    """A chunk size for people."""
+    """A chunk size as text."""
     if size == EVENT:
         return "an event"
     if size >= KIB:
@@ -75,7 +75,7 @@ _XAI: Final = {
 
 def _wire_workloads() -> Iterator[Workload]:
     for wire_api in WIRE_APIS:
-        # None for a wire just added: the workloads of the others must still load.
+        # None for a newly added wire, so that the workloads of the other wires still load.
         encode = getattr(bodies, wire_api, None)
         if encode is not None:
             about = "reasoning, a text, three calls"
@@ -145,4 +145,4 @@ _WORKLOADS: Final = (
 )
 
 WORKLOADS: Final = {workload.name: workload for workload in _WORKLOADS}
-"""The first nine are the same response on every wire: wires are compared by these."""
+"""Workloads by name. The first nine are the same response on every wire, to compare wires."""

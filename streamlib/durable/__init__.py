@@ -5,8 +5,8 @@
         await log.write(log_id, client.stream(prompt, model))   # in a task that outlives it
         async for entry in log.read(log_id, after=cursor): ...  # anywhere, as often as you like
 
-One process writes; any number read, from any place, and get the same events once each, up to one
-terminal event. `Log.stop` works from anywhere. A writer that dies is noticed, and its log ends.
+One process writes. Any number of readers, anywhere, get the same events once each, up to one
+terminal event. `Log.stop` works from anywhere. If a writer dies, its readers end the log.
 """
 
 from streamlib.durable.engine import Engine

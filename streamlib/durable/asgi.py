@@ -1,4 +1,4 @@
-"""One HTTP request and its response, as an ASGI server gives and takes them. No framework."""
+"""One HTTP request and its response on an ASGI server, without a framework."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ import msgspec
 from streamlib.durable.errors import LogError
 
 Scope: TypeAlias = MutableMapping[str, Any]
-"""What the server says of a request: ``method``, ``path``, ``headers``, ``client`` …; a framework
-adds its own, such as ``user`` and ``session``."""
+"""The server's description of a request: ``method``, ``path``, ``headers``, ``client`` …; a
+framework adds keys such as ``user`` and ``session``."""
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 SECURITY_HEADERS: Final = {
-    # A log is JSON of a model's making: no browser may take it for a page or a script.
+    # A log contains JSON from a model: no browser may read it as a page or a script.
     "x-content-type-options": "nosniff",
-    # For pages of other sites that embed it without CORS; `fetch` with CORS is not concerned.
+    # Protects against embedding by other sites without CORS; `fetch` with CORS still works.
     "cross-origin-resource-policy": "same-origin",
 }
-"""In every response."""
+"""Headers of every response."""
 
 SSE_HEADERS: Final = {
     "content-type": "text/event-stream",
     "cache-control": "no-cache",
-    "x-accel-buffering": "no",  # nginx would collect events
+    "x-accel-buffering": "no",  # else nginx would buffer events
 }
 
 RETRY_AFTER: Final = "1"
-"""Seconds after which a client may come back while the engine does not answer."""
+"""Seconds after which a client may retry while the engine does not respond."""
 
 
 class Exchange:
@@ -46,17 +46,17 @@ class Exchange:
         self.scope = scope
         self.method: str = scope["method"]
         self.headers_sent = False
-        """From then on, a failure can only end the body."""
+        """Whether headers were sent: after that, a failure can only end the body."""
         self._receive = receive
         self._send = send
         self._serving = anyio.CancelScope()
-        """Cancelled when the client has left."""
+        """Cancelled when the client disconnects."""
         self.client_left = False
-        """Nobody reads what is sent."""
+        """Whether the client disconnected, so that nobody reads the response."""
 
     @property
     def path(self) -> str:
-        """The path below the place where a framework mounted the application."""
+        """The path, relative to the path at which a framework mounted the application."""
         path: str = self.scope["path"]
         root: str = self.scope.get("root_path", "")
         if root and path.startswith(root.rstrip("/") + "/"):
@@ -64,7 +64,7 @@ class Exchange:
         return path
 
     def header(self, name: str) -> str | None:
-        """A header of the request, by its lower-case name."""
+        """The value of a request header, by its lower-case name; None if it is missing."""
         wanted = name.encode()
         for key, value in self.scope["headers"]:
             if key == wanted:
@@ -73,7 +73,7 @@ class Exchange:
         return None
 
     def query(self, name: str) -> list[str]:
-        """Every value of a parameter of the URL."""
+        """All values of a query parameter."""
         raw: bytes = self.scope.get("query_string", b"")
         values = parse_qs(raw.decode("latin-1"), keep_blank_values=True)
         return values.get(name, [])
@@ -100,7 +100,7 @@ class Exchange:
         await self.respond(status, fields, body)
 
     async def refuse_log_error(self, error: LogError) -> None:
-        """Sends the status of what is wrong with a log; the text quotes nothing of it."""
+        """Sends the status for an error of a log; the body quotes nothing of the log."""
         match error.kind:
             case "gone" if error.known:
                 await self.refuse(410, "gone", "the log was deleted, or has expired")
@@ -118,7 +118,7 @@ class Exchange:
 
     @asynccontextmanager
     async def while_connected(self) -> AsyncGenerator[None]:
-        """Runs the block until the client leaves; what follows the block runs in any case."""
+        """Runs the block until the client disconnects; code after the block always runs."""
         failure: Exception | None = None
         async with anyio.create_task_group() as group:
             self._serving = group.cancel_scope
@@ -126,7 +126,7 @@ class Exchange:
             try:
                 yield
             except Exception as error:  # noqa: BLE001
-                # Raised below, where no task group wraps it.
+                # Raised below, so that no task group wraps it.
                 failure = error
             group.cancel_scope.cancel()
         if failure is not None and not self.client_left:
@@ -137,13 +137,13 @@ class Exchange:
         await self._start(200, {**SSE_HEADERS, **headers})
 
     async def write(self, data: bytes) -> None:
-        """Sends bytes of a stream. Waits while the client reads more slowly than we write."""
+        """Sends bytes of a stream; waits while the client reads more slowly."""
         if data:
             message = {"type": "http.response.body", "body": data, "more_body": True}
             await self._send_message(message)
 
     async def end_stream(self) -> None:
-        """Ends a stream, unless the client has left or it never began."""
+        """Ends a stream, unless the client disconnected or the stream never began."""
         if self.headers_sent and not self.client_left:
             await self._send_message({"type": "http.response.body", "body": b""})
 
@@ -168,16 +168,16 @@ class Exchange:
         try:
             await self._send(message)
         except OSError:
-            # How a server says that the client has left (ASGI 2.4).
+            # ASGI 2.4: the server reports in this way that the client disconnected.
             self._leave()
 
 
 class Silence:
-    """When something has to be sent again, so that no proxy closes a silent connection.
+    """Times of keep-alives and of the end of a response.
 
     Args:
-        ping: Seconds of silence; None: for ever.
-        lifetime: Seconds after which the response ends at a place of its own; None: never.
+        ping: Seconds without data before a keep-alive is sent; None: never.
+        lifetime: Seconds after which the response ends by itself; None: never.
     """
 
     def __init__(self, ping: float | None, lifetime: float | None = None) -> None:
@@ -188,10 +188,10 @@ class Silence:
 
     @property
     def is_over(self) -> bool:
-        """Whether the response has lived long enough."""
+        """Whether the response has reached its lifetime."""
         return anyio.current_time() >= self._ends_at
 
     @property
     def seconds(self) -> float:
-        """How long to wait for something to send."""
+        """Seconds to wait for data before a keep-alive or the end is due."""
         return max(0.0, min(self._ping, self._ends_at - anyio.current_time()))

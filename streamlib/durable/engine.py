@@ -1,4 +1,4 @@
-"""What a log needs of the software that keeps it: one atomic operation, a read, and a push."""
+"""Operations that logs need from an engine: an atomic change, a read, and pushes."""
 
 from __future__ import annotations
 
@@ -9,72 +9,72 @@ from streamlib.durable.records import Cursor, Record
 from streamlib.durable.rules import Append, LogState, Operation, Result
 
 Receive: TypeAlias = Callable[[str | None, Record | None], None]
-"""Called with a log's id when something happened to it, with the record that was added if the
-engine sends it along. With None for both: pushes may have been lost, every log is worth a look."""
+"""Called with a log's id when the log changed, and with the added record if the engine sends it.
+With None for both: pushes may have been lost, so every log must be read again."""
 
 
 def is_news(operation: Operation, result: Result) -> bool:
-    """Whether those who follow the log are told: a sign of life is no news."""
+    """Whether followers of the log are notified: not of an append that only renews the lease."""
     if result.status != "ok":
         return False
     return not isinstance(operation, Append) or operation.size > 0
 
 
 class Engine(Protocol):
-    """Where logs are kept. `streamlib.testing.check_engine` tests an engine of your own.
+    """Stores logs. `streamlib.testing.check_engine` tests an engine of your own.
 
-    A method raises `LogError("unavailable")` where the engine does not answer, and may be called
-    again then: whether the operation landed is seen in the next result. Any other exception is a
-    mistake.
+    A method raises `LogError("unavailable")` if the engine does not respond, and may then be called
+    again: the next result shows whether the operation was performed. Any other exception is a
+    defect.
     """
 
     durability: str
-    """What a failure of the engine may lose, in one sentence."""
+    """What a failure of the engine may lose, as one sentence."""
 
     linger: float
-    """Seconds after its last append for which a writer stays ready to send again what the engine
-    lost when it restarted; 0 where it loses nothing."""
+    """Seconds after its last append for which a writer can send again what the engine lost in a
+    restart; 0 if it loses nothing."""
 
     async def connect(self) -> None:
-        """Called once, before anything else; `open_log` does it for the engine of a URL."""
+        """Called once before all other methods; `open_log` calls it for the engine of a URL."""
         ...
 
     async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Result:
-        """Does what `streamlib.durable.rules.ask` says, atomically, by the engine's own clock.
+        """Performs `streamlib.durable.rules.ask` atomically, at the time of the engine's own clock.
 
         Args:
             log_id: The log whose state is changed.
-            operation: What to do.
-            lines: The record of an `Append`.
+            operation: The operation.
+            lines: Lines of the record of an `Append`.
         """
         ...
 
     async def read(
         self, log_id: str, after: Cursor, most: int
     ) -> tuple[LogState | None, int, list[Record]]:
-        """The state, the engine's time in milliseconds, and records that follow a place.
+        """Returns the state, the engine's time in milliseconds, and the records after a cursor.
 
         Args:
             log_id: The log to read.
-            after: Records that end after it, in order: by epoch, then position.
-            most: How many records at most.
+            after: Returned records end after this cursor, and are ordered by epoch, then position.
+            most: Maximum number of records.
         """
         ...
 
     async def listen(self, receive: Receive) -> None:
         """Runs until it is cancelled, and calls `receive` for the logs that are followed.
 
-        A lost connection is not an error: it connects again, and reports that pushes may have been
+        After a lost connection it connects again, and reports that pushes may have been
         lost.
         """
         ...
 
     def follow(self, log_id: str) -> None:
-        """Pushes of this log are wanted; it does not wait."""
+        """Starts pushes for this log, without waiting."""
         ...
 
     def unfollow(self, log_id: str) -> None:
-        """Pushes of this log are wanted no longer."""
+        """Ends pushes for this log."""
         ...
 
     async def aclose(self) -> None:
@@ -84,16 +84,16 @@ class Engine(Protocol):
 
 @runtime_checkable
 class Overview(Protocol):
-    """What an engine may tell about its logs besides; the command `streamlib log` shows it."""
+    """Optional methods of an engine, used by the command `streamlib log`."""
 
     async def log_ids(self, most: int) -> list[str]:
-        """Ids of logs, in order; those whose time is over may be among them.
+        """Ids of logs, in order; expired logs may be among them.
 
         Args:
-            most: How many at most.
+            most: Maximum number of ids.
         """
         ...
 
     async def followers(self, log_id: str) -> int | None:
-        """Processes that get pushes of a log, its writer's among them; None: it is not known."""
+        """Number of processes that receive pushes of a log, its writer included; None: unknown."""
         ...

@@ -1,4 +1,4 @@
-"""The URL of an engine, which may have a password: no message repeats it."""
+"""Splits the URL of an engine. It may contain a password, so no message repeats it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ def split_engine_url(url: str) -> SplitResult:
     """The parts of a URL.
 
     Raises:
-        ValueError: It is not a URL. `urlsplit` would quote user, password and host.
+        ValueError: It is not a URL. The error of `urlsplit` would quote user, password and host.
     """
     try:
         return urlsplit(url)
     except ValueError:
         message = "this is not a URL: a user or a password is percent-encoded there"
-    # Outside of `except`: the original exception has the password.
+    # Raised outside of `except`, because the original exception contains the password.
     raise ValueError(message)

@@ -1,4 +1,4 @@
-"""The one error of the room."""
+"""The error that logs raise."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ class LogError(Exception):
     """A log cannot be written or read.
 
     Attributes:
-        kind: What is wrong:
-            `gone`: there is no log of this id, or no longer;
+        kind: Kind of the error:
+            `gone`: no log has this id, or it was deleted or expired;
             `held`: the id has a log already, which another writer writes or has ended;
             `fenced`: another process took the log over, because this writer was silent too long;
             `rewound`: the engine lost events that the reader has; read again from the start;
-            `unavailable`: the engine does not answer;
+            `unavailable`: the engine does not respond;
             `full`: the log or the engine has no room.
-        known: Whether the engine remembers that there was such a log: HTTP 410 instead of 404.
+        known: Whether the engine remembers the log: then HTTP 410 is sent instead of 404.
     """
 
     def __init__(self, kind: LogErrorKind, message: str, *, known: bool = False) -> None:

@@ -1,12 +1,12 @@
-"""A log as server-sent events: for ``EventSource``, and as the message of a UI protocol.
+"""Sends a log as server-sent events: for ``EventSource``, or as a message of a UI protocol.
 
     GET /log/{id}/events            id: 1-17
                                     data: {"type":"output_text_delta","index":0,"delta":"Hi"}
 
     GET /api/chat/{id}/stream       data: {"type":"start","messageId":"m1"} …
 
-The first begins where the client was (`Last-Event-ID`); the second from the start of the message,
-since a page that was loaded again has nothing of it.
+The first continues after the client's last event (`Last-Event-ID`). The second begins with the
+start of the message, because a reloaded page has nothing of it.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from streamlib.wires.encoders import Encoder, encoder
 PING: Final = b": ping\n\n"
 
 REWOUND: Final = b'event: rewound\nid:\ndata: {"type":"rewound"}\n\n'
-"""The engine lost what the client has; everything follows from the start. The empty id makes the
-browser forget its place."""
+"""Sent if the engine lost events that the client has; all events follow from the start. The empty
+id makes the browser forget its last id."""
 
 OPTIONS: Final[dict[str, tuple[str, ...]]] = {
     "vercel": ("message_id", "model", "page_tools", "approval_tools", "version"),
     "agui": ("message_id", "model", "page_tools", "approval_tools", "thread_id", "run_id"),
     "jsonl": (),
 }
-"""Options of encoders that a log's `meta` may have, by the protocol in its `wire`."""
+"""UI protocol (`wire` of a log's `meta`) -> options of its encoder that `meta` may contain."""
 
 
 def log_encoder(meta: Mapping[str, Any]) -> Encoder:
-    """Returns the encoder of a log's message for a page: the same one for each reader.
+    """Returns the encoder of a log's message for a page; it is the same for each reader.
 
-    Use it for the response that starts the log, too: the page finds its message again.
+    Use it for the response that starts the log, too, so that the page recognizes its message.
 
     Args:
-        meta: What `Log.create` was given. `wire`: `vercel` (default), `agui` or `jsonl`; options of
+        meta: The `meta` of the log. `wire`: `vercel` (default), `agui` or `jsonl`; options of
             that encoder: `message_id`, `model`, `page_tools`, `approval_tools`, `version` (vercel),
-            `thread_id` and `run_id` (agui). What else is in it is not used.
+            `thread_id` and `run_id` (agui). Other keys are ignored.
 
     Raises:
-        ValueError: There is no such protocol for a page.
+        ValueError: There is no such UI protocol.
     """
     wire = meta.get("wire", "vercel")
     names = OPTIONS.get(wire)
@@ -69,13 +69,13 @@ class EventStream:
         self._lines = PublicLines()
 
     async def serve(self, after: str | None) -> None:
-        """Sends what follows a place, until the end of the log; 204 where nothing follows.
+        """Sends the events after a cursor, until the log ends; 204 if nothing follows.
 
         Args:
             after: A cursor; None for the start.
 
         Raises:
-            LogError: As of `Log.read`, before anything is sent.
+            LogError: Errors of `Log.read`, before anything is sent.
             ValueError: `after` is not a cursor.
         """
         reader = self._log.read(self._log_id, after)
@@ -88,7 +88,7 @@ class EventStream:
                     raise
                 reader, entries, first = await self._from_start(reader)
             if reader.is_ended and not entries:
-                # EventSource comes back after the end; this tells it not to.
+                # EventSource reconnects after the end; status 204 prevents that.
                 await self._exchange.respond(204)
                 return
             async with self._exchange.while_connected():
@@ -100,7 +100,7 @@ class EventStream:
             reader.close()
 
     async def _from_start(self, reader: LogReader) -> tuple[LogReader, list[Entry], bytes]:
-        """A reader of the whole log, after the engine lost what the client has."""
+        """A reader of the complete log, after the engine lost events that the client has."""
         reader.close()
         anew = self._log.read(self._log_id)
         try:
@@ -111,7 +111,7 @@ class EventStream:
         return anew, entries, REWOUND
 
     async def _follow(self, reader: LogReader) -> LogReader:
-        """Sends entries as they come; returns the last reader."""
+        """Sends entries when they are read; returns the last reader."""
         exchange = self._exchange
         while not reader.is_ended:
             try:
@@ -119,7 +119,7 @@ class EventStream:
                 frames = self._frames(entries or [])
             except LogError as error:
                 if error.kind != "rewound":
-                    # The client comes back, and gets the status.
+                    # The client reconnects, and then receives the status.
                     return reader
                 reader, entries, frames = await self._from_start(reader)
                 frames += self._frames(entries)
@@ -148,10 +148,10 @@ class MessageStream:
         self._silence = Silence(ping)
 
     async def serve(self, *, replay_ended: bool) -> None:
-        """Sends the message; 204 where none is written.
+        """Sends the message; 204 if none is being written.
 
         Args:
-            replay_ended: Whether a message that has ended is sent too.
+            replay_ended: Whether a message that has ended is also sent.
 
         Raises:
             LogError: `unavailable`, before anything is sent.
@@ -164,7 +164,7 @@ class MessageStream:
             await self._exchange.respond(204)
             return
         if head.state == "closed" and not replay_ended:
-            # The page has loaded the message from where it is stored.
+            # The page has loaded the message from its own storage.
             await self._exchange.respond(204)
             return
         encode = log_encoder(head.meta)
@@ -185,7 +185,7 @@ class MessageStream:
             try:
                 entries = await reader.next_batch(self._silence.seconds)
             except LogError:
-                # Half a message cannot be taken back: it ends as one that broke off.
+                # A partial message cannot be withdrawn, so it ends as a truncated one.
                 break
             if entries is None:
                 await exchange.write(encode.ping())

@@ -1,4 +1,4 @@
-"""Logs over HTTP: read, resumed and stopped from anywhere. An ASGI application of no framework.
+"""Logs over HTTP: read, resumed and stopped from anywhere. An ASGI application, no framework.
 
     Mount("/", log_app(log, allow=may_read))        # in Starlette; app.mount("/", …) in FastAPI
 
@@ -9,8 +9,9 @@
     GET      /api/chat/{id}/stream  what ``useChat({resume: true})`` asks: the message, or 204
     POST     /api/chat/{id}/stop    stops the response of a chat
 
-An id is not a key: `allow` decides on each request, before anything is looked up. A browser sees
-only what it may. CORS is the application's: `STREAM_HEADERS` have to be exposed to other sites.
+Knowing an id gives no access: `allow` decides about each request, before anything is looked up. A
+browser receives only public fields. CORS is up to the application: expose `STREAM_HEADERS` to other
+sites.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ from streamlib.durable.stream_protocol import (
 __all__ = ["STREAM_HEADERS", "LogApp", "LogSource", "log_app", "log_encoder"]
 
 Allow: TypeAlias = Callable[[Scope, str], bool | Awaitable[bool]]
-"""Whether this request may do this with the log or chat of this id; sync or async. The scope has
-the method and the path, and what middleware added, such as the user."""
+"""Whether a request may access the log or chat with this id; sync or async. The scope contains the
+method, the path, and keys of middleware such as the user."""
 
 ChatLog: TypeAlias = Callable[[str], str | Awaitable[str | None] | None]
-"""The id of the log of a chat's newest response; None where it has none. Sync or async."""
+"""The id of the log with a chat's newest response; None if there is none. Sync or async."""
 
 
 def log_app(
@@ -56,24 +57,24 @@ def log_app(
     poll: float = 20.0,
     lifetime: float | None = 60.0,
 ) -> LogApp:
-    """Returns an ASGI application that serves logs: see the module.
+    """Returns an ASGI application that serves logs, at the URLs in this module's docstring.
 
     Args:
-        log: Entered with ``async with`` while requests are served.
+        log: The logs, entered with ``async with`` while requests are served.
         allow: Whether a request may read, stop or delete the log or chat of the id in its URL. Only
-            True allows it; else the response is 403, whether there is such a log or not.
-        chat_log: Which log has the newest response of a chat; by default the chat's id is the
-            log's, so that a chat has one response.
-        log_path: What the URLs of logs begin with.
-        chat_path: What the URLs of chats begin with: the `api` of ``useChat``.
+            True allows it; else the status is 403, whether the log exists or not.
+        chat_log: Returns the log id of a chat's newest response; by default the chat's id, so that
+            a chat has one response.
+        log_path: Prefix of the URLs of logs.
+        chat_path: Prefix of the URLs of chats: the `api` of ``useChat``.
         replay_ended: Whether a chat's message that has ended is sent again while its log is kept:
-            for a page that resumes after a lost connection, where 204 would leave it half of the
-            message. It needs a `message_id` in `meta`, or a page has the message twice.
-        ping: Seconds of silence after which a comment is sent, so that no proxy closes the
+            for a page that resumes after a lost connection, where 204 would leave part of the
+            message. It needs a `message_id` in `meta`, or the page shows the message twice.
+        ping: Seconds without data after which a comment is sent, so that no proxy closes the
             connection; None: never.
         poll: Seconds for which a long poll waits.
         lifetime: Seconds after which an SSE response of the Durable Streams protocol ends, and its
-            client comes back; None: never. Its official client takes less than a second as a fault.
+            client reconnects; None: never. Its official client takes less than a second as a fault.
     """
     options = LogAppOptions(
         log_path=log_path,
@@ -87,7 +88,7 @@ def log_app(
 
 
 class LogAppOptions(Struct, frozen=True, kw_only=True):
-    """What `log_app` was given; each option is explained there."""
+    """Options of `log_app`, which describes them."""
 
     log_path: str
     chat_path: str
@@ -139,7 +140,7 @@ class LogApp:
         await exchange.refuse(404, "not_found", "nothing is served at this path")
 
     async def _may(self, exchange: Exchange, name: str, methods: tuple[str, ...]) -> bool:
-        """Whether the request is allowed; if not, it was answered."""
+        """Whether the request is allowed; if it is not, a response was sent."""
         if exchange.method not in methods:
             fields = {"allow": ", ".join(methods)}
             await exchange.refuse(405, "invalid_request", "no such method here", fields)
@@ -191,7 +192,7 @@ class LogApp:
     async def _serve_events(self, exchange: Exchange, log_id: str) -> None:
         if not await self._may(exchange, log_id, ("GET",)):
             return
-        # EventSource repeats its URL when it comes back: the header is newer.
+        # EventSource reconnects with the same URL, so the header is newer than the query.
         after = exchange.header("last-event-id")
         if not after:
             after = next(iter(exchange.query("after")), None)
@@ -243,7 +244,7 @@ class LogApp:
 
 
 def _id_of(path: str, prefix: str) -> tuple[str, str] | None:
-    """The id and what follows it in ``prefix/{id}/…``; None where it is no such path."""
+    """The id, and the part after it, of a path ``prefix/{id}/…``; None for any other path."""
     if not path.startswith(prefix + "/"):
         return None
     name, _, action = path[len(prefix) + 1 :].partition("/")

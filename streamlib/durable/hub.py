@@ -1,7 +1,7 @@
-"""Hands what the engine pushes to the readers and writers of this process.
+"""Distributes the engine's pushes to the readers and writers of this process.
 
-One subscription a process, however many readers. A push is a hint: whoever follows a log checks
-that records follow each other, and reads from the engine where they do not.
+There is one subscription for all readers of a process. A push is only a hint: a follower checks
+that records are contiguous, and reads from the engine if they are not.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from streamlib.durable.engine import Engine
 from streamlib.durable.records import Record
 
 MAX_WAITING: Final = 64
-"""Records that wait for one reader; one that is slower reads them from the engine instead."""
+"""Limit of records that wait for one reader; a slower one reads them from the engine instead."""
 
 SWEEP_FIRST: Final = 64
-"""Number of logs from which on those that nobody follows are removed."""
+"""Number of logs from which on logs without followers are removed."""
 
 
 class Follower:
-    """One reader or writer of one log, while it follows it."""
+    """One reader or writer that follows one log."""
 
     __slots__ = ("__weakref__", "_hub", "_wake", "log_id", "lost", "records")
 
     def __init__(self, hub: Hub, log_id: str) -> None:
         self.log_id = log_id
         self.records: deque[Record] = deque()
-        """Pushed and not taken yet."""
+        """Records that were pushed and not taken yet."""
         self.lost = True
-        """Whether the engine has to be asked: nothing was read yet, or a push may be missing."""
+        """Whether the engine must be read: nothing was read yet, or a push may be missing."""
         self._hub = hub
         self._wake = anyio.Event()
 
     def push(self, record: Record | None) -> None:
-        """Takes a push; without a record, something else happened."""
+        """Adds a pushed record; None means that the log changed otherwise."""
         if record is None or len(self.records) >= MAX_WAITING:
             self.lost = True
             self.records.clear()
@@ -46,11 +46,11 @@ class Follower:
         self._wake.set()
 
     def wake(self) -> None:
-        """Ends a `wait`, as a push does."""
+        """Ends a `wait` as a push does."""
         self._wake.set()
 
     async def wait(self, seconds: float) -> bool:
-        """Waits for a push; False if none came in time."""
+        """Waits for a push; returns False if none came in time."""
         with anyio.move_on_after(seconds):
             await self._wake.wait()
         if not self._wake.is_set():
@@ -59,26 +59,26 @@ class Follower:
         return True
 
     def close(self) -> None:
-        """Follows no longer."""
+        """Stops following the log."""
         self._hub.leave(self)
 
 
 class Hub:
-    """The followers of every log in this process."""
+    """The followers of all logs in this process."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._followers: dict[str, weakref.WeakSet[Follower]] = {}
-        """Weak, since a reader may be dropped in the middle of a loop."""
+        """Log id -> its followers. Weak, because a reader may be dropped inside a loop."""
         self._sweep_at = SWEEP_FIRST
-        """Number of logs at which those whose readers were all dropped are removed."""
+        """Number of logs at which logs whose readers were all dropped are removed."""
 
     async def run(self) -> None:
         """Listens to the engine until it is cancelled."""
         await self._engine.listen(self._receive)
 
     def follow(self, log_id: str) -> Follower:
-        """Follows a log from now on."""
+        """Starts to follow a log."""
         follower = Follower(self, log_id)
         followers = self._followers.get(log_id)
         if followers is None:
@@ -102,7 +102,7 @@ class Hub:
         self._engine.unfollow(log_id)
 
     def _sweep(self) -> None:
-        """Forgets logs that nobody follows; a look at each only once their number has doubled."""
+        """Removes logs that nobody follows. Runs only after the number of logs doubled."""
         if len(self._followers) < self._sweep_at:
             return
         for log_id, followers in list(self._followers.items()):
@@ -123,5 +123,5 @@ class Hub:
             return
         for follower in list(followers):
             follower.push(record)
-        if not followers:  # every reader was dropped without a close
+        if not followers:  # all readers were dropped without a close
             self._forget(log_id)

@@ -1,4 +1,4 @@
-"""The log of a process: create, write, read, stop."""
+"""Logs of a process: create, write, read, stop."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from streamlib_parsers.events import ResponseEvent
 
 
 class Head(Struct, frozen=True):
-    """The state of a log, and its end.
+    """The state of a log and its last position.
 
     Attributes:
-        state: `open`; `stopping`: somebody asked to stop; `closed`: the terminal event is in it.
+        state: `open`; `stopping`: a stop was requested; `closed`: it has the terminal event.
         cursor: The position after its last event.
-        epoch: How often a writer took it over, from 1.
-        meta: What `create` or `write` was given.
-        reason: The reason that `stop` was given.
+        epoch: Number of times that a writer took it over, from 1.
+        meta: The `meta` given to `create` or `write`.
+        reason: The reason given to `stop`.
     """
 
     state: Literal["open", "stopping", "closed"]
@@ -47,22 +47,22 @@ class Head(Struct, frozen=True):
 class Log:
     """Logs on one engine, for this process. Made by `open_log`, used with `async with`.
 
-    Its methods may be called from any task. Each raises `LogError("unavailable")` where the engine
-    does not answer, and ``ValueError`` for an id that cannot be one.
+    Methods may be called from any task. Each raises `LogError("unavailable")` if the engine does
+    not respond, and ``ValueError`` for an invalid id.
     """
 
     def __init__(self, engine: Engine, settings: Settings, *, owns_engine: bool) -> None:
         self._engine = engine
         self._owns_engine = owns_engine
-        """Whether the engine is closed with the log; an engine of the caller's is not."""
+        """Whether the engine is closed with the log; an engine of the caller is not."""
         self._settings = settings
         self._hub = Hub(engine)
         self._group: anyio.abc.TaskGroup | None = None
-        """Runs the one task that listens to the engine; None outside of the block."""
+        """Contains the task that listens to the engine; None outside of the block."""
 
     @property
     def durability(self) -> str:
-        """What a failure of the engine may lose, in one sentence."""
+        """What a failure of the engine may lose, as one sentence."""
         return self._engine.durability
 
     async def __aenter__(self) -> Log:
@@ -83,7 +83,7 @@ class Log:
         self._group = None
         group.cancel_scope.cancel()
         try:
-            # Without the block's exception, which would come out in a group.
+            # Without the block's exception, which the task group would wrap.
             await group.__aexit__(None, None, None)
         finally:
             if self._owns_engine:
@@ -95,21 +95,21 @@ class Log:
         return self._group
 
     def _check(self, log_id: str) -> None:
-        """Before each operation: the block was entered, and the id can be one."""
+        """Checks before each operation that the block was entered and the id is valid."""
         self._entered()
         check_id(log_id)
 
     async def create(self, log_id: str, meta: Mapping[str, Any] | None = None) -> None:
-        """Creates an empty log: before anybody hears the id, so that nobody asks too early.
+        """Creates an empty log. Call it before readers know the id, so that none comes too early.
 
-        Its `write` has to follow within a lease.
+        `write` must follow within a lease.
 
         Args:
-            log_id: Chosen by you; whoever may read it is decided elsewhere, an id is not a key.
+            log_id: Chosen by you. An id gives no access: decide elsewhere who may read the log.
             meta: JSON that `head` returns, such as the conversation, or an encoder's options.
 
         Raises:
-            LogError: `held`: the id has a log.
+            LogError: `held`: the id already has a log.
         """
         self._check(log_id)
         operation = self._open("", meta)
@@ -123,16 +123,16 @@ class Log:
         stream: ResponseStream | AsyncIterable[ResponseEvent],
         meta: Mapping[str, Any] | None = None,
     ) -> Head:
-        """Writes a stream to a log until it is closed. It runs in your task: use one that outlives
-        the request.
+        """Writes a stream to a log until the log is closed. It runs in your task: use one that
+        outlives the request.
 
-        Whatever happens to the stream, the log ends with one terminal event: also if you cancel
-        this call, or if somebody calls `stop`.
+        The log always ends with one terminal event: also if you cancel this call, or if `stop` is
+        called.
 
         Args:
-            log_id: Of a log that `create` made, or of a new one.
+            log_id: Id of a log that `create` made, or of a new one.
             stream: ``client.stream(…)``, not entered yet; or any events of one response, in order.
-            meta: As for `create`, if the log is new.
+            meta: As in `create`, if the log is new.
 
         Returns:
             The closed log's head.
@@ -146,7 +146,7 @@ class Log:
         claim = self._open(secrets.token_hex(8), meta)
         opened = await self._engine.ask(log_id, claim)
         if opened.status == "ok" and opened.last:
-            # Its writer died. Another response must not follow what it wrote.
+            # The former writer died. Another response must not follow its events.
             await append_endings(self._engine, log_id, self._settings, claim.owner, opened)
         if opened.status != "ok" or opened.last:
             raise LogError("held", f"there is a log {log_id!r} already")
@@ -155,12 +155,12 @@ class Log:
         return await self.head(log_id)
 
     def read(self, log_id: str, after: str | None = None) -> LogReader:
-        """The entries of a log, from any place to its end, as it grows.
+        """The entries of a log, from any position to its end, while it grows.
 
             async for entry in log.read(log_id, after=cursor): ...
 
         Args:
-            log_id: Of a log that exists.
+            log_id: Id of an existing log.
             after: The `cursor` of the last entry that was received; None for the start.
 
         Returns:
@@ -176,12 +176,12 @@ class Log:
         return LogReader(self._engine, self._hub, log_id, cursor, self._settings)
 
     async def stop(self, log_id: str, reason: str = "user") -> None:
-        """Asks the writer to stop, wherever it runs. It closes its upstream and ends the log.
+        """Requests its writer to stop, wherever that runs. It closes its stream and ends the log.
 
-        It may come before the writer. A log that is closed stays as it is.
+        May be called before the writer starts. A closed log does not change.
 
         Args:
-            log_id: Of a log that exists.
+            log_id: Id of an existing log.
             reason: Becomes the `code` of the error of kind `cancelled`.
 
         Raises:
@@ -195,7 +195,7 @@ class Log:
             raise LogError("gone", f"there is no log {log_id!r}", known=result.status == "gone")
 
     async def head(self, log_id: str) -> Head:
-        """Where a log is.
+        """The state and the last position of a log.
 
         Raises:
             LogError: `gone`.
@@ -207,7 +207,7 @@ class Log:
         return _head(state)
 
     async def delete(self, log_id: str) -> None:
-        """Deletes a log. A writer of it closes its upstream; readers get `gone`.
+        """Deletes a log. Its writer closes its stream; readers raise `gone`.
 
         Raises:
             LogError: `gone`.
@@ -254,13 +254,13 @@ def open_log(
         url: ``memory:``; ``sqlite:///path``; ``redis://host:port``, also ``rediss``, ``valkey``,
             ``redis+cluster``, ``redis+sentinel``; an `Engine`, which you connect and close.
         lease: Seconds of silence after which a writer counts as dead; its readers end the log
-            within twice as long.
-        keep: Seconds for which a closed log is kept: how late a reader may come.
-        interval: Seconds for which events wait for others, to be appended together.
-        ahead: Events that may wait for the engine; then the provider is made to wait.
-        outage: Seconds without an answer of the engine after which a writer gives up.
-        max_age: Seconds for which a log may be open.
-        max_bytes: Bytes of a log; a longer response ends as `limit_exceeded`.
+            within twice that time.
+        keep: Seconds for which a closed log is kept, so that late readers can read it.
+        interval: Maximum seconds for which events wait to be appended together.
+        ahead: Limit of events that wait for the engine; at the limit, reading the stream pauses.
+        outage: Seconds without a response of the engine after which a writer gives up.
+        max_age: Maximum seconds for which a log may be open.
+        max_bytes: Limit of bytes in a log; a longer response ends as `limit_exceeded`.
 
     Raises:
         ValueError: The URL names no engine, or a number is not above 0.
@@ -286,7 +286,7 @@ def engine_of(url: str) -> Engine:
     """The engine that a URL names.
 
     Raises:
-        ValueError: It names none.
+        ValueError: The URL names no engine.
     """
     parts = split_engine_url(url)
     match parts.scheme:

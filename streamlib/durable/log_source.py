@@ -15,20 +15,20 @@ from streamlib_parsers.events import ResponseEvent
 
 
 class LogSource:
-    """The events of a log, as a stream that is entered and left; leaving it ends no response.
+    """The events of a log as a stream to enter and leave; leaving it does not end the response.
 
         StreamResponse(LogSource(log, log_id), log_encoder(meta))
 
     Args:
-        log: Where the log is.
-        log_id: Of a log that exists.
+        log: The logs.
+        log_id: Id of an existing log.
     """
 
     def __init__(self, log: Log, log_id: str) -> None:
         self._log = log
         self._log_id = log_id
         self._reader: LogReader | None = None
-        """While it is entered."""
+        """The reader; None before it is entered."""
         self._accumulator = Accumulator()
 
     @property
@@ -50,7 +50,7 @@ class LogSource:
             self._reader.close()
 
     def batches(self) -> AsyncIterator[list[ResponseEvent]]:
-        """The events in lists, one list a record."""
+        """The events as lists, one list for each record."""
         return _Batches(self)
 
     def __aiter__(self) -> AsyncIterator[ResponseEvent]:
@@ -65,8 +65,8 @@ class LogSource:
         """The events of the next record.
 
         Raises:
-            StreamError: The log cannot be read on.
-            StopAsyncIteration: It has ended.
+            StreamError: The log cannot be read further.
+            StopAsyncIteration: The log has ended.
         """
         if self._reader is None:
             raise RuntimeError("a source is used inside of `async with`")
@@ -92,7 +92,7 @@ class _Batches:
 
 
 def _info(error: LogError) -> ErrorInfo:
-    """What a page gets of a log that cannot be read on."""
+    """The error that a page receives if a log cannot be read further."""
     if error.kind == "gone":
         return ErrorInfo("not_found", str(error), code=error.kind)
     if error.kind == "rewound":

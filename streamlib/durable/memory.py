@@ -1,4 +1,4 @@
-"""The default engine: logs of one process, in its memory."""
+"""The default engine: logs in the memory of one process."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from streamlib.durable.rules import Append, LogState, Operation, Result, ask, ex
 
 
 def milliseconds() -> int:
-    """A steady clock of this process."""
+    """Milliseconds of a monotonic clock of this process."""
     return int(time.monotonic() * 1000)
 
 
 class MemoryEngine:
-    """Keeps logs as long as the process lives."""
+    """Stores logs until the process ends."""
 
     durability = "A log ends with its process."
     linger = 0.0
 
     def __init__(self, clock: Callable[[], int] = milliseconds) -> None:
-        """Starts without logs.
+        """Makes an engine without logs.
 
         Args:
-            clock: Milliseconds, steadily rising.
+            clock: Returns monotonic milliseconds.
         """
         self._clock = clock
         self._states: dict[str, LogState] = {}
@@ -36,7 +36,7 @@ class MemoryEngine:
         self._listeners: list[Receive] = []
         self._followed: set[str] = set()
         self._next_sweep = 0
-        """When logs whose time is over are looked for again."""
+        """Time of the next sweep for expired logs, in milliseconds of the clock."""
 
     async def connect(self) -> None:
         """See `Engine.connect`."""
@@ -109,7 +109,7 @@ class MemoryEngine:
         self._states[log_id] = state
 
     def _sweep(self, now: int) -> None:
-        """Once a second, deletes what nobody asks for any more."""
+        """Deletes expired logs, at most once a second."""
         if now < self._next_sweep:
             return
         self._next_sweep = now + 1000

@@ -1,4 +1,4 @@
-"""Events of a log as a browser may see them."""
+"""Events of a log, reduced to what a browser may see."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from streamlib.wires.encoders import encoder
 from streamlib_parsers.events import Passthrough, ResponseEvent, ResponseMetadata
 
 INTERNAL_EVENTS: Final = frozenset({Passthrough, ResponseMetadata})
-"""Events that hold a provider's own objects: no reader gets them."""
+"""Events that contain a provider's own objects: they are never sent."""
 
 
 class PublicLines:
-    """Events as JSON, without endpoint, headers, signatures and what else a provider wrote."""
+    """Events as JSON, without endpoint, headers, signatures and other fields of a provider."""
 
     def __init__(self) -> None:
         self._encode = encoder("jsonl", public=True)
 
     def line(self, event: ResponseEvent) -> bytes:
-        """The event as one line, without a line feed; empty for one that nobody may see."""
+        """The event as one line, without a line feed; empty if the event must not be seen."""
         if type(event) in INTERNAL_EVENTS:
             return b""
         return self._encode.feed(event).rstrip(b"\n")

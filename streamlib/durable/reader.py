@@ -1,4 +1,4 @@
-"""Reads a log from any position to its end, as it grows: from the engine only, also where the
+"""Reads a log from any position to its end, while it grows: always from the engine, even if the
 writer runs in the same process.
 """
 
@@ -18,14 +18,14 @@ from streamlib.durable.rules import LogState
 from streamlib.durable.settings import READ_RECORDS, Settings
 
 RETRY_SECONDS: Final = 0.2
-"""Delay before an engine that did not answer is asked again."""
+"""Seconds before an engine that did not respond is asked again."""
 
 
 class LogReader:
-    """The entries of a log after a place: an async iterator that ends after the terminal event.
+    """The entries of a log after a cursor: an async iterator that ends after the terminal event.
 
-    It holds no connection, so it may be dropped anywhere. A log whose writer is gone is ended by
-    its readers, within two leases.
+    It holds no connection, so it may be dropped at any time. If the writer of a log died, its
+    readers end the log, within two leases.
     """
 
     def __init__(
@@ -35,43 +35,43 @@ class LogReader:
         self._log_id = log_id
         self._settings = settings
         self._cursor = after
-        """The position after the last entry that was delivered."""
-        # Before the first read, so that nothing is missed between the two.
+        """The position after the last delivered entry."""
+        # Followed before the first read, so that nothing is missed between the two.
         self._follower = hub.follow(log_id)
         self._ended = False
-        """The terminal event was given."""
+        """Whether the terminal event was delivered."""
         self._entries: list[Entry] = []
-        """Entries for `__anext__`, the next one last."""
+        """Entries for `__anext__`; the next one is last."""
         self._sign: tuple[int, int, int] | None = None
-        """Epoch, last position and lease of the writer when it was last looked at."""
+        """Epoch, last position and lease of the writer at the last look."""
         self._sign_at = 0.0
-        """Since when they are the same, on the loop's clock."""
+        """Time since which they are the same, on the loop's clock."""
         self._received_at = 0.0
-        """When something of the log was seen last, on the loop's clock."""
+        """Time of the last sign of the log, on the loop's clock."""
         self._seen = after.position > 0
-        """The log existed: its cursor says so, or the engine did."""
+        """Whether the log has existed: its cursor or the engine shows it."""
         self._missing_since: float | None = None
-        """Since when the engine does not know the log that it knew."""
+        """Time since which the engine lacks the log that it had; None if it has it."""
         self._silent_since: float | None = None
-        """Since when the engine does not answer."""
+        """Time since which the engine does not respond; None if it responds."""
         self._state: LogState | None = None
-        """What the engine said last of the log."""
+        """The last state that the engine returned."""
 
     @property
     def cursor(self) -> Cursor:
-        """The position after the last entry that was delivered."""
+        """The position after the last delivered entry."""
         return self._cursor
 
     @property
     def is_ended(self) -> bool:
-        """Whether nothing follows what was given: the log is closed, and this was its end."""
+        """Whether nothing follows: the log is closed, and all its entries were delivered."""
         if self._ended or self._state is None:
             return self._ended
         return self._state.closed and self._cursor == (self._state.epoch, self._state.last)
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether everything was given that this process knows of."""
+        """Whether everything that this process knows of was delivered."""
         return self.is_ended or not (self._follower.lost or self._follower.records)
 
     def __aiter__(self) -> AsyncIterator[Entry]:
@@ -84,21 +84,21 @@ class LogReader:
         return self._entries.pop()
 
     def batches(self) -> AsyncIterator[list[Entry]]:
-        """The same entries in lists, one list a record."""
+        """The same entries as lists, one list for each record."""
         return _Batches(self)
 
     async def available(self) -> tuple[LogState, list[Entry]]:
-        """The state of the log, and the entries that follow now: maybe none, and maybe not all.
+        """The state of the log, and the entries available now: maybe none, and maybe not all.
 
-        It waits only for an engine that does not answer, or that has just lost a log.
+        Waits only if the engine does not respond, or if it has just lost the log.
 
         Raises:
-            LogError: As of an iteration.
+            LogError: Errors of an iteration.
         """
         self._state = None
         while True:
             entries = await self._read()
-            # As `_read` set it; without one, it is worth another look.
+            # Set by `_read`; None means that the log must be read again.
             state: LogState | None = self._state
             if state is not None:
                 return state, entries
@@ -108,7 +108,7 @@ class LogReader:
         """The entries of the next record; None if none came in time, or none follow: `is_ended`.
 
         Raises:
-            LogError: As of an iteration.
+            LogError: Errors of an iteration.
         """
         with anyio.move_on_after(seconds):
             try:
@@ -118,11 +118,11 @@ class LogReader:
         return None
 
     def close(self) -> None:
-        """Follows the log no longer."""
+        """Stops following the log."""
         self._follower.close()
 
     def _rest_of_record(self) -> list[Entry]:
-        """Entries of the last record that `__anext__` has not given yet."""
+        """Entries of the last record that `__anext__` has not returned yet."""
         entries = self._entries[::-1]
         self._entries = []
         return entries
@@ -132,14 +132,14 @@ class LogReader:
 
         Raises:
             StopAsyncIteration: The log has ended.
-            LogError: It cannot be read on: gone, rewound, unavailable.
+            LogError: It cannot be read further: gone, rewound, unavailable.
         """
         follower = self._follower
         while not self._ended:
             while follower.records:
                 entries = self._take(follower.records.popleft())
                 if entries is None:
-                    follower.lost = True  # something is missing in between
+                    follower.lost = True  # records in between are missing
                     follower.records.clear()
                 elif entries:
                     return entries
@@ -153,17 +153,17 @@ class LogReader:
         raise StopAsyncIteration
 
     def _seconds_to_wait(self) -> float:
-        """Seconds until a silent log is checked again."""
+        """Seconds until the engine is asked about a silent log."""
         if self._missing_since is not None:
             return self._settings.lease / 10
-        # Since a moment, and not from now: the caller may give up each step earlier than that.
+        # Counted from the last sign, not from now: the caller may give up each step earlier.
         since = self._received_at
         if self._sign is not None:
             since = self._sign_at
         return max(0.01, since + self._settings.lease - anyio.current_time())
 
     def _take(self, record: Record) -> list[Entry] | None:
-        """The entries of a record; none if they were given, None if others are missing before."""
+        """The entries of a record; [] if they were delivered, None if earlier ones are missing."""
         epoch, position = self._cursor
         if (record.epoch, record.last) <= self._cursor:
             return []
@@ -180,12 +180,12 @@ class LogReader:
         self._received_at = anyio.current_time()
         self._sign = None
         self._ended = bool(events) and is_terminal(events[-1])
-        if self._ended:  # now, since many leave their loop at the terminal event
+        if self._ended:  # set now, because many callers leave their loop at the terminal event
             self._follower.close()
         return entries
 
     async def _read(self) -> list[Entry]:
-        """Reads from the engine; without entries where there are none yet, or no more."""
+        """Reads from the engine; returns no entries if there are none yet, or none follow."""
         follower = self._follower
         follower.lost = False
         is_read = False
@@ -196,7 +196,7 @@ class LogReader:
             await self._wait_for_engine(error)
             return []
         finally:
-            # Also where the caller gave up waiting: the next step has to read again.
+            # Also if the caller gave up waiting: then the next step must read again.
             follower.lost = follower.lost or not is_read
         self._silent_since = None
         if state is None and self._may_come_back():
@@ -219,10 +219,10 @@ class LogReader:
         return entries
 
     async def _wait_for_engine(self, error: LogError) -> None:
-        """The engine does not answer: it may be restarting.
+        """Waits before the next attempt, because the engine may be restarting.
 
         Raises:
-            LogError: It has not answered for `outage` seconds.
+            LogError: It has not responded for `outage` seconds.
         """
         now = anyio.current_time()
         if self._silent_since is None:
@@ -233,7 +233,7 @@ class LogReader:
         await anyio.sleep(RETRY_SECONDS)
 
     def _may_come_back(self) -> bool:
-        """Whether an engine that lost the log may get it again: its writer has a lease's time."""
+        """Whether the writer may restore a log that the engine lost; it has the time of a lease."""
         if not self._seen:
             return False
         now = anyio.current_time()
@@ -242,10 +242,10 @@ class LogReader:
         return now - self._missing_since < self._settings.lease
 
     async def _look_at_writer(self, state: LogState, now: int) -> None:
-        """Nothing follows the cursor: is anybody writing?
+        """Checks whether somebody still writes a log in which nothing follows the cursor.
 
         Raises:
-            LogError: The engine lost events that were given.
+            LogError: The engine lost events that were delivered.
         """
         if state.closed and (state.epoch, state.last) == self._cursor:
             self._ended = True  # the cursor was the end of the log
@@ -258,7 +258,7 @@ class LogReader:
             self._sign_at = anyio.current_time()
         watched = anyio.current_time() - self._sign_at
         if now >= state.lease_until and watched >= self._settings.lease:
-            # Watched for a whole lease: not only the engine's clock says that nobody writes.
+            # Watched for a complete lease, so that not only the engine's clock decides.
             self._sign = None
             await end_abandoned(self._engine, self._log_id, self._settings)
             self._follower.lost = True
@@ -283,7 +283,7 @@ class _Batches:
 
 
 def gone(log_id: str, state: LogState | None) -> LogError:
-    """The error about a log that does not exist, or no longer."""
+    """The error for a log that does not exist, or no longer."""
     if state is None:
         return LogError("gone", f"there is no log {log_id!r}")
     return LogError("gone", f"the log {log_id!r} was deleted, or its time is over", known=True)

@@ -1,4 +1,4 @@
-"""Ends a log whose writer is gone. Any reader does it; the epoch makes it happen once."""
+"""Ends a log whose writer died. Any reader may do it; the epoch ensures that it happens once."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ WRITER_LOST: Final = ErrorInfo(
 
 
 def stopped(reason: str) -> ErrorInfo:
-    """The error of a response that somebody stopped."""
+    """The error of a response that was stopped by `Log.stop`."""
     return ErrorInfo("cancelled", f"stopped: {reason}", code=reason)
 
 
 async def end_abandoned(engine: Engine, log_id: str, settings: Settings) -> None:
-    """Takes the log over, and appends what ends it. Does nothing where its writer is back.
+    """Takes the log over and appends its end. Does nothing if its writer is active again.
 
     Raises:
-        LogError: The engine does not answer.
+        LogError: The engine does not respond.
     """
     owner = secrets.token_hex(8)
     taken = await engine.ask(log_id, Open(owner, settings.lease_ms))
     if taken.status != "ok":
-        return  # its writer is back, or another reader was first
+        return  # its writer is active again, or another reader was first
     await append_endings(engine, log_id, settings, owner, taken)
 
 
 async def append_endings(
     engine: Engine, log_id: str, settings: Settings, owner: str, taken: Result
 ) -> None:
-    """Appends what ends the log that this owner took over.
+    """Appends the events that end a log which this owner took over.
 
     Raises:
-        LogError: The engine does not answer.
+        LogError: The engine does not respond.
     """
     lines = await read_lines(engine, log_id)
     error = WRITER_LOST
@@ -62,7 +62,7 @@ async def append_endings(
         keep_ms=int(settings.keep * 1000),
         max_bytes=settings.max_bytes,
     )
-    # Whatever it answers: if not this, another reader ends the log.
+    # The result does not matter: if this fails, another reader ends the log.
     await engine.ask(log_id, record, data)
 
 

@@ -1,4 +1,4 @@
-"""Cursors, records and events as a log holds them."""
+"""Cursors, records and events as they are stored in a log."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from streamlib_parsers.accumulate import Accumulator
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Completed, Failed, ResponseEvent
 
-# Type checkers accept classes there, not unions.
+# Typed Any, because type checkers accept only classes as this argument, not unions.
 _EVENT: Final[Any] = msgspec.json.Decoder(ResponseEvent)
 _ENCODER: Final = msgspec.json.Encoder()
 
 MAX_ID: Final = 200
-"""Characters of a log's id: it is part of the engine's keys."""
+"""Maximum characters of a log's id, which is part of the engine's keys."""
 
 MAX_DIGITS: Final = 15
-"""Digits of a number in a cursor: more are no position."""
+"""Maximum digits of a number in a cursor."""
 
 
 class Cursor(NamedTuple):
-    """A place in a log: after the event at this position. As text: ``epoch-position``."""
+    """A position in a log: after the event with this number. As text: ``epoch-position``."""
 
     epoch: int = 1
     position: int = 0
@@ -38,10 +38,10 @@ START: Final = Cursor()
 
 
 def parse_cursor(text: str | None) -> Cursor:
-    """The place that a text names; the start for None, and epoch 1 for a bare number.
+    """The cursor in a text; the start for None, and in epoch 1 for a bare number.
 
     Raises:
-        ValueError: It is not a cursor.
+        ValueError: The text is not a cursor.
     """
     if text is None:
         return START
@@ -66,7 +66,7 @@ class Entry(Struct, frozen=True, gc=False):
     """An event of a log.
 
     Attributes:
-        cursor: The position after it: read on with ``log.read(id, after=entry.cursor)``.
+        cursor: The position after it: continue with ``log.read(id, after=entry.cursor)``.
         event: The event.
     """
 
@@ -75,7 +75,7 @@ class Entry(Struct, frozen=True, gc=False):
 
 
 class Record:
-    """What one append added: events `first` to `last`, a line each."""
+    """The result of one append: the events `first` to `last`, one on each line."""
 
     __slots__ = ("_events", "epoch", "first", "last", "lines")
 
@@ -85,13 +85,13 @@ class Record:
         self.last = last
         self.lines = lines
         self._events: list[ResponseEvent] | None = None
-        """See `events`; None until the first reader asks."""
+        """The decoded events; None before the first reader requests them."""
 
     def events(self) -> list[ResponseEvent]:
-        """The events. Readers of one process share them: they are decoded once.
+        """The events, decoded once and shared by all readers of a process.
 
         Raises:
-            LogError: The engine holds something else.
+            LogError: The engine stored something else.
         """
         if self._events is None:
             try:
@@ -112,7 +112,7 @@ def decode_events(lines: bytes) -> list[ResponseEvent]:
 
 
 def endings(lines: Iterable[bytes], error: ErrorInfo) -> list[ResponseEvent]:
-    """The events that end a log whose lines are these; none if it has ended."""
+    """The events that end a log with these lines; none if it has ended."""
     accumulator = Accumulator()
     for line in lines:
         for event in decode_events(line):

@@ -1,8 +1,8 @@
-"""Logs on Redis 7.0 or later, or Valkey 7.2 or later: of any number of hosts.
+"""Logs on Redis 7.0 or later, or Valkey 7.2 or later, shared by any number of hosts.
 
-Needs the extra `redis`. One script does each operation, by the server's clock (`ask.lua`); one
-connection a process is subscribed to the logs that it follows. In a cluster a log has one slot, so
-one node does all of it; there it is one connection a node.
+Needs the extra `redis`. One script performs each operation, by the server's clock (`ask.lua`). One
+connection of a process is subscribed to the logs that it follows. In a cluster all keys of a log
+are in one slot, so one node performs its operations, and each node has such a connection.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from streamlib.durable.redis_urls import parse_redis_url, redis_client
 from streamlib.durable.rules import Append, Delete, LogState, Open, Operation, Result, Stop, expired
 
 TIMEOUT_SECONDS: Final = 5.0
-"""How long one command may take: a command that failed late may have landed."""
+"""Timeout of a command in seconds; one that timed out may still have been performed."""
 
 LINGER_SECONDS: Final = 5.0
-"""Twice as long as `appendfsync everysec` may lose, and the server's restart."""
+"""Twice the seconds that `appendfsync everysec` may lose, and time for the server's restart."""
 
 RESUBSCRIBE_SECONDS: Final = 0.2
-"""Delay before a lost subscription is made again."""
+"""Seconds before a lost subscription is made again."""
 
 EVERY_WRITE: Final = "An appended event survives a crash of the server."
 EVERY_SECOND: Final = "A crash of the server loses the events of about the last second."
 IN_MEMORY: Final = "A restart of the server loses logs."
 UNKNOWN: Final = "The server does not say what a crash loses."
 DURABILITIES: Final = (EVERY_WRITE, EVERY_SECOND, IN_MEMORY, UNKNOWN)
-"""From the strongest on."""
+"""From the most to the least durable."""
 
 _UNAVAILABLE: Final = (
     coredis.exceptions.ConnectionError,
@@ -55,18 +55,18 @@ _UNAVAILABLE: Final = (
 _SUBSCRIPTION_LOST: Final = (
     *_UNAVAILABLE,
     coredis.exceptions.PubSubError,
-    # A node that took over slots, and was none when the subscription was made.
+    # Raised for a node that was added to the cluster after the subscription was made.
     KeyError,
 )
 
 
 class RedisEngine:
-    """Keeps logs on a server."""
+    """Stores logs on a server."""
 
     linger = LINGER_SECONDS
 
     def __init__(self, url: str, prefix: str = "sl") -> None:
-        """Connects nowhere yet.
+        """Makes an engine without connecting.
 
         Args:
             url: ``redis://``, ``rediss://`` or ``valkey://``, with user, password and database;
@@ -77,27 +77,27 @@ class RedisEngine:
             ValueError: The URL names no server.
         """
         self.durability = UNKNOWN
-        """Read from the server by `connect`."""
+        """Durability; `connect` reads it from the server."""
         self._servers = parse_redis_url(url)
         self._publish = "PUBLISH"
-        """The command that tells the followers of a log."""
+        """The command that notifies the followers of a log."""
         if self._servers.kind == "cluster":
-            self._publish = "SPUBLISH"  # to one node; the other is broadcast to all
+            self._publish = "SPUBLISH"  # SPUBLISH goes to one node, PUBLISH to all
         self._prefix = prefix
         self._stack = AsyncExitStack()
         """Closes the client."""
         self._client: Any = None
-        """Set by `connect`."""
+        """The client; set by `connect`."""
         self._ask_script: Any = None
         self._read_script: Any = None
         self._followed: set[str] = set()
         self._subscribed: set[str] = set()
-        """What the current subscription covers."""
+        """Logs in the current subscription."""
         self._changed = anyio.Event()
         """Set when `_followed` changes."""
 
     async def connect(self) -> None:
-        """See `Engine.connect`. A server that evicts keys is refused: logs would vanish."""
+        """See `Engine.connect`. A server that evicts keys is refused: it could delete logs."""
         try:
             async with _errors():
                 client = redis_client(self._servers, TIMEOUT_SECONDS)
@@ -117,7 +117,7 @@ class RedisEngine:
                     configurations.append(await _configuration(node))
         else:
             configurations.append(await _configuration(self._client))
-        # That of the weakest node: any may have the log.
+        # The durability is that of the weakest node, because any node may store the log.
         named = [_durability(configuration) for configuration in configurations]
         self.durability = max(named, key=DURABILITIES.index)
 
@@ -133,7 +133,7 @@ class RedisEngine:
                 self._keys(log_id), [name, self._channel(log_id), self._publish, *arguments]
             )
         status, epoch, last, stop = reply
-        known: Any = _text(status)  # one of the script's own
+        known: Any = _text(status)  # a status of the script
         return Result(known, int(epoch), int(last), _text(stop))
 
     async def read(
@@ -150,11 +150,11 @@ class RedisEngine:
         return state, int(now), records
 
     async def listen(self, receive: Receive) -> None:
-        """See `Engine.listen`. A lost connection is made again."""
+        """See `Engine.listen`. Connects again after a lost connection."""
         while True:
             try:
                 await self._listen_once(receive)
-            except* _SUBSCRIPTION_LOST:  # in groups: it comes out of tasks
+            except* _SUBSCRIPTION_LOST:  # raised in groups, because it comes from tasks
                 pass
             receive(None, None)
             await anyio.sleep(RESUBSCRIBE_SECONDS)
@@ -178,11 +178,11 @@ class RedisEngine:
                 if message["type"] == "message":
                     receive(log_id, _pushed(message["data"]))
                 elif message["type"] in ("subscribe", "ssubscribe"):
-                    # The first one, or one after a silent reconnect, which lost what came between.
+                    # The first one, or one after a silent reconnect: pushes in between were lost.
                     receive(log_id, None)
 
     async def _keep_subscribed(self, subscription: Any) -> None:
-        """Subscribes to the logs that are followed, and to no others."""
+        """Subscribes to exactly the logs that are followed."""
         while True:
             self._changed = anyio.Event()
             added = self._followed - self._subscribed
@@ -207,7 +207,7 @@ class RedisEngine:
         self._changed.set()
 
     async def log_ids(self, most: int) -> list[str]:
-        """See `Overview.log_ids`. It looks at every key of the server, some at a time."""
+        """See `Overview.log_ids`. Scans all keys of the server, some at a time."""
         ids: set[str] = set()
         async with _errors():
             if self._servers.kind != "cluster":
@@ -236,7 +236,7 @@ class RedisEngine:
         return int(sum(counts.values()))
 
     def _keys(self, log_id: str) -> list[str]:
-        # Braces: in a cluster both lie in the same slot.
+        # The braces put both keys into the same slot of a cluster.
         return [f"{self._prefix}:{{{log_id}}}:h", f"{self._prefix}:{{{log_id}}}:l"]
 
     def _channel(self, log_id: str) -> str:
@@ -252,12 +252,12 @@ class RedisEngine:
 
 @asynccontextmanager
 async def _errors() -> AsyncGenerator[None]:
-    """Turns the client's exceptions into ours; messages hold no URL, which may hold a password."""
+    """Converts the client's exceptions; messages omit the URL, which may contain a password."""
     try:
         yield
     except (*_UNAVAILABLE, coredis.exceptions.RedisError) as error:
         raise _log_error(error) from error
-    except ExceptionGroup as group:  # out of the tasks of a connection
+    except ExceptionGroup as group:  # raised from the tasks of a connection
         first = _first_of(group)
         if isinstance(first, (*_UNAVAILABLE, coredis.exceptions.RedisError)):
             raise _log_error(first) from first
@@ -280,7 +280,7 @@ def _log_error(error: Exception) -> LogError:
 
 
 async def _configuration(client: Any) -> dict[str, str] | None:
-    """The server's settings that decide what a crash loses; None where it does not tell them."""
+    """The server's settings for durability; None if it does not reveal them."""
     try:
         config = await client.config_get(["maxmemory-policy", "appendonly", "appendfsync", "save"])
     except coredis.exceptions.ResponseError:
@@ -289,10 +289,10 @@ async def _configuration(client: Any) -> dict[str, str] | None:
 
 
 def _durability(configuration: dict[str, str] | None) -> str:
-    """What a crash of a server loses.
+    """What a crash of a server may lose.
 
     Raises:
-        LogError: It evicts keys.
+        LogError: The server evicts keys.
     """
     if configuration is None:
         return UNKNOWN
@@ -310,7 +310,7 @@ def _durability(configuration: dict[str, str] | None) -> str:
 
 
 def _arguments(operation: Operation, lines: bytes) -> list[str | int | bytes]:
-    """What the script takes, its name first."""
+    """Arguments of the script, with the operation's name first."""
     match operation:
         case Open(owner, lease_ms, epoch, meta, max_age_ms):
             return ["open", owner, lease_ms, epoch, meta, max_age_ms]
@@ -342,7 +342,7 @@ def _state(saved: list[Any]) -> LogState | None:
 
 
 def _record(row: list[Any]) -> Record:
-    """A record as XRANGE returns it: id, then names and values."""
+    """A record from a row of XRANGE: id, then names and values."""
     identifier, fields = row
     epoch, _, last = _text(identifier).partition("-")
     values = dict(zip(fields[::2], fields[1::2], strict=True))
@@ -350,7 +350,7 @@ def _record(row: list[Any]) -> Record:
 
 
 def _pushed(data: bytes | str) -> Record | None:
-    """A record as the script publishes it; None where it only says that something happened."""
+    """A record from a message of the script; None if it has none."""
     if isinstance(data, str):
         data = data.encode()
     head, _, lines = data.partition(b"\n")

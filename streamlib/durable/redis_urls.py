@@ -1,11 +1,11 @@
-"""Which servers a URL of Redis names: one, a cluster, or those that sentinels watch.
+"""Reads Redis URLs: they name one server, a cluster, or a primary that sentinels watch.
 
     redis://user:password@host:6379/0
     redis+cluster://user:password@host:6379,host-2:6379
     redis+sentinel://user:password@host:26379,host-2:26379/name-of-the-primary/0
 
-``rediss`` is TLS, ``valkey`` the same as ``redis``. A certificate of your own is named after a
-question mark: ``?ssl_ca_certs=ca.pem``.
+``rediss`` is TLS, ``valkey`` means the same as ``redis``. Certificates of your own are options:
+``?ssl_ca_certs=ca.pem``.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ Kind: TypeAlias = Literal["server", "cluster", "sentinel"]
 DEFAULT_PORTS: Final[dict[Kind, int]] = {"server": 6379, "cluster": 6379, "sentinel": 26379}
 
 SENTINEL_OPTIONS: Final = ("sentinel_username", "sentinel_password")
-"""Options of a URL with the login for the sentinels, which have users of their own."""
+"""Options of a URL with the login for sentinels, which have their own users."""
 
 
 class RedisServers(Struct, frozen=True):
-    """What a URL names.
+    """The servers that a URL names.
 
     Attributes:
-        kind: One server, the nodes of a cluster, or sentinels.
-        nodes: Host and port of each that the URL names.
-        url: For one server: as the client library reads it, which knows no `valkey`.
-        login: User and password, as far as the URL has them.
-        sentinel_login: Those for the sentinels.
-        database: Its number.
-        service: What the sentinels call the primary.
-        tls: Files of `ssl.SSLContext`, by the names that the URL has for them; None: no TLS.
+        kind: One server, nodes of a cluster, or sentinels.
+        nodes: Host and port of each node in the URL.
+        url: For one server: the URL for the client library, which does not know `valkey`.
+        login: User and password, if the URL has them.
+        sentinel_login: User and password for the sentinels.
+        database: Number of the database.
+        service: The sentinels' name of the primary.
+        tls: Files for `ssl.SSLContext`, by their names in the URL; None: no TLS.
     """
 
     kind: Kind
@@ -55,15 +55,15 @@ class RedisServers(Struct, frozen=True):
     tls: dict[str, str] | None = None
 
     def __repr__(self) -> str:
-        """Without passwords: it may be in a traceback."""
+        """Omits passwords, because it may be in a traceback."""
         return f"RedisServers({self.kind}, {len(self.nodes)})"
 
 
 def parse_redis_url(url: str) -> RedisServers:
-    """Reads a URL. No message repeats it: it may have a password.
+    """Reads a URL. Messages do not repeat it, because it may contain a password.
 
     Raises:
-        ValueError: It names no server.
+        ValueError: The URL names no server.
     """
     parts = split_engine_url(url)
     scheme, _, kind_name = parts.scheme.replace("valkey", "redis").partition("+")
@@ -133,8 +133,8 @@ async def redis_client(servers: RedisServers, seconds: float) -> AsyncGenerator[
     """A client of the servers while the block runs.
 
     Args:
-        servers: Which ones.
-        seconds: How long one command, and a connection, may take.
+        servers: The servers of a URL.
+        seconds: Timeout of a command and of a connection.
     """
     options: dict[str, Any] = {
         "stream_timeout": seconds,
@@ -148,7 +148,7 @@ async def redis_client(servers: RedisServers, seconds: float) -> AsyncGenerator[
     if servers.tls is not None:
         options["ssl_context"] = _ssl_context(servers.tls)
     locations = [TCPLocation(host, port) for host, port in servers.nodes]
-    # Its overloads know no options in a dictionary.
+    # Typed Any, because its overloads accept no options in a dictionary.
     library: Any = coredis
     if servers.kind == "cluster":
         cluster = library.RedisCluster(startup_nodes=locations, **servers.login, **options)
@@ -167,21 +167,21 @@ async def redis_client(servers: RedisServers, seconds: float) -> AsyncGenerator[
 
 
 def _single_server(url: str, options: dict[str, Any]) -> Any:
-    """The client of one server, which reads the options of the URL itself.
+    """The client of one server; it reads the options in the URL itself.
 
     Raises:
-        LogError: One of them has no such value.
+        LogError: An option has an invalid value.
     """
     try:
         return coredis.Redis.from_url(url, **options)
     except (ValueError, KeyError):
         message = "an option of the URL of Redis, after the question mark, has no such value"
-    # Outside of `except`: the original exception may quote a password.
+    # Raised outside of `except`, because the original exception may quote a password.
     raise LogError("unavailable", message)
 
 
 def _ssl_context(files: dict[str, str]) -> ssl.SSLContext:
-    """Wire: the ``ssl_`` options of a URL, as the client library reads them for one server."""
+    """wire: the ``ssl_`` options of a URL, read as the client library reads them for one server."""
     context = ssl.create_default_context(cafile=files.get("ssl_ca_certs"))
     if "ssl_certfile" in files:
         context.load_cert_chain(files["ssl_certfile"], files.get("ssl_keyfile"))

@@ -1,10 +1,10 @@
-"""The rules of a log: what each operation does to its state. Pure.
+"""The rules of a log: how each operation changes its state. Without I/O.
 
-The memory engine and the SQLite engine run `ask` itself, in one transaction; the script of the
-Redis engine has to equal it. Times are milliseconds of the engine's clock, never of a host's.
+The memory engine and the SQLite engine call `ask` in a transaction; the script of the Redis engine
+must give equal results. Times are milliseconds of the engine's clock, never of a host's.
 
-A log is written by one owner at a time. Its lease says how long the engine waits for a sign of life
-before another may take over; that raises the epoch, and from then on the former owner is refused.
+A log is written by one owner at a time. The owner's lease is the time after which another may take
+over if the owner is silent. That raises the epoch, and the former owner is refused from then on.
 """
 
 from __future__ import annotations
@@ -15,26 +15,27 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 TOMBSTONE_MS: Final = 24 * 3_600_000
-"""How long the engine remembers that a log existed."""
+"""Milliseconds for which the engine remembers that a deleted log existed."""
 
 MAX_AGE_MS: Final = 24 * 3_600_000
-"""How long a log may stay open."""
+"""Milliseconds for which a log may stay open."""
 
 
 class LogState(Struct, frozen=True, omit_defaults=True):
-    """What the engine holds of one log beside its records.
+    """The state of one log, apart from its records.
 
     Attributes:
-        epoch: Rises each time that another owner takes the log over.
+        epoch: Increases each time another owner takes the log over.
         last: Position of the last event; positions count from 1.
-        closed: The terminal event is in the log.
-        gone: The log was deleted, or it expired; its records are deleted.
-        owner: Who may write; "" until somebody does.
-        lease_until: When others may take over.
-        stop: The reason with which somebody asked to stop, or "".
+        closed: Whether the terminal event is in the log.
+        gone: Whether the log was deleted or expired; its records are then deleted.
+        owner: The owner that may write; "" before the first one.
+        lease_until: Time from which others may take over.
+        stop: The reason of a requested stop, or "".
         meta: JSON of the caller.
-        size: Bytes of all records.
-        expires_at: When the engine may delete the records; of a log that is gone, the memory of it.
+        size: Bytes in all records.
+        expires_at: Time from which the engine may delete the records; for a log that is gone, the
+            state itself.
     """
 
     epoch: int
@@ -50,14 +51,14 @@ class LogState(Struct, frozen=True, omit_defaults=True):
 
 
 class Open(Struct, frozen=True):
-    """Creates a log, or takes over one whose lease has lapsed.
+    """Creates a log, or takes over one whose lease has expired.
 
     Attributes:
-        owner: Who writes from now on; "" to create a log that nobody writes yet.
-        lease_ms: The lease.
-        epoch: The owner's epoch, where the engine may have lost the log; else 0.
-        meta: JSON of the caller; kept by a log that exists.
-        max_age_ms: How long the log may stay open.
+        owner: The new owner; "" creates a log without a writer.
+        lease_ms: Length of the lease in milliseconds.
+        epoch: The owner's epoch if the engine may have lost the log; else 0.
+        meta: JSON of the caller; an existing log keeps its own.
+        max_age_ms: Milliseconds for which the log may stay open.
     """
 
     owner: str
@@ -68,18 +69,18 @@ class Open(Struct, frozen=True):
 
 
 class Append(Struct, frozen=True):
-    """Adds a record; without events it is a sign of life.
+    """Adds a record; without events it only renews the lease.
 
     Attributes:
         owner: As in `Open`.
-        epoch: The owner's.
+        epoch: The owner's epoch.
         first: Position of the record's first event.
-        last: Position of its last; `first - 1` if there is none.
+        last: Position of its last event; `first - 1` if it has none.
         size: Bytes of the record.
-        lease_ms: The lease from now on.
-        closes: The terminal event is in it.
-        keep_ms: How long a closed log is kept.
-        max_bytes: Of all records. A record that closes the log is always added.
+        lease_ms: Length of the lease from now on, in milliseconds.
+        closes: Whether the terminal event is in the record.
+        keep_ms: Milliseconds for which a closed log is kept.
+        max_bytes: Limit of bytes in all records. A record that closes the log is always added.
     """
 
     owner: str
@@ -94,7 +95,7 @@ class Append(Struct, frozen=True):
 
 
 class Stop(Struct, frozen=True):
-    """Asks the writer to stop. The first reason counts."""
+    """Requests the writer to stop. Only the first reason is stored."""
 
     reason: str
 
@@ -111,10 +112,10 @@ ResultStatus: TypeAlias = Literal[
 
 
 class Result(NamedTuple):
-    """What the engine answers.
+    """The result of an operation.
 
-    `status`: `ok`; `missing`: it knows no such log; `gone`: deleted or expired; `held`: another
-    owner's lease has not lapsed; `closed`; `fenced`: the owner lost the log; `behind`: the record
+    `status`: `ok`; `missing`: the log is unknown; `gone`: deleted or expired; `held`: another
+    owner's lease has not expired; `closed`; `fenced`: the owner lost the log; `behind`: the record
     does not follow `last`; `full`.
     """
 
@@ -128,14 +129,14 @@ MISSING: Final = Result("missing")
 
 
 def ask(state: LogState | None, operation: Operation, now: int) -> tuple[Result, LogState | None]:
-    """What an operation answers, and the state after it.
+    """The result of an operation, and the state after it.
 
-    An engine adds the record of an `Append` that answers `ok` and has one, and deletes the records
-    of a state that is `gone`.
+    After an `Append` with the result `ok`, an engine adds its record if it has one. It deletes
+    the records of a state that is `gone`.
 
     Args:
-        state: The state before; None if the engine knows no such log.
-        operation: What to do.
+        state: The state before; None if the engine has no such log.
+        operation: The operation.
         now: The engine's time in milliseconds.
     """
     state = expired(state, now)
@@ -151,7 +152,7 @@ def ask(state: LogState | None, operation: Operation, now: int) -> tuple[Result,
 
 
 def expired(state: LogState | None, now: int) -> LogState | None:
-    """The state at a time: a log whose time is over is gone, and later forgotten."""
+    """The state at a time: an expired log is gone, and later forgotten."""
     if state is None or now < state.expires_at:
         return state
     forgotten_at = state.expires_at + TOMBSTONE_MS
@@ -173,7 +174,7 @@ def _open(state: LogState | None, operation: Open, now: int) -> tuple[Result, Lo
     if state is None or (state.gone and not operation.epoch):
         epoch = max(1, operation.epoch)
         if state is not None:
-            # Cursors of the former log must not fit this one.
+            # A new epoch, so that cursors of the former log are not valid for this one.
             epoch = state.epoch + 1
         state = LogState(
             epoch,
@@ -193,7 +194,7 @@ def _open(state: LogState | None, operation: Open, now: int) -> tuple[Result, Lo
         return _result("ok", state), state
     is_creation = not operation.owner
     if now < state.lease_until or (is_creation and state.owner):
-        # A log that somebody writes is taken over by a writer or a reader only.
+        # Only a writer or a reader may take over a log that has an owner.
         return _result("held", state), state
     if is_creation:
         state = replace(state, meta=operation.meta)

@@ -1,4 +1,4 @@
-"""How a process writes and reads logs."""
+"""Settings for writing and reading logs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final
 from msgspec import Struct
 
 COMMIT_BYTES: Final = 256 * 1024
-"""Bytes of waiting events from which on a record is appended at once."""
+"""Bytes of waiting events from which on they are appended at once."""
 
 READ_RECORDS: Final = 64
-"""Records that one read of the engine returns at most."""
+"""Maximum number of records in one read of the engine."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """Settings of a log, times in seconds; `open_log` explains each."""
+    """Settings of logs, times in seconds; `open_log` describes each."""
 
     lease: float = 15.0
     keep: float = 600.0

@@ -1,4 +1,4 @@
-"""Logs in an SQLite file: of one host, whose processes may write and read them."""
+"""Logs in an SQLite file, shared by the processes of one host."""
 
 from __future__ import annotations
 
@@ -32,42 +32,42 @@ CREATE TABLE IF NOT EXISTS streamlib_records (
 """
 
 BUSY_SECONDS: Final = 5.0
-"""How long another process may hold the file before an operation fails."""
+"""Seconds for which another process may lock the file before an operation fails."""
 
 POLL_SECONDS: Final = 0.02
-"""How often it is looked whether another process changed the file."""
+"""Seconds between two looks at whether another process changed the file."""
 
 SWEEP_MS: Final = 60_000
-"""How often logs whose time is over are deleted."""
+"""Milliseconds between two deletions of expired logs."""
 
 _STATE: Final = msgspec.json.Decoder(LogState)
 _T = TypeVar("_T")
 
 
 def milliseconds() -> int:
-    """The clock of the host, which all processes that share the file have."""
+    """Milliseconds of the host's clock, which all processes that use the file share."""
     return int(time.time() * 1000)
 
 
 class SqliteEngine:
-    """Keeps logs in a file, with the standard library, in a thread."""
+    """Stores logs in a file, with the standard library, in a thread."""
 
     durability = "An appended event survives a crash of the process and of the host."
     linger = 0.0
 
     def __init__(self, path: str, clock: Callable[[], int] = milliseconds) -> None:
-        """Opens no file yet.
+        """Makes an engine without opening the file.
 
         Args:
-            path: Of the file, which is created if it is missing.
-            clock: Milliseconds, the same in all processes.
+            path: Path of the file, which is created if it is missing.
+            clock: Returns milliseconds, the same in all processes.
         """
         self._path = path
         self._clock = clock
         self._connection: sqlite3.Connection | None = None
-        """Opened by the first operation."""
+        """The connection; opened by the first operation."""
         self._thread = anyio.CapacityLimiter(1)
-        """One operation at a time: a connection is used by one thread."""
+        """Permits one operation at a time, because one thread at a time may use a connection."""
         self._listeners: list[Receive] = []
         self._followed: set[str] = set()
         self._next_sweep = 0
@@ -90,7 +90,7 @@ class SqliteEngine:
         return await self._run(functools.partial(self._read, log_id, after, most))
 
     async def listen(self, receive: Receive) -> None:
-        """See `Engine.listen`. Other processes are noticed by polling, if a log is followed."""
+        """See `Engine.listen`. If a log is followed, changes of other processes are polled for."""
         self._listeners.append(receive)
         version = None
         try:
@@ -101,7 +101,7 @@ class SqliteEngine:
                 try:
                     now = await self._run(self._version)
                 except LogError:
-                    continue  # whoever reads or writes is told
+                    continue  # its next reader or writer raises the error
                 if now != version:
                     version = now
                     receive(None, None)
@@ -121,7 +121,7 @@ class SqliteEngine:
         return await self._run(functools.partial(self._log_ids, most))
 
     async def followers(self, log_id: str) -> int | None:
-        """See `Overview.followers`: a file does not know who reads it."""
+        """See `Overview.followers`: unknown for a file."""
         return None
 
     async def aclose(self) -> None:
@@ -139,7 +139,7 @@ class SqliteEngine:
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
-            # Threads of the pool take turns: the limiter lets one in at a time.
+            # Threads of the pool may use it in turn, because the limiter admits one at a time.
             self._connection = sqlite3.connect(
                 self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
@@ -154,7 +154,7 @@ class SqliteEngine:
             self._connection = None
 
     def _version(self) -> int:
-        """Changes when another connection has written."""
+        """A number that changes when another connection has written."""
         (version,) = self._open().execute("PRAGMA data_version").fetchone()
         return int(version)
 
@@ -185,7 +185,7 @@ class SqliteEngine:
     ) -> tuple[LogState | None, int, list[Record]]:
         connection = self._open()
         now = self._clock()
-        # One transaction: the state and the records are of the same moment.
+        # One transaction, so that state and records are from the same moment.
         connection.execute("BEGIN")
         try:
             state = expired(_state(connection, log_id), now)
@@ -246,7 +246,7 @@ def _store(
     if state is None:
         connection.execute("DELETE FROM streamlib_logs WHERE id = ?", (log_id,))
         return
-    # The meta may be long, so it has a row of its own, which is written only where it changes.
+    # The meta may be long, so it is in a separate row that is written only if it changes.
     if state.meta and (before is None or before.meta != state.meta):
         connection.execute(
             "INSERT OR REPLACE INTO streamlib_meta VALUES (?, ?)", (log_id, state.meta)

@@ -1,11 +1,11 @@
-"""The read side of the Durable Streams protocol 1.0, in JSON mode: a message an event.
+"""The read side of the Durable Streams protocol 1.0, in JSON mode: each event is a message.
 
-    GET /log/{id}?offset=-1                       what is there: 200, a JSON array
-    GET /log/{id}?offset=…&live=long-poll         what comes next: 200, or 204 after some seconds
-    GET /log/{id}?offset=…&live=sse               everything, as it comes
-    HEAD /log/{id}                                where its end is
+    GET /log/{id}?offset=-1                       available messages: 200, a JSON array
+    GET /log/{id}?offset=…&live=long-poll         next messages: 200, or 204 after some seconds
+    GET /log/{id}?offset=…&live=sse               all messages, when they are written
+    HEAD /log/{id}                                the last offset
 
-An offset is a cursor with leading zeros, so that texts compare as places do.
+An offset is a cursor with leading zeros, so that offsets compare as texts in the right order.
 
 Wire source: ``PROTOCOL.md`` of ``durable-streams/durable-streams``, sections 5.4 to 5.8, 8 to 10.
 """
@@ -34,40 +34,40 @@ STREAM_HEADERS: Final = (
     "stream-cursor",
     "etag",
 )
-"""What a page of another site has to be allowed to see: ``Access-Control-Expose-Headers``."""
+"""Response headers that pages of other sites need: ``Access-Control-Expose-Headers``."""
 
 INTERVAL_EPOCH: Final = 1_728_432_000
-"""2024-10-09 UTC: from there, `Stream-Cursor` counts intervals."""
+"""2024-10-09 UTC in Unix seconds: `Stream-Cursor` counts intervals from then."""
 
 INTERVAL_SECONDS: Final = 20
 JITTER_SECONDS: Final = 3600
 
 PRIVATE: Final = "private, no-cache"
-"""A browser may keep what it read, and asks each time whether it still may see it (304)."""
+"""Allows a browser to store a response, but it must ask each time whether it still may (304)."""
 
 NO_STORE: Final = "no-store"
 
 
 class Messages(Protocol):
-    """Makes messages of entries, and bodies of messages."""
+    """Converts entries into messages, and messages into bodies."""
 
     content_type: str
 
     def of(self, entries: Iterable[Entry]) -> list[bytes]:
-        """The messages of entries; an entry may have none."""
+        """The messages of entries; an entry may have no message."""
         ...
 
     def body(self, messages: list[bytes]) -> bytes:
-        """The body of a response."""
+        """The body of a response with these messages."""
         ...
 
     def data_lines(self, messages: list[bytes]) -> list[bytes]:
-        """The lines of the data of one server-sent event."""
+        """The `data` lines of one server-sent event."""
         ...
 
 
 class JsonMessages:
-    """Events as JSON, without what a browser must not see."""
+    """Events as JSON, without fields that a browser must not see."""
 
     content_type = "application/json"
 
@@ -89,7 +89,7 @@ class JsonMessages:
 
 
 class BadRequest(Exception):
-    """A parameter is wrong; the text says which."""
+    """A parameter is wrong; the message names it."""
 
 
 class StreamRequest:
@@ -97,12 +97,12 @@ class StreamRequest:
 
     Args:
         exchange: The request.
-        log: Where the log is.
-        log_id: Of the log; whoever asks may read it.
-        messages: How events are sent.
+        log: The logs.
+        log_id: Id of the log, which the client may read.
+        messages: Converts events into messages.
         poll: Seconds for which a long poll waits.
-        ping: Seconds of silence of an SSE response, after which a comment is sent.
-        lifetime: Seconds after which an SSE response ends; the client comes back.
+        ping: Seconds without data after which an SSE response sends a comment.
+        lifetime: Seconds after which an SSE response ends, so that the client reconnects.
     """
 
     def __init__(
@@ -124,13 +124,13 @@ class StreamRequest:
         self._ping = ping
         self._lifetime = lifetime
         self._cursor_sent = self._single("cursor")
-        """The `Stream-Cursor` that the client has."""
+        """The `Stream-Cursor` that the client sent."""
 
     async def head(self) -> None:
         """Serves HEAD.
 
         Raises:
-            LogError: As of `Log.head`.
+            LogError: Errors of `Log.head`.
         """
         head = await self._log.head(self._log_id)
         fields = {
@@ -146,7 +146,7 @@ class StreamRequest:
         """Serves GET.
 
         Raises:
-            LogError: As of `Log.read`.
+            LogError: Errors of `Log.read`.
             BadRequest: A parameter is wrong.
         """
         live = self._single("live")
@@ -170,10 +170,10 @@ class StreamRequest:
             reader.close()
 
     def _single(self, name: str) -> str | None:
-        """The value of a parameter that may be there once.
+        """The value of a parameter that may occur once.
 
         Raises:
-            BadRequest: It is there twice.
+            BadRequest: It occurs twice.
         """
         values = self._exchange.query(name)
         if len(values) > 1:
@@ -207,10 +207,10 @@ class StreamRequest:
         is_live: bool,
         is_now: bool = False,
     ) -> None:
-        """Sends the entries that are there."""
+        """Sends the available entries."""
         fields = self._position(reader)
         fields["content-type"] = self._messages.content_type
-        # An empty response says only that nothing has come yet: it is old at once.
+        # An empty response is only valid now, so it must not be stored.
         fields["cache-control"] = PRIVATE if entries else NO_STORE
         if is_live and not reader.is_ended:
             fields["stream-cursor"] = self._stream_cursor()
@@ -237,7 +237,7 @@ class StreamRequest:
         return fields
 
     async def _wait_for_entries(self, reader: LogReader, after: Cursor) -> None:
-        """A long poll for which nothing is there yet."""
+        """Serves a long poll without available entries."""
         entries: list[Entry] | None = None
         async with self._exchange.while_connected():
             if not reader.is_ended:
@@ -256,7 +256,7 @@ class StreamRequest:
     # --- server-sent events ---
 
     async def _serve_events(self, reader: LogReader, entries: list[Entry]) -> None:
-        """Each record as a `data` event, with a `control` event after it."""
+        """Sends each record as a `data` event, followed by a `control` event."""
         exchange = self._exchange
         async with exchange.while_connected():
             await exchange.start_stream({})
@@ -288,7 +288,7 @@ class StreamRequest:
         return b"event: control\ndata:" + msgspec.json.encode(fields) + b"\n\n"
 
     def _stream_cursor(self) -> str:
-        """A number that grows with time, and behind the client's: no cache loops on it."""
+        """A number that grows and exceeds the client's, so that no cache repeats a response."""
         current = int((time.time() - INTERVAL_EPOCH) // INTERVAL_SECONDS)
         theirs = -math.inf
         text = self._cursor_sent
@@ -301,12 +301,12 @@ class StreamRequest:
 
 
 def offset_of(cursor: Cursor) -> str:
-    """The cursor as an offset: texts of them compare as the places do."""
+    """The cursor as an offset; offsets compare as texts in the order of positions."""
     return f"{cursor.epoch:08d}-{cursor.position:012d}"
 
 
 def _matches(wanted: str | None, etag: str) -> bool:
-    """Whether ``If-None-Match`` names the tag."""
+    """Whether ``If-None-Match`` contains the tag."""
     if wanted is None:
         return False
     tags = [tag.strip().removeprefix("W/") for tag in wanted.split(",")]

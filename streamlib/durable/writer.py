@@ -1,8 +1,8 @@
-"""Writes the events of a stream to a log: append first, so that readers get them from there alone.
+"""Writes the events of a stream to a log. Readers get them from there, after they are appended.
 
-Two tasks, both of the caller's `write`: one reads the stream, one appends. Events that wait are
-appended together: the first one and the first token at once, then each `interval`, or at once where
-an item or the response ends.
+Two tasks run inside the caller's `write`: one reads the stream, one appends. Events are appended
+together after each `interval`; the first event, the first token, and the end of an item or of the
+response are appended at once.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Failed, OutputItemDone, ResponseEvent
 
 CLOSING_SECONDS: Final = 2.0
-"""How long a cancelled writer may take to append the end."""
+"""Seconds for which a cancelled writer may append the end."""
 
 RETRY_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
-"""Delays before an engine that did not answer is asked again; the last one repeats."""
+"""Seconds before an engine that did not respond is asked again; the last value repeats."""
 
 LINGER_STEP: Final = 0.5
-"""Seconds between two looks at a closed log, while its writer is ready to send it again."""
+"""Seconds between two looks at a closed log while its writer could still restore it."""
 
 
 class LogWriter:
-    """One stream on its way to one log."""
+    """Writes one stream to one log."""
 
     def __init__(
         self,
@@ -55,38 +55,38 @@ class LogWriter:
         self._source = source
         self._settings = settings
         self._claim = claim
-        """How the log was opened: it is opened so again if the engine lost it."""
+        """The operation that opened the log; it is repeated if the engine lost the log."""
         self._epoch = opened.epoch
         self._stop_reason = opened.stop
-        """Why somebody stopped the response; "" if nobody did."""
+        """Reason of a requested stop; "" without one."""
         self._follower = hub.follow(log_id)
         self._follower.lost = False
         self._lines: list[bytes] = []
-        """Every event, until the log is closed: the engine may lose what it had."""
+        """All events until the log is closed, because the engine may lose them."""
         self._appended = 0
-        """How many of them the engine has."""
+        """Number of events that the engine has."""
         self._urgent = True
-        """What waits is appended at once: the first event or token, or the end of something."""
+        """Whether waiting events must be appended at once: a first event or token, or an end."""
         self._has_token = False
-        """The first event with output of the model came: readers wait for it most of all."""
+        """Whether output of the model was received: readers wait most for its first event."""
         self._bytes = 0
-        """Bytes of all events."""
+        """Number of bytes in all events."""
         self._waiting_bytes = 0
-        """Bytes of events that are not appended yet."""
+        """Number of bytes in events that are not appended yet."""
         self._ended = False
-        """The last line is the terminal event; nothing is added after it."""
+        """Whether the last line is the terminal event, after which nothing is added."""
         self._is_cut = False
-        """The log was ended for its size, while the stream went on."""
+        """Whether the log was ended because of its size while the stream continued."""
         self._is_full = False
-        """The engine has no more room, and the log was ended for that."""
+        """Whether the log was ended because the engine has no more room."""
         self._room = anyio.Event()
-        """Set when the engine took events: the reading task may go on."""
+        """Set when the engine has taken events, so that the reading task may continue."""
         self._next_append = 0.0
-        """The earliest time of the next append, on the loop's clock, unless it is urgent."""
+        """Earliest time of the next append that is not urgent, on the loop's clock."""
         self._last_contact = anyio.current_time()
-        """When the engine answered for the last time."""
+        """Time of the engine's last response, on the loop's clock."""
         self._failure: Exception | None = None
-        """What the caller's stream raised, or why the log cannot be written."""
+        """The exception of the caller's stream, or the reason why the log cannot be written."""
         self._reading = anyio.CancelScope()
         """Cancels the task that reads the stream."""
 
@@ -94,7 +94,7 @@ class LogWriter:
         """Runs until the log is closed.
 
         Raises:
-            LogError: It cannot be written; the stream is closed.
+            LogError: The log cannot be written; the stream is closed.
         """
         try:
             async with anyio.create_task_group() as group:
@@ -114,9 +114,9 @@ class LogWriter:
     # --- reading the stream ---
 
     async def _read_source(self) -> None:
-        """Adds the stream's events, and what ends the log however the stream ends."""
+        """Adds the stream's events, then the end of the log, however the stream ends."""
         error = ErrorInfo("truncated", "the stream ended without an end", retryable=True)
-        if self._stop_reason:  # before it was started
+        if self._stop_reason:  # stopped before it was started
             self._end(stopped(self._stop_reason))
             return
         try:
@@ -128,7 +128,7 @@ class LogWriter:
                         await self._wait_for_room()
         except StreamError as failure:
             error = failure.info
-        except Exception as failure:  # noqa: BLE001  # of the caller's own stages: raised by `run`
+        except Exception as failure:  # noqa: BLE001  # the caller's: raised by `run`
             self._failure = failure
             error = ErrorInfo("truncated", f"the stream raised {type(failure).__name__}")
         if self._stop_reason:
@@ -148,7 +148,7 @@ class LogWriter:
             self._add_line(event, line)
 
     def _refuse_further_events(self) -> None:
-        """An event after the terminal one: of a second response, unless we ended the log."""
+        """Refuses a second response: events after the terminal one, unless the log ended early."""
         if self._failure is None and not self._is_cut and not self._stop_reason:
             self._failure = ValueError(
                 "the events go on after the end of a response: a log holds one response"
@@ -167,7 +167,7 @@ class LogWriter:
         self._follower.wake()
 
     def _end(self, error: ErrorInfo) -> None:
-        """Adds what ends the log, unless it has ended."""
+        """Adds the events that end the log, unless it has ended."""
         if isinstance(self._source, ResponseStream):
             for event in self._source.rest():
                 self._add(event)
@@ -177,7 +177,7 @@ class LogWriter:
             self._add_line(event, encode_event(event))
 
     def _end_full(self) -> None:
-        """The log may not grow: it ends where it is, and the stream is closed."""
+        """Ends the log at its size limit, and closes the stream."""
         self._is_cut = True
         self._reading.cancel()
         limit = self._settings.max_bytes
@@ -188,7 +188,7 @@ class LogWriter:
             self._add_line(event, encode_event(event))
 
     async def _wait_for_room(self) -> None:
-        """The provider is made to wait where the engine takes less than it sends."""
+        """Waits, and thereby slows the provider, while the engine takes events more slowly."""
         while len(self._lines) - self._appended >= self._settings.ahead:
             self._room = anyio.Event()
             await self._room.wait()
@@ -201,7 +201,7 @@ class LogWriter:
                 await self._until_due()
                 await self._append()
             await self._linger()
-        except Exception as error:  # noqa: BLE001  # raised by `run`, without the group around it
+        except Exception as error:  # noqa: BLE001  # raised by `run`, outside of the group
             self._failure = error
             self._reading.cancel()
 
@@ -210,15 +210,15 @@ class LogWriter:
             while not self._is_closed():
                 await self._append()
         except LogError:
-            pass  # its readers end the log
+            pass  # the readers end the log
 
     def _is_closed(self) -> bool:
         return self._ended and self._appended == len(self._lines)
 
     async def _until_due(self) -> None:
-        """Waits until there is something to append, or a sign of life is due."""
+        """Waits until there is something to append, or the lease must be renewed."""
         while True:
-            # Pushes of our own records; what else happened has to be asked for.
+            # These are pushes of our own records; the state is asked for other changes.
             self._follower.records.clear()
             if self._follower.lost:
                 self._follower.lost = False
@@ -234,7 +234,7 @@ class LogWriter:
             await self._follower.wait(due - now)
 
     async def _append(self) -> None:
-        """One append; without events it is a sign of life."""
+        """Appends one record; without events it only renews the lease."""
         count, size = self._next_lines()
         last = self._appended + count
         closes = self._ended and count > 0 and last == len(self._lines)
@@ -247,18 +247,18 @@ class LogWriter:
             lease_ms=self._settings.lease_ms,
             closes=closes,
             keep_ms=int(self._settings.keep * 1000),
-            # What ends a log is always added: only that is ever longer than the setting.
+            # The end of a log is always added: only then may it exceed the setting.
             max_bytes=max(self._settings.max_bytes, self._bytes),
         )
         data = b"".join(self._lines[self._appended : last])
-        # What comes meanwhile may set it again.
+        # Events that come during the append may set it again.
         self._urgent = self._urgent and last < len(self._lines)
         result = await self._ask(operation, data)
         self._next_append = anyio.current_time() + self._settings.interval
         await self._understand(result, last)
 
     def _next_lines(self) -> tuple[int, int]:
-        """How many lines the next record takes, and their bytes."""
+        """The number of lines in the next record, and their bytes."""
         count = size = 0
         for index in range(self._appended, len(self._lines)):
             if count and size + len(self._lines[index]) > COMMIT_BYTES:
@@ -273,7 +273,7 @@ class LogWriter:
             case "ok":
                 self._set_appended(last)
             case "closed" if self._ended and result.last == len(self._lines):
-                self._set_appended(result.last)  # it had landed, unanswered
+                self._set_appended(result.last)  # it was appended, but the result was lost
             case "behind" if result.last <= len(self._lines):
                 self._set_appended(result.last)
                 self._urgent = True
@@ -297,7 +297,7 @@ class LogWriter:
         self._room.set()
 
     async def _open_again(self) -> None:
-        """The engine restarted without the log: everything is sent again, in the same epoch."""
+        """Sends all events again in the same epoch: the engine restarted without the log."""
         claim = msgspec.structs.replace(self._claim, epoch=self._epoch)
         result = await self._ask(claim, b"")
         if result.status != "ok":
@@ -306,7 +306,7 @@ class LogWriter:
         self._urgent = True
 
     def _drop_what_waits(self) -> None:
-        """The engine takes no more: the log ends after what it has."""
+        """Drops waiting events: the engine takes no more, so the log ends after those it has."""
         self._is_full = True
         self._bytes -= sum([len(line) for line in self._lines[self._appended :]])
         del self._lines[self._appended :]
@@ -315,15 +315,15 @@ class LogWriter:
 
     async def _stop_source(self) -> None:
         if isinstance(self._source, ResponseStream):
-            await self._source.aclose()  # the reading task receives what ends it
+            await self._source.aclose()  # the reading task receives the end
         else:
             self._reading.cancel()
 
     async def _ask(self, operation: Append | Open, data: bytes) -> Result:
-        """Asks until the engine answers. What landed unanswered is seen in the next result.
+        """Asks until the engine responds. Its result shows whether a lost operation was performed.
 
         Raises:
-            LogError: It did not answer for `outage` seconds.
+            LogError: The engine did not respond for `outage` seconds.
         """
         tries = 0
         while True:
@@ -340,7 +340,7 @@ class LogWriter:
             return result
 
     async def _linger(self) -> None:
-        """Stays ready to send again what an engine loses that was just restarted."""
+        """Stays able to send events again that an engine loses which was just restarted."""
         until = anyio.current_time() + self._engine.linger
         while anyio.current_time() < until:
             await anyio.sleep(LINGER_STEP)
@@ -353,7 +353,7 @@ class LogWriter:
 async def _batches(
     source: ResponseStream | AsyncIterable[ResponseEvent],
 ) -> AsyncGenerator[AsyncIterator[list[ResponseEvent]]]:
-    """The events of a stream in lists, one list a read; the stream is closed after it."""
+    """The events of a stream as lists, one for each read; closes the stream at the end."""
     if isinstance(source, ResponseStream):
         async with source as stream:
             yield stream.batches()
