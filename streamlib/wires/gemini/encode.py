@@ -311,7 +311,7 @@ class Encoder:
 
 
 def _is_streamed(item: ResponseItem) -> bool:
-    """Whether the item's text is sent as it comes: only if it has nothing but text."""
+    """Whether the item's text is sent as it comes: only if it has no state of this wire."""
     if not isinstance(item, (Message, Reasoning)):
         return False
     has_state = item.signature or item.native

@@ -165,7 +165,7 @@ def _include_exceeds(fields: JsonObject) -> bool:
     include: set[str] = set(fields.get("include") or ())
     if not include <= INCLUDED:
         return True
-    # The builder sends no `include` to a model that does not think, and reports it.
+    # For a model that does not think, the builder leaves the element out, and reports it.
     model = fields.get("model")
     if ENCRYPTED in include and isinstance(model, str) and not traits(model).thinking:
         return True
