@@ -25,9 +25,12 @@ class StreamError(Exception):
         self.response = response
 
     def __str__(self) -> str:
-        if self.info.status:
-            return f"{self.info.kind} (HTTP {self.info.status}): {self.info.message}"
-        return f"{self.info.kind}: {self.info.message}"
+        info = self.info
+        if info.status:
+            return f"{info.kind} (HTTP {info.status}): {info.message}"
+        if isinstance(info.detail, dict) and "address" in info.detail:
+            return f"{info.kind} ({info.detail['address']}): {info.message}"
+        return f"{info.kind}: {info.message}"
 
     @property
     def kind(self) -> ErrorKind:

@@ -45,9 +45,10 @@ from streamlib.cli.model_options import (
     schema_problem,
 )
 from streamlib.cli.option_names import with_option_names
-from streamlib.cli.patience import NotedRetry, address, is_unreachable
+from streamlib.cli.patience import NotedRetry, is_unreachable, unreachable_text
 from streamlib.cli.screen import Screen
 from streamlib.cli.waiting import WaitingLine
+from streamlib.client.unreachable import address_of
 from streamlib.errors import StreamError
 from streamlib.providers import find
 from streamlib.request.endpoints import resolve_target
@@ -237,10 +238,9 @@ class Conversation:
     def _fail(self, error: StreamError) -> None:
         """Reports an error, with the server's address if it cannot be reached: a likely mistake."""
         if is_unreachable(error) and self._stream is not None:
-            url = address(self._stream.request.url)
-            self._screen.fail(error, f"cannot reach {url}: ")
+            self._screen.fail(unreachable_text(error, self._stream.request.url))
         else:
-            self._screen.fail(error)
+            self._screen.fail(str(error))
 
     def _recorder(self) -> Recorder | None:
         if not self._arguments.record:
@@ -290,7 +290,7 @@ class Conversation:
             if key not in self._reported:
                 self._reported.add(key)
                 self._screen.note(f"[{change.action} {change.path}: {change.reason}]")
-        target = f"{self._model} at {address(stream.request.url)}"
+        target = f"{self._model} at {address_of(stream.request.url)}"
         with WaitingLine(f"waiting for {target}") as waiting:
             if self._is_shown_whole:
                 async with stream:

@@ -14,7 +14,7 @@ from streamlib.cli.command_error import CommandError
 from streamlib.cli.commands import COMMANDS
 from streamlib.cli.exit_codes import FAILED, USAGE, code_of_error
 from streamlib.cli.option_names import with_option_names
-from streamlib.cli.patience import NotedRetry, address, is_unreachable
+from streamlib.cli.patience import NotedRetry, is_unreachable, unreachable_text
 from streamlib.cli.waiting import WaitingLine
 from streamlib.client.auth import variables_of
 from streamlib.errors import StreamError
@@ -158,10 +158,10 @@ def _note(text: str) -> None:
 
 def _reason(error: StreamError, name: str, base_url: str | None) -> str:
     """Why a provider returned no list; with its address if it cannot be reached."""
-    text = with_option_names(str(error))
+    text = str(error)
     if is_unreachable(error):
-        return f"cannot reach {address(base_url or find_provider(name).base_url)}: {text}"
-    return text
+        text = unreachable_text(error, base_url or find_provider(name).base_url)
+    return with_option_names(text)
 
 
 def _print(provider: str, model: str, raw: dict[str, Any], *, is_json: bool) -> None:

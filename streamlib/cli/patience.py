@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 from streamlib.client.retry import RetryPolicy
+from streamlib.client.unreachable import address_of
 from streamlib.errors import StreamError
 from streamlib_parsers.errors import ErrorInfo
 
@@ -52,13 +52,6 @@ def is_unreachable(error: StreamError) -> bool:
     return error.kind == "connection" and (error.code or "").startswith(("Connect", "ClientConn"))
 
 
-def address(url: str) -> str:
-    """Scheme, host and port of a URL, which contain no secret."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if ":" in host:
-        # An IPv6 address is in brackets in a URL.
-        host = f"[{host}]"
-    if parts.port is not None:
-        host += f":{parts.port}"
-    return f"{parts.scheme}://{host}"
+def unreachable_text(error: StreamError, url: str) -> str:
+    """What to say of a server that cannot be reached: its address is the likely mistake."""
+    return f"cannot reach {address_of(url)}: {error.kind}: {error.message}"

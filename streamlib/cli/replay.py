@@ -84,7 +84,7 @@ async def _play(capture: Capture, arguments: argparse.Namespace) -> int:
                 await _show(stream, screen, capture)
         except StreamError as error:
             screen.end()
-            screen.fail(error)
+            screen.fail(str(error))
             hint = wrong_wire_hint(capture)
             if hint is not None:
                 screen.note(hint)

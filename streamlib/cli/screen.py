@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from streamlib.cli.colours import CYAN, DIM, RED, RESET, has_colours, paint
 from streamlib.cli.option_names import with_option_names
-from streamlib.errors import StreamError
 from streamlib.inspection.event_text import remaining_text, usage_text
 from streamlib.terminal.printable import Printable, printable
 from streamlib_parsers import (
@@ -115,9 +114,9 @@ class Screen:
         self._err.write(paint(printable(text), style, self._err) + "\n")
         self._err.flush()
 
-    def fail(self, error: StreamError, start: str = "") -> None:
+    def fail(self, text: str) -> None:
         """Writes what went wrong, on one line."""
-        self.note(start + with_option_names(str(error)), RED)
+        self.note(with_option_names(text), RED)
 
     def status(self, response: Response) -> None:
         """Writes one line: model, stop reason, timing, usage and remaining rate limits."""

@@ -211,14 +211,14 @@ class Attempt:
                 point = FailurePoint(
                     has_response=False, phase="first_byte", deadlines=timer.deadlines
                 )
-                return classify_exception(error, point)
+                return self._source.name_server(classify_exception(error, point))
             else:
                 return self._response
             finally:
                 self._scope = None
                 self._record_wait(began)
         # Reached only if the scope expired, or was cancelled by `interrupt`.
-        return deadline_error(phase, timer.deadlines)
+        return self._source.name_server(deadline_error(phase, timer.deadlines))
 
     async def _acquire_slot(self) -> None:
         slots = self._source.slots

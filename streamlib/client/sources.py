@@ -23,6 +23,7 @@ from streamlib.client.hooks import (
     changed_headers,
 )
 from streamlib.client.origins import origin_of
+from streamlib.client.unreachable import name_server
 from streamlib.errors import invalid_request
 from streamlib.providers import Provider
 from streamlib.request.build import Request
@@ -91,6 +92,10 @@ class Source(Protocol):
 
     async def send(self) -> HttpResponse:
         """The response, as soon as its headers are received."""
+        ...
+
+    def name_server(self, info: ErrorInfo) -> ErrorInfo:
+        """A failure of `send`, with the server's address if it could not be reached."""
         ...
 
     def redact(self, info: ErrorInfo) -> ErrorInfo:
@@ -204,6 +209,10 @@ class HttpSource:
             # The frames that the exception came through hold the headers, and with them the key.
             raise error.with_traceback(None) from None
 
+    def name_server(self, info: ErrorInfo) -> ErrorInfo:
+        """See `Source`."""
+        return name_server(info, self._request.url, self._provider.name)
+
     def redact(self, info: ErrorInfo) -> ErrorInfo:
         """See `Source`."""
         return self._auth.redact(info)
@@ -244,6 +253,10 @@ class BytesSource:
     async def send(self) -> HttpResponse:
         """See `Source`."""
         return IteratorResponse(self._chunks)
+
+    def name_server(self, info: ErrorInfo) -> ErrorInfo:
+        """The failure unchanged: no server is known here."""
+        return info
 
     def redact(self, info: ErrorInfo) -> ErrorInfo:
         """The failure unchanged: no key is known here."""

@@ -22,6 +22,7 @@ from streamlib.client.stream_timing import TOKEN_EVENTS
 from streamlib.errors import StreamError
 from streamlib.pipeline.tee import Batches
 from streamlib.ui.public_errors import ErrorText
+from streamlib.web.failure_log import log_failure
 from streamlib.web.http_errors import INTERNAL, public_error
 from streamlib.web.sources import EventEncoder, EventSource, OnDone
 from streamlib_parsers.errors import ErrorInfo
@@ -77,6 +78,8 @@ class EventSender:
         """Set once the response has begun: from then on a failure is part of the stream."""
         self.refused = False
         """Set when an error was sent in place of a stream."""
+        self._logged: ErrorInfo | None = None
+        """The failure that was logged: a source may emit it, and raise it too."""
         self._last_write = -math.inf
         """Event loop time, in seconds, of the last write."""
         self._lock = anyio.Lock(fast_acquire=True)
@@ -114,6 +117,7 @@ class EventSender:
         """Sends the events of one read, or buffers those before the first of a response."""
         last = batch[-1]
         if type(last) is Failed:
+            self._log_failure(last.error)
             # Without the provider's own text, whether it is sent or not.
             failed = Failed(public_error(last.error, self._error_text), seq=last.seq)
             batch = [*batch[:-1], failed]
@@ -131,6 +135,13 @@ class EventSender:
         waiting = self._waiting
         self._waiting = []
         await self._write(waiting)
+
+    def _log_failure(self, error: ErrorInfo) -> None:
+        """Logs a failure once: the reader gets a text about its kind and nothing more."""
+        if error is self._logged:
+            return
+        self._logged = error
+        log_failure(error)
 
     def _early_failure(self) -> ErrorInfo | None:
         """The failure before any output, while a status can still be sent; None without one."""

@@ -14,6 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 from streamlib.errors import StreamError
 from streamlib.ui.public_errors import ErrorText, public_text
 from streamlib.web.event_sender import EventSender
+from streamlib.web.failure_log import log_failure
 from streamlib.web.http_errors import error_headers, error_json, http_status, public_error
 from streamlib.web.request_errors import UIRequestError
 from streamlib.web.sources import (
@@ -199,6 +200,7 @@ def error_response(error: StreamError, error_text: ErrorText = public_text) -> R
     """
     info = error.info
     if not isinstance(error, UIRequestError):
+        log_failure(info)
         info = public_error(info, error_text)
     return Response(error_json(info), http_status(info), error_headers(info))
 

@@ -9,14 +9,14 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from streamlib import Response, StreamError, agent, encoder
+from streamlib import Client, Response, StreamError, agent, encoder
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.stream import ResponseStream
 from streamlib.loopback import echo_response
 from streamlib.request.prompt import Prompt
 from streamlib.testing import MODEL, loopback
 from streamlib.ui.public_errors import TEXTS, public_text
-from streamlib.web import StreamResponse, error_response
+from streamlib.web import StreamResponse, UIRequestError, error_response
 from streamlib.web.http_errors import http_status
 from streamlib.wires.encoders import sse
 from streamlib_parsers import ErrorInfo, ErrorKind, ToolSpec, accumulate
@@ -87,6 +87,33 @@ async def test_an_early_failure_keeps_its_status(
     assert call.error["message"] == TEXTS[call.error["kind"]]
     assert b"loopback" not in call.body
     assert done[0].error is not None
+
+
+@pytest.mark.parametrize("errors", ["raise", "event"])
+async def test_unreachable_provider_is_named_in_the_log_only(
+    errors: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The browser got a 502 of the kind `connection`, and the log had nothing."""
+    async with Client(
+        base_url="http://127.0.0.1:9", api_key="sk-hidden-01234", **NO_RETRY
+    ) as client:
+        stream = client.stream("hi", MODEL, errors=errors)
+        call = await AsgiCall()(StreamResponse(stream, "vercel"))
+    assert (call.status, call.error["kind"]) == (502, "connection")
+    assert b"127.0.0.1" not in call.body
+    [line] = [record for record in caplog.records if record.name == "streamlib.web"]
+    assert line.levelname == "WARNING"
+    start = "the response of a model failed: connection (http://127.0.0.1:9): no response was"
+    assert line.getMessage().startswith(start)
+    assert "hidden" not in line.getMessage()
+
+
+def test_failure_before_a_stream_is_logged_on_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    error_response(StreamError(ErrorInfo("authentication", "no key\nin \x1b[2J", code="no_key")))
+    error_response(UIRequestError("messages are missing"))
+    assert caplog.messages == [
+        r"the response of a model failed: authentication: no key\nin \x1b[2J"
+    ]
 
 
 @pytest.mark.parametrize("errors", ["raise", "event"])

@@ -1,0 +1,27 @@
+"""The server's log of failures: what a browser is not shown, for whoever runs the server."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from streamlib.errors import StreamError
+from streamlib.terminal.printable import one_line
+from streamlib_parsers.errors import ErrorInfo
+
+TEXT_CHARACTERS: Final = 500
+"""Characters of a failure in the log."""
+
+_log: Final = logging.getLogger("streamlib.web")
+
+
+def log_failure(error: ErrorInfo) -> None:
+    """Logs a failure as one line: kind, status or address, and the provider's text. It has no key.
+
+    Args:
+        error: The failure as the client reported it. One that somebody stopped is not logged.
+    """
+    if error.kind == "cancelled":
+        return
+    text = str(StreamError(error))[:TEXT_CHARACTERS]
+    _log.warning("the response of a model failed: %s", one_line(text))
