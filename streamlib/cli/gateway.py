@@ -172,9 +172,7 @@ def run(arguments: argparse.Namespace) -> int:
         check_extras(arguments)
         check_servers(arguments)
     except ModuleNotFoundError as error:
-        print(
-            f"{error.name} is not installed: pip install 'streamlib[cli,gateway]'", file=sys.stderr
-        )
+        print(f"{error.name} is not installed: pip install 'streamlib[gateway]'", file=sys.stderr)
         return 1
     except OSError as error:
         print(one_line(f"{error.filename}: {error.strerror}"), file=sys.stderr)
@@ -194,9 +192,7 @@ def _print_token() -> int:
         from streamlib.gateway.identity import digest_of
         from streamlib.gateway.named_clients import new_token
     except ModuleNotFoundError as error:
-        print(
-            f"{error.name} is not installed: pip install 'streamlib[cli,gateway]'", file=sys.stderr
-        )
+        print(f"{error.name} is not installed: pip install 'streamlib[gateway]'", file=sys.stderr)
         return 1
     token = new_token().reveal()
     print("# for the client, as its API key; it is not shown again", file=sys.stderr)
@@ -260,7 +256,7 @@ def _serve(arguments: argparse.Namespace, table: RouteTable, token: Secret | Non
     except (OSError, OverflowError) as error:
         print(f"{arguments.host} port {arguments.port}: {error}", file=sys.stderr)
         return 1
-    print(_greeting(table, token, listener.getsockname()), flush=True)
+    print(greeting(table, token, listener.getsockname()), flush=True)
     for line in keyless(table):
         print(line, file=sys.stderr, flush=True)
     if arguments.workers == 1:
@@ -439,12 +435,13 @@ def url_of(host: str, port: int) -> str:
     return f"http://{host}:{port}"
 
 
-def _greeting(table: RouteTable, token: Secret | None, address: tuple[Any, ...]) -> str:
+def greeting(table: RouteTable, token: Secret | None, address: tuple[Any, ...]) -> str:
+    """The lines of the start: the addresses, and the process that SIGHUP is sent to."""
     from streamlib.gateway.log_text import server_of
 
     url = url_of(*address[:2])
     key = "the token" if token or table.clients else "any"
-    lines = [f"gateway on {url}  (Ctrl-C stops, streams finish)"]
+    lines = [f"gateway on {url}  (process {os.getpid()}; Ctrl-C stops, streams finish)"]
     if table.clients:
         names = [client.name for client in table.clients.clients]
         lines.append(f"  clients                      {', '.join(names)}")
@@ -461,4 +458,7 @@ def _greeting(table: RouteTable, token: Secret | None, address: tuple[Any, ...])
         f"  OpenAI SDK                   OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY={key}",
         f"  Google Gen AI SDK            GOOGLE_GEMINI_BASE_URL={url} GEMINI_API_KEY={key}",
     ]
+    # Clients alone have no token that opens it.
+    if token or not table.clients:
+        lines.append(f"  a page to look at            {url}/")
     return "\n".join(lines)

@@ -13,7 +13,7 @@ except ModuleNotFoundError as error:
     if error.name is None or error.name.startswith("streamlib"):
         raise
     raise ModuleNotFoundError(
-        f"streamlib.gateway needs {error.name}: pip install 'streamlib[cli,gateway]'",
+        f"streamlib.gateway needs {error.name}: pip install 'streamlib[gateway]'",
         name=error.name,
     ) from None
 

@@ -208,4 +208,4 @@ def test_gateway_names_its_extra_when_it_is_missing() -> None:
     process = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
-    assert "pip install 'streamlib[cli,gateway]'" in process.stderr
+    assert "pip install 'streamlib[gateway]'" in process.stderr
