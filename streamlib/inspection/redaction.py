@@ -8,7 +8,8 @@ of its words, because a server may send any name.
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, get_args
 
 import msgspec
 
@@ -33,13 +34,28 @@ from streamlib.inspection.document import (
 )
 from streamlib.inspection.known_words import KNOWN_WORDS
 from streamlib.request.report import Change
-from streamlib_parsers.items import JsonObject
+from streamlib_parsers.events import ResponseEvent, StopReason
+from streamlib_parsers.items import ContentPart, JsonObject, ResponseItem, Role
+from streamlib_parsers.redaction import redact
 
 UNKNOWN: Final = "unknown"
 """Replaces a name that was removed."""
 
-OWN_KEYS: Final = frozenset({"type", "role", "stop_reason"})
-"""Keys of events and items whose values are set by streamlib on every wire."""
+
+def _types_of(classes: object) -> frozenset[str]:
+    """The values of `type` of a union of structs."""
+    return frozenset(str(each.__struct_config__.tag) for each in get_args(classes))
+
+
+INNER_TYPES: Final = _types_of(ResponseItem) | _types_of(ContentPart)
+"""Values of `type` of items and their parts."""
+
+OWN_KEYS: Final[Mapping[str, frozenset[str]]] = {
+    "type": INNER_TYPES | _types_of(ResponseEvent),
+    "role": frozenset(get_args(Role)),
+    "stop_reason": frozenset(get_args(StopReason)),
+}
+"""Keys of events and items whose values are set by streamlib on every wire, with those values."""
 
 WORD_KEYS: Final = frozenset({"status", "phase", "native_stop_reason", "kind", "code"})
 """Keys of events and items whose values are names, some of them from the wire."""
@@ -63,21 +79,12 @@ TEXT_KEYS: Final = frozenset(
 """Keys of events and items whose values are texts, or lists of texts."""
 
 INNER_KEYS: Final = frozenset(
-    {
-        "choices",
-        "content",
-        "error",
-        "input_tokens",
-        "item",
-        "output",
-        "output_tokens",
-        "requests",
-        "summary",
-        "tokens",
-        "usage",
-    }
+    {"choices", "error", "input_tokens", "output_tokens", "requests", "tokens", "usage"}
 )
 """Keys of events and items whose values are objects with the keys listed here, or lists of them."""
+
+PART_KEYS: Final = frozenset({"content", "item", "output", "summary"})
+"""Keys of events and items whose values are items, lists of items or parts, or lists of texts."""
 
 NUMBER_KEYS: Final = frozenset(
     {
@@ -184,8 +191,8 @@ def redacted_event(event: JsonObject) -> JsonObject:
 
 
 def model_name(name: str | None) -> str | None:
-    """A model's name; None if the text does not look like one."""
-    if name is not None and _MODEL.fullmatch(name):
+    """A model's name; None if the text does not look like one, or looks like a key."""
+    if name is not None and _MODEL.fullmatch(name) and redact(name) == name:
         return name
     return None
 
@@ -193,32 +200,53 @@ def model_name(name: str | None) -> str | None:
 def _object(value: JsonObject) -> JsonObject:
     """The object, reduced to the keys that may remain for their type of value."""
     shown: JsonObject = {}
+    # The output of a tool that the provider ran is JSON of any kind, with any keys.
+    is_result = value.get("type") == "server_tool_result"
     for key, inner in value.items():
+        if is_result and key == "output":
+            continue
         if isinstance(inner, str):
-            if key in OWN_KEYS:
-                shown[key] = inner
-            elif key in WORD_KEYS:
-                shown[key] = known_name(inner)
-            elif key in TEXT_KEYS:
-                shown[key] = masked(inner)
+            text = _string(key, inner)
+            if text is not None:
+                shown[key] = text
         elif inner is None or isinstance(inner, (bool, int, float)):
             if key in NUMBER_KEYS:
                 shown[key] = inner
         elif key in INNER_KEYS:
             shown[key] = _inner(inner)
+        elif key in PART_KEYS:
+            shown[key] = _inner(inner, INNER_TYPES)
     return shown
 
 
-def _inner(value: Any) -> Any:
+def _string(key: str, value: str) -> str | None:
+    """What is shown of a string; None: nothing."""
+    if key in OWN_KEYS:
+        return value if value in OWN_KEYS[key] else None
+    if key in WORD_KEYS:
+        return known_name(value)
+    return masked(value) if key in TEXT_KEYS else None
+
+
+def _inner(value: Any, types: frozenset[str] | None = None) -> Any:
+    """An object or a list, of whose objects only those of these types remain; None: all."""
     if isinstance(value, dict):
-        return _object(value)
+        return _object(value) if _is_one_of(value, types) else {}
     shown: list[Any] = []
     for element in value:
         if isinstance(element, dict):
-            shown.append(_object(element))
+            if _is_one_of(element, types):
+                shown.append(_object(element))
         elif isinstance(element, str):
             shown.append(masked(element))
     return shown
+
+
+def _is_one_of(value: JsonObject, types: frozenset[str] | None) -> bool:
+    if types is None:
+        return True
+    kind = value.get("type")
+    return isinstance(kind, str) and kind in types
 
 
 # --- what is beside the events ---

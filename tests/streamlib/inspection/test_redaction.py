@@ -21,7 +21,15 @@ from streamlib.inspection import (
     redacted_difference,
 )
 from streamlib.inspection.known_words import KNOWN_WORDS
-from streamlib.inspection.redaction import known_name, model_name
+from streamlib.inspection.redaction import (
+    INNER_KEYS,
+    NUMBER_KEYS,
+    OWN_KEYS,
+    PART_KEYS,
+    known_name,
+    model_name,
+    redacted_event,
+)
 from streamlib.recording import Chunk, RecordedRequest, Recording
 from streamlib.request.report import Change
 from streamlib_parsers import WIRE_APIS
@@ -94,6 +102,72 @@ def check_redacted(recording: Recording, wire_api: WireApi, words: Sequence[str]
 
 def lengths(inspection: Inspection) -> list[int | None]:
     return [len(event["delta"]) if "delta" in event else None for event in inspection.events]
+
+
+def server_results(value: Any) -> dict[WireApi, bytes]:
+    """Responses with an output of a server tool, by wire."""
+    block = {"type": "mcp_tool_result", "tool_use_id": "u", "is_error": False, "content": value}
+    events: list[Any] = [
+        {"type": "message_start", "message": {"id": "m", "role": "assistant", "model": "m"}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_stop"},
+    ]
+    messages = b"".join(b"data: " + msgspec.json.encode(event) + b"\n\n" for event in events)
+    part = {"toolResponse": {"id": "1", "toolType": "URL_CONTEXT", "response": value}}
+    candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}
+    gemini = b"data: " + msgspec.json.encode({"candidates": [candidate]}) + b"\n\n"
+    return {"messages": messages, "gemini": gemini}
+
+
+def any_output(rng: random.Random, words: Sequence[str], depth: int = 3) -> Any:
+    """A JSON value with the keys that remain in streamlib's own objects."""
+    if depth == 0:
+        return rng.choice([rng.choice(words), 4_111_111_111_111_111])
+    if rng.random() < 0.3:
+        return [any_output(rng, words, depth - 1) for _ in range(3)]
+    keys = sorted(OWN_KEYS) + sorted(INNER_KEYS | PART_KEYS | NUMBER_KEYS)
+    value = {key: any_output(rng, words, depth - 1) for key in rng.sample(keys, 6)}
+    if rng.random() < 0.5:
+        value["type"] = rng.choice(["text", "server_tool_result", "message", words[0]])
+    return value
+
+
+@each_case("wire_api", ("messages", "gemini"))
+def test_redacted_inspection_holds_no_output_of_a_tool(wire_api: WireApi) -> None:
+    for seed in range(4):
+        rng = random.Random(seed)
+        words = secret_words(rng, 12)
+        body = server_results([{"type": words[1], "limit": 4111111111111111}])[wire_api]
+        check_redacted(Recording(200, {}, (Chunk(0.1, body),)), wire_api, words)
+        body = server_results({"output": any_output(rng, words)})[wire_api]
+        inspection = inspect(body, wire_api)
+        assert "server_tool_result" in [item.type for item in inspection.items]
+        data = encode(redacted(inspection))
+        assert leaks(data, words) == []
+        assert b"4111111111111111" not in data
+
+
+def test_redacted_event_keeps_known_types_and_roles_alone() -> None:
+    # A history may be shown too: outputs there are parts.
+    event = {
+        "type": "output_item_done",
+        "stop_reason": "of a stranger",
+        "item": {
+            "type": "function_call_output",
+            "role": "nobody",
+            "output": [{"type": "text", "text": "abc"}, {"type": "secret", "limit": 5}],
+        },
+    }
+    assert redacted_event(event) == {
+        "type": "output_item_done",
+        "item": {"type": "function_call_output", "output": [{"type": "text", "text": "***"}]},
+    }
+
+
+def test_model_name_of_a_key_is_removed() -> None:
+    assert model_name("gpt-5.2") == "gpt-5.2"
+    assert model_name("sk-proj-4f9a8b7c6d5e4f3a2b1c") is None
 
 
 @each_case("path", FILES)
