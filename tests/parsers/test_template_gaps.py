@@ -6,7 +6,7 @@ As in `test_templates.py`, what templates read must be what framing and machine 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -164,3 +164,58 @@ def test_line_with_more_than_one_text_has_no_gap(line: bytes) -> None:
 def test_delta_with_more_than_text_and_id_has_no_gap(data: bytes) -> None:
     value = msgspec.json.decode(data)
     assert find_interactions_gap(data, value, lambda _: True, lambda _: None) is None
+
+
+def sse(event: dict[str, Any], name: str) -> bytes:
+    """An event whose name is in its data too, under this key."""
+    return f"event: {event[name]}\n".encode() + b"data: " + msgspec.json.encode(event) + b"\n\n"
+
+
+def lines_of_no_known_kind() -> list[bytes]:
+    """Reasoning, then lines with reasoning that nothing else tells to be Ollama's."""
+    known = b'{"model":"m","thinking":"%d","done":false}\n'
+    unknown = b'{"model":"m","thinking":"%d","x":1}\n'
+    last = b'{"model":"m","response":"","done":true}\n'
+    return [*[known % n for n in range(2)], *[unknown % n for n in range(6)], last]
+
+
+def deltas_whose_text_is(text: Any) -> list[bytes]:
+    """An interaction whose deltas have this as their text."""
+    start = {"event_type": "interaction.created", "interaction": {"id": "i", "model": "m"}}
+    step = {"event_type": "step.start", "index": 1, "step": {"type": "model_output"}}
+    delta = {"event_type": "step.delta", "index": 1, "delta": {"type": "text", "text": text}}
+    events: list[dict[str, Any]] = [start, step, *[delta] * 9]
+    return [sse(event, "event_type") for event in events]
+
+
+def deltas_whose_item_id_is_a_number() -> list[bytes]:
+    """A message whose first four deltas name their item by a text, the others by a number."""
+    created = {"type": "response.created", "response": {"id": "r", "model": "m"}}
+    item = {"type": "message", "id": "i", "role": "assistant", "content": []}
+    added = {"type": "response.output_item.added", "output_index": 0, "item": item}
+    part = {"type": "response.content_part.added", "output_index": 0, "content_index": 0}
+    part |= {"item_id": "i", "part": {"type": "output_text", "text": ""}}
+    events = [sse(event, "type") for event in (created, added, part)]
+    for number in range(9):
+        item_id = "i" if number < 4 else 5
+        delta = {"type": "response.output_text.delta", "output_index": 0, "content_index": 0}
+        events.append(sse({**delta, "item_id": item_id, "delta": f"w{number}"}, "type"))
+    return events
+
+
+@each_case(
+    "wire, events",
+    [
+        ("ollama", lines_of_no_known_kind()),
+        ("interactions", deltas_whose_text_is(5)),
+        ("interactions", deltas_whose_text_is("")),
+        ("interactions", deltas_whose_text_is(None)),
+        ("responses", deltas_whose_item_id_is_a_number()),
+    ],
+)
+def test_odd_events_are_read_as_framing_and_machine_do(wire: WireApi, events: list[bytes]) -> None:
+    body = b"".join(events)
+    expected = parsed([body], without_templates(wire, Limits()))
+    assert parsed(events, parser(wire)) == expected
+    assert parsed([body], parser(wire)) == expected
+    assert parsed(byte_by_byte(body, 150), parser(wire)) == expected

@@ -91,6 +91,15 @@ def text_of(delta: dict[str, Any]) -> tuple[dict[str, Any], str] | None:
     return holder, key
 
 
+def has_text(delta: dict[str, Any]) -> bool:
+    """Whether a delta has nothing but a text, which is not empty."""
+    text = text_of(delta)
+    if text is None:
+        return False
+    holder, key = text
+    return bool(holder[key])
+
+
 def _identified_gap(
     prefix: bytes,
     between: bytes,

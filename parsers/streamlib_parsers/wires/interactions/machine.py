@@ -65,7 +65,7 @@ from streamlib_parsers.wires.interactions.events import (
     decode_position,
     decode_start,
 )
-from streamlib_parsers.wires.interactions.gaps import find_gap
+from streamlib_parsers.wires.interactions.gaps import find_gap, has_text
 from streamlib_parsers.wires.interactions.steps import item_of, output_of
 
 _EMPTY_ARGUMENTS: Final = (b"", b"null")
@@ -161,7 +161,8 @@ class Machine:
         if not isinstance(value, dict) or value.get("event_type") != "step.delta":
             return None
         step = self._steps.get(value["index"])
-        if step is None:
+        # A delta without a text has opened no part of its item, and an appender would open one.
+        if step is None or not has_text(value["delta"]):
             return None
         append = self._appender(step, value["delta"].get("type"))
         if append is None:

@@ -68,6 +68,11 @@ TYPED_KEYS: Final = frozenset(
 """Keys of the last line that have a typed field; every other one is metadata."""
 
 
+def is_unknown(line: ChatLine) -> bool:
+    """Whether a line has nothing by which lines of this wire are known."""
+    return line.message is None and line.response is None and line.done is None
+
+
 class Machine:
     """Reads the lines of one stream."""
 
@@ -91,7 +96,7 @@ class Machine:
             line, data = self._read_malformed(data)
         if line.error:
             raise ParseFailure(classify(None, decode_any(data)))
-        if line.message is None and line.response is None and line.done is None:
+        if is_unknown(line):
             self._assembler.passthrough("line", decode_any(data))
             return
         self._assembler.identify(None, line.model)
@@ -106,6 +111,8 @@ class Machine:
         try:
             line = decode(data)
         except DECODE_ERRORS:
+            return None
+        if is_unknown(line):
             return None
         return find_gap(data, line, self._assembler.appender(self._open))
 

@@ -104,9 +104,10 @@ decode: Final = msgspec.json.Decoder(Frequent).decode
 
 
 class KnownDelta(Struct, gc=False, tag_field="type", kw_only=True):
-    """A frequent delta without the id of its item; `part` is the number of its part."""
+    """A frequent delta of an item that its index names; `part` is the number of its part."""
 
     output_index: Index
+    item_id: str | None = None
     delta: str
     part: Index = 0
     logprobs: Any = None
