@@ -272,6 +272,55 @@ const tasks = {
     };
   },
 
+  // A request of any size: {"pages": {NAME: PATH}}
+  async requests() {
+    seen.requests = {};
+    for (const name of Object.keys(asked.pages)) {
+      const page = await open(name);
+      const content = page.locator('#unusual details pre');
+      const closed = await content.evaluate(node => node.textContent.length);
+      const start = Date.now();
+      await page.locator('#unusual summary').click();
+      await page.waitForFunction(() => document.querySelector('#unusual pre').textContent);
+      const opened = await content.evaluate(node => node.textContent);
+      const elapsed = Date.now() - start;
+      seen.requests[name] = { closed, elapsed, size: opened.length, end: opened.slice(-60) };
+      await page.context().close();
+    }
+  },
+
+  // Whether each way to another frame stops playing; keys in a table without rows: {"page": NAME}
+  async playing() {
+    const page = await open(asked.page);
+    const isPlaying = () => page.evaluate(() => play.isOn);
+    const timeline = await page.locator('#timeline svg').first().boundingBox();
+    const ways = {
+      pointer: () => page.mouse.click(timeline.x + timeline.width / 2, timeline.y + 30),
+      address: async () => {
+        await page.evaluate(() => (location.hash = '#frame=2'));
+        await page.waitForFunction(() => !play.isOn, null, { timeout: 2000 }).catch(() => {});
+      },
+      filter: () => page.locator('#filter').fill(asked.filter),
+    };
+    await page.locator('#speed').selectOption('0.1');
+    seen.stopped = {};
+    for (const [way, go] of Object.entries(ways)) {
+      await page.evaluate(() => {
+        play.stop();
+        position.set(0);
+        play.toggle();
+      });
+      seen.started = await isPlaying();
+      await go();
+      seen.stopped[way] = !(await isPlaying());
+    }
+    await page.locator('#filter').fill('no frame has this');
+    await page.locator('#frames').focus();
+    const before = await frameOf(page);
+    for (const key of ['ArrowDown', 'Enter', 'PageUp']) await page.keyboard.press(key);
+    seen.moved = (await frameOf(page)) - before;
+  },
+
   // Milliseconds until everything is shown, the best of three, and of each step: {"page": NAME}
   async speed() {
     seen.opened = [];

@@ -41,6 +41,9 @@ OPENED_MS: Final = 1000
 STEP_MS: Final = 16
 """A step of the scrubber fits into one picture of a screen with 60 a second."""
 LARGE_BYTES: Final = 1_200_000
+IMAGE_BYTES: Final = 9_000_000
+JSON_SHOWN: Final = 200_000
+"""Characters of a request that the page shows."""
 
 
 def browse(folder: Path, pages: Mapping[str, str], task: str, **asked: Any) -> dict[str, Any]:
@@ -236,6 +239,35 @@ def test_recording_runs_nothing_in_the_page(tmp_path: Path) -> None:
     assert "⟨U+202E⟩" in seen["text"]
     assert not {"\u202e", "\u2066", "\x1b", "\x00"} & set(seen["text"])
     assert seen["blocked"] == {"hit": None, "load": "TypeError"}
+
+
+def test_page_shows_the_start_of_a_large_request(tmp_path: Path) -> None:
+    recording = paced(body_of("chat/llama-tool.sse"), "chat")
+    image = b'{"data": "' + b"A" * IMAGE_BYTES + b'"}'
+    bodies = {
+        "image": image,
+        "truncated": b'{"content": "' + b'{\\"a\\":1},' * 20_000,
+        "small": b'{"model": "m", "messages": []}',
+    }
+    pages: dict[str, str] = {}
+    for name, body in bodies.items():
+        request = RecordedRequest({}, body, ())
+        pages[name] = page_of(msgspec.structs.replace(recording, request=request))
+    seen = browse(tmp_path, pages, "requests")["requests"]
+    assert {request["closed"] for request in seen.values()} == {0}
+    assert seen["small"]["end"] == '{\n  "model": "m",\n  "messages": []\n}'
+    left = len(image) - JSON_SHOWN
+    assert seen["image"]["end"].endswith(f"\n… {left:,} characters of {len(image):,} left out")
+    assert seen["image"]["size"] < JSON_SHOWN + 200
+    assert seen["truncated"]["elapsed"] < 2000
+
+
+def test_moving_by_hand_stops_playing(tmp_path: Path) -> None:
+    pages = {"long": page_of(paced(long_body(500), "messages"))}
+    seen = browse(tmp_path, pages, "playing", page="long", filter="stop")
+    assert seen["started"]
+    assert seen["stopped"] == {"pointer": True, "address": True, "filter": True}
+    assert seen["moved"] == 0
 
 
 def test_page_of_20000_frames_opens_within_a_second(tmp_path: Path) -> None:

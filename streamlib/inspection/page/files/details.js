@@ -58,16 +58,17 @@ function requestSection(request) {
     `${count(request.tools || 0, "tool")}`,
   ];
   section.append(make("p", { class: "soft" }, quoted(about.filter(Boolean).join(" · "))));
-  if (request.text)
-    section.append(
-      make(
-        "details",
-        {},
-        make("summary", {}, "the request"),
-        make("pre", { class: "mono" }, shown(indented(request.text))),
-      ),
-    );
+  if (request.text) section.append(requestText(request.text));
   return section;
+}
+
+// The text is large, and seldom read: it is shown once the details are opened.
+function requestText(text) {
+  const content = make("pre", { class: "mono" });
+  const toggle = () => {
+    if (!content.firstChild) content.append(shownJson(text));
+  };
+  return make("details", { toggle }, make("summary", {}, "the request"), content);
 }
 
 function showSplit(model, index) {

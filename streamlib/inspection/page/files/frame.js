@@ -71,7 +71,7 @@ class FrameView {
       make(
         "pre",
         { class: "mono" },
-        shown((isJson(payload) ? indented(payload) : payload).slice(0, RAW_BYTES)),
+        isJson(payload) ? shownJson(payload, RAW_BYTES) : shown(payload.slice(0, RAW_BYTES)),
       ),
     ];
     return this.ofBytes(bytes => read(payloadOf(bytes, this.model.inspection.source.frames)));

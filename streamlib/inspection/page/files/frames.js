@@ -46,7 +46,9 @@ class Frames {
     this.arrange();
     at("matches").textContent =
       text && `${count(this.list.length)} of ${count(this.model.frameCount, "frame")}`;
-    if (text && this.list.length) position.set(this.list[0].first);
+    if (!text || !this.list.length) return;
+    play.stop();
+    position.set(this.list[0].first);
   }
 
   toggle({ first, size }) {

@@ -1,6 +1,18 @@
 // JSON as it was written, and JSON that is not complete yet.
 
+const JSON_SHOWN = 200000; // characters of one JSON text: a request may hold images of megabytes
+
+// A JSON text with line breaks, or its start and the size of what was left out.
+function shownJson(text, limit = JSON_SHOWN) {
+  const left = text.length - limit;
+  if (left <= 0) return shown(indented(text));
+  const size = count(left, "character");
+  return `${shown(indented(text.slice(0, limit)))}\n… ${size} of ${count(text.length)} left out`;
+}
+
 // With line breaks, but otherwise unchanged: JSON.parse would round numbers and drop second keys.
+// A string without an end goes to the end of the text: otherwise a search would begin at each of
+// its quotes.
 function indented(text) {
   let depth = 0;
   const newLine = step => {
@@ -8,7 +20,7 @@ function indented(text) {
     return `\n${"  ".repeat(Math.max(0, Math.min(depth, 40)))}`;
   };
   return text.replace(
-    /("(?:[^"\\]|\\.)*")|[{[](?!\s*[}\]])|[}\]]|,|:|\s+/g,
+    /("[^"\\]*(?:\\[^][^"\\]*)*(?:"|\\?$))|[{[](?!\s*[}\]])|[}\]]|,|:|\s+/g,
     (token, string, offset) => {
       if (string) return string;
       if (token === "{" || token === "[") return token + newLine(1);

@@ -44,7 +44,9 @@ function writeAddress(frame) {
 
 function readAddress() {
   const [, frame] = location.hash.match(/^#frame=(\d+)$/) || [];
-  if (frame !== undefined) position.set(Number(frame));
+  if (frame === undefined) return;
+  play.stop();
+  position.set(Number(frame));
 }
 
 const play = {

@@ -95,6 +95,7 @@ class Rows {
   }
 
   key(event) {
+    if (!this.size) return; // the filter may leave no row
     const page = Math.floor(this.element.clientHeight / this.height) - 1;
     const steps = { ArrowUp: -1, ArrowDown: 1, PageUp: -page, PageDown: page };
     if (event.key === "Enter") this.open(this.active);

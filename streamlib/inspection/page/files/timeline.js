@@ -61,6 +61,7 @@ class Timeline {
     const { left, width } = this.svg.getBoundingClientRect();
     const x = ((event.clientX - left) / width) * this.width;
     const share = (x - this.gutter) / (this.width - this.gutter - 8);
+    play.stop();
     position.set(this.model.frameNear(Math.max(0, Math.min(1, share)) * this.model.axisEnd));
   }
 
