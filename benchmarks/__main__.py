@@ -22,7 +22,7 @@ from benchmarks import compiled_build, frameworks_environment, node_readers, pag
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Measures the parts; 1 if one of them failed."""
+    """Measures the parts; returns 1 if one of them failed."""
     command = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -51,13 +51,13 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def pure() -> Mapping[str, str]:
-    """The variables with which this checkout is imported, not what is installed."""
+    """Environment variables that import this checkout, not an installed package."""
     paths = os.pathsep.join([str(page.ROOT), str(page.ROOT / "parsers")])
     return {**os.environ, "PYTHONPATH": paths}
 
 
 def measure_compiled(parts: Sequence[str], options: Sequence[str]) -> list[str]:
-    """Runs parts with the compiled build; what went wrong."""
+    """Runs parts with the compiled build; returns their errors."""
     try:
         environment = compiled_build.environment()
     except RuntimeError as error:
@@ -69,7 +69,7 @@ def measure_compiled(parts: Sequence[str], options: Sequence[str]) -> list[str]:
 
 
 def measure(part: str, environment: Mapping[str, str], options: Sequence[str]) -> list[str]:
-    """Runs one part; what went wrong."""
+    """Runs one part; returns its errors."""
     interpreter = sys.executable
     if part == "bench_frameworks":
         found = frameworks_environment.python()

@@ -28,7 +28,7 @@ LONG: Final = 10
 LONG_WIRE: Final = "messages"
 LONG_PEERS: Final = ("anthropic.stream", "Node: Vercel AI SDK")
 LONG_ROUNDS: Final = 3
-"""A snapshot at each of 20,000 events takes some of them seconds."""
+"""Rounds for the long response: with 20,000 snapshots a round takes some peers seconds."""
 
 CHUNKS: Final[dict[Depth, tuple[int, ...]]] = {
     "events": (EVENT, FAST),
@@ -38,7 +38,7 @@ CHUNKS: Final[dict[Depth, tuple[int, ...]]] = {
 
 
 def everybody() -> tuple[Contestant, ...]:
-    """All peers, installed or not; those in Node only where it can be run."""
+    """All peers, installed or not; those in Node only if Node can be run."""
     node = NODE if node_readers.absence() is None else ()
     return (*FRAMINGS, *PEERS, *COHERE, *MISTRAL, *node)
 
@@ -47,7 +47,7 @@ def contestants(wire: str, depth: Depth) -> list[Contestant]:
     """The installed peers of a wire with this depth."""
     found: list[Contestant] = []
     for peer in everybody():
-        # Mistral's reads another body: see `measure`.
+        # Mistral's reader reads another body: see `measure`.
         if peer in MISTRAL:
             continue
         if peer.wire == wire and peer.depth == depth and peer.installed:
@@ -56,13 +56,13 @@ def contestants(wire: str, depth: Depth) -> list[Contestant]:
 
 
 def measure(options: Options, bar: Bar) -> Measured:
-    """Every wire with every depth that somebody else has."""
+    """Measures every wire with every depth that a peer has."""
     figures: list[Figure] = []
     for wire in WIRE_APIS:
         if options.takes(wire):
             figures += of_wire(wire, options, bar)
     if options.takes("chat") and MISTRAL[0].installed:
-        # Texts alone: its reader takes calls in one delta, as Mistral sends them.
+        # Only texts: Mistral's reader accepts a call in one delta only, as Mistral sends it.
         events = WORKLOADS["chat-text"].events()
         racers = [ours("chat"), *MISTRAL]
         for size in CHUNKS["events"]:
@@ -97,7 +97,7 @@ def of_wire(wire: str, options: Options, bar: Bar) -> list[Figure]:
 
 
 def long_response(options: Options, bar: Bar) -> list[Figure]:
-    """Snapshots of a response ten times as long: who builds each anew takes a hundred times."""
+    """Snapshots of a response ten times as long: quadratic readers take a hundred times as long."""
     scale = 1 if options.quick else LONG
     events = WORKLOADS[LONG_WIRE].events(scale)
     peers: list[Contestant] = []

@@ -31,7 +31,7 @@ def body(kilobytes: int) -> list[bytes]:
 
 
 def measure(options: Options, bar: Bar) -> Measured:
-    """Every size with every peer that accumulates."""
+    """Measures every size with every peer that accumulates."""
     peers = [peer for peer in contestants("messages", "response") if peer.name in PEERS]
     racers = [ours("messages", "response"), *peers]
     figures: list[Figure] = []

@@ -40,7 +40,7 @@ async def read_snapshots(stream: Any) -> None:
 
 
 async def read_batches(stream: Any) -> None:
-    """Reads a stream in the batches in which it arrives."""
+    """Reads a stream in the batches in which it is received."""
     async for _ in stream.batches():
         pass
 
@@ -48,7 +48,7 @@ async def read_batches(stream: Any) -> None:
 def through_client(wire: Any, name: str, backend: str, read: Callable[[Any], Any]) -> Contestant:
     """`Client.stream` with its deadlines, accumulator and timing.
 
-    Opening the stream is not counted, as for the other contestants.
+    Opening the stream is not timed, as for the other contestants.
     """
 
     async def run(chunks: list[bytes]) -> tuple[float, Outcome]:
@@ -75,7 +75,7 @@ def through_client(wire: Any, name: str, backend: str, read: Callable[[Any], Any
 
 
 def sdks(wire: str) -> list[Contestant]:
-    """The SDKs of a wire: their events, and what has their complete response."""
+    """The SDKs of a wire: reading their events, and reading their complete response."""
     found: list[Contestant] = []
     for peer in PEERS:
         is_own = peer.depth == "events" or peer.name.endswith(".stream")
@@ -85,7 +85,7 @@ def sdks(wire: str) -> list[Contestant]:
 
 
 def contestants(wire: str) -> list[Contestant]:
-    """Ours first: the others are compared with it."""
+    """Contestants of a wire; ours is first, and the others are compared with it."""
     return [
         through_client(wire, OURS, "asyncio", read_events),
         through_client(wire, "ours, trio", "trio", read_events),
@@ -97,7 +97,7 @@ def contestants(wire: str) -> list[Contestant]:
 
 
 def measure(options: Options, bar: Bar) -> Measured:
-    """Every wire that an official SDK reads over HTTP."""
+    """Measures every wire that an official SDK reads over HTTP."""
     figures: list[Figure] = []
     taking_part: list[Contestant] = []
     for wire in WIRES:

@@ -31,7 +31,7 @@ from streamlib_parsers import WireApi
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 STREAMED: Final[tuple[WireApi, ...]] = ("messages", "chat", "responses")
-"""The wires that are read through a stream, too."""
+"""Wires that are also measured through a stream."""
 
 
 class Reader:
@@ -50,7 +50,7 @@ class Reader:
         self.compiled: bool = self._answer()
 
     def measure(self, case: str) -> float:
-        """Microseconds of CPU for an event."""
+        """CPU microseconds for an event of the case."""
         assert self._process.stdin is not None
         print(case, file=self._process.stdin, flush=True)
         return float(self._answer())
@@ -83,18 +83,18 @@ async def stream_seconds(wire: WireApi, chunks: list[bytes]) -> float:
 
 
 def feed_microseconds(case: feed.Case) -> float:
-    """Of CPU for an event, by the parser alone."""
+    """CPU microseconds for an event, with the parser alone."""
     return feed.seconds(case) / case.events * 1e6
 
 
 def stream_microseconds(wire: WireApi, size: int) -> float:
-    """Of CPU for an event, through a stream."""
+    """CPU microseconds for an event, through a stream."""
     events = WORKLOADS[wire].events()
     return anyio.run(stream_seconds, wire, chunked(events, size)) / len(events) * 1e6
 
 
 def cases() -> Mapping[str, Callable[[], float]]:
-    """What is measured: a name to microseconds for an event."""
+    """Name of a case -> function that returns microseconds for an event."""
     found: dict[str, Callable[[], float]] = {}
     for wire in streamlib.WIRE_APIS:
         for case in feed.cases([WORKLOADS[wire]]):
@@ -106,7 +106,7 @@ def cases() -> Mapping[str, Callable[[], float]]:
 
 
 def read() -> None:
-    """Measures the cases that are named on standard input."""
+    """Measures the cases whose names are read from standard input."""
     measured = cases()
     gc.collect()
     gc.freeze()

@@ -26,7 +26,7 @@ QUICK: Final = (Streams(2, 20, 0), Streams(2, 10, 0.01))
 
 
 def combinations(names: list[str], options: Options) -> list[tuple[str, str, Streams]]:
-    """Every reader on asyncio, with every kind of streams."""
+    """Every reader on asyncio with every kind of streams."""
     made: list[tuple[str, str, Streams]] = []
     for streams in QUICK if options.quick else STREAMS:
         for name in names:
@@ -36,7 +36,7 @@ def combinations(names: list[str], options: Options) -> list[tuple[str, str, Str
 
 
 def measured(options: Options, bar: Bar) -> Measured:
-    """All that are installed."""
+    """Measures all readers that are installed."""
     names, absent = installed([name for name in EVERYBODY if options.takes(name)])
     wanted = combinations(names, options)
     figures, given_up = measure("sockets", wanted, options.rounds, bar)

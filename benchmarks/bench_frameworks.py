@@ -18,11 +18,11 @@ from streamlib.bench.workloads import EVENT, WORKLOADS
 from streamlib.cli.bench import Bar
 
 SDKS = ("anthropic", "openai")
-"""What the frameworks are built on."""
+"""SDKs that the frameworks use."""
 
 
 def measure(options: Options, bar: Bar) -> Measured:
-    """Every wire with every depth that a framework has."""
+    """Measures every wire with every depth that a framework has."""
     able = [peer for peer in FRAMEWORKS if peer.installed]
     figures: list[Figure] = []
     for wire in dict.fromkeys(peer.wire for peer in able):

@@ -52,9 +52,9 @@ print(json.dumps([sorted(names - {"pip", "setuptools", "streamlib"}), size]))
 
 
 def run_code(python: str, code: str) -> Any:
-    """What a fresh interpreter prints, parsed; None where it fails, as for a missing module."""
+    """The parsed output of a fresh interpreter; None if it fails, for example without a module."""
     if python == sys.executable:
-        # This checkout, not what is installed in the environment.
+        # Imports this checkout, not a package that is installed in the environment.
         paths = [str(ROOT), str(ROOT / "parsers")]
         code = f"import sys; sys.path[:0] = {paths!r}\n{code}"
     done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
@@ -84,7 +84,7 @@ def imports(rounds: int) -> list[Figure]:
 
 
 def installed() -> list[Figure]:
-    """Distributions beside ours, and megabytes, of a fresh environment with the core alone."""
+    """Distributions beside ours, and megabytes, of a fresh environment with the core only."""
     with tempfile.TemporaryDirectory() as folder:
         python = f"{folder}/venv/bin/python"
         subprocess.run([sys.executable, "-m", "venv", f"{folder}/venv"], check=True)
@@ -99,7 +99,7 @@ def installed() -> list[Figure]:
 
 
 def measure(options: Options, bar: Bar) -> Measured:
-    """Everything that is installed here."""
+    """Measures everything that is installed here."""
     bar.advance("imports")
     figures = imports(options.rounds)
     absent: list[str] = []

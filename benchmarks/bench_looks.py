@@ -29,7 +29,7 @@ from streamlib_parsers import FunctionCall, FunctionCallOutput, Message, Text, p
 from streamlib_parsers.accumulate import Accumulator
 
 Run = Callable[[], float]
-"""Reads once, and returns its seconds of CPU."""
+"""Reads once, and returns the CPU seconds."""
 
 WORD: Final = "word "
 
@@ -43,7 +43,7 @@ def body(deltas: int) -> list[bytes]:
 
 
 def fed(chunks: list[bytes]) -> float:
-    """The parser alone."""
+    """CPU seconds of the parser alone."""
     began = time.process_time()
     parse = parser("messages")
     for chunk in chunks:
@@ -53,7 +53,7 @@ def fed(chunks: list[bytes]) -> float:
 
 
 def looked(chunks: list[bytes], look: Callable[[Accumulator], Any]) -> float:
-    """The parser, the accumulator and a look after each event; the latest is kept."""
+    """CPU seconds of parser and accumulator with a look after each event; the latest is kept."""
     began = time.process_time()
     parse, accumulator = parser("messages"), Accumulator()
     snapshot = None
@@ -67,7 +67,7 @@ def looked(chunks: list[bytes], look: Callable[[Accumulator], Any]) -> float:
 
 
 async def from_chunks(chunks: list[bytes], read: Callable[[Any], Awaitable[None]]) -> float:
-    """A stream over bytes, without its end."""
+    """CPU seconds of a stream over bytes, without its end."""
 
     async def source() -> AsyncIterator[bytes]:
         for chunk in chunks:
@@ -80,7 +80,7 @@ async def from_chunks(chunks: list[bytes], read: Callable[[Any], Awaitable[None]
 
 
 async def through_client(chunks: list[bytes], read: Callable[[Any], Awaitable[None]]) -> float:
-    """A stream of the complete client over a mock of httpx."""
+    """CPU seconds of a stream of the complete client over a mock of httpx."""
     options: Any = {"wire_api": "messages", "base_url": "http://x", "dialects": ()}
     async with (
         mock(chunks, "httpx") as http,
@@ -93,19 +93,19 @@ async def through_client(chunks: list[bytes], read: Callable[[Any], Awaitable[No
 
 
 async def events(stream: Any) -> None:
-    """Every event."""
+    """Reads every event."""
     async for _ in stream:
         pass
 
 
 async def batches(stream: Any) -> None:
-    """The events of each read."""
+    """Reads the events of each read."""
     async for _ in stream.batches():
         pass
 
 
 async def look_at_each(stream: Any) -> None:
-    """The snapshot at every event; the latest is kept."""
+    """Takes the snapshot at every event; the latest is kept."""
     snapshot = None
     async for _ in stream:
         snapshot = stream.snapshot
@@ -113,7 +113,7 @@ async def look_at_each(stream: Any) -> None:
 
 
 def snapshot_runs(deltas: int) -> dict[str, Run]:
-    """Looks at every event of this many deltas, one event a chunk."""
+    """Ways to look at every event of this many deltas, one event a chunk."""
     chunks = body(deltas)
     return {
         OURS: lambda: looked(chunks, lambda accumulator: accumulator.response),
@@ -128,7 +128,7 @@ def snapshot_runs(deltas: int) -> dict[str, Run]:
 
 
 def hop_runs(deltas: int, size: int) -> dict[str, Run]:
-    """How a stream is read, with chunks of one size."""
+    """Ways to read a stream with chunks of one size."""
     chunks = chunked(body(deltas), size)
 
     async def timed(chunks: list[bytes]) -> float:
@@ -170,10 +170,10 @@ def history(items: int) -> list[Any]:
 
 
 def history_runs(items: int) -> tuple[dict[str, Run], int]:
-    """Times of saving and loading this many items, and their size in bytes."""
+    """Ways to save and load this many items, and their size in bytes."""
     saved = history(items)
     data = dump_history(saved)
-    load_history(data)  # the first one makes the decoder
+    load_history(data)  # the first call makes the decoder
     later = data.replace(b'"items":[', b'"items":[{"type":"of_a_later_version"},', 1)
 
     def timed(run: Callable[[], Any]) -> float:
@@ -193,7 +193,7 @@ def history_runs(items: int) -> tuple[dict[str, Run], int]:
 
 
 def client_runs(requests: int) -> dict[str, Run]:
-    """Times of making this many clients, and of requesting this many short responses."""
+    """Ways to make this many clients, and to request this many short responses."""
     chunks = [b"".join(body(1))]
     options: Any = {"wire_api": "messages", "base_url": "http://x"}
 
@@ -234,7 +234,7 @@ def client_runs(requests: int) -> dict[str, Run]:
 
 
 def raced(workload: str, chunks: str, runs: dict[str, Run], count: float, rounds: int) -> Any:
-    """Microseconds of CPU for one of `count`, everybody in turn."""
+    """CPU microseconds for one of `count` units, for each way, in alternating rounds."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     gc.collect()
     gc.freeze()
@@ -248,7 +248,7 @@ def raced(workload: str, chunks: str, runs: dict[str, Run], count: float, rounds
 
 
 def snapshots(rounds: int, scale: int) -> list[Figure]:
-    """A snapshot at every event of 20,000 and of 100,000 deltas."""
+    """Figures for a snapshot at every event of 20,000 and of 100,000 deltas."""
     figures: list[Figure] = []
     for deltas in (20_000 // scale, 100_000 // scale):
         runs = snapshot_runs(deltas)
@@ -257,7 +257,7 @@ def snapshots(rounds: int, scale: int) -> list[Figure]:
 
 
 def hops(rounds: int, scale: int) -> list[Figure]:
-    """The ways to read a stream, one event a chunk and in 16 KiB."""
+    """Figures for the ways to read a stream, with one event a chunk and with 16 KiB."""
     deltas = 20_000 // scale
     return [
         *raced("hop", "an event", hop_runs(deltas, EVENT), deltas, rounds),
@@ -266,13 +266,13 @@ def hops(rounds: int, scale: int) -> list[Figure]:
 
 
 def histories(rounds: int, scale: int) -> list[Figure]:
-    """Saving and loading: microseconds for a KB."""
+    """Figures for saving and loading: microseconds for a KB."""
     runs, size = history_runs(4_000 // scale)
     return [*raced("a KB of history", "whole", runs, size / 1e3, rounds)]
 
 
 def clients(rounds: int, scale: int) -> list[Figure]:
-    """Making clients and streams."""
+    """Figures for making clients and streams."""
     requests = 200 // scale
     return [*raced("client", "whole", client_runs(requests), requests, rounds)]
 
@@ -286,7 +286,7 @@ PARTS: Final[dict[str, Callable[[int, int], list[Figure]]]] = {
 
 
 def measure(options: Options, bar: Bar) -> Measured:
-    """Every part, or those that are named."""
+    """Measures every part, or the named ones."""
     figures: list[Figure] = []
     for name, part in PARTS.items():
         if options.takes(name):

@@ -19,7 +19,7 @@ def short(value: float) -> str:
 
 
 def with_spread(found: Figure) -> str:
-    """The median of a figure, and its spread where the rounds differ: `12 (11-13)`."""
+    """The median of a figure, and its spread if the rounds differ: `12 (11-13)`."""
     median = short(found.median)
     low, high = (short(value) for value in found.spread)
     if low == high:
@@ -28,11 +28,11 @@ def with_spread(found: Figure) -> str:
 
 
 def cell(figures: Sequence[Figure], *, losses: bool = False) -> str:
-    """A figure as a cell; empty without one.
+    """A figure as a cell; empty without a figure.
 
     Args:
-        figures: none or one.
-        losses: whether a ratio below 1 is set in bold: the peer is faster.
+        figures: no figure or one.
+        losses: whether a ratio below 1, where the peer is faster, is set in bold.
     """
     if not figures:
         return ""
@@ -44,7 +44,7 @@ def cell(figures: Sequence[Figure], *, losses: bool = False) -> str:
 
 
 def markdown(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; columns that are empty in every row are left out."""
+    """A Markdown table; columns that are empty in every row are omitted."""
     lines = [list(row) for row in rows]
     if not lines:
         return NOTHING
@@ -57,7 +57,7 @@ def markdown(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def origin(result: Result | None) -> str:
-    """Where the figures of a table come from: command, date, machine, versions."""
+    """The origin of the figures in a table: command, date, machine, versions."""
     if result is None:
         return ""
     about = result.machine

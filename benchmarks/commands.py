@@ -13,12 +13,12 @@ from streamlib.cli.bench import Bar
 
 
 class Options(NamedTuple):
-    """What a benchmark is asked for.
+    """Options of a benchmark.
 
     Attributes:
-        rounds: how often everything is measured.
-        quick: whether a short form is enough, which says that it works and nothing else.
-        only: wires or names that are measured; empty: all of them.
+        rounds: number of rounds.
+        quick: whether a short form is run, which only shows that the benchmark works.
+        only: wires or names to measure; empty: all.
     """
 
     rounds: int = 7
@@ -31,12 +31,12 @@ class Options(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What a benchmark measured.
+    """The results of a benchmark.
 
     Attributes:
-        figures: all of them.
-        versions: of who took part.
-        absent: who could not, with the reason.
+        figures: all figures.
+        versions: versions of the participants.
+        absent: reasons why others could not take part.
     """
 
     figures: list[Figure]
@@ -56,12 +56,12 @@ def run(
     """Runs a benchmark from the command line.
 
     Args:
-        name: of its file in `benchmarks/measured`.
-        about: the module's docstring.
-        measure: the benchmark.
+        name: name of its file in `benchmarks/measured`.
+        about: docstring of its module, for the help.
+        measure: runs the benchmark.
         argv: arguments; None: those of the process.
-        rounds: how often everything is measured by default.
-        steps: how many measurements there are, for the progress bar.
+        rounds: default number of rounds.
+        steps: number of measurements, for the progress bar.
     """
     command = argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter

@@ -1,4 +1,4 @@
-"""The compiled build of this checkout, for measuring: that of `nox -s compiled`, or a new one."""
+"""The compiled build of this checkout, for benchmarks: made by `nox -s compiled` or anew."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def is_fresh() -> bool:
 
 
 def environment() -> Mapping[str, str]:
-    """The variables with which the compiled build is imported, and the benchmarks of this checkout.
+    """Environment variables that import the compiled build and this checkout's benchmarks.
 
     Raises:
         RuntimeError: It could not be built, or is not compiled.
     """
     if not is_fresh():
         _build()
-    # Without the current folder, whose `streamlib` is not compiled.
+    # Without the current folder, because its `streamlib` is not compiled.
     paths = os.pathsep.join([str(HOME), str(ROOT)])
     variables = {**os.environ, "PYTHONPATH": paths, "PYTHONSAFEPATH": "1"}
     asked = subprocess.run(

@@ -1,8 +1,8 @@
-"""What a contestant is, this library as one, and peers that read over a mock transport.
+"""Contestants: their type, this library as one, and peers that read over a mock transport.
 
-A contestant is timed while it reads; making its client and request is not counted. `read` is the
-same reading with its outcome. Outcomes are compared before anything is timed, so that nobody wins
-by reading less. Who takes part is in `sdks`, `other_sdks`, `frameworks`, `framings` and
+A contestant is timed while it reads; making its client and request is not timed. `read` does the
+same and returns the outcome. Outcomes are compared before anything is timed, so that nobody wins by
+reading less. The peers are in `sdks`, `other_sdks`, `frameworks`, `framings` and
 `node_readers`.
 """
 
@@ -21,14 +21,14 @@ from streamlib_parsers import FunctionCall, Response, accumulate, parser
 from streamlib_parsers.accumulate import Accumulator
 
 Depth = Literal["events", "snapshots", "response"]
-"""How much of a response is made: its events; the response so far at every event; the complete
+"""How much of a response a contestant makes: its events; a snapshot at every event; the complete
 response at the end."""
 
 DEPTHS: Final[tuple[Depth, ...]] = ("events", "snapshots", "response")
 
 
 class Outcome(NamedTuple):
-    """What a response contains: its text, and the parsed arguments of its calls."""
+    """The content of a response: its text, and the parsed arguments of its calls."""
 
     text: str
     arguments: list[Any]
@@ -38,12 +38,12 @@ class Contestant(NamedTuple):
     """One reader.
 
     Attributes:
-        name: shown in tables.
-        distribution: on the package index; empty where none is needed.
-        wire: what it reads.
+        name: name in tables.
+        distribution: name on the package index; empty if none is needed.
+        wire: wire that it reads.
         depth: how much of the response it makes.
-        seconds: CPU seconds to read these chunks.
-        read: the outcome of reading these chunks.
+        seconds: returns the CPU seconds for reading these chunks.
+        read: returns the outcome of reading these chunks.
     """
 
     name: str
@@ -117,7 +117,7 @@ _READINGS: Final[dict[Depth, Callable[[Any, list[bytes]], None]]] = {
 
 
 def ours(wire: str, depth: Depth = "events") -> Contestant:
-    """The parser with its complete state machine; deeper: with an `Accumulator` too."""
+    """The parser with its complete state machine; for other depths also with an `Accumulator`."""
     run = _READINGS[depth]
 
     def seconds(chunks: list[bytes]) -> float:
@@ -145,12 +145,12 @@ def local(
     """A reader without an event loop.
 
     Args:
-        name: shown in tables.
-        distribution: on the package index; empty where none is needed.
-        wire: what it reads.
+        name: name in tables.
+        distribution: name on the package index; empty if none is needed.
+        wire: wire that it reads.
         depth: `events`, or `response`: its events joined by `outcome`.
         events_of: reads chunks.
-        outcome: made from its events.
+        outcome: makes the outcome from its events.
     """
 
     def read(chunks: list[bytes]) -> Outcome:
@@ -175,10 +175,10 @@ class OpenStream(NamedTuple):
     """An open stream of a peer.
 
     Attributes:
-        events: what it yields.
-        response: returns the complete response once the stream was read, or an awaitable of it;
-            None where the peer has none, and its events are joined by hand.
-        snapshot: returns the response so far; called with each event. None where there is none.
+        events: iterator over its events.
+        response: returns the complete response after the stream was read, or an awaitable of it;
+            None if the peer has none, so that its events are joined by hand.
+        snapshot: returns the response so far; called with each event. None if the peer has none.
     """
 
     events: AsyncIterator[Any]
@@ -187,7 +187,7 @@ class OpenStream(NamedTuple):
 
 
 def mock(chunks: list[bytes], library: str) -> Any:
-    """A client of httpx's kind that responds to everything with these chunks."""
+    """A client like httpx's that responds to every request with these chunks."""
     http: Any = importlib.import_module(library)
 
     async def body() -> AsyncIterator[bytes]:
@@ -195,8 +195,8 @@ def mock(chunks: list[bytes], library: str) -> Any:
             yield chunk
 
     def respond(request: Any) -> Any:
-        # A library that finds no `network_stream` (ours) adds read timeouts of its own: with it,
-        # the transport is taken for a socket that has them. Nothing times out here.
+        # A library that finds no `network_stream` (ours) adds its own read timeouts. With it, the
+        # transport looks like a socket that has timeouts; nothing times out here.
         return http.Response(
             200,
             headers={"content-type": "text/event-stream"},
@@ -219,13 +219,13 @@ def peer(
     """A library that streams through a client of an HTTP library.
 
     Args:
-        name: shown in tables.
-        distribution: on the package index.
-        wire: what it reads.
+        name: name in tables.
+        distribution: name on the package index.
+        wire: wire that it reads.
         depth: how much of the response it makes.
         open_stream: opens its stream with an HTTP client.
-        outcome: made from its events and its complete response (None where it has none).
-        library: name of the HTTP library; called when the contestant takes part.
+        outcome: makes the outcome from its events and its complete response (None if it has none).
+        library: returns the name of the HTTP library; called when the contestant takes part.
     """
 
     async def timed(chunks: list[bytes]) -> float:
@@ -268,7 +268,7 @@ async def _peer_snapshots(stream: OpenStream, outcome: Join) -> None:
 
 
 async def _peer_response(stream: OpenStream, outcome: Join) -> None:
-    if stream.response is None:  # what its users write: they keep what they need of each event
+    if stream.response is None:  # its users keep what they need of each event
         outcome([event async for event in stream.events], None)
         return
     async for _ in stream.events:
@@ -284,7 +284,7 @@ _DEPTHS_OF_PEERS: Final[dict[Depth, Callable[[OpenStream, Join], Awaitable[None]
 
 
 async def _final_response(response_of: Callable[[], Any] | None) -> Any:
-    """The complete response: some libraries have it at once, others are awaited."""
+    """The complete response; some libraries return it at once, others must be awaited."""
     if response_of is None:
         return None
     response = response_of()
@@ -294,7 +294,7 @@ async def _final_response(response_of: Callable[[], Any] | None) -> Any:
 
 
 def parsed_arguments(deltas: Iterable[tuple[Any, str]]) -> list[Any]:
-    """Arguments of calls from their deltas: (what identifies the call, JSON text)."""
+    """Arguments of calls, joined from deltas: (key of the call, JSON text)."""
     calls: dict[Any, list[str]] = {}
     for key, text in deltas:
         calls.setdefault(key, []).append(text)

@@ -1,7 +1,7 @@
-"""The floor of each wire: the least that typed Python can do for its bytes.
+"""The floor of each wire: the minimum of work that typed Python needs to read its bytes.
 
-It finds the frames, decodes what is needed of each into a struct, and makes one event of it. It
-checks nothing and keeps nothing: no order, no brackets, no limit, no checksum, no error.
+It finds the frames, decodes the needed fields of each into a struct, and makes one event of it. It
+neither checks nor stores anything: order, brackets, limits, checksums, errors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Payloads = Callable[[Iterable[bytes]], Iterator[bytes]]
 
 
 def sse_payloads(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The data of server-sent events whose lines end in a line feed; the terminator is left out."""
+    """The data of server-sent events whose lines end in a line feed, without the terminator."""
     rest = b""
     for chunk in chunks:
         *frames, rest = (rest + chunk).split(b"\n\n")
@@ -31,7 +31,7 @@ def sse_payloads(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def line_payloads(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines."""
+    """The lines of a body."""
     rest = b""
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
@@ -70,7 +70,7 @@ PAYLOADS: Final[dict[str, Payloads]] = {
 
 
 class FloorEvent(Struct, frozen=True, gc=False):
-    """What the floor emits: text of an item, or of a call's arguments."""
+    """The event of a floor: text of an item, or arguments of a call."""
 
     kind: str
     index: int
@@ -329,11 +329,11 @@ _FLOORS: Final[dict[str, tuple[Any, Callable[[Any], Any]]]] = {
     "ollama": (_Ollama, _ollama_event),
     "cohere": (_Cohere, _cohere_event),
 }
-"""Wire -> what its frames are decoded into, and what makes an event of it."""
+"""Wire -> type that its frames are decoded into, and function that makes an event."""
 
 
 def floor(wire: str) -> Callable[[Iterable[bytes]], Iterator[Any]]:
-    """The floor of a wire: chunks -> events."""
+    """The floor of a wire, as a function from chunks to events."""
     struct, event_of = _FLOORS[wire]
     decode = msgspec.json.Decoder(struct).decode
     payloads = PAYLOADS[wire]
@@ -354,7 +354,7 @@ def floor(wire: str) -> Callable[[Iterable[bytes]], Iterator[Any]]:
 
 
 def join_floor(events: Iterable[Any]) -> Outcome:
-    """Text and calls of its events."""
+    """Text and calls of a floor's events."""
     texts: list[str] = []
     fragments: list[tuple[int, str]] = []
     for event in events:

@@ -59,11 +59,11 @@ def _pydantic_outcome(events: list[Any], response: Any) -> Outcome:
 
 
 async def _litellm(http: Any) -> OpenStream:
-    # Without it, litellm downloads prices when it is imported.
+    # Else litellm downloads prices when it is imported.
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     import litellm
 
-    # The workloads repeat deltas: litellm would take that for a model in a loop and fail.
+    # The workloads repeat deltas, which litellm would report as a model in a loop.
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = 10**9
     request = {**CHAT_REQUEST, "model": "openai/m"}
     stream: Any = await litellm.acompletion(**request, stream=True, client=openai_client(http))

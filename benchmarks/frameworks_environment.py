@@ -1,6 +1,6 @@
 """An environment for pydantic-ai, litellm and any-llm, with the SDKs that they require.
 
-They cannot be installed beside the newest SDKs, which everything else is compared with.
+They cannot be installed beside the newest SDKs, which all other benchmarks use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PACKAGES: Final = (
 
 
 def python() -> Path | None:
-    """Its interpreter, installed if it was not; None where it cannot be."""
+    """The interpreter of the environment, installed if needed; None if that is impossible."""
     found = HOME / ("Scripts" if os.name == "nt" else "bin") / "python"
     if not found.exists():
         try:

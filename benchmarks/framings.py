@@ -1,4 +1,4 @@
-"""Readers that keep no state: the floor, the six lines that people write, and httpx-sse."""
+"""Readers without state: the floor, the six lines that people write, and httpx-sse."""
 
 from __future__ import annotations
 
@@ -84,4 +84,4 @@ def _framings() -> Iterator[Contestant]:
 
 
 FRAMINGS: Final = tuple(_framings())
-"""For each wire: the floor, the six lines, and httpx-sse where it has server-sent events."""
+"""For each wire: the floor, the six lines, and httpx-sse if its frames are server-sent events."""

@@ -32,15 +32,15 @@ from benchmarks.results import Figure, figure
 from streamlib.cli.bench import Bar
 
 UPSTREAM: Final = "upstream"
-"""The argument with which this module is the model's server."""
+"""The argument that makes this module the model's server."""
 
 
 class Plan(NamedTuple):
-    """Streams that are read at once.
+    """Streams that are read at the same time.
 
     Attributes:
-        streams: how many.
-        events: of each.
+        streams: number of streams.
+        events: number of events in each stream.
         pace: seconds between two events of a stream.
     """
 
@@ -50,15 +50,15 @@ class Plan(NamedTuple):
 
     @property
     def model(self) -> str:
-        """The model whose streams are so: its name tells the server."""
+        """The name of the model with these streams; the server reads them from it."""
         return f"m-{self.events}-{self.pace:g}"
 
 
 PLANS: Final = (Plan(1, 6000, 0.002), Plan(100, 60, 0.1), Plan(500, 60, 0.25))
-"""The last has 2,000 events a second, which one core can carry."""
+"""The last plan has 2,000 events a second, which one core can handle."""
 QUICK: Final = (Plan(2, 20, 0.01),)
 WARM: Final = Plan(2, 50, 0)
-"""The first requests of a process, which nobody measures."""
+"""The first requests of a process, which are not measured."""
 STAMP: Final = re.compile(rb"T(\d{10,})T")
 REQUESTS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "chat": ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}]}),
@@ -75,7 +75,7 @@ class Row(NamedTuple):
 
     Attributes:
         latencies: seconds from sending to reading each event.
-        cpu: seconds of the measured process; None without one.
+        cpu: CPU seconds of the measured process; None without one.
     """
 
     latencies: list[float]
@@ -150,7 +150,7 @@ def chunk(writer: asyncio.StreamWriter, data: bytes) -> None:
 
 
 async def stream(url: str, wire: str, plan: Plan, delay: float) -> list[float]:
-    """Reads one response; returns the age of each event in seconds when it arrived."""
+    """Reads one response; returns the age of each event when it was received, in seconds."""
     await asyncio.sleep(delay)
     path, fields = REQUESTS[wire]
     host, _, port = url.removeprefix("http://").partition(":")
@@ -188,10 +188,10 @@ async def read_all(url: str, wire: str, plan: Plan, pid: int | None) -> Row:
     """Reads the streams of a plan at once, their starts spread over one pace.
 
     Args:
-        url: of the server.
-        wire: of the clients.
-        plan: how many streams, and how long.
-        pid: of the process whose CPU is measured.
+        url: URL of the server.
+        wire: wire of the clients.
+        plan: number and length of the streams.
+        pid: id of the process whose CPU is measured.
     """
     before = 0.0 if pid is None else cpu_of(pid)
     delays = (plan.pace * number / plan.streams for number in range(plan.streams))
@@ -248,7 +248,7 @@ UNLOCKED: Final = {"LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true"
 
 
 def litellm(command: str, model_url: str, plans: Sequence[Plan], stack: ExitStack) -> Target:
-    """A LiteLLM proxy before the same server."""
+    """A LiteLLM proxy in front of the same server."""
     folder = stack.enter_context(tempfile.TemporaryDirectory())
     file = Path(folder) / "config.yaml"
     models: list[dict[str, Any]] = []
@@ -275,13 +275,13 @@ def litellm(command: str, model_url: str, plans: Sequence[Plan], stack: ExitStac
 
 
 class Target(NamedTuple):
-    """What is in front of the model's server.
+    """A server in front of the model's server.
 
     Attributes:
-        name: shown in tables.
-        url: where its clients connect.
-        wire: of its clients.
-        pid: of its process.
+        name: name in tables.
+        url: URL for its clients.
+        wire: wire of its clients.
+        pid: id of its process.
     """
 
     name: str
@@ -291,7 +291,7 @@ class Target(NamedTuple):
 
 
 def targets(model_url: str, plans: Sequence[Plan], stack: ExitStack) -> list[Target]:
-    """The gateway for clients of three wires, and a LiteLLM proxy where there is one."""
+    """The gateway for clients of three wires, and a LiteLLM proxy if there is one."""
     command = (sys.executable, "-m", "streamlib", "gateway", "--port", "0")
     gateway = stack.enter_context(process(*command, "--config", routes(stack, model_url, plans)))
     url = url_of(gateway)
@@ -321,7 +321,7 @@ def routes(stack: ExitStack, model_url: str, plans: Sequence[Plan]) -> str:
 
 
 def measured(options: Options, bar: Bar) -> Measured:
-    """Every target with every plan."""
+    """Measures every target with every plan."""
     plans = QUICK if options.quick else PLANS
     values: dict[tuple[Plan, str, str, str], list[float]] = {}
     with ExitStack() as stack:
@@ -348,7 +348,7 @@ def measured(options: Options, bar: Bar) -> Measured:
 
 
 def compared(model_url: str, plan: Plan, target: Target) -> Iterator[tuple[str, str, float]]:
-    """The figures of a target: what is measured, its unit, its value."""
+    """The figures of a target: name, unit and value of each."""
     direct = asyncio.run(read_all(model_url, "chat", plan, None))
     row = asyncio.run(read_all(target.url, target.wire, plan, target.pid))
     assert row.cpu is not None

@@ -38,21 +38,21 @@ from benchmarks.gateway import UNLOCKED, process, url_of
 
 STREAMS: Final = (1, 100, 500, 1000)
 EVENTS_A_SECOND: Final = 500.0
-"""Of all streams together: what one core carries, with the clients and the server on the other."""
+"""Events of all streams together: one core handles these; clients and server use the other."""
 
 SECONDS: Final = 10.0
-"""How long the streams of a row send, beyond the time in which they start."""
+"""Seconds for which the streams of a row send, in addition to the time for their starts."""
 
 STARTS_A_SECOND: Final = 25.0
-"""A crowd that starts at once would show how fast requests are read, and nothing of streams."""
+"""Starts are spread: streams that all start at once would measure only the reading of requests."""
 
 BURST: Final = 5
-"""Events that are sent at once, where they are not paced."""
+"""Events that are sent at once if the stream is not paced."""
 
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 PATIENCE: Final = 120.0
-"""Seconds for which streams may fall behind; a gateway that has not ended them by then hangs."""
+"""Seconds by which streams may be late; if they have not ended then, the gateway hangs."""
 
 PATHS: Final = {"chat": "/v1/chat/completions", "messages": "/v1/messages"}
 
@@ -61,10 +61,10 @@ class Load(NamedTuple):
     """Streams that are read at the same time.
 
     Attributes:
-        streams: how many.
-        events: of each.
+        streams: number of streams.
+        events: number of events in each stream.
         pace: seconds between two events of a stream, or between two bursts.
-        burst: events that are sent at once.
+        burst: number of events that are sent at once.
     """
 
     streams: int
@@ -74,12 +74,12 @@ class Load(NamedTuple):
 
     @property
     def model(self) -> str:
-        """The name of the model that responds so."""
+        """The name of the model that responds in this way."""
         return f"m-{self.events}-{self.pace}-{self.burst}"
 
     @property
     def name(self) -> str:
-        """How the streams come."""
+        """The kind of these streams, for tables."""
         return "paced" if self.burst == 1 else "bursts"
 
 
@@ -87,10 +87,10 @@ class Row(NamedTuple):
     """What was measured.
 
     Attributes:
-        first: seconds from a request to its first event, of each stream.
+        first: seconds from a request to its first event, for each stream.
         gaps: seconds between two events.
-        cpu: seconds of the gateway's process.
-        memory: bytes that it held while all streams were open.
+        cpu: CPU seconds of the gateway's process.
+        memory: bytes of its memory while all streams were open.
     """
 
     first: list[float]
@@ -118,7 +118,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 async def upstream() -> None:
-    """A Chat Completions server that responds as the name of the model says."""
+    """A Chat Completions server whose responses depend on the name of the model."""
     dice = random.Random(7)
 
     async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -179,14 +179,14 @@ async def read_stream(
     """Reads one response.
 
     Args:
-        url: of the server.
-        wire: of the client.
-        model: in the request.
-        leave_after: events after which the client disconnects; None: never.
+        url: URL of the server.
+        wire: wire of the client.
+        model: model in the request.
+        leave_after: number of events after which the client disconnects; None: never.
 
     Returns:
-        When each event came, in seconds since the request; whether the response had an end of its
-        wire.
+        When each event was received, in seconds since the request; whether the response had the
+        end of its wire.
     """
     host, _, port = url.removeprefix("http://").partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
@@ -225,10 +225,10 @@ async def measure(url: str, wire: str, plan: Load, pid: int | None) -> Row:
     """Reads this many streams at once, their starts spread over some seconds.
 
     Args:
-        url: of the gateway, or of the server itself.
-        wire: of the clients.
+        url: URL of the gateway, or of the server itself.
+        wire: wire of the clients.
         plan: the streams.
-        pid: of the process whose CPU and memory are measured.
+        pid: id of the process whose CPU and memory are measured.
 
     Raises:
         TimeoutError: the streams did not end.
@@ -242,7 +242,7 @@ async def measure(url: str, wire: str, plan: Load, pid: int | None) -> Row:
     cpu_before = cpu(pid)
     delays = [number / STARTS_A_SECOND for number in range(plan.streams)]
     tasks = [asyncio.create_task(one(delay)) for delay in delays]
-    # All have started, and none has ended.
+    # Now all streams have started, and none has ended.
     await asyncio.sleep(delays[-1] + plan.pace)
     held = memory(pid)
     async with asyncio.timeout(plan.events / plan.burst * plan.pace + PATIENCE):
@@ -266,14 +266,14 @@ def cpu(pid: int | None) -> float:
 
 
 def memory(pid: int | None) -> int:
-    """Bytes that a process holds; 0 without a process."""
+    """Bytes of memory that a process uses; 0 without a process."""
     if pid is None:
         return 0
     return int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]) * PAGE
 
 
 def descriptors(pid: int) -> int:
-    """Files and sockets that a process has open."""
+    """Number of files and sockets that a process has open."""
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
@@ -281,14 +281,14 @@ def descriptors(pid: int) -> int:
 
 
 class Sample(NamedTuple):
-    """What a process holds at one time.
+    """The resources of a process at one time.
 
     Attributes:
-        seconds: since the soak began.
-        memory: bytes.
-        descriptors: open files and sockets.
-        streams: read so far.
-        cut: of them, those without an end, which should have had one.
+        seconds: seconds since the soak began.
+        memory: bytes of memory.
+        descriptors: number of open files and sockets.
+        streams: number of streams read so far.
+        cut: number of these streams that lack an end that they should have had.
     """
 
     seconds: float
@@ -299,13 +299,13 @@ class Sample(NamedTuple):
 
 
 async def soak(url: str, pid: int, seconds: float, clients: int = 40) -> list[Sample]:
-    """Reads short streams without a pause, and looks at the process ten times.
+    """Reads short streams without a pause, and measures the process ten times.
 
     Args:
-        url: of the gateway.
-        pid: of its process.
-        seconds: how long.
-        clients: how many read at the same time.
+        url: URL of the gateway.
+        pid: id of its process.
+        seconds: duration in seconds.
+        clients: number of clients that read at the same time.
     """
     started = time.monotonic()
     counts = {"streams": 0, "cut": 0}
@@ -333,7 +333,7 @@ async def soak(url: str, pid: int, seconds: float, clients: int = 40) -> list[Sa
         for step in range(1, 11):
             await asyncio.sleep(max(0.0, started + seconds * step / 10 - time.monotonic()))
             sample()
-    # The sockets of the last clients close a moment later.
+    # The sockets of the last clients close a little later.
     await asyncio.sleep(1.0)
     sample()
     return samples
@@ -377,14 +377,14 @@ HEADER: Final = (
 
 
 def show(name: str, plan: Load, row: Row, direct: Row, idle: int) -> str:
-    """A row of the table: what the gateway adds, in milliseconds, and what it takes.
+    """A row of the table: latency that the gateway adds, in milliseconds, and its CPU and memory.
 
     Args:
-        name: of the gateway.
+        name: name of the gateway.
         plan: the streams.
-        row: what was measured.
-        direct: the same without a gateway.
-        idle: bytes that the gateway holds without a stream.
+        row: result with the gateway.
+        direct: result of the same streams without a gateway.
+        idle: bytes of memory of the gateway without a stream.
     """
     added: list[str] = []
     for width, mine, base in ((10, row.first, direct.first), (8, row.gaps, direct.gaps)):
@@ -435,7 +435,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def print_soak(samples: Sequence[Sample]) -> None:
-    """Prints what the process held in the course of a soak."""
+    """Prints the resources of the process during a soak."""
     print(f"{'seconds':>8} {'MiB':>8} {'descriptors':>12} {'streams':>9} {'cut':>5}")
     for sample in samples:
         mib = sample.memory / (1 << 20)

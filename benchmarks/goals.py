@@ -1,4 +1,4 @@
-"""The ratios that this project set itself, and whether they are met."""
+"""Goals of this project for ratios to peers, and whether they are met."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Goal(NamedTuple):
     """A goal: a peer takes at least this many times our time.
 
     Attributes:
-        bench: which depth.
-        workload: what is read.
-        chunks: in which chunks.
-        peer: who else reads it.
-        build: of this library.
-        least: the ratio; for a floor, the least share of our time that it takes.
+        bench: name of the benchmark.
+        workload: name of the workload.
+        chunks: text that names the chunking.
+        peer: name of the peer.
+        build: build of this library.
+        least: minimum ratio; for a floor, the minimum share of our time that it takes.
     """
 
     bench: str
@@ -34,7 +34,7 @@ class Goal(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The goal for people."""
+        """The goal in words."""
         if self.peer == "floor":
             return f"{self.workload}, {self.chunks}: ≤ {1 / self.least:.1f} times the floor"
         return f"{self.bench}, {self.workload}, {self.chunks}: {self.peer} ≥ {self.least:g}x"
@@ -72,7 +72,7 @@ GOALS: Final = (
 
 
 def reached(goal: Goal, result: Result) -> Figure | None:
-    """The ratio that was measured; None where it was not."""
+    """The measured ratio; None if it was not measured."""
     key = {"bench": goal.bench, "workload": goal.workload, "chunks": goal.chunks}
     peer = result.find(**key, contestant=goal.peer, measure="time")
     own = result.find(**key, contestant=OURS, measure="time")
@@ -91,7 +91,7 @@ def is_met(goal: Goal, found: Figure) -> bool:
 
 
 def table(pure: Result | None, compiled: Result | None) -> str:
-    """Every goal, what was reached, and whether that meets it."""
+    """A table of every goal, the ratio that was reached, and whether it meets the goal."""
     if pure is None:
         return NOTHING
     rows: list[list[str]] = []

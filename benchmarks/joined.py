@@ -1,4 +1,4 @@
-"""What an application without an SDK writes: text and calls joined from the wire's own fields.
+"""Code that an application without an SDK writes: joins text and calls from the wire's fields.
 
 The functions read decoded frames, as dicts. `node/race.mjs` has the same in JavaScript.
 """
@@ -122,4 +122,4 @@ JOINED: Final[dict[str, Callable[[Frames], Outcome]]] = {
     "ollama": _ollama,
     "cohere": _cohere,
 }
-"""Wire -> what joins its frames."""
+"""Wire -> function that joins its frames."""

@@ -30,12 +30,12 @@ HEADERS: Final = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
 GONE: Final = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 SEED: Final = "end to end"
 GOLDEN: Final = 0.618
-"""Its multiples are spread evenly."""
+"""Multiples of it, modulo 1, are spread evenly."""
 
 
 @cache
 def events_of(wire: str, count: int) -> list[bytes]:
-    """The events of a text of this many deltas."""
+    """The events of a response whose text has this many deltas."""
     text = SampleText(seeded_deltas(SEED, count))
     return list(getattr(bodies, wire)((text,)))
 
@@ -52,9 +52,9 @@ class Server:
 
     def __init__(self) -> None:
         self._gates: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
-        """Group of streams -> set when they may go on."""
+        """Group of streams -> event that is set when they may continue."""
         self._streams = 0
-        """Streams so far."""
+        """Number of streams so far."""
 
     async def respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serves the requests of one connection, in order."""
@@ -89,7 +89,7 @@ class Server:
         first, *rest = chunks
         writer.write(HEADERS + framing + first)
         self._streams += 1
-        # Spread over the pace: events of many streams do not come at one and the same moment.
+        # Spread over the pace, so that events of many streams are not sent at the same moment.
         delay = self._streams * GOLDEN % 1 * float(pace)
         await self._gates[group].wait()
         await _write(writer, rest, float(pace), delay)
@@ -101,7 +101,7 @@ async def _write(
     if pace:
         start = asyncio.get_running_loop().time() + delay
         for number, chunk in enumerate(chunks):
-            # By the clock, so that a busy server sends no fewer.
+            # Scheduled by the clock, so that a busy server sends no fewer events.
             due = start + number * pace
             await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
             writer.write(chunk)

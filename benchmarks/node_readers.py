@@ -34,7 +34,7 @@ READERS: Final[dict[tuple[str, Depth], str]] = {
     (VERCEL, "snapshots"): "vercel, snapshots",
     (VERCEL, "response"): "vercel, response",
 }
-"""Name and depth -> what `race.mjs` calls it."""
+"""Name and depth -> name in `race.mjs`."""
 
 WIRES: Final = {
     SSE: ("messages", "responses", "chat", "gemini", "interactions", "cohere"),
@@ -43,25 +43,25 @@ WIRES: Final = {
 
 
 def packages() -> tuple[str, ...]:
-    """What is installed from npm."""
+    """Packages that are installed from npm."""
     described = json.loads((HERE / "package.json").read_text(encoding="utf-8"))
     return tuple(described["dependencies"])
 
 
 def absence() -> str | None:
-    """Why nobody can read in Node here; None where they can."""
+    """Why no Node reader can run here; None if they can."""
     why = absence_in(HOME, packages())
     return None if why is None else f"readers in Node ({why})"
 
 
 def missing() -> list[str]:
-    """What cannot be measured here, with the reason."""
+    """The readers that cannot run here, each with the reason."""
     why = absence()
     return [why] if why else []
 
 
 def install() -> list[str]:
-    """Gets what is missing; what could not be had, a line each."""
+    """Installs missing packages; returns a line for each failure."""
     if absence() is None:
         return []
     return install_packages("readers in Node", HERE, HOME)
@@ -79,14 +79,14 @@ class NodeProcess:
         command = ("node", str(HERE / "race.mjs"), str(HOME))
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._bodies: set[str] = set()
-        """Keys of the bodies that it was given."""
+        """Keys of the bodies that were sent to it."""
         atexit.register(self.close)
 
     def ask(self, **asked: Any) -> dict[str, Any]:
-        """What it replies.
+        """Sends a request to the process; returns its response.
 
         Raises:
-            RuntimeError: It failed; the message has its traceback.
+            RuntimeError: It failed; the message contains its traceback.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -98,7 +98,7 @@ class NodeProcess:
         return reply
 
     def body(self, chunks: list[bytes]) -> str:
-        """The key of a body, which the process has."""
+        """Sends a body to the process, once; returns its key."""
         key = f"{len(chunks)} {zlib.crc32(b''.join(chunks))}"
         if key not in self._bodies:
             self.ask(load=key, chunks=[b64encode(chunk).decode() for chunk in chunks])
@@ -106,7 +106,7 @@ class NodeProcess:
         return key
 
     def close(self) -> None:
-        """Ends it."""
+        """Ends the process."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -115,7 +115,7 @@ class NodeProcess:
 
 
 _started: list[NodeProcess] = []
-"""The process, once somebody reads."""
+"""The process, after the first reader has started it."""
 
 
 def _process() -> NodeProcess:
@@ -155,7 +155,7 @@ def _contestants() -> Iterator[Contestant]:
 
 
 NODE: Final = tuple(_contestants())
-"""Nothing is started before one of them reads."""
+"""Readers in Node. No process starts before one of them reads."""
 
 
 if __name__ == "__main__":

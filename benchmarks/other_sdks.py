@@ -1,4 +1,4 @@
-"""The official SDKs of Cohere and Mistral, which few have beside the larger ones."""
+"""The official SDKs of Cohere and Mistral, which fewer people install than the larger ones."""
 
 from __future__ import annotations
 

@@ -35,10 +35,10 @@ PARTS: Final = (
     "gateway",
     "bench_import",
 )
-"""The benchmarks whose results the pages show."""
+"""The benchmarks whose results are on the pages."""
 
 COMPILED: Final = "against_peers-compiled"
-"""What the compiled build took."""
+"""Name of the compiled build's results."""
 
 BLOCK: Final = re.compile(
     r"(?P<begin><!-- table: (?P<name>[\w -]+) -->\n).*?(?P<end><!-- end of table -->)", re.DOTALL
@@ -59,7 +59,7 @@ WIRES: Final = {
     "ollama": "Ollama",
     "cohere": "Cohere",
 }
-"""Workload -> what the pages call it."""
+"""Workload -> its name on the pages."""
 
 FRAMINGS: Final = {
     "floor": "floor",
@@ -72,7 +72,7 @@ FRAMINGS: Final = {
 
 
 def known() -> dict[str, Result | None]:
-    """What was measured last, of each benchmark and of the compiled build."""
+    """The last results of each benchmark, and those of the compiled build."""
     found: dict[str, Result | None] = {}
     for name in PARTS:
         found[name] = load(name)
@@ -117,7 +117,7 @@ def _row(result: Result, depth: Depth, workload: str, chunks: str) -> list[str]:
 
 
 def losses(results: Results) -> str:
-    """Every peer that is faster, the floor excepted, which reads nothing whole."""
+    """Every peer that is faster, except the floor, which makes no complete response."""
     result = results["against_peers"]
     if result is None:
         return NOTHING
@@ -135,7 +135,7 @@ def losses(results: Results) -> str:
 
 
 def frameworks(results: Results) -> str:
-    """Frameworks on top of the SDKs."""
+    """The table of frameworks on top of the SDKs."""
     result = results["bench_frameworks"]
     if result is None:
         return NOTHING
@@ -150,7 +150,7 @@ def frameworks(results: Results) -> str:
 
 
 def arguments(results: Results) -> str:
-    """One long call."""
+    """The table of one long call."""
     result = results["bench_accumulators"]
     if result is None:
         return NOTHING
@@ -158,7 +158,7 @@ def arguments(results: Results) -> str:
 
 
 def client(results: Results) -> str:
-    """Through the complete client."""
+    """The table of the complete client."""
     result = results["bench_async"]
     if result is None:
         return NOTHING
@@ -192,7 +192,7 @@ def _matrix(figures: list[Figure], heading: str) -> str:
 
 
 def gateway(results: Results) -> str:
-    """CPU and latency of the gateway."""
+    """The table of the gateway: CPU and latency."""
     result = results["gateway"]
     if result is None:
         return NOTHING
@@ -208,7 +208,7 @@ def gateway(results: Results) -> str:
 
 
 def imports(results: Results) -> str:
-    """Time and modules of imports, and what an installation adds."""
+    """The table of imports: time, modules, and the size of an installation."""
     result = results["bench_import"]
     if result is None:
         return NOTHING
@@ -294,11 +294,11 @@ TABLES: Final[dict[str, Callable[[Results], str]]] = {
     **SOCKET_TABLES,
     **{f"run of {name}": _origin(name) for name in (*PARTS, COMPILED)},
 }
-"""Name in a page -> what writes it."""
+"""Name of a table in a page -> function that writes it."""
 
 
 def fill(text: str, results: Results) -> str:
-    """A page with its tables written anew."""
+    """The text of a page with its tables written again."""
 
     def replaced(block: re.Match[str]) -> str:
         return f"{block['begin']}{TABLES[block['name']](results)}\n{block['end']}"

@@ -1,4 +1,4 @@
-"""Times contestants on the same bytes in alternating rounds, once they agree on what they read."""
+"""Times contestants on the same bytes in alternating rounds, after comparing their outcomes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamlib.bench.workloads import chunked, chunking
 Progress = Callable[[str], None]
 
 WINDOW = 0.02
-"""CPU seconds of a measurement: who is quicker reads the body again until they have passed."""
+"""Minimum CPU seconds of a measurement: fast readers read the body repeatedly until then."""
 
 
 class Disagreement(AssertionError):
@@ -35,7 +35,7 @@ def agree(contestants: Sequence[Contestant], events: list[bytes]) -> None:
 
 
 def seconds(contestant: Contestant, chunks: list[bytes], window: float) -> float:
-    """CPU seconds of one reading: the mean of as many as fill the window."""
+    """CPU seconds for reading once: the mean of as many readings as fill the window."""
     spent = contestant.seconds(chunks)
     runs = 1
     while spent < window:
@@ -55,15 +55,15 @@ def race(
     *,
     window: float = WINDOW,
 ) -> list[Figure]:
-    """Microseconds of CPU for an event of the wire, and each peer's time relative to ours.
+    """CPU microseconds for an event of the wire, and each peer's time relative to ours.
 
     Args:
         bench: name of the benchmark in the figures.
-        workload: name of what is read.
-        events: what is read, one chunk for each event of the wire.
-        size: of the chunks that are read, in bytes, or `EVENT`.
-        contestants: the first is this library's.
-        rounds: how often each is timed.
+        workload: name of the workload.
+        events: body to read, one chunk for each event of the wire.
+        size: size of the chunks to read, in bytes, or `EVENT`.
+        contestants: contestants; the first is this library's.
+        rounds: number of rounds.
         report: called before each measurement.
         window: CPU seconds of each measurement.
     """
@@ -71,7 +71,7 @@ def race(
     chunks = chunked(events, size)
     times: list[list[float]] = [[] for _ in contestants]
     gc.collect()
-    # Else every collection walks the modules of all contestants, which costs those most that
+    # Else every collection walks the modules of all contestants, which slows those most that
     # allocate least.
     gc.freeze()
     for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""What the benchmarks measured: every round of it, as JSON in `benchmarks/measured/`.
+"""Results of benchmarks with all their rounds, as JSON in `benchmarks/measured/`.
 
 The tables of docs/benchmarks.md, docs/transports.md, docs/gateway.md and README.md are written from
 these files (`benchmarks/page.py`), so that a part can be measured again.
@@ -24,16 +24,16 @@ MEASURED: Final = Path(__file__).with_name("measured")
 
 
 class Figure(Struct, frozen=True):
-    """One figure, measured some times. A smaller one is better.
+    """One figure, measured in several rounds. A smaller one is better.
 
     Attributes:
-        bench: which benchmark.
-        workload: what was read.
-        chunks: in which chunks.
-        contestant: by whom: this library or a peer.
-        measure: what was measured.
-        unit: of the rounds.
-        rounds: what each round gave, in their order.
+        bench: name of the benchmark.
+        workload: name of the workload.
+        chunks: text that names the chunking.
+        contestant: name of this library or of a peer.
+        measure: name of the measured quantity.
+        unit: unit of the rounds.
+        rounds: result of each round, in order.
     """
 
     bench: str
@@ -69,13 +69,13 @@ def figure(
     unit: str,
     rounds: Sequence[float],
 ) -> Figure:
-    """A figure whose rounds have four digits, which is more than a machine repeats."""
+    """A figure; rounds are rounded to four digits, more than repeated runs have in common."""
     digits = tuple(float(f"{value:.4g}") for value in rounds)
     return Figure(bench, workload, chunks, contestant, measure, unit, digits)
 
 
 def ratio(peer: Figure, ours: Figure, name: str = "ratio") -> Figure:
-    """How many times longer a peer takes, round by round: what slowed one round slowed both."""
+    """A peer's time divided by ours, for each round: noise slows both in the same round."""
     rounds = [theirs / own for theirs, own in zip(peer.rounds, ours.rounds, strict=True)]
     return figure(peer.bench, peer.workload, peer.chunks, peer.contestant, name, "x", rounds)
 
@@ -84,12 +84,12 @@ class Result(Struct, frozen=True):
     """One run of one benchmark.
 
     Attributes:
-        command: what was run.
-        date: when it ended, in UTC.
-        machine: versions, system and processor; the load when it began and ended.
-        versions: of the distributions and packages that took part.
-        figures: what was measured.
-        absent: who could not take part, with the reason.
+        command: command that was run.
+        date: end of the run, in UTC.
+        machine: versions, system and processor; the load at the start and at the end.
+        versions: versions of the distributions and packages that took part.
+        figures: all figures.
+        absent: reasons why others could not take part.
     """
 
     command: str
@@ -123,14 +123,14 @@ def make_result(
     absent: Iterable[str],
     load: str,
 ) -> Result:
-    """A result of this process: it adds the machine and the time.
+    """Makes a result of this process; adds the machine and the time.
 
     Args:
-        command: what was run.
-        figures: what was measured.
-        versions: of who took part.
-        absent: who could not, with the reason.
-        load: of the machine before.
+        command: command that was run.
+        figures: all figures.
+        versions: versions of the participants.
+        absent: reasons why others could not take part.
+        load: load of the machine at the start.
     """
     about = machine()
     about["cores"] = str(os.cpu_count())
@@ -141,7 +141,7 @@ def make_result(
 
 
 def is_compiled() -> bool:
-    """Whether the parsers that run were compiled."""
+    """Whether the imported parsers are compiled."""
     return bool(getattr(streamlib, "compiled", False))
 
 
@@ -178,7 +178,7 @@ def text_table(figures: Sequence[Figure]) -> str:
 
 
 def report(result: Result) -> None:
-    """Prints a result, and loudly who was absent."""
+    """Prints a result, and at the end who was absent."""
     sys.stdout.write(text_table(result.figures))
     for why in result.absent:
         sys.stdout.write(f"!! not measured: {why}\n")

@@ -30,7 +30,7 @@ def _library_of(client: type) -> str:
 
 
 def anthropic_http() -> str:
-    """httpx2 since version 2, httpx before."""
+    """The SDK's HTTP library: httpx2 since version 2, httpx before."""
     import anthropic
 
     return _library_of(anthropic.DefaultAsyncHttpxClient)
@@ -76,7 +76,7 @@ def _anthropic_final_outcome(events: list[Any], response: Any) -> Outcome:
 
 
 def openai_http() -> str:
-    """httpx2 since version 3, httpx before."""
+    """The SDK's HTTP library: httpx2 since version 3, httpx before."""
     import openai
 
     return _library_of(openai.DefaultAsyncHttpxClient)
@@ -125,7 +125,7 @@ async def _openai_responses(http: Any) -> OpenStream:
 
 async def _openai_responses_stream(http: Any) -> OpenStream:
     stream = await openai_client(http).responses.stream(model="m", input="x").__aenter__()
-    # Its events carry the text or the arguments so far; the response so far is private.
+    # Its events have the text or arguments so far; its snapshot of the response is private.
     return OpenStream(
         aiter(stream), stream.get_final_response, lambda event: getattr(event, "snapshot", None)
     )
@@ -200,7 +200,7 @@ def _botocore_events(operation: str, chunks: list[bytes]) -> Any:
             return iter(chunks)
 
         def close(self) -> None:
-            """There is nothing to close."""
+            """Does nothing: there is no connection."""
 
     return EventStream(Raw(), _botocore_shape(operation), EventStreamJSONParser(), operation)
 
@@ -250,13 +250,14 @@ def sdk(
     """An SDK's stream as a contestant of each depth that it has.
 
     Args:
-        name: shown in tables, and the distribution where none is given.
-        wire: what it reads.
+        name: name in tables; also the distribution, unless that is given.
+        wire: wire that it reads.
         open_stream: see `peer`.
         outcome: see `peer`.
         library: see `peer`.
-        distribution: on the package index.
-        depths: with `response` and no response of the SDK's own, its events are joined by hand.
+        distribution: name on the package index.
+        depths: depths to make; for `response` without a response of the SDK, events are joined by
+            hand.
     """
     made: list[Contestant] = []
     for depth in depths:
@@ -302,4 +303,4 @@ PEERS: Final[tuple[Contestant, ...]] = (
     *_botocore("events"),
     *_botocore("response"),
 )
-"""The streams of the SDKs; one without a response of its own has its events joined by hand."""
+"""Streams of the SDKs. If an SDK has no complete response, its events are joined by hand."""

@@ -1,4 +1,4 @@
-"""The tables of what was measured over sockets."""
+"""The tables of measurements over sockets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _contestants(result: Result) -> list[str]:
 
 
 def _columns(result: Result, measure: str, *, paced: bool) -> list[tuple[str, str]]:
-    """The streams that were measured: (workload, chunks), in the order of their number."""
+    """Measured streams, as (workload, chunks), ordered by number of streams."""
     seen: dict[tuple[str, str], None] = {}
     for entry in result.find(measure=measure):
         if (entry.chunks != AT_ONCE) == paced:
@@ -35,7 +35,7 @@ def _heading(column: tuple[str, str]) -> str:
 
 
 def number_of_streams(workload: str) -> str:
-    """The number of streams for people: `1 stream`, `5,000 streams`."""
+    """The number of streams in words: `1 stream`, `5,000 streams`."""
     count = int(workload.partition(" ")[0])
     return "1 stream" if count == 1 else f"{count:,} streams"
 
@@ -61,7 +61,7 @@ def _by_reader(part: str, measure: str, *, paced: bool) -> Callable[[Results], s
 
 
 def _named(name: str) -> str:
-    """`httptools + parser` is what a client of our own would take at the least."""
+    """A reader's name in tables; `httptools + parser` is the minimum of a client of our own."""
     return name.replace("socket, drained", "socket alone").replace(", drained", " alone")
 
 
@@ -72,7 +72,7 @@ TRIO_ROWS: Final = (("event", "event, µs"), ("setup", "stream, µs"), ("memory"
 
 
 def _on_trio(results: Results) -> str:
-    """What there is on trio, and the least that a client of our own would take."""
+    """The readers on trio, and the minimum that a client of our own would need."""
     result = results["transports"]
     if result is None:
         return NOTHING
@@ -103,4 +103,4 @@ SOCKET_TABLES: Final[dict[str, Callable[[Results], str]]] = {
     "transports on trio": _on_trio,
     "transports memory": _by_reader("transports", "memory", paced=False),
 }
-"""Name in a page -> what writes it."""
+"""Name of a table in a page -> function that writes it."""

@@ -1,7 +1,7 @@
-"""Who reads from a socket: HTTP libraries alone, this library over each of them, the SDKs.
+"""Readers over sockets: HTTP libraries alone, this library over each of them, the SDKs.
 
-`READERS` are opened for a number of streams; each then reads the response of a URL, and reports
-when its first event is there.
+A reader is opened for a number of streams. Each stream then reads the response of a URL, and reports
+its first event.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OnOpen = Callable[[], object]
 """Called with the first event."""
 
 Read = Callable[[str, OnOpen], Awaitable[str | None]]
-"""Reads the response of a URL; returns its text, or None where it was not parsed."""
+"""Reads the response of a URL; returns its text, or None if it was not parsed."""
 
 OpenClient = Callable[[int], AbstractAsyncContextManager[Read]]
 """Opens a client for this many concurrent streams."""
@@ -33,9 +33,9 @@ class Reader(NamedTuple):
     """A client to measure.
 
     Attributes:
-        wire: what it reads.
-        open_client: opens it.
-        distributions: what takes part.
+        wire: wire that it reads.
+        open_client: opens the client.
+        distributions: distributions that it needs.
         loops: event loops that it runs on.
     """
 
@@ -134,7 +134,7 @@ async def _socket_drained(streams: int) -> AsyncIterator[Read]:
 
 
 class _Body:
-    """What httptools found in a response."""
+    """Parts of a response that httptools parsed."""
 
     def __init__(self) -> None:
         self.chunks: list[bytes] = []
@@ -152,8 +152,8 @@ class _Body:
 
 @asynccontextmanager
 async def _own_client(streams: int) -> AsyncIterator[Read]:
-    """An HTTP parser in C over anyio's sockets, and our parser: what a client of our own would
-    cost at the least."""
+    """An HTTP parser in C over anyio's sockets, and our parser: the minimum that a client of our own
+    would cost."""
     import httptools
 
     async def read(url: str, on_open: OnOpen) -> str:
@@ -247,4 +247,4 @@ READERS: Final = {
     "anthropic.stream": Reader("messages", _anthropic_stream, ("anthropic", "httpx2"), ASYNCIO),
     "openai": Reader("chat", _openai, ("openai", "httpx2"), ASYNCIO),
 }
-"""Name -> reader. `drained` reads the bytes and drops them."""
+"""Name -> reader. `drained` reads the bytes and discards them."""

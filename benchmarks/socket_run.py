@@ -1,10 +1,10 @@
-"""One measurement over sockets, in a process of its own, and the streams it is made with.
+"""Makes one measurement over sockets, in its own process.
 
     python -m benchmarks.socket_run URL READER LOOP STREAMS EVENTS PACE GROUP
 
-All streams are opened and get their first event. Then the CPU so far, for each stream, is the cost
-of setting it up, and the memory so far, for each stream, is what an idle one holds. The server goes
-on when it is told to, and the rest is the cost of an event.
+All streams are opened and receive their first event. The CPU time until then, for each stream, is
+the cost of setting it up; the memory, for each stream, is that of an idle one. Then the server is
+told to continue, and the further CPU time is the cost of events.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from streamlib.bench.responses import seeded_deltas
 from streamlib.cli.bench import Bar
 
 MANY: Final = 5000
-"""Number of streams that take a minute, and are therefore measured once."""
+"""Number of streams from which on a measurement takes a minute, so it is made once."""
 SECONDS: Final = 300.0
-"""A measurement that lasts longer is given up: the machine is too busy for it."""
+"""Timeout of a measurement in seconds: after it the machine is too busy."""
 NODE_READERS: Final = {
     node_readers.SSE: "eventsource-parser",
     node_readers.VERCEL: "vercel",
 }
-"""Name -> what `node/sockets.mjs` calls it."""
+"""Name -> name in `node/sockets.mjs`."""
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class Streams(NamedTuple):
-    """What is read at once.
+    """Streams that are read at the same time.
 
     Attributes:
-        count: how many streams.
-        deltas: of each.
+        count: number of streams.
+        deltas: number of deltas in each stream.
         pace: seconds between two events of a stream; 0: all at once.
     """
 
@@ -61,17 +61,17 @@ class Streams(NamedTuple):
 
     @property
     def chunks(self) -> str:
-        """The pace for people."""
+        """The pace in words."""
         return f"every {self.pace:g} s" if self.pace else "at once"
 
 
 class Spent(NamedTuple):
-    """What a run took of the reading process.
+    """Resources that the reading process used in a run.
 
     Attributes:
         setup: CPU µs for opening each stream.
         event: CPU µs for each further event.
-        memory: KB that each idle stream held.
+        memory: KB of memory of each idle stream.
     """
 
     setup: float
@@ -80,10 +80,10 @@ class Spent(NamedTuple):
 
 
 def run(url: str, reader: str, loop: str, streams: Streams, group: str) -> Spent:
-    """Runs one measurement in a process of its own.
+    """Makes one measurement in its own process.
 
     Raises:
-        RuntimeError: It failed; the message has what it wrote.
+        RuntimeError: It failed; the message contains its output.
     """
     if reader in NODE_READERS:
         command = node_readers.socket_command(url, NODE_READERS[reader], *map(str, streams), group)
@@ -102,7 +102,7 @@ def _printed(command: Sequence[str], name: str) -> dict[str, Any]:
 
 
 def _of_node(printed: dict[str, Any], streams: Streams) -> Spent:
-    """What a process of Node took, once it read what everybody reads."""
+    """Resources that a Node process used, after checking its text."""
     expected = "".join(seeded_deltas(SEED, streams.deltas))
     if printed["texts"] != [hashlib.sha1(expected.encode()).hexdigest()]:
         raise AssertionError("it read something else")
@@ -117,14 +117,14 @@ def _of_node(printed: dict[str, Any], streams: Streams) -> Spent:
 def measure(
     bench: str, combinations: Sequence[tuple[str, str, Streams]], rounds: int, bar: Bar
 ) -> tuple[list[Figure], list[str]]:
-    """The figures of readers on loops, in alternating rounds against one server; what lacks.
+    """Figures of readers on loops, in alternating rounds on one server; and who could not take part.
 
-    Interrupted by Ctrl-C, it keeps what was measured.
+    After Ctrl-C it returns what was measured so far.
 
     Args:
         bench: name of the benchmark in the figures.
         combinations: name of a reader, loop, streams.
-        rounds: how often each is measured.
+        rounds: number of rounds.
         bar: shows the progress.
     """
     spent: dict[tuple[str, str, Streams], list[Spent]] = {key: [] for key in combinations}
@@ -174,7 +174,7 @@ def installed(names: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def versions(names: Iterable[str]) -> dict[str, str]:
-    """Versions of what takes part."""
+    """Versions of the participants."""
     distributions = {"anyio", "trio", "uvloop"}
     of_node: dict[str, str] = {}
     for name in names:
@@ -198,7 +198,7 @@ def _groups() -> Iterator[str]:
 
 async def _measure(reader: Reader, url: str, streams: Streams, group: str) -> Spent:
     async with reader.open_client(streams.count) as read:
-        # Clients warm up with their first request.
+        # Warms the client up with a first request.
         await _go(url, f"{group}warm")
         await read(f"{url}/{reader.wire}/10/0/{group}warm", lambda: None)
         texts: list[str | None] = []
@@ -227,7 +227,7 @@ async def _measure(reader: Reader, url: str, streams: Streams, group: str) -> Sp
             opened = time.process_time()
             gc.collect()
             held = _resident_bytes() - memory
-            # Before it: events arrive while it is told.
+            # Taken before, because events arrive while the server is told.
             resumed = time.process_time()
             await _go(url, group)
         ended = time.process_time()
@@ -243,7 +243,7 @@ async def _measure(reader: Reader, url: str, streams: Streams, group: str) -> Sp
 
 
 async def _go(url: str, group: str) -> None:
-    """Lets the server go on."""
+    """Tells the server to continue."""
     host, port = url.removeprefix("http://").split(":")
     async with await anyio.connect_tcp(host, int(port)) as socket:
         await socket.send(f"POST /go/{group} HTTP/1.1\r\n\r\n".encode())
@@ -251,7 +251,7 @@ async def _go(url: str, group: str) -> None:
 
 
 def _resident_bytes() -> int:
-    """Memory of this process that is in use now; on other systems than Linux: at most so far."""
+    """Memory of this process now, in bytes; on other systems than Linux its maximum so far."""
     statm = Path("/proc/self/statm")
     if statm.exists():
         return int(statm.read_text(encoding="ascii").split()[1]) * PAGE_BYTES
@@ -259,14 +259,14 @@ def _resident_bytes() -> int:
 
 
 def _allow_sockets(count: int) -> None:
-    """Raises the limit of open files as far as the system lets it."""
+    """Raises the limit of open files as far as the system permits."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < count and hard >= count:
         resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
 
 
 def main(argv: Sequence[str]) -> None:
-    """Measures once and prints it."""
+    """Measures once and prints the result."""
     url, name, loop, count, deltas, pace, group = argv
     streams = Streams(int(count), int(deltas), float(pace))
     _allow_sockets(streams.count + 200)

@@ -1,4 +1,4 @@
-"""The figures in a few sentences, for the head of a page."""
+"""Summarizes the figures in a few sentences, for the top of a page."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _sdks(result: Result, bench: str) -> list[Figure]:
 
 
 def _faster(result: Result, name: str) -> str:
-    """On how many wires a reader without state is faster."""
+    """The number of wires on which a reader without state is faster."""
     ratios = result.find(bench="events", contestant=name, measure="ratio", chunks="an event")
     faster = [entry for entry in ratios if entry.median < 1]
     wires = f"{len(faster)} of {len(ratios)} wire APIs"
@@ -50,7 +50,7 @@ def _paced(result: Result, name: str) -> str:
 
 
 def sentences(results: Mapping[str, Result | None]) -> str:
-    """What the tables say, in a list."""
+    """The statements of the tables, as a list."""
     peers, sockets = results["against_peers"], results["bench_end_to_end"]
     if peers is None or sockets is None:
         return NOTHING

@@ -17,7 +17,7 @@ from streamlib.cli.bench import Bar
 
 OURS: Final = ("streamlib, httpx", "streamlib, httpx2", "streamlib, aiohttp")
 COMPARED: Final = ("httpx, drained", "httpx2, drained", "aiohttp, drained", "httptools + parser")
-"""What HTTP alone takes, and the least that a client of our own would."""
+"""Readers for comparison: HTTP alone, and the minimum that a client of our own would need."""
 
 BURSTS: Final = (
     Streams(1, 20_000, 0),
@@ -30,14 +30,14 @@ PACED: Final = (
     Streams(500, 20, 0.2),
 )
 LARGE: Final = (Streams(5000, 6, 2.5), Streams(5000, 20, 0))
-"""They come last, and the burst on asyncio alone: opening 5,000 streams takes httpx a minute."""
+"""Measured last, and the burst on asyncio only: opening 5,000 streams takes httpx a minute."""
 QUICK: Final = (Streams(2, 20, 0), Streams(2, 10, 0.01))
 
 
 def combinations(names: list[str], options: Options) -> list[tuple[str, str, Streams]]:
     """Every reader on each of its loops, with every kind of streams.
 
-    What is only compared with is measured with one stream and with a hundred.
+    Readers for comparison are measured with one stream and with a hundred.
     """
     made: list[tuple[str, str, Streams]] = []
     for streams in QUICK if options.quick else (*BURSTS, *PACED, *LARGE):
@@ -53,7 +53,7 @@ def combinations(names: list[str], options: Options) -> list[tuple[str, str, Str
 
 
 def measured(options: Options, bar: Bar) -> Measured:
-    """All that are installed."""
+    """Measures all readers that are installed."""
     wanted = [name for name in (*OURS, *COMPARED) if options.takes(name)]
     names, absent = installed(wanted)
     wanted = combinations(names, options)
