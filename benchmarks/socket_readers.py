@@ -1,7 +1,7 @@
 """Readers over sockets: HTTP libraries alone, this library over each of them, the SDKs.
 
-A reader is opened for a number of streams. Each stream then reads the response of a URL, and reports
-its first event.
+A reader is opened for a number of streams. Each stream then reads the response of a URL, and
+reports its first event.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ class _Body:
 
 @asynccontextmanager
 async def _own_client(streams: int) -> AsyncIterator[Read]:
-    """An HTTP parser in C over anyio's sockets, and our parser: the minimum that a client of our own
-    would cost."""
+    """An HTTP parser in C over anyio's sockets, and our parser: the minimum that a client of our
+    own would cost."""
     import httptools
 
     async def read(url: str, on_open: OnOpen) -> str:

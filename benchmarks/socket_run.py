@@ -117,7 +117,7 @@ def _of_node(printed: dict[str, Any], streams: Streams) -> Spent:
 def measure(
     bench: str, combinations: Sequence[tuple[str, str, Streams]], rounds: int, bar: Bar
 ) -> tuple[list[Figure], list[str]]:
-    """Figures of readers on loops, in alternating rounds on one server; and who could not take part.
+    """Figures of readers on loops, in alternating rounds on one server, and the absent ones.
 
     After Ctrl-C it returns what was measured so far.
 

@@ -1,1 +1,1 @@
-"""Helpers of the tests: streams, servers, clients and readers; no test stands here."""
+"""Helpers for tests: streams, servers, clients and readers. Most modules have no tests."""

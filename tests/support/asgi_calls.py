@@ -1,4 +1,4 @@
-"""An ASGI application called as a server calls it, without one."""
+"""Calls an ASGI application as a server does, without a server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import anyio
 
 
 class AsgiCall:
-    """One request to an application, and what it has sent."""
+    """One request to an application, and the messages that the application sent."""
 
     def __init__(
         self,
@@ -22,14 +22,15 @@ class AsgiCall:
         """Prepares a request.
 
         Args:
-            leave_after: The browser leaves at this many messages of the application; None: never.
-            path: The path of the request, and its query.
-            method: Of the request.
+            leave_after: Number of the application's messages after which the browser disconnects;
+                None: never.
+            path: Path of the request, with its query.
+            method: HTTP method of the request.
             headers: Further headers.
         """
         self.messages: list[dict[str, Any]] = []
         self.sent_at: list[float] = []
-        """When each message was sent."""
+        """Time of each sent message, on the loop's clock."""
         self._leave_after = leave_after
         self._path, _, self._query = path.partition("?")
         self._method = method

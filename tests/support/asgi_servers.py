@@ -1,6 +1,6 @@
 """ASGI applications on a socket: under uvicorn on asyncio, under hypercorn on trio.
 
-Tests that use them have the fixture `asgi_server`, which skips them where there is no hypercorn.
+Tests that use them have the fixture `asgi_server`, which skips them if hypercorn is missing.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def validated(request: Request) -> dict[str, Any]:
 
 
 def _params(value: Any, shape: Any) -> Any:
-    """JSON as botocore's callers give it: blobs are bytes."""
+    """JSON as botocore's callers pass it: blobs are bytes."""
     kind = shape.type_name
     if kind == "blob":
         return base64.b64decode(value, validate=True)
@@ -71,7 +71,7 @@ def _params(value: Any, shape: Any) -> Any:
 
 
 def _check_messages(body: dict[str, Any]) -> None:
-    """Checks what the service model lacks: one member a block, nothing empty, roles in turn."""
+    """Checks rules that the service model lacks: single members, nothing empty, roles alternate."""
     for turn in body["messages"]:
         assert turn["content"], turn
         for block in turn["content"]:

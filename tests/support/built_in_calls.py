@@ -1,4 +1,4 @@
-"""One call of each built-in tool that the caller runs, on the wire, and an answer to any call."""
+"""A call of each built-in tool that the caller runs, on the wire, and an output for any call."""
 
 from __future__ import annotations
 

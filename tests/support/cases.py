@@ -1,4 +1,4 @@
-"""Many small cases in one test, in place of a test each.
+"""Runs many small cases in one test instead of in one test each.
 
 pytest takes 2 to 3 ms of CPU for a test, in the worker and in the process that the workers report
 to: more than most cases of a table of hundreds take. Every case runs, whatever the others do, and
@@ -23,7 +23,7 @@ import anyio
 import pytest
 
 SHOWN: Final = 20
-"""Failures that are shown in full, at most."""
+"""Maximum number of failures that are shown in full."""
 
 Test = Callable[..., Any]
 Case = tuple[str, Mapping[str, Any]]
@@ -31,7 +31,7 @@ Case = tuple[str, Mapping[str, Any]]
 
 
 class Failures:
-    """What the cases of one test failed with."""
+    """The failures of the cases of one test."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -39,7 +39,7 @@ class Failures:
 
     @contextmanager
     def case(self, name: str) -> Iterator[None]:
-        """Keeps what fails inside the block, with the name of its case."""
+        """Records a failure inside the block, with the name of its case."""
         self._count += 1
         try:
             yield
@@ -53,7 +53,7 @@ class Failures:
         self._failures.append(failure)
 
     def report(self) -> None:
-        """Fails with what was kept, or because there was no case."""
+        """Fails if a case failed, or if there was no case."""
         assert self._count, "no case"
         if len(self._failures) == 1:
             raise self._failures[0]

@@ -1,4 +1,4 @@
-"""What the tests of Chat requests share: items, and how a request is built and read."""
+"""Helpers for tests of Chat requests: items, and how a request is built and read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of response streams share: frames, and streams over them."""
+"""Helpers for tests of response streams: frames, and streams over them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def all_events(stream: ResponseStream) -> list[Any]:
 
 
 async def until(settled: Callable[[], bool], seconds: float) -> None:
-    """Waits until it is true, at most so many seconds."""
+    """Waits until a condition is true; fails after this many seconds."""
     with anyio.move_on_after(seconds):
         while not settled():  # noqa: ASYNC110  # a socket has no event to wait for
             await anyio.sleep(0.001)

@@ -1,4 +1,4 @@
-"""What the tests of Converse requests share: items, models, and how a request is built and read."""
+"""Helpers for tests of Converse requests: items, models, and how a request is built and read."""
 
 from __future__ import annotations
 

@@ -22,13 +22,13 @@ def memory_engine() -> MemoryEngine:
 
 
 class Connection:
-    """What one process sees of an engine that several share: its calls may fail.
+    """One process's connection to an engine that several share: its calls may fail.
 
     Attributes:
-        cut: No call reaches the engine.
-        answers_lost: So many of the next operations land without an answer.
-        frozen_until: Calls wait until then, on the loop's clock: the process does not run.
-        operations: What was asked, in order.
+        cut: Whether calls fail to reach the engine.
+        answers_lost: Number of next operations that are performed, but whose results are lost.
+        frozen_until: Time until which calls wait, on the loop's clock, as if the process stopped.
+        operations: Operations that were requested, in order.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -82,12 +82,12 @@ class Connection:
 
 
 def lose(engine: MemoryEngine, log_id: str, keep: int | None) -> None:
-    """The engine restarts and has lost records: all behind the first `keep`, or everything.
+    """Loses records as a restart of the engine may: all after the first `keep`, or the log.
 
     Args:
-        engine: Whose memory is changed.
-        log_id: Of which log.
-        keep: How many records it still has; None: it does not know the log.
+        engine: Engine whose memory is changed.
+        log_id: Id of the log.
+        keep: Number of records that remain; None: the log is lost.
     """
     if keep is None:
         engine._states.pop(log_id, None)

@@ -1,4 +1,4 @@
-"""One fault of the shared catalogue, and what its scripts are made of."""
+"""One fault of the shared catalogue, and helpers to write its scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The faults of the shared catalogue that a script makes: what the server does, how the stream
+"""The faults of the shared catalogue that a script makes: actions of the server, and how the stream
 ends."""
 
 from __future__ import annotations

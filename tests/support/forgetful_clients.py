@@ -1,4 +1,4 @@
-"""Clients that throw away what only the model can read, and responses with such state."""
+"""Clients that drop state which only the model can read, and responses with such state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEY: Final = {"authorization": "Bearer ada"}
 
 
 def forgetful(prompt: Prompt) -> Prompt:
-    """What a client sends that keeps nothing but texts, calls and their outputs."""
+    """The request of a client that keeps only texts, calls and their outputs."""
     items: list[ResponseItem] = []
     for item in prompt.items:
         if isinstance(item, Reasoning):
@@ -25,7 +25,7 @@ def forgetful(prompt: Prompt) -> Prompt:
 
 
 def reasoning_as_text(prompt: Prompt) -> Prompt:
-    """What a client sends that keeps the text of reasoning too, and nothing of its state."""
+    """The request of a client that also keeps the text of reasoning, but none of its state."""
     items: list[ResponseItem] = []
     for item in prompt.items:
         text = msgspec.structs.replace(item, signature=None, native=None, origin=None)

@@ -1,4 +1,4 @@
-"""`streamlib gateway` as a process of its own, and clients of it."""
+"""`streamlib gateway` as a separate process, and clients of it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ import httpx
 from tests.support.redis_servers import wait_until
 
 END_SECONDS: Final = 20.0
-"""How long a process may take to end."""
+"""Seconds in which a process must end."""
 
 
 class GatewayProcess:
-    """One that runs: its URL, its log, and its processes."""
+    """A running gateway: its URL, its log, and its processes."""
 
     def __init__(self, process: subprocess.Popen[str], url: str, log: IO[str]) -> None:
         self.url = url
@@ -83,7 +83,7 @@ def gateway_process(*options: str, **environment: str) -> Generator[GatewayProce
 
 
 async def ask_until_served(url: str, **options: Any) -> httpx.Response:
-    """A request for a Chat stream; asked again until the gateway listens."""
+    """Requests a Chat stream, repeatedly until the gateway listens."""
     body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Hello"}]}
     async with httpx.AsyncClient(timeout=30, **options) as client:
         return await client.post(f"{url}/v1/chat/completions", json=body)

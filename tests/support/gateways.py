@@ -138,7 +138,7 @@ def weather_response(wire: WireApi) -> ProviderResponse:
 
 
 def rule(wire: WireApi, **options: Any) -> RouteRule:
-    """Everything to one server of this wire, of which nothing else is known."""
+    """A route for all models to one server of this wire, whose provider is unknown."""
     return RouteRule("*", "custom:model-1", wire_api=wire, base_url="http://upstream", **options)
 
 
@@ -157,7 +157,7 @@ async def serving(
 
 
 def client_request(wire: WireApi, prompt: Prompt, model: str = "client-model") -> Request:
-    """What a client of this wire sends."""
+    """The HTTP request of a client of this wire."""
     return build(prompt, model, provider="custom", wire_api=wire, base_url="http://127.0.0.1:8900")
 
 
@@ -186,7 +186,7 @@ async def send(
 
 
 def read(wire: WireApi, response: httpx.Response, *, stream: bool = True) -> Response:
-    """The response as the client understands it."""
+    """The response, as the client parses it."""
     if stream:
         return parse_stream(wire, response.content)
     events = parse_body(

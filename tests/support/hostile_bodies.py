@@ -1,4 +1,4 @@
-"""Request bodies made to keep a gateway busy, and an ordinary large one."""
+"""Request bodies that would keep a gateway busy, and an ordinary large one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIZE: Final = 32 << 20
 """The largest body that is read."""
 
 VALUES: Final = 490_000
-"""Nearly as many values as are read."""
+"""Nearly the maximum number of values that is read."""
 
 
 def filled(start: bytes, element: bytes, end: bytes) -> bytes:

@@ -95,7 +95,7 @@ def argument_deltas(fragments: Iterable[str]) -> list[dict[str, str]]:
 
 
 def hostile_body() -> bytes:
-    """A stream whose every text would run something in a page that took it for HTML."""
+    """A stream whose texts would all run code in a page that inserted them as HTML."""
     call = {"type": "tool_use", "id": "c1", "name": HOSTILE_TEXTS[1], "input": {}}
     fragment = json.dumps({HOSTILE_TEXTS[0]: HOSTILE_TEXTS[1], "x": HOSTILE_TEXTS[3]})
     arguments = argument_deltas([fragment[:40], fragment[40:]])

@@ -1,4 +1,4 @@
-"""What the tests of keys share: a provider with keys, a request, and all that an exception
+"""Helpers for tests of keys: a provider with keys, a request, and everything that an exception
 prints."""
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ async def auth_headers(
 
 
 def printed(error: BaseException, *, own: bool = True) -> str:
-    """All that a tool may print of an exception: locals of every frame, chain and fields.
+    """Everything that a tool may print of an exception: locals of every frame, chain and fields.
 
-    own: whether the frames of the tests count.
+    own: whether frames of the tests are included.
     """
     frames = traceback.TracebackException.from_exception(error, capture_locals=True)
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""Markdown as models write it, and as nobody should."""
+"""Markdown as models write it, and pathological Markdown."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def random_markdown(chance: random.Random, lines: int) -> str:
 
 
 def worst_texts(size: int) -> dict[str, str]:
-    """One block of a size each, as long as one can be."""
+    """The longest possible block of each kind, of this size."""
     row = "| row | **x** and `y` | some longer text in here |\n"
     item = "- an item with **bold** text and `code`, long enough to be wrapped in a hundred columns"
     return {

@@ -1,4 +1,4 @@
-"""What is packed into a page of the inspector."""
+"""Reads the data that is packed into a page of the inspector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is particular about each provider, one difference a row, with the request that shows it.
+"""Differences of each provider, one a row, with the request that shows each.
 
 Sources: `recorded` (a response of the provider in the corpus), `guide` (its own documentation),
 `client` (the source of another client that works with it), `issue` (reported by users), `memory`

@@ -1,4 +1,4 @@
-"""A Valkey or Redis server of its own: own port, own folder, ended by its process id."""
+"""Valkey or Redis servers for tests, with their own port and folder, ended by their process id."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 START_SECONDS = 10.0
 SLOTS = 16384
-"""Of a cluster."""
+"""Number of slots in a cluster."""
 
 
 def valkey_binary() -> str:
@@ -35,7 +35,7 @@ def redis_binary() -> str:
 
 
 class RedisServer:
-    """A server that keeps every write; `kill` and `start` again are its crash."""
+    """A server that stores every write at once; `kill` and then `start` simulate a crash."""
 
     def __init__(self, binary: str, folder: Path, *options: str) -> None:
         self.folder = folder
@@ -46,7 +46,7 @@ class RedisServer:
 
     @property
     def url(self) -> str:
-        """Where it is reached."""
+        """URL of the server."""
         return f"redis://127.0.0.1:{self.port}"
 
     def start(self) -> None:
@@ -68,28 +68,28 @@ class RedisServer:
             return False
 
     def ask(self, *words: object) -> str:
-        """What it answers to a command, as far as it comes at once."""
+        """The response to a command, as far as it is received at once."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
             connection.sendall(" ".join(map(str, words)).encode() + b"\r\n")
             return connection.recv(65536).decode()
 
     def wait_for(self, command: str, text: str) -> None:
-        """Asks until the answer has this text."""
+        """Sends a command repeatedly until the response has this text."""
         wait_until(lambda: text in self.ask(command))
 
     def kill(self) -> None:
-        """Ends it at once, as a crash does."""
+        """Ends the server at once, as a crash does."""
         self._signal(signal.SIGKILL)
         if self._process is not None:
             self._process.wait()
         self._process = None
 
     def freeze(self) -> None:
-        """It stands still until `thaw`: as a network that is cut."""
+        """Suspends the server until `thaw`, like a lost network."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """It goes on."""
+        """Resumes the server."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -162,7 +162,7 @@ def running_sentinels(
 
 
 class Sentinel(RedisServer):
-    """Watches a server, and makes a replica the primary where it is gone."""
+    """Watches a server, and makes a replica the primary if the server fails."""
 
     def __init__(self, binary: str, folder: Path, file: str) -> None:
         super().__init__(binary, folder)
@@ -176,7 +176,7 @@ def _knows(server: RedisServer, nodes: int) -> bool:
 
 
 def wait_until(is_ready: Callable[[], bool]) -> None:
-    """Waits; raises where it takes too long."""
+    """Waits until a condition is true; raises if that takes too long."""
     until = time.monotonic() + START_SECONDS
     while not is_ready():
         if time.monotonic() > until:

@@ -1,4 +1,4 @@
-"""A terminal in memory (pyte): what is on its screen, and what has scrolled off it."""
+"""A terminal in memory (pyte): its screen, and the lines that scrolled off it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyte
 from streamlib.terminal import MarkdownWriter
 
 SYNCHRONIZED = re.compile(r"\x1b\[\?2026[hl]")
-"""Marks of a frame; pyte does not know them."""
+"""Marks of a synchronized frame, which pyte does not know."""
 
 SENT = re.compile(r"\r\n|\r|\x1b\[(?:\d+A|[KJ])|(?:[^\r\x1b]|\x1b\[[0-9;]*m)+")
 
@@ -59,10 +59,10 @@ class Screen:
 
 
 class Paper:
-    """Lines of any number, for what `MarkdownWriter` sends and nothing else: much quicker.
+    """Any number of lines, for the output of `MarkdownWriter` only: much faster than `Screen`.
 
     Args:
-        height: Lines that the cursor can go back.
+        height: Number of lines that the cursor can move up.
     """
 
     def __init__(self, height: int) -> None:

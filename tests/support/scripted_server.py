@@ -3,9 +3,9 @@
     async with scripted([head(), chunk(b"data: ..."), RST]) as server:
         ... server.url ... server.requests ... server.open
 
-A script is what a connection does after it has read one request. Of several scripts each request
-takes the next, and all further ones the last. After a script without FIN or RST, the connection
-waits for the next request.
+A script is what a connection does after it read one request. Each request takes the next script,
+and further requests take the last one. After a script without FIN or RST the connection waits for
+the next request.
 """
 
 from __future__ import annotations

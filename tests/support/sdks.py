@@ -1,7 +1,7 @@
 """The official SDKs as readers of what is encoded, imported at first use.
 
-Each takes a second to import: collecting the tests must not wait for them. A missing one skips the
-test that needs it, with the reason.
+Each takes a second to import, and collecting the tests must not wait for them. A missing SDK skips
+the test that needs it, with the reason.
 """
 
 from __future__ import annotations

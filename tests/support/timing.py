@@ -1,7 +1,7 @@
-"""Time of the processor without the garbage collector, for tests that compare two times.
+"""CPU time without the garbage collector, for tests that compare two times.
 
-A collection walks what every test before has left in the process: it would make the larger of two
-inputs look slower than it is. `timeit` switches it off as well.
+A collection walks the objects that earlier tests left in the process, which would slow the larger
+of two inputs more. `timeit` also switches the collector off.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Pages without npm: what a front end's conversation holds after a stream.
+"""Pages without npm: the conversation of a front end after a stream.
 
-`tests/real/test_ui_requests.py` compares them with what the clients themselves hold.
+`tests/real/test_ui_requests.py` compares it with the conversation of the real clients.
 """
 
 from __future__ import annotations

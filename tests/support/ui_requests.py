@@ -1,4 +1,4 @@
-"""Bodies that pages send, in the form in which their clients write them."""
+"""Request bodies in the format of each page's client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def model_message(*parts: Part, message_id: str = "a1") -> dict[str, Any]:
 
 
 def vercel_body(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """What ``DefaultChatTransport`` sends."""
+    """The body that ``DefaultChatTransport`` sends."""
     return {"id": "chat-1", "messages": list(messages), "trigger": "submit-message", **fields}
 
 
@@ -42,7 +42,7 @@ def tool_part(state: str, call_id: str = "c1", **fields: Any) -> Part:
 
 
 def agui_body(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """What ``HttpAgent`` sends."""
+    """The body that ``HttpAgent`` sends."""
     return {
         "threadId": "t1",
         "runId": "r1",

@@ -79,7 +79,7 @@ class Trip(NamedTuple):
 
     asked: UIRequest
     report: Sequence[Change]
-    """Of the encoder."""
+    """Report of the encoder."""
 
 
 def sent_items(run: Iterable[RunEvent]) -> list[ResponseItem]:
@@ -187,7 +187,7 @@ def _numbers(value: Any) -> Any:
 
 
 def unnamed_losses(run: Sequence[RunEvent], trip: Trip) -> list[tuple[str, str]]:
-    """What the items lost on their way, and no report names."""
+    """Units that were lost on the way and that no report names."""
     named = {change.path for change in trip.report}
     named.update(change.reason for change in trip.asked.report)
     unnamed: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""A WebSocket server that does what a script says: messages, pings, closes and lost connections.
+"""A WebSocket server that follows a script: messages, pings, closes and lost connections.
 
     async with scripted_socket([EXPECT, {"type": "response.created", …}, Drop()]) as server:
         client.connect("loopback:m", base_url=server.url)
@@ -59,7 +59,7 @@ class Ping:
 
 @dataclass(frozen=True)
 class Raw:
-    """A step: bytes past the protocol."""
+    """A step: sends bytes that bypass the protocol."""
 
     data: bytes
 
@@ -77,7 +77,7 @@ Step = Any
 
 @dataclass
 class ScriptedSocket:
-    """What the server received."""
+    """Everything that the server received."""
 
     url: str = ""
     messages: list[Any] = field(default_factory=list)

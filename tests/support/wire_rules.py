@@ -1,8 +1,8 @@
-"""What each wire requires of a request, as checks on the body, and the official SDKs' own types.
+"""Rules of each wire for requests, as checks of the body, and checks by the official SDKs' types.
 
-check(request)     raises AssertionError where a rule of the wire is broken
-official(request)  False where the wire has no official types; raises where they refuse the request
-elements(request)  what caches and bound thinking depend on: a prefix of the next request's
+check(request)     raises AssertionError if a rule of the wire is violated
+official(request)  False if the wire has no official types; raises if they refuse the request
+elements(request)  elements that caches and bound thinking need: a prefix of the next request's
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _unmarked(value: Any) -> Any:
 
 
 def check(request: Request) -> None:
-    """Every rule of the request's wire."""
+    """Checks every rule of the request's wire."""
     assert turns_of(request)
     _pairs(request)
     RULES[request.wire_api](turns_of(request))

@@ -1,4 +1,4 @@
-"""What the tests of several wires share: parsing, tables of a wire's page, facts of a recording."""
+"""Helpers for tests of several wires: parsing, tables of a wire's page, facts of a recording."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def response_of(wire: Any, *chunks: bytes) -> Response:
 
 
 def error_of(wire: Any, *chunks: bytes) -> ErrorInfo:
-    """How a stream failed."""
+    """The error of a failed stream."""
     last = events_of(wire, *chunks)[-1]
     assert isinstance(last, Failed), last
     return last.error
@@ -107,7 +107,7 @@ def disagreements(recording: Recording, stops: Mapping[str, str]) -> list[str]:
 
 
 def arguments(call: FunctionCall | ServerToolCall) -> Any:
-    """Parsed, however broken."""
+    """The parsed arguments, even if their JSON is invalid."""
     try:
         return json.loads(call.arguments or "{}")
     except ValueError:
@@ -115,5 +115,5 @@ def arguments(call: FunctionCall | ServerToolCall) -> Any:
 
 
 def squeezed(text: str | None) -> str:
-    """Without white space: the facts of some recordings were trimmed."""
+    """The text without white space, because the facts of some recordings were trimmed."""
     return "".join((text or "").split())
