@@ -213,7 +213,9 @@ def deltas_whose_item_id_is_a_number() -> list[bytes]:
         ("responses", deltas_whose_item_id_is_a_number()),
     ],
 )
-def test_unusual_event_is_read_as_framing_and_machine_do(wire: WireApi, events: list[bytes]) -> None:
+def test_unusual_event_is_read_as_framing_and_machine_do(
+    wire: WireApi, events: list[bytes]
+) -> None:
     body = b"".join(events)
     expected = parsed([body], without_templates(wire, Limits()))
     assert parsed(events, parser(wire)) == expected
