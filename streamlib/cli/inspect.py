@@ -130,9 +130,28 @@ def _check(arguments: argparse.Namespace) -> None:
     """Refuses options that have no effect in this combination."""
     if arguments.full and not arguments.json:
         arguments.refuse("--full needs --json")
+    if arguments.full and arguments.diff:
+        arguments.refuse("--full has no effect with --diff")
+    if arguments.chunk is not None and arguments.diff:
+        arguments.refuse("--chunk has no effect with --diff")
+    if arguments.chunk is not None and not arguments.json and arguments.html is None:
+        arguments.refuse("--chunk needs --json or --html")
     is_document = arguments.full or arguments.html is not None
     if arguments.redact and not (is_document or arguments.diff):
         arguments.refuse("--redact needs --html, --json --full or --diff")
+    if arguments.html is not None:
+        _check_html(arguments)
+
+
+def _check_html(arguments: argparse.Namespace) -> None:
+    """Refuses to write the page over a capture or another file."""
+    # Imported here, because other outputs need no page.
+    from streamlib.cli.inspect_html import why_not_written
+
+    files = [file for name in arguments.files for file in files_of(name)]
+    reason = why_not_written(arguments.html, files)
+    if reason is not None:
+        arguments.refuse(printable(reason))
 
 
 def _summary(capture: Capture, chunk_bytes: int | None) -> dict[str, Any]:

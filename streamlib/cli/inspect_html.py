@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamlib.cli.command_error import CommandError
 from streamlib.inspection.page import render
@@ -15,6 +17,41 @@ if TYPE_CHECKING:
 
     from streamlib.inspection.difference import Difference
     from streamlib.inspection.document import Inspection
+
+
+PAGE_START: Final = b"<!doctype html>"
+PAGE_TITLE: Final = b"<title>streamlib inspector</title>"
+HEAD_BYTES: Final = 4096
+"""Bytes at the start of a file that are searched for the title of our page."""
+
+
+def why_not_written(out: str, files: Sequence[str]) -> str | None:
+    """Why the page must not be written to a file: it would replace something else.
+
+    Args:
+        out: The file to write; `-` is standard output.
+        files: The captures to read.
+
+    Returns:
+        The reason in words; None if the page can be written.
+    """
+    if not out:
+        return "--html needs the name of a file"
+    target = Path(out)
+    # A terminal or a pipe has no content to lose.
+    if out == "-" or not target.is_file():
+        return None
+    for file in files:
+        if file != "-" and Path(file).exists() and target.samefile(file):
+            return f"--html {out}: it is one of the captures"
+    try:
+        with target.open("rb") as existing:
+            head = existing.read(HEAD_BYTES)
+    except OSError as error:
+        return f"--html {out}: {error.strerror}"
+    if head and not (head.startswith(PAGE_START) and PAGE_TITLE in head):
+        return f"--html {out}: it exists, and is not a page of the inspector"
+    return None
 
 
 def write_html(
@@ -35,7 +72,7 @@ def write_html(
         sys.stdout.buffer.write(data)
         return
     try:
-        Path(out).write_bytes(data)
+        _replace(Path(out), data)
     except OSError as error:
         raise CommandError(f"{out}: {error.strerror}") from None
     count = f"{len(inspections):,} responses"
@@ -46,3 +83,25 @@ def write_html(
         content = "holds lengths in place of texts"
     line = f"{out}: {count}, {len(data):,} bytes; {content}"
     print(printable(line), file=sys.stderr)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Writes a file atomically: after a crash it holds its previous content."""
+    if path.exists() and not path.is_file():
+        # A terminal or a pipe cannot be replaced; a directory fails here with the reason.
+        path.write_bytes(data)
+        return
+    target = path.resolve()
+    # In the same folder, since a rename is atomic only within one file system.
+    temporary = target.with_name(f".{target.name[:200]}.{os.getpid()}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, temporary)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -115,7 +115,7 @@ def inspect(
             usual sizes, which are tried while that is quick. None: no splits are tried.
 
     Raises:
-        ValueError: Neither the recording nor the caller names the wire.
+        ValueError: Neither the recording nor the caller names the wire, or a split is below 1.
     """
     from streamlib.inspection.capture import Capture
     from streamlib.inspection.inspector import inspected, read_capture

@@ -37,7 +37,14 @@ def tried(capture: Capture, events: Sequence[ResponseEvent], sizes: Iterable[int
         capture: The captured response.
         events: The events from parsing it frame by frame.
         sizes: Sizes of chunks that are always tried, however long that takes; in bytes.
+
+    Raises:
+        ValueError: A size is below 1, or is no number.
     """
+    wanted = list(sizes)  # an iterator is read once
+    for size in wanted:
+        if isinstance(size, bool) or size < 1:
+            raise ValueError(f"splits are sizes of chunks in bytes, at least 1, not {size!r}")
     if capture.is_complete_body:
         return Splits()
     expected = msgspec.json.encode(list(events))
@@ -45,7 +52,6 @@ def tried(capture: Capture, events: Sequence[ResponseEvent], sizes: Iterable[int
     chunks_left, bytes_left, events_left = WORK_CHUNKS, WORK_BYTES, WORK_EVENTS
     results: list[SplitResult] = []
     skipped: list[SkippedSplit] = []
-    wanted = set(sizes)
     candidates: list[int | str] = ["whole", "recorded"]
     candidates += sorted({*SIZES, *wanted}, reverse=True)
     for split in candidates:

@@ -92,6 +92,10 @@ def test_redact_leaves_out_the_texts(capsys: Output) -> None:
         (["--json", "--redact"], "--redact needs --html, --json --full"),
         (["--diff"], "compares two responses, and these files hold 1"),
         (["--diff", "whole.jsonl", "whole.jsonl"], "these files hold more"),
+        (["--diff", "truncated.jsonl", "--json", "--full"], "--full has no effect with --diff"),
+        (["--diff", "truncated.jsonl", "--chunk", "3"], "--chunk has no effect with --diff"),
+        (["--chunk", "3"], "--chunk needs --json or --html"),
+        (["--html", ""], "--html needs the name of a file"),
     ],
 )
 def test_inspect_refuses_options_that_would_do_nothing(

@@ -80,3 +80,47 @@ def test_html_compares_two_responses(capsys: Output) -> None:
 def test_html_reports_a_file_that_cannot_be_written(capsys: Output) -> None:
     assert main(["inspect", "a.jsonl", "--html", "missing/page.html"]) == 1
     assert "missing/page.html: No such file or directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--html", "a.jsonl", "b.jsonl"], "exists, and is not a page of the inspector"),
+        (["a.jsonl", "--html", "a.jsonl"], "is one of the captures"),
+        (["a.jsonl", "--html", "./link.jsonl"], "is one of the captures"),
+        ([".", "--html", "b.jsonl"], "is one of the captures"),
+        (["a.jsonl", "b.jsonl", "--diff", "--html", "b.jsonl"], "is one of the captures"),
+        (["a.jsonl", "--html", "other.html"], "exists, and is not a page of the inspector"),
+    ],
+)
+def test_html_replaces_no_file_but_its_own_page(
+    words: list[str], reason: str, capsys: Output
+) -> None:
+    Path("link.jsonl").symlink_to("a.jsonl")
+    Path("other.html").write_text("<!doctype html><title>mine</title>", encoding="utf-8")
+    before = {path: path.read_bytes() for path in Path().iterdir()}
+    with pytest.raises(SystemExit) as exit_code:
+        main(["inspect", *words])
+    assert exit_code.value.code == 2
+    assert reason in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in Path().iterdir()} == before
+
+
+def test_html_replaces_its_page_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ["inspect", "a.jsonl", "--html", "page.html"]
+    assert main(command) == 0
+    page = Path("page.html")
+    page.chmod(0o640)
+    first = page.read_bytes()
+    assert main(["inspect", "b.jsonl", "--html", "page.html"]) == 0
+    assert page.read_bytes() != first
+    assert page.stat().st_mode & 0o777 == 0o640
+    second = page.read_bytes()
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    assert main(command) == 1
+    assert page.read_bytes() == second
+    assert sorted(path.name for path in Path().iterdir()) == ["a.jsonl", "b.jsonl", "page.html"]

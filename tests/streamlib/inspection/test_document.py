@@ -217,6 +217,12 @@ def test_large_bodies_are_split_as_far_as_that_is_quick(monkeypatch: pytest.Monk
     assert 7 in [result.split for result in forced.splits.results]
 
 
+@pytest.mark.parametrize("size", [0, -1, True])
+def test_splits_are_at_least_one_byte(size: int) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        inspect(TOOL_CALL, "messages", splits=iter([7, size]))
+
+
 def test_splits_name_the_first_event_that_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     chunks_of = splits._chunks
 
