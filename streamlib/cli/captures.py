@@ -10,12 +10,20 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from streamlib.cli.command_error import CommandError
 from streamlib.cli.progress import Progress
 from streamlib.inspection.capture import Capture, likely_wire
 from streamlib.inspection.capture import events_of as parsed
-from streamlib.recording.files import from_body, is_recording, of_another_kind, read
+from streamlib.recording.files import (
+    from_body,
+    is_inspection,
+    is_recording,
+    of_another_kind,
+    read,
+    read_rest,
+)
 from streamlib.terminal.printable import printable
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Failed, ResponseEvent
@@ -23,15 +31,29 @@ from streamlib_parsers.items import WireApi
 from streamlib_parsers.protocol import WIRE_APIS
 
 
-def for_each_capture(name: str, wire_api: WireApi | None, handle: Callable[[Capture], int]) -> int:
+def for_each_capture(
+    name: str,
+    wire_api: WireApi | None,
+    handle: Callable[[Capture], int],
+    open_document: Callable[[str, bytes], int] | None = None,
+) -> int:
     """Handles every response of a file, and reports what cannot be read.
+
+    Args:
+        name: The file.
+        wire_api: The wire that it was captured from; None: its own.
+        handle: Handles one response, and returns an exit code.
+        open_document: Handles a file of inspections instead; None: they are refused.
 
     Returns:
         The highest exit code of all.
     """
     code = 0
     try:
-        for capture in read_captures(name, wire_api):
+        data = read_bytes(name)
+        if open_document is not None and is_inspection(data):
+            return open_document(name, data)
+        for capture in _captures_in(name, data, wire_api):
             code = max(code, handle(capture))
     except CommandError as error:
         # The message may quote the file.
@@ -45,9 +67,18 @@ def read_captures(name: str, wire_api: WireApi | None) -> Iterator[Capture]:
 
     Raises:
         CommandError: The file cannot be read, or its wire is unknown. Where a file of recordings
-            is truncated, the complete recordings are yielded first.
+            is truncated, the complete recordings are yielded first, then the beginning of the
+            truncated one (`Capture.truncation`).
     """
-    data = read_bytes(name)
+    return _captures_in(name, read_bytes(name), wire_api)
+
+
+def _captures_in(name: str, data: bytes, wire_api: WireApi | None) -> Iterator[Capture]:
+    if is_inspection(data):
+        raise CommandError(
+            f"{name}: an inspection document (streamlib inspect opens it), not a recording: "
+            "it cannot be replayed or converted"
+        )
     if not is_recording(data):
         # An empty body is a valid capture: a response that was truncated before its first byte.
         other = of_another_kind(data) if data.strip() else None
@@ -56,14 +87,24 @@ def read_captures(name: str, wire_api: WireApi | None) -> Iterator[Capture]:
         yield Capture(name, _known_wire(name, wire_api, data), from_body(data), is_recorded=False)
         return
     recordings, problem = read(data)
+    rest = None if problem is None else read_rest(data, recordings)
     # For a truncated file the numbers show how many recordings are complete.
     is_single = len(recordings) == 1 and problem is None
     for number, recording in enumerate(recordings, 1):
         label = name if is_single else f"{name}#{number}"
         known = _known_wire(label, wire_api or recording.wire_api, recording.body)
         yield Capture(label, known, recording, is_recorded=True)
-    if problem is not None:
+    if rest is not None:
+        label = f"{name}#{len(recordings) + 1}" if recordings else name
+        known = _known_wire(label, wire_api or rest.recording.wire_api, rest.recording.body)
+        yield Capture(label, known, rest.recording, is_recorded=True, truncation=rest.reason)
+    elif problem is not None:
         raise CommandError(f"{name}: it starts as a streamlib recording, but {problem}")
+
+
+_NO_RECORDINGS: Final = (
+    "a directory without recordings; name files of raw captures one by one, with --wire-api"
+)
 
 
 def files_of(name: str) -> list[str]:
@@ -97,7 +138,7 @@ def read_bytes(name: str) -> bytes:
         with open(name, "rb") as file:
             return file.read()
     except IsADirectoryError:
-        raise CommandError(f"{name}: a directory without recordings") from None
+        raise CommandError(f"{name}: {_NO_RECORDINGS}") from None
     except OSError as error:
         raise CommandError(f"{name}: {error.strerror}") from None
     except ValueError as error:

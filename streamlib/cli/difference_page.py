@@ -10,6 +10,7 @@ from streamlib.cli.colours import BOLD, DIM, GREEN, RED, YELLOW, paint
 from streamlib.cli.tables import hanging, terminal_width
 from streamlib.cli.timeline import fitted
 from streamlib.inspection.difference import Difference, DifferenceRow, parting_texts
+from streamlib.inspection.event_text import quote
 from streamlib.terminal.printable import one_line
 
 MARKS: Final = {"same": " ", "ids": "~", "changed": "!", "only_a": "-", "only_b": "+"}
@@ -37,7 +38,8 @@ def lines_of(difference: Difference, width: int) -> Iterator[tuple[str, str]]:
     verdict = "the same but for ids, times and limits" if difference.equal else "different"
     if difference.first is None:
         verdict = "the same"
-    names = f"A {one_line(difference.a)}, B {one_line(difference.b)}"
+    # A redacted difference has no names.
+    names = ", ".join(f"{side} {one_line(name)}".strip() for side, name in _names(difference))
     yield fitted(f"{verdict}: {names}", width), BOLD
     if difference.first is not None:
         for line in hanging(f"  first: {difference.first.text}", width):
@@ -49,10 +51,19 @@ def lines_of(difference: Difference, width: int) -> Iterator[tuple[str, str]]:
     yield "", ""
 
 
+def _names(difference: Difference) -> tuple[tuple[str, str], ...]:
+    return ("A", difference.a), ("B", difference.b)
+
+
 def _row_lines(row: DifferenceRow, width: int) -> Iterator[tuple[str, str]]:
     style = STYLES[row.op]
     times = f"{_position(row.a_at, row.a_frame):>9}{_position(row.b_at, row.b_frame):>10}"
     yield fitted(f"{MARKS[row.op]} {times}  {row.label}", width), style
+    if row.op in ("only_a", "only_b"):
+        text = row.a_text or row.b_text
+        if text:
+            yield fitted(f"{'':23}{row.op[-1].upper()} {quote(text, width - 25)}", width), style
+        return
     if row.op != "changed":
         return
     fields = ", ".join(row.fields)

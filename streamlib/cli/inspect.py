@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION: Final = """\
 Reads captured responses: raw streams, complete JSON bodies (recognised by
-their content) and recordings made by streamlib. Of a directory it reads every
-recording."""
+their content), recordings made by streamlib (of a truncated one what can be
+read), and what --json --full printed. Of a directory it reads every recording."""
 
 EXAMPLES: Final = f"""examples:
   # the timeline: offset, frame, events, and what is missing
@@ -114,15 +114,43 @@ def run(arguments: argparse.Namespace) -> int:
             return _print(msgspec.json.encode(_summary(capture, arguments.chunk)))
         return print_page(capture)
 
-    return _for_each(arguments, handle)
+    def show(document: Inspection, name: str) -> int:
+        from streamlib.cli.inspect_document import capture_of, document_summary, print_document
+
+        if arguments.full:
+            return _print(encode(_document(document, name, arguments)))
+        capture = capture_of(document, name)
+        if capture is not None:
+            return handle(capture)
+        if arguments.json:
+            return _print(msgspec.json.encode(document_summary(document, name)))
+        return print_document(document, name)
+
+    return _for_each(arguments, handle, show)
 
 
-def _for_each(arguments: argparse.Namespace, handle: Callable[[Capture], int]) -> int:
-    """Handles every response of every file."""
+def _for_each(
+    arguments: argparse.Namespace,
+    handle: Callable[[Capture], int],
+    show: Callable[[Inspection, str], int],
+) -> int:
+    """Handles every response of every file, and shows every saved inspection."""
+
+    def open_document(file: str, data: bytes) -> int:
+        # Most files hold captures.
+        from streamlib.cli.inspect_document import documents_in
+
+        documents = documents_in(file, data)
+        code = 0
+        for number, document in enumerate(documents, 1):
+            label = f"{file}#{number}" if len(documents) > 1 else file
+            code = max(code, show(document, label))
+        return code
+
     code = 0
     for name in arguments.files:
         for file in files_of(name):
-            code = max(code, for_each_capture(file, arguments.wire_api, handle))
+            code = max(code, for_each_capture(file, arguments.wire_api, handle, open_document))
     return code
 
 
@@ -155,9 +183,12 @@ def _check_html(arguments: argparse.Namespace) -> None:
 
 
 def _summary(capture: Capture, chunk_bytes: int | None) -> dict[str, Any]:
-    with Progress(f"reading {capture.name}", len(capture.recording.body)) as progress:
-        events = events_of(capture, chunk_bytes, progress.update)
-    return summary(capture.name, events)
+    reading = reading_of(capture)
+    events = reading.positions.events
+    if chunk_bytes is not None:
+        with Progress(f"reading {capture.name}", len(capture.recording.body)) as progress:
+            events = events_of(capture, chunk_bytes, progress.update)
+    return summary(capture.name, events, reading.findings)
 
 
 def _print(data: bytes) -> int:
@@ -173,8 +204,20 @@ def _inspection(capture: Capture, arguments: argparse.Namespace) -> Inspection:
     return _shown(inspected(reading_of(capture), splits), arguments)
 
 
+def _document(document: Inspection, name: str, arguments: argparse.Namespace) -> Inspection:
+    """A saved inspection as it is; parsed again where other chunks were asked for."""
+    from streamlib.cli.inspect_document import NO_BYTES, capture_of
+
+    if arguments.chunk is not None:
+        capture = capture_of(document, name)
+        if capture is None:
+            raise CommandError(f"{name}: {NO_BYTES}, so --chunk cannot divide them")
+        return _inspection(capture, arguments)
+    return _shown(document, arguments)
+
+
 def _shown(inspection: Inspection, arguments: argparse.Namespace) -> Inspection:
-    if not arguments.redact:
+    if inspection.redacted or not arguments.redact:
         return inspection
     # Imported here, because most inspections are not redacted.
     from streamlib.inspection.redaction import redacted
@@ -190,7 +233,11 @@ def _show(arguments: argparse.Namespace) -> int:
         inspections.append(_inspection(capture, arguments))
         return 0
 
-    code = _for_each(arguments, handle)
+    def show(document: Inspection, name: str) -> int:
+        inspections.append(_document(document, name, arguments))
+        return 0
+
+    code = _for_each(arguments, handle, show)
     if inspections:
         code = max(code, _write_html(arguments, inspections))
     return code
@@ -221,20 +268,9 @@ def _compare(arguments: argparse.Namespace) -> int:
     from streamlib.inspection.difference import compare
     from streamlib.inspection.redaction import redacted_difference
 
-    inspections: list[Inspection] = []
-
-    def handle(capture: Capture) -> int:
-        if len(inspections) < 3:
-            # Other splits are shown on a page only.
-            splits = None if arguments.html is None else ()
-            inspections.append(inspected(reading_of(capture), splits))
-        return 0
-
-    if _for_each(arguments, handle):
+    inspections = _both(arguments)
+    if inspections is None:
         return 1
-    if len(inspections) != 2:
-        count = "more" if len(inspections) > 2 else str(len(inspections))
-        arguments.refuse(f"--diff compares two responses, and these files hold {count}")
     difference = compare(*inspections)
     if arguments.redact:
         difference = redacted_difference(difference)
@@ -247,3 +283,29 @@ def _compare(arguments: argparse.Namespace) -> int:
     else:
         print_difference(difference)
     return 0 if difference.equal else 1
+
+
+def _both(arguments: argparse.Namespace) -> tuple[Inspection, Inspection] | None:
+    """The two inspections that are compared; None where a file cannot be read."""
+    inspections: list[Inspection] = []
+
+    def handle(capture: Capture) -> int:
+        if len(inspections) < 3:
+            # Other splits are shown on a page only.
+            splits = None if arguments.html is None else ()
+            inspections.append(inspected(reading_of(capture), splits))
+        return 0
+
+    def show(document: Inspection, name: str) -> int:
+        if document.redacted:
+            raise CommandError(f"{name}: a redacted document has no texts to compare")
+        inspections.append(document)
+        return 0
+
+    if _for_each(arguments, handle, show):
+        return None
+    if len(inspections) != 2:
+        count = "more" if len(inspections) > 2 else str(len(inspections))
+        arguments.refuse(f"--diff compares two responses, and these files hold {count}")
+    first, second = inspections
+    return first, second

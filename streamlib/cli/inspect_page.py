@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from streamlib.cli.colours import BOLD, DIM, GREEN, RED, YELLOW, paint
-from streamlib.cli.exit_codes import code_of_response
+from streamlib.cli.exit_codes import INCOMPLETE, code_of_response
 from streamlib.cli.inspect_summary import calls
 from streamlib.cli.progress import Progress
 from streamlib.cli.tables import hanging, terminal_width
 from streamlib.cli.timeline import fitted, page
 from streamlib.inspection.capture import Capture
+from streamlib.inspection.document import Finding
 from streamlib.inspection.event_text import quote, shorten, tool_name, usage_text
 from streamlib.inspection.inspector import Reading, outcome_text, read_capture
 from streamlib.recording.files import RecordedRequest
@@ -45,29 +46,38 @@ def print_page(capture: Capture) -> int:
     width = terminal_width(140)
 
     title, *facts = _header(capture, response)
-    _print(title, BOLD)
+    print_line(title, BOLD)
     for fact in facts:
         for line in hanging(fact, width):
-            _print(line, DIM)
-    _print()
+            print_line(line, DIM)
+    print_line()
     columns, *timeline = page(capture, reading.clock, reading.steps, width)
-    _print(columns, DIM)
+    print_line(columns, DIM)
     for line in timeline:
-        _print(line)
-    _print()
+        print_line(line)
+    print_line()
     for line in _contents(response, width):
-        _print(line)
+        print_line(line)
     for line in _changes(capture.recording.request):
-        _print(fitted(line, width))
+        print_line(fitted(line, width))
     for finding in reading.findings:
-        mark, style = MARKS[finding.level]
-        for line in hanging(f"  {mark} {finding.text}{finding.detail}", width):
-            _print(line, style)
-    _print()
-    return code_of_response(response)
+        print_finding(finding, width)
+    print_line()
+    code = code_of_response(response)
+    if code == 0 and capture.truncation is not None:
+        return INCOMPLETE
+    return code
 
 
-def _print(line: str = "", style: str = "") -> None:
+def print_finding(finding: Finding, width: int) -> None:
+    """Prints one finding."""
+    mark, style = MARKS[finding.level]
+    for line in hanging(f"  {mark} {finding.text}{finding.detail}", width):
+        print_line(line, style)
+
+
+def print_line(line: str = "", style: str = "") -> None:
+    """Prints a line."""
     line = line.rstrip()
     if style:
         line = paint(line, style, sys.stdout)

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from streamlib.inspection.document import Finding
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.events import Completed, Passthrough, ResponseEvent
 from streamlib_parsers.items import CustomToolCall, FunctionCall, ServerToolCall
 from streamlib_parsers.response import Response
 
 
-def summary(name: str, events: list[ResponseEvent]) -> dict[str, Any]:
-    """The JSON object of one file."""
+def summary(
+    name: str, events: Sequence[ResponseEvent], findings: Sequence[Finding]
+) -> dict[str, Any]:
+    """The JSON object of one file.
+
+    Args:
+        name: Name of the file.
+        events: Events of the response.
+        findings: Findings about it.
+    """
     response = accumulate(events)
     is_completed = any(isinstance(event, Completed) for event in events)
     event_counts = Counter(type(event).__name__ for event in events)
@@ -41,6 +51,7 @@ def summary(name: str, events: list[ResponseEvent]) -> dict[str, Any]:
         "events": event_counts,
         "passthrough": unknown_counts,
         "notices": [notice.code for notice in response.notices],
+        "findings": msgspec.to_builtins(findings),
     }
 
 
@@ -49,9 +60,9 @@ def calls(response: Response) -> list[dict[str, Any]]:
     calls: list[dict[str, Any]] = []
     for item in response.items:
         if isinstance(item, FunctionCall):
-            calls.append(_call(item.call_id, item.name, item.arguments))
+            calls.append(_call(item.call_id, item.name, item.arguments, item.status))
         elif isinstance(item, CustomToolCall):
-            calls.append(_call(item.call_id, item.name, item.input))
+            calls.append(_call(item.call_id, item.name, item.input, item.status))
     return calls
 
 
@@ -60,9 +71,9 @@ def server_calls(response: Response) -> list[dict[str, Any]]:
     calls: list[dict[str, Any]] = []
     for item in response.items:
         if isinstance(item, ServerToolCall):
-            calls.append(_call(item.call_id, item.name, item.arguments))
+            calls.append(_call(item.call_id, item.name, item.arguments, item.status))
     return calls
 
 
-def _call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
-    return {"id": call_id, "name": name, "arguments": arguments}
+def _call(call_id: str, name: str, arguments: str, status: str) -> dict[str, Any]:
+    return {"id": call_id, "name": name, "arguments": arguments, "status": status}

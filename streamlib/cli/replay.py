@@ -10,7 +10,7 @@ import anyio
 
 from streamlib.cli.captures import add_wire_option, for_each_capture
 from streamlib.cli.commands import COMMANDS
-from streamlib.cli.exit_codes import EXIT_CODES, code_of_error, code_of_response
+from streamlib.cli.exit_codes import EXIT_CODES, INCOMPLETE, code_of_error, code_of_response
 from streamlib.cli.numbers import byte_count, speed
 from streamlib.cli.progress import Progress
 from streamlib.cli.screen import Screen
@@ -88,8 +88,14 @@ async def _play(capture: Capture, arguments: argparse.Namespace) -> int:
             hint = wrong_wire_hint(capture)
             if hint is not None:
                 screen.note(hint)
+            if capture.truncation is not None:
+                screen.note(capture.truncation)
             return code_of_error(error.info)
     screen.end()
+    if capture.truncation is not None:
+        # Where the wire completed the response, what followed may say otherwise.
+        screen.note(capture.truncation)
+        return INCOMPLETE
     screen.status(stream.response)
     return code_of_response(stream.response)
 

@@ -7,11 +7,13 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.recording.files import Recording
+from streamlib_parsers.errors import truncated
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.json_text import is_json_bytes
-from streamlib_parsers.protocol import parse_body, parser
+from streamlib_parsers.protocol import Parser, parse_body, parser
 
 CHUNK_BYTES: Final = 1 << 20
 """Bytes fed to a parser at a time: small enough that progress can be shown."""
@@ -44,12 +46,14 @@ class Capture(Struct, frozen=True):
         wire_api: The wire to read it as.
         recording: The recording; a raw capture is one chunk.
         is_recorded: Whether it was read from a recording, so that the times of chunks are known.
+        truncation: What the recording itself lacks, in words; None: nothing.
     """
 
     name: str
     wire_api: WireApi
     recording: Recording
     is_recorded: bool
+    truncation: str | None = None
 
     @property
     def is_complete_body(self) -> bool:
@@ -88,7 +92,24 @@ def events_of(
     for offset in range(0, len(body), size):
         events += parse.feed(body[offset : offset + size])
         report(offset)
-    return events + parse.close()
+    return events + end_of_input(capture, parse)
+
+
+def end_of_input(capture: Capture, parse: Parser) -> list[ResponseEvent]:
+    """The events of the end of a capture.
+
+    Of a recording that does not hold all nobody knows what followed: its response is complete only
+    where the wire allows nothing behind what completes it.
+
+    Args:
+        capture: The captured response.
+        parse: The parser that was fed its bytes.
+    """
+    if capture.truncation is None:
+        return parse.close()
+    if parse.complete and not WIRE_SPECS[capture.wire_api].has_tail:
+        return parse.close()
+    return parse.abort(truncated(capture.truncation).info)
 
 
 def body_events(capture: Capture) -> list[ResponseEvent]:

@@ -63,6 +63,9 @@ AROUND: Final = 60
 BEFORE: Final = 12
 """Characters before a difference that are shown on a terminal."""
 
+ONE_SIDED: Final = 160
+"""Characters that are shown of what only one side has."""
+
 ALIGNED_SPANS: Final = 600
 """Limit of spans on each side that are aligned, apart from equal ones at the start and at the end.
 Above it, spans with the same number are compared."""
@@ -83,7 +86,7 @@ class DifferenceRow(Struct, frozen=True, kw_only=True):
         b_at: the same for B.
         fields: keys whose values differ.
         character: index of the first character that differs between two texts.
-        a_text: text around the difference in A.
+        a_text: text around the difference in A; for `only_a`, the first 160 characters of the text.
         b_text: the same for B.
     """
 
@@ -131,7 +134,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     rows: tuple[DifferenceRow, ...] = ()
 
 
-class _Span(Struct):
+class Span(Struct):
     """One event, or the adjacent deltas of one text.
 
     Attributes:
@@ -158,7 +161,7 @@ def compare(a: Inspection, b: Inspection) -> Difference:
         a: the first inspection.
         b: the second inspection.
     """
-    rows = tuple([_row(ours, theirs) for ours, theirs in _aligned(_spans(a), _spans(b))])
+    rows = tuple([_row(ours, theirs) for ours, theirs in _aligned(spans_of(a), spans_of(b))])
     first = _first(rows)
     equal = all(row.op in ("same", "ids") for row in rows)
     return Difference(a=a.source.name, b=b.source.name, equal=equal, first=first, rows=rows)
@@ -167,10 +170,11 @@ def compare(a: Inspection, b: Inspection) -> Difference:
 # --- spans ---
 
 
-def _spans(inspection: Inspection) -> list[_Span]:
+def spans_of(inspection: Inspection) -> list[Span]:
+    """The events of a response; adjacent deltas of one text are one span."""
     frames = _frames_of_events(inspection)
     times = frame_times(inspection)
-    spans: list[_Span] = []
+    spans: list[Span] = []
     texts: list[list[str]] = []
     """Deltas of each span; empty if the span is not a text."""
     for number, event in enumerate(inspection.events):
@@ -181,7 +185,7 @@ def _spans(inspection: Inspection) -> list[_Span]:
                 texts[-1].append(event["delta"])
                 continue
         frame = frames[number]
-        spans.append(_Span(number, 1, frame, times[frame], event, key))
+        spans.append(Span(number, 1, frame, times[frame], event, key))
         texts.append([event.get("delta", "")])
     for span, deltas in zip(spans, texts, strict=True):
         if span.count > 1:
@@ -221,7 +225,7 @@ def frame_times(inspection: Inspection) -> list[float | None]:
 # --- alignment ---
 
 
-def _aligned(a: list[_Span], b: list[_Span]) -> Iterator[tuple[_Span | None, _Span | None]]:
+def _aligned(a: list[Span], b: list[Span]) -> Iterator[tuple[Span | None, Span | None]]:
     """Pairs of spans, in order; None if one side has no such span."""
     start = _alike(a, b)
     end = _alike(a[start:][::-1], b[start:][::-1])
@@ -231,7 +235,7 @@ def _aligned(a: list[_Span], b: list[_Span]) -> Iterator[tuple[_Span | None, _Sp
     yield from zip(a[a_stop:], b[b_stop:], strict=True)
 
 
-def _alike(a: Sequence[_Span], b: Sequence[_Span]) -> int:
+def _alike(a: Sequence[Span], b: Sequence[Span]) -> int:
     """Number of spans at the start with equal keys."""
     count = 0
     for ours, theirs in zip(a, b, strict=False):
@@ -242,8 +246,8 @@ def _alike(a: Sequence[_Span], b: Sequence[_Span]) -> int:
 
 
 def _aligned_middle(
-    a: Sequence[_Span], b: Sequence[_Span]
-) -> Iterator[tuple[_Span | None, _Span | None]]:
+    a: Sequence[Span], b: Sequence[Span]
+) -> Iterator[tuple[Span | None, Span | None]]:
     if max(len(a), len(b)) > ALIGNED_SPANS:
         # The time of an alignment grows with the product of both numbers.
         yield from _paired(a, b)
@@ -255,7 +259,7 @@ def _aligned_middle(
         yield from _paired(a[a_start:a_end], b[b_start:b_end])
 
 
-def _paired(a: Sequence[_Span], b: Sequence[_Span]) -> Iterator[tuple[_Span | None, _Span | None]]:
+def _paired(a: Sequence[Span], b: Sequence[Span]) -> Iterator[tuple[Span | None, Span | None]]:
     for ours, theirs in zip_longest(a, b):
         if ours is None or theirs is None or ours.key == theirs.key:
             yield ours, theirs
@@ -267,21 +271,35 @@ def _paired(a: Sequence[_Span], b: Sequence[_Span]) -> Iterator[tuple[_Span | No
 # --- rows ---
 
 
-def _row(ours: _Span | None, theirs: _Span | None) -> DifferenceRow:
+def _row(ours: Span | None, theirs: Span | None) -> DifferenceRow:
     if ours is not None and theirs is not None:
         return _compared(ours, theirs)
     if ours is not None:
-        return DifferenceRow(op="only_a", **_about(ours), **_side("a", ours))
+        text = beginning_of(ours.value)
+        return DifferenceRow(op="only_a", a_text=text, **_about(ours), **_side("a", ours))
     if theirs is not None:
-        return DifferenceRow(op="only_b", **_about(theirs), **_side("b", theirs))
+        text = beginning_of(theirs.value)
+        return DifferenceRow(op="only_b", b_text=text, **_about(theirs), **_side("b", theirs))
     raise AssertionError("a row has at least one side")
 
 
-def _about(span: _Span) -> dict[str, Any]:
-    return {"type": str(span.value["type"]), "label": _label(span)}
+def beginning_of(event: JsonObject) -> str:
+    """The beginning of what an event says; "" where that is not a text."""
+    text = ""
+    if event["type"] in TEXT_EVENTS:
+        text = str(event["delta"])
+    elif event["type"] == "failed":
+        text = str(event["error"].get("message", ""))
+    elif event["type"] == "notice":
+        text = f"{event['code']}: {event.get('detail') or ''}"
+    return text[:ONE_SIDED]
 
 
-def _side(side: str, span: _Span) -> dict[str, Any]:
+def _about(span: Span) -> dict[str, Any]:
+    return {"type": str(span.value["type"]), "label": span_label(span)}
+
+
+def _side(side: str, span: Span) -> dict[str, Any]:
     return {
         side: (span.first, span.count),
         f"{side}_frame": span.frame,
@@ -289,7 +307,7 @@ def _side(side: str, span: _Span) -> dict[str, Any]:
     }
 
 
-def _compared(ours: _Span, theirs: _Span) -> DifferenceRow:
+def _compared(ours: Span, theirs: Span) -> DifferenceRow:
     row = DifferenceRow(op="same", **_about(ours), **_side("a", ours), **_side("b", theirs))
     a, b = ours.value, theirs.value
     fields: list[str] = []
@@ -348,7 +366,8 @@ def _around(text: str, character: int) -> str:
     return text[max(0, character - AROUND) : character + AROUND]
 
 
-def _label(span: _Span) -> str:
+def span_label(span: Span) -> str:
+    """What a span is, on one line, safe for a terminal."""
     value = span.value
     parts = [str(value["type"])]
     if isinstance(value.get("index"), int):

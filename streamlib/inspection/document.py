@@ -29,6 +29,7 @@ FindingCode: TypeAlias = Literal[
     "not_received",
     "incomplete_item",
     "connection",
+    "recording_truncated",
     "wrong_wire",
     "notice",
     "unknown_event",
@@ -182,7 +183,8 @@ class Facts(Struct, frozen=True, kw_only=True):
         first_token: time of the first output of the model.
         duration: time of the last byte.
         tokens_per_second: speed between the first and the last output; None if less than a tenth
-            of a second lies between them, which does not measure the model.
+            of a second lies between them, which does not measure the model, or if the final usage
+            was not received.
         usage: token counts (fields of `Usage`, without `raw`).
         limits: rate limits.
         retry_after: seconds to wait, as the provider requested.

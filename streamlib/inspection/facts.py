@@ -45,6 +45,8 @@ def facts_of(
     if times:
         first_byte, duration = times[0], times[-1]
     limits = response.rate_limits or RateLimits()
+    # Before its end a response reports the output tokens of its start.
+    final_usage = response.usage if positions.is_completed else None
     return Facts(
         bytes=clock.bytes,
         chunks=len(clock.ends),
@@ -54,7 +56,7 @@ def facts_of(
         first_byte=first_byte,
         first_token=first_token,
         duration=duration,
-        tokens_per_second=_speed(response.usage, first_token, last_token),
+        tokens_per_second=_speed(final_usage, first_token, last_token),
         usage=usage_fields(response.usage),
         limits=tuple(_limits(limits)),
         retry_after=limits.retry_after,

@@ -7,7 +7,7 @@ unusual. Only a finding's `detail` quotes the response, never its `text`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from streamlib.inspection.capture import Capture, wrong_wire_hint
 from streamlib.inspection.clock import Waits, longest
@@ -49,6 +49,9 @@ def findings(capture: Capture, steps: Sequence[Step], waits: Waits) -> list[Find
         waits: Its silences.
     """
     listed = list(_verdict(capture, steps))
+    if capture.truncation is not None:
+        text = capture.truncation
+        listed.append(Finding(level="error", code="recording_truncated", text=text))
     listed += _anomalies(capture.wire_api, steps)
     listed += _unread_bytes(capture, steps)
     listed += _silences(waits)
@@ -82,7 +85,7 @@ def _failure(
     yield _failure_offset(capture, steps[number], number, kind)
     # If an empty capture or a body was truncated, everything is missing: no need to list it.
     if kind == "truncated" and len(steps) > 1:
-        missing = f"not received: {WIRE_SPECS[capture.wire_api].completed_by}"
+        missing = f"not received: {_missing(capture, steps, event)}"
         yield Finding(level="error", code="not_received", text=missing)
     yield from _incomplete_items(steps)
     yield from _end_of_recording(capture)
@@ -103,6 +106,22 @@ def _failure_offset(capture: Capture, step: Step, number: int, kind: str) -> Fin
         text = f"truncated at byte {offset:,}, inside the frame that starts at byte {step.start:,}"
         detail = f": {excerpt(body[step.start :])}"
     return Finding(level="error", code=code, text=text, detail=detail, byte=offset, frame=number)
+
+
+def _missing(capture: Capture, steps: Sequence[Step], event: Failed) -> str:
+    """What would have completed a response that was truncated."""
+    spec = WIRE_SPECS[capture.wire_api]
+    if capture.truncation is not None and spec.has_tail:
+        # It may be here, and the rest of the recording may say more.
+        return f"{spec.completed_by}, or what follows it"
+    is_stopped = any(step.kind == spec.stop_frame for step in steps)
+    detail: Any = event.error.detail
+    if isinstance(detail, dict) and "stop_reason" in detail:
+        # Of the frame only its terminator is missing: it was read at the end of input.
+        is_stopped = True
+    if is_stopped or not spec.stop_frame:
+        return spec.completed_by
+    return f"{spec.stop_frame} (stop reason and usage), {spec.completed_by}"
 
 
 def _incomplete_items(steps: Sequence[Step]) -> Iterator[Finding]:
@@ -130,6 +149,9 @@ def _written(item: ResponseItem) -> str:
 
 def _end_of_recording(capture: Capture) -> Iterator[Finding]:
     end = capture.recording.end
+    # That is a finding of its own.
+    if capture.truncation is not None:
+        return
     if end in STOPPED_BY_READER:
         text = "the recording program stopped reading here"
         yield Finding(level="error", code="connection", text=text)

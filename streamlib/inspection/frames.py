@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from streamlib.inspection.capture import Capture, Report, body_events, no_report
+from streamlib.inspection.capture import Capture, Report, body_events, end_of_input, no_report
 from streamlib.wires.frame_offsets import frame_offsets
 from streamlib_parsers.errors import ParseFailure
 from streamlib_parsers.events import ResponseEvent
@@ -75,7 +75,7 @@ def steps(capture: Capture, report: Report = no_report) -> Iterator[Step]:
     last = frame_names(wire_api, framing.close())
     if last:
         kind = f"{last}, {END_OF_INPUT}"
-    yield Step(frame_start, len(body), kind, parse.close())
+    yield Step(frame_start, len(body), kind, end_of_input(capture, parse))
 
 
 # --- what the wire calls a frame ---

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from streamlib.inspection.capture import Capture
+from streamlib.inspection.capture import Capture, end_of_input
 from streamlib.inspection.document import SkippedSplit, SplitResult, Splits
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.protocol import parser
@@ -90,7 +90,7 @@ def _result(
     parsed: list[ResponseEvent] = []
     for chunk in _chunks(capture, split):
         parsed += parse.feed(chunk)
-    parsed += parse.close()
+    parsed += end_of_input(capture, parse)
     if msgspec.json.encode(parsed) == expected:
         return SplitResult(split=split, chunks=count, same=True)
     return SplitResult(

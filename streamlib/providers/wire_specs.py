@@ -88,6 +88,8 @@ class WireSpec(Struct, frozen=True, kw_only=True):
         json_is_complete_body: `application/json` is a complete body. Gemini streams a JSON array
             under that media type, Ollama JSON lines.
         completed_by: what completes a response, as text for messages.
+        stop_frame: name of the frame before it, with the stop reason and the final usage; "" if
+            one frame has all.
         stored_history: fields of a request (`Prompt.extra`) that continue a history which the
             provider stores: calls that outputs answer may be there, and not in the prompt.
         call_ids: what call ids may look like.
@@ -122,6 +124,7 @@ class WireSpec(Struct, frozen=True, kw_only=True):
     has_tail: bool = False
     json_is_complete_body: bool = False
     completed_by: str
+    stop_frame: str = ""
     stored_history: tuple[str, ...] = ()
     call_ids: Charset
     tool_names: Charset = Charset()
@@ -168,6 +171,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         json_is_complete_body=True,
         lost_settings=("reasoning.summary", "background"),
         completed_by="message_stop",
+        stop_frame="message_delta",
         call_ids=Charset(),
         tool_names=Charset(longest=128),
         request_id_header="request-id",

@@ -46,6 +46,13 @@ KEPT_HEADERS: Final = (
 names an account or a session."""
 
 
+RECORDING_TRUNCATED: Final = "recording_truncated"
+"""`Recording.end` of a recording whose own file was truncated or damaged."""
+
+_UNREADABLE: Final = (ArithmeticError, LookupError, TypeError, ValueError)
+"""What reading a line raises that is none of a recording."""
+
+
 class Chunk(Struct, frozen=True, array_like=True):
     """Bytes that arrived together.
 
@@ -79,8 +86,8 @@ class Recording(Struct, frozen=True):
         status: HTTP status.
         headers: those on the allow-list, names lower-case.
         chunks: the body.
-        end: None if the body ended; `unread` if its reader stopped; else the name of the exception
-            that ended it.
+        end: None if the body ended; `unread` if its reader stopped; `recording_truncated` if the
+            recording itself is; else the name of the exception that ended it.
         method: of the request.
         url: of the request, without its query.
         wire_api: None where the URL does not tell it.
@@ -303,11 +310,66 @@ def read(data: bytes) -> tuple[list[Recording], str | None]:
             if "end" in lines[-1]:
                 recordings.append(_from_lines(lines))
                 lines = []
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except _UNREADABLE as error:
         return recordings, f"line {number} cannot be read: {error}"
     if lines or not recordings:
         return recordings, f"it stops before the end of a recording, at line {number}"
     return recordings, None
+
+
+class TruncatedRecording(Struct, frozen=True):
+    """The beginning of a recording whose own file was truncated or damaged.
+
+    Attributes:
+        recording: what can be read; its `end` is `recording_truncated`.
+        reason: what is wrong with the file, in words.
+    """
+
+    recording: Recording
+    reason: str
+
+
+def read_rest(data: bytes, complete: Sequence[Recording]) -> TruncatedRecording | None:
+    """The recording behind the complete ones of a file, as far as it can be read.
+
+    It is for programs that explain a file: `read` and `load` promise complete recordings.
+
+    Args:
+        data: the file.
+        complete: what `read` returned for it.
+
+    Returns:
+        None where not even the first line of a recording can be read.
+    """
+    all_lines = data.splitlines()
+    # Each has a first line, and one for its end.
+    number = sum(len(recording.chunks) + 2 for recording in complete)
+    lines: list[dict[str, Any]] = []
+    end = {"end": RECORDING_TRUNCATED}
+    is_readable = True
+    for line in all_lines[number:]:
+        number += 1
+        try:
+            fields = msgspec.json.decode(line, type=dict[str, Any])
+            if lines:
+                _chunk_of(fields)
+            else:
+                _from_lines([fields, end])
+        except _UNREADABLE:
+            is_readable = False
+            break
+        lines.append(fields)
+    if not lines:
+        return None
+    reason = f"the recording itself is truncated at line {number}"
+    # Only a last line without its line end was cut in the middle.
+    if not is_readable and (number < len(all_lines) or data.endswith(b"\n")):
+        reason = f"the recording itself cannot be read from line {number} on"
+    return TruncatedRecording(_from_lines([*lines, end]), reason)
+
+
+def _chunk_of(line: dict[str, Any]) -> tuple[float, bytes]:
+    return float(line["at"]), b64decode(line["data"], validate=True)
 
 
 def _from_lines(lines: list[dict[str, Any]]) -> Recording:
@@ -316,7 +378,7 @@ def _from_lines(lines: list[dict[str, Any]]) -> Recording:
         raise ValueError(f"version {first[HEAD]} of the format")
     chunks: list[tuple[float, bytes]] = []
     for line in lines[1:-1]:
-        chunks.append((float(line["at"]), b64decode(line["data"], validate=True)))
+        chunks.append(_chunk_of(line))
     request: dict[str, Any] | None = first.get("request")
     if request is not None:
         request = {**request, "body": b64decode(request["body"], validate=True)}
@@ -347,7 +409,16 @@ def of_another_kind(data: bytes) -> str | None:
         return "it is a saved history (read it with load_history)"
     if first_line.startswith(b'{"type":') and _is_event(first_line):
         return "it is an event log (read it with load_events)"
+    if is_inspection(data):
+        return "it is an inspection document (streamlib inspect opens it)"
     return None
+
+
+def is_inspection(data: bytes) -> bool:
+    """Whether the bytes of a file begin as an inspection does (`streamlib.inspection.encode`)."""
+    # Without blanks, which a program that indents JSON adds.
+    start = b"".join(data[:200].split())
+    return start.startswith(b'{"format":"streamlib.inspection/')
 
 
 # --- event logs ---

@@ -90,10 +90,20 @@ def test_inspect_shows_where_a_response_was_truncated(
             "  ! truncated at byte 760, inside the frame that starts at byte 701: "
             'event: content_block_delta data: {"type":"content_block_del'
         ),
-        "  ! not received: message_stop",
+        "  ! not received: message_delta (stop reason and usage), message_stop",
         f"  ! item 0 is incomplete (function_call get_weather): it ends with {CITY}",
         "",
     ]
+
+
+def test_findings_name_only_what_was_not_received() -> None:
+    body = TOOL_CALL.read_bytes()
+    end = body.index(b"event: message_stop")
+    assert "not received: message_stop" in findings_of(body[:end])
+    # Of message_delta only its terminator is missing.
+    assert "not received: message_stop" in findings_of(body[: end - 2])
+    missing = "not received: message_delta (stop reason and usage), message_stop"
+    assert missing in findings_of(body[: end - 20])
 
 
 @pytest.mark.parametrize("kind", CALLS)
@@ -228,6 +238,9 @@ def test_inspect_reports_a_truncated_recording(
 ) -> None:
     save(from_body(b"data"), tmp_path / "r.jsonl")
     (tmp_path / "r.jsonl").write_bytes((tmp_path / "r.jsonl").read_bytes()[:-5])
+    assert main(["inspect", str(tmp_path / "r.jsonl"), "--wire-api", "chat"]) == 3
+    assert "the recording itself is truncated at line 3" in capsys.readouterr().out
+    (tmp_path / "r.jsonl").write_bytes(b'{"streamlib_recording":1,"me')
     assert main(["inspect", str(tmp_path / "r.jsonl"), "--wire-api", "chat"]) == 1
     assert "starts as a streamlib recording" in capsys.readouterr().err
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from streamlib.cli import main
-from streamlib.inspection import inspect, load
+from streamlib.inspection import compare, inspect, load
 from streamlib.recording import Chunk, RecordedRequest, Recording, append, save
 from streamlib.request.report import Change
 from tests.support.shared import ROOT
@@ -71,7 +71,7 @@ def test_json_without_full_keeps_its_keys(capsys: Output) -> None:
     (fields,) = lines_of(capsys)
     names = (
         "file response_id model text reasoning refusal tool_calls server_tools stop_reason usage "
-        "terminal error_kind error events passthrough notices"
+        "terminal error_kind error events passthrough notices findings"
     )
     assert list(fields) == names.split()
 
@@ -118,7 +118,10 @@ def test_directory_is_read_recording_by_recording(capsys: Output) -> None:
     names = [fields["file"] for fields in lines_of(capsys)]
     assert names == ["folder/a.jsonl#1", "folder/a.jsonl#2", "folder/b.jsonl"]
     assert main(["inspect", "folder/inner", "--json"]) == 1
-    assert capsys.readouterr().err == "folder/inner: a directory without recordings\n"
+    reason = (
+        "a directory without recordings; name files of raw captures one by one, with --wire-api"
+    )
+    assert capsys.readouterr().err == f"folder/inner: {reason}\n"
 
 
 @pytest.mark.parametrize(
@@ -190,3 +193,117 @@ def test_full_reads_standard_input(capsys: Output, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(BODY)))
     assert main(["inspect", "-", "--wire-api", "messages", "--json", "--full"]) == 0
     assert load(capsys.readouterr().out) == inspect(BODY, "messages", name="-")
+
+
+# --- saved documents ---
+
+
+def saved(capsys: Output, *options: str, name: str = "truncated.jsonl") -> None:
+    """Writes `document.json`."""
+    main(["inspect", name, "--json", "--full", *options])
+    Path("document.json").write_text(capsys.readouterr().out)
+
+
+def test_summary_has_the_status_of_each_call(capsys: Output) -> None:
+    assert main(["inspect", "truncated.jsonl", "whole.jsonl", "--json"]) == 0
+    truncated, whole = lines_of(capsys)
+    assert [call["status"] for call in truncated["tool_calls"]] == ["incomplete"]
+    assert [call["status"] for call in whole["tool_calls"]] == ["completed"] * 2
+    assert main(["inspect", "truncated.jsonl", "--json", "--full"]) == 0
+    (document,) = lines_of(capsys)
+    assert truncated["findings"] == document["findings"]
+
+
+def test_inspect_opens_a_document_as_its_recording(capsys: Output) -> None:
+    saved(capsys)
+    for options in ([], ["--json"], ["--json", "--full"]):
+        codes = [main(["inspect", "truncated.jsonl", *options])]
+        expected = capsys.readouterr().out
+        codes.append(main(["inspect", "document.json", *options]))
+        assert capsys.readouterr().out == expected
+        assert codes[0] == codes[1]
+    assert main(["inspect", "document.json", "--html", "page.html"]) == 0
+    assert main(["inspect", "document.json", "truncated.jsonl", "--diff"]) == 0
+
+
+def test_inspect_opens_a_redacted_document(capsys: Output) -> None:
+    saved(capsys, "--redact")
+    assert main(["inspect", "document.json"]) == 3
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "document.json: failed (truncated)"
+    assert lines[2].startswith("  redacted: texts are shown as their lengths")
+    label = "function_call_arguments_delta 0 (14 characters)"
+    assert any(line.endswith(f"  {label}") for line in lines)
+    assert "  ! item 0 is incomplete" in lines
+    assert main(["inspect", "document.json", "--html", "page.html"]) == 0
+    capsys.readouterr()
+    assert main(["inspect", "document.json", "--json", "--full"]) == 0
+    assert capsys.readouterr().out == Path("document.json").read_text()
+
+
+def test_redacted_document_has_the_keys_of_a_summary(capsys: Output) -> None:
+    assert main(["inspect", "truncated.jsonl", "--json"]) == 0
+    (summary,) = lines_of(capsys)
+    saved(capsys, "--redact")
+    assert main(["inspect", "document.json", "--json"]) == 0
+    (masked,) = lines_of(capsys)
+    assert list(masked) == [*summary, "redacted"]
+    assert masked["events"] == summary["events"]
+    (call,) = masked["tool_calls"]
+    assert call == {"id": None, "name": "*" * 11, "arguments": "*" * 14, "status": "incomplete"}
+
+
+def test_redacted_document_is_not_compared_or_divided(capsys: Output) -> None:
+    saved(capsys, "--redact")
+    assert main(["inspect", "document.json", "whole.jsonl", "--diff"]) == 1
+    assert "has no texts to compare" in capsys.readouterr().err
+    assert main(["inspect", "document.json", "--json", "--full", "--chunk", "3"]) == 1
+    assert "the document has no bytes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["replay"], ["convert", "--to", "chat"]])
+def test_documents_are_not_replayed(command: list[str], capsys: Output) -> None:
+    saved(capsys)
+    assert main([*command, "document.json"]) == 1
+    assert "it cannot be replayed or converted" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("key", ["frames", "chunks", "events", "format"])
+def test_malformed_documents_are_refused(key: str, capsys: Output) -> None:
+    saved(capsys)
+    document = json.loads(Path("document.json").read_text())
+    lacking: dict[str, Any] = {
+        "frames": {"kinds": [], "kind": [0], "bytes": [1], "events": [-1]},
+        "chunks": {"at": [], "bytes": [1]},
+        "events": [{}],
+        "format": "streamlib.inspection/9",
+    }
+    document[key] = lacking[key]
+    Path("document.json").write_text(json.dumps(document, indent=1))
+    assert main(["inspect", "document.json"]) == 1
+    assert "not an inspection" in capsys.readouterr().err
+
+
+def test_redacted_difference_calls_the_two_a_and_b(capsys: Output) -> None:
+    assert main(["inspect", "whole.jsonl", "truncated.jsonl", "--diff", "--redact"]) == 1
+    assert capsys.readouterr().out.startswith("different: A, B\n")
+
+
+def test_truncated_response_has_no_speed() -> None:
+    """Its usage is that of its start, so the speed was 0.0."""
+    late = msgspec.structs.replace(
+        recording_of(BODY[:760]),
+        chunks=(*(Chunk(float(at), BODY[at * 95 : at * 95 + 95]) for at in range(8)),),
+    )
+    facts = inspect(late).facts
+    assert facts.usage is not None
+    assert facts.first_token is not None
+    assert facts.tokens_per_second is None
+
+
+def test_one_sided_rows_have_their_text() -> None:
+    whole, truncated = inspect(recording_of(BODY)), inspect(recording_of(BODY[:400]))
+    rows = compare(whole, truncated).rows
+    texts = {(row.op, row.type): row.a_text or row.b_text for row in rows}
+    assert texts["only_a", "function_call_arguments_delta"] == '{"tz":"Europe/Paris"}'
+    assert texts["only_b", "failed"].startswith("the stream ended")

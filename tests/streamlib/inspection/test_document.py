@@ -250,7 +250,15 @@ def test_load_reads_version_1() -> None:
         recording_of((0.25, TOOL_CALL[:500]), (1.5, TOOL_CALL[500:760]), end="ReadError"),
         name="truncated.jsonl",
     )
-    assert msgspec.structs.replace(again, made_by=inspection.made_by) == inspection
+    # Its text was `not received: message_stop` then: texts are for people.
+    findings = [
+        msgspec.structs.replace(finding, text="not received: message_stop")
+        if finding.code == "not_received"
+        else finding
+        for finding in again.findings
+    ]
+    again = msgspec.structs.replace(again, made_by=inspection.made_by, findings=tuple(findings))
+    assert again == inspection
 
 
 def test_load_ignores_keys_that_it_does_not_know() -> None:

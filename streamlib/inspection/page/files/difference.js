@@ -23,11 +23,14 @@ class Difference {
     );
     at("difference").hidden = false;
     at("only-different").onchange = () => this.arrange();
-    const { first, a, b } = difference;
+    const { first } = difference;
+    // A redacted difference has no names.
+    const a = difference.a ? `${difference.a} (A)` : "A";
+    const b = difference.b ? `${difference.b} (B)` : "B";
     at("first-difference").replaceChildren(
       quoted(
         first
-          ? `The first difference of ${a} (A) and ${b} (B): ${first.text}`
+          ? `The first difference of ${a} and ${b}: ${first.text}`
           : "The events are the same.",
       ),
     );
