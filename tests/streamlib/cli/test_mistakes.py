@@ -141,10 +141,11 @@ def test_inspect_shows_complete_recordings_of_a_truncated_file(
 ) -> None:
     recording = dump(from_body(TOOL_CALL.read_bytes()))
     (tmp_path / "r.jsonl").write_bytes(recording + recording[:-20])
-    assert main(["inspect", str(tmp_path / "r.jsonl"), "--wire-api", "messages"]) == 1
+    assert main(["inspect", str(tmp_path / "r.jsonl"), "--wire-api", "messages"]) == 3
     captured = capsys.readouterr()
     assert "r.jsonl#1: completed" in captured.out
-    assert "line 5" in captured.err
+    assert "r.jsonl#2: failed (truncated)" in captured.out
+    assert "line 5" in captured.out
     with pytest.raises(ValueError, match="line 5"):
         load_all(tmp_path / "r.jsonl")
 
