@@ -38,6 +38,9 @@ _LABEL: Final = (
     r"(?:(?:bearer|basic)\s{1,4})?[^\s\"',;&)}\]]*[^\s\"',;&)}\].]"
 )
 
+_USER: Final = r"(?P<user>://)[^\s/@:\"']{0,200}:[^\s/@\"']{1,200}(?=@)"
+"""User and password of a URL."""
+
 _TEXT_LENGTH: Final = 1 << 16
 """Characters of one text that are shown."""
 _ENTRIES: Final = 256
@@ -50,7 +53,8 @@ _DEPTH: Final = 32
 def _secret() -> re.Pattern[str]:
     return re.compile(
         rf"(?i:{_LABEL})|(?P<scheme>\b(?i:bearer)\s{{1,4}})[\w.~+/=-]{{6,}}"
-        rf"|(?P<query>[?&]key=)[^&\s\"']+|(?<![A-Za-z0-9])(?:{'|'.join(_SHAPES)})"
+        rf"|(?P<query>[?&]key=)[^&\s\"']+|{_USER}"
+        rf"|(?<![A-Za-z0-9])(?:{'|'.join(_SHAPES)})"
     )
 
 
@@ -58,7 +62,7 @@ def _secret() -> re.Pattern[str]:
 def _names() -> re.Pattern[str]:
     return re.compile(
         r"(?i)(?:x-)?(?:goog-)?(?:api[-_]?key|(?:access|refresh|id|auth|session)[-_]?token"
-        r"|authorization|cookie|set-cookie|secret|password)"
+        r"|x(?:[-_][a-z0-9]{1,40}){1,3}[-_]token|authorization|cookie|set-cookie|secret|password)"
     )
 
 
@@ -124,4 +128,4 @@ def _redact_object(value: dict[Any, Any], depth: int) -> dict[Any, Any]:
 
 
 def _masked(match: re.Match[str]) -> str:
-    return (match["label"] or match["scheme"] or match["query"] or "") + MASK
+    return (match["label"] or match["scheme"] or match["query"] or match["user"] or "") + MASK

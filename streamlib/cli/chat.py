@@ -140,7 +140,7 @@ def _add_output_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--record",
         metavar="FILE",
-        help="append every response to this file, with its chunks and times; it holds no key",
+        help="append every response to this file, with its chunks and times; keys are masked",
     )
 
 

@@ -148,7 +148,7 @@ def _add_operation(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--record",
         metavar="DIR",
-        help="record complete exchanges there, without keys; `streamlib inspect` opens them",
+        help="record complete exchanges there, with keys masked; `streamlib inspect` opens them",
     )
     command.add_argument(
         "--record-files",

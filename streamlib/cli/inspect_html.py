@@ -78,7 +78,7 @@ def write_html(
     count = f"{len(inspections):,} responses"
     if len(inspections) == 1:
         count = "1 response"
-    content = "holds what was said, no keys"
+    content = "holds what was said, and keys if a server repeated them"
     if inspections[0].redacted:
         content = "holds lengths in place of texts"
     line = f"{out}: {count}, {len(data):,} bytes; {content}"

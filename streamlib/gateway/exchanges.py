@@ -11,8 +11,8 @@ from starlette.types import Scope
 from streamlib.gateway.access import wire_of
 from streamlib.gateway.identity import identity_of, tokens_of
 from streamlib.gateway.observer import AccessRefusal, Exchange, Observer, Watch
-from streamlib.gateway.recorded_bodies import SHORTEST
 from streamlib.gateway.target_streams import GatewayRequest
+from streamlib.recording.masked_bodies import SHORTEST
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.redaction import MASK, redact
 

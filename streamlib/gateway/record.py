@@ -31,16 +31,16 @@ from starlette.types import Message, Receive, Scope, Send
 from streamlib.gateway.identity import tokens_of
 from streamlib.gateway.log_text import log_error
 from streamlib.gateway.observer import Exchange, Observer
-from streamlib.gateway.recorded_bodies import (
+from streamlib.gateway.recording_transport import RecordingTransport, UpstreamRecord
+from streamlib.recording import Chunk, RecordedRequest, Recording, dump
+from streamlib.recording.files import kept_headers
+from streamlib.recording.masked_bodies import (
     long_keys,
     masked_chunks,
     masked_request,
     masked_text,
     secrets_of,
 )
-from streamlib.gateway.recording_transport import RecordingTransport, UpstreamRecord
-from streamlib.recording import Chunk, RecordedRequest, Recording, dump
-from streamlib.recording.files import kept_headers
 from streamlib.request.report import Change
 
 FILES: Final = 1000

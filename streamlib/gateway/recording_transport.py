@@ -8,14 +8,15 @@ from typing import Any, Protocol
 from msgspec import Struct, field
 
 from streamlib.gateway.operations import response_path
-from streamlib.gateway.recorded_bodies import (
+from streamlib.recording import Chunk, RecordedRequest, Recording
+from streamlib.recording.files import kept_headers
+from streamlib.recording.masked_bodies import (
     masked_chunks,
     masked_request,
     masked_text,
     secrets_of,
+    secrets_of_url,
 )
-from streamlib.recording import Chunk, RecordedRequest, Recording
-from streamlib.recording.files import kept_headers
 from streamlib.recording.recorder import wire_of_url
 from streamlib.transport import HttpResponse, Transport, transport_for
 from streamlib.transport.base import CONNECTIONS
@@ -118,7 +119,7 @@ class RecordingTransport:
             url=url.partition("?")[0],
             request_headers=kept_headers(headers),
             body=body if keeper.keep(body) else b"",
-            secrets=secrets_of(headers),
+            secrets=secrets_of(headers) | secrets_of_url(url),
         )
         keeper.upstream.append(record)
         sent_at = keeper.clock()

@@ -25,6 +25,7 @@ from streamlib_parsers.events import (
     Passthrough,
 )
 from streamlib_parsers.items import ResponseItem, WireApi
+from streamlib_parsers.redaction import redact
 
 COMPLETE: Final = "the response is complete"
 
@@ -287,10 +288,10 @@ def _silences(waits: Waits) -> Iterator[Finding]:
 
 
 def excerpt(data: bytes) -> str:
-    """The start of a frame, on one line and safe for a terminal."""
+    """The start of a frame, on one line, safe for a terminal and without what looks like a key."""
     # Four times as many bytes, because a character takes up to four.
     start = data[: EXCERPT_CHARACTERS * 4].decode("utf-8", "replace")
-    text = " ".join(printable(start).split())
+    text = redact(" ".join(printable(start).split()))
     if len(text) > EXCERPT_CHARACTERS:
         return text[:EXCERPT_CHARACTERS] + "…"
     return text or "(nothing)"

@@ -5,7 +5,7 @@ chunk, and a line with the reason of the end. A file may hold several recordings
 other. An event log is JSON lines too (`dump_events`, `load_events`).
 
 Of the headers only those on an allow-list are recorded, and of the request only the method and the
-URL without its query: no key can be in the file.
+URL without its query. `Recorder` masks the keys that were sent if the response repeats them.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from streamlib.recording.files import Chunk, Recording, kept_headers
+from streamlib.recording.masked_bodies import masked_in_place, secrets_of, secrets_of_url
 from streamlib.transport import HttpResponse, Transport, transport_for
 from streamlib.transport.deadlines import Deadlines
 from streamlib.wires.routes import route
@@ -37,7 +38,8 @@ class Recorder:
         """Sends through the transport inside; the response is recorded while it is read."""
         sent_at = self._clock()
         response = await self._inner.send(method, url, headers, body, deadlines)
-        return _RecordingResponse(response, self, method, url, sent_at)
+        secrets = secrets_of(headers) | secrets_of_url(url)
+        return _RecordingResponse(response, self, method, url, sent_at, secrets)
 
     async def __aenter__(self) -> Recorder:
         return self
@@ -63,7 +65,13 @@ class _RecordingResponse:
     """A response that is recorded while it is read."""
 
     def __init__(
-        self, response: HttpResponse, recorder: Recorder, method: str, url: str, sent_at: float
+        self,
+        response: HttpResponse,
+        recorder: Recorder,
+        method: str,
+        url: str,
+        sent_at: float,
+        secrets: set[str],
     ) -> None:
         self._response = response
         self._recorder = recorder
@@ -71,6 +79,8 @@ class _RecordingResponse:
         self._url = redact(url.partition("?")[0])
         """Without the query, which may hold a key (Gemini's ``?key=``)."""
         self._sent_at = sent_at
+        self._secrets = secrets
+        """Keys of the request, which a server may repeat in its response."""
         self._chunks: list[Chunk] = []
         """Chunks read so far."""
         self._end: str | None = "unread"
@@ -117,7 +127,7 @@ class _RecordingResponse:
         return Recording(
             status=self.status,
             headers=kept_headers(self._response.headers),
-            chunks=tuple(self._chunks),
+            chunks=masked_in_place(self._chunks, self._secrets),
             end=self._end,
             method=self._method,
             url=self._url,

@@ -98,7 +98,7 @@ def test_page_shows_every_frame_as_it_was_received(tmp_path: Path) -> None:
     page = browse(tmp_path, {"call": render([inspection])}, "frames", page="call")
     assert page["verdict"].endswith("failed (truncated)\nclaude")
     assert len(page["findings"]) == len(inspection.findings)
-    assert page["privacy"] == "Holds what was said, no keys."
+    assert page["privacy"] == "Holds what was said. It may hold keys that a server repeated."
     assert page["cards"]["longest silence"].startswith("1.42 s without bytes")
     assert page["cards"]["tokens in → out"].startswith("3,500 → 1")
     assert "1,500 from cache" in page["cards"]["tokens in → out"]
@@ -314,7 +314,7 @@ def test_page_shows_the_first_difference_of_two(tmp_path: Path) -> None:
 def test_redacted_page_shows_lengths_and_no_text(tmp_path: Path) -> None:
     inspection = redacted(inspect(tool_call(), name="secret.jsonl"))
     seen = browse(tmp_path, {"redacted": render([inspection])}, "frames", page="redacted")
-    assert seen["privacy"] == "Texts are masked, their lengths are true. Holds no keys."
+    assert seen["privacy"] == "Texts are masked, their lengths are true. No bytes and no headers."
     everything = json.dumps(seen, ensure_ascii=False)
     assert not [word for word in ("Grüße", "Zürich", "celsius", "secret") if word in everything]
     titles = " ".join(item["title"] for item in seen["states"][-1]["items"])

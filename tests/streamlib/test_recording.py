@@ -20,6 +20,7 @@ from streamlib.recording import (
     Replay,
     Split,
     append,
+    dump,
     dump_events,
     from_body,
     load,
@@ -67,6 +68,37 @@ def bare(events: list[Any]) -> list[Any]:
 async def events_of(client: Client, **options: Any) -> list[Any]:
     async with client.stream(PROMPT, model=MODEL, **options) as stream:
         return [event async for event in stream]
+
+
+KEY = "sk-proj-4f9a/8b7c6d5e"
+
+
+@pytest.mark.parametrize(
+    ("written", "url"),
+    [
+        (KEY, "https://host/v1/chat/completions"),
+        (KEY.replace("/", "\\/"), "https://host/v1/chat/completions"),
+        (KEY.replace("/", "%2F"), "https://host/v1/chat/completions"),
+        ("key-of-the-query", "https://host/v1/models/m:generateContent?key=key-of-the-query"),
+        ("pass-of-the-url", "https://me:pass-of-the-url@host/v1/chat/completions"),
+    ],
+)
+async def test_recorder_masks_a_key_that_is_repeated(written: str, url: str) -> None:
+    body = f'{{"error":{{"message":"Incorrect API key: {written} \\u00e9"}}}}'.encode()
+    # The key is in two chunks.
+    middle = body.index(b"key: ") + 9
+    chunks = (Chunk(0.0, body[:middle]), Chunk(0.0, body[middle:]))
+    replayed = Replay(Recording(401, {}, chunks), speed=0)
+    async with Recorder(replayed) as recorder:
+        headers = {"authorization": f"Bearer {KEY}"}
+        response = await recorder.send("POST", url, headers, b"", Deadlines())
+        received = b"".join([chunk async for chunk in response.chunks])
+        await response.aclose()
+    [recording] = recorder.recordings
+    assert received == body
+    assert recording.body == body.replace(written.encode(), b"*" * len(written))
+    assert [len(chunk.data) for chunk in recording.chunks] == [middle, len(body) - middle]
+    assert "pass-of-the-url" not in dump(recording).decode()
 
 
 async def test_recorded_response_replays_to_the_same_events(tmp_path: Path) -> None:

@@ -33,7 +33,10 @@ def test_html_writes_a_page_of_every_response(capsys: Output) -> None:
     printed = capsys.readouterr()
     data = Path("page.html").read_bytes()
     assert printed.out == ""
-    expected = f"page.html: 3 responses, {len(data):,} bytes; holds what was said, no keys\n"
+    expected = (
+        f"page.html: 3 responses, {len(data):,} bytes; "
+        "holds what was said, and keys if a server repeated them\n"
+    )
     assert printed.err == expected
     page = data.decode()
     [names] = parts(page, "names")

@@ -17,9 +17,9 @@ from streamlib.cli import main
 from streamlib.client.retry import NO_RETRY
 from streamlib.gateway import ExchangeFiles, Gateway, RouteRule, RouteTable, gateway
 from streamlib.gateway.record import LIMIT_REACHED, Buffered, ExchangeRecord
-from streamlib.gateway.recorded_bodies import masked_chunks, masked_request
 from streamlib.gateway.routes import RouteTo
 from streamlib.recording import Chunk, Recording, load_all
+from streamlib.recording.masked_bodies import masked_chunks, masked_request
 from streamlib_parsers import accumulate
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
@@ -159,6 +159,22 @@ def test_field_with_the_name_of_a_key_is_masked() -> None:
     masked = msgspec.json.decode(masked_request(msgspec.json.encode([tool, schema]), ()))
     assert masked[0] == {"type": "mcp", "authorization": "***", "headers": {"X-Api-Key": "***"}}
     assert masked[1] == schema
+
+
+def test_key_in_a_list_a_token_and_a_url_are_masked() -> None:
+    body = {
+        "authorization": ["plain-word", {"a": 1}],
+        "X-Vault-Token": "plain-word",
+        "max_token": "7",
+        "url": "https://me:plain-word@host/?next=sk%2Fslash%2Bplus%3D%3D4f9a8b7c",
+    }
+    masked = msgspec.json.decode(masked_request(msgspec.json.encode(body), {SLASHED}))
+    assert masked == {
+        "authorization": ["***", {"a": 1}],
+        "X-Vault-Token": "***",
+        "max_token": "7",
+        "url": "https://***@host/?next=***",
+    }
 
 
 def test_json_that_is_nested_too_deeply_is_not_kept() -> None:

@@ -331,3 +331,10 @@ def test_notebook_shows_the_page_in_a_frame_of_its_own() -> None:
     assert not {'"', "<", ">"} & set(inside)
     assert html.unescape(inside) == render([inspection])
     assert repr(inspection).startswith("Inspection('\"><script>', 'completed (tool_calls)', ")
+
+
+def test_detail_of_a_finding_holds_no_key() -> None:
+    body = b'data: {"id":"c","choices":[]}\n\ndata: {"error":"no sk-proj-4f9a8b7c6d5e4f3a2b1c'
+    details = [finding.detail for finding in inspect(body, "chat").findings]
+    assert [detail for detail in details if "***" in detail]
+    assert not [detail for detail in details if "4f9a" in detail]

@@ -26,8 +26,8 @@ function showVerdict(model) {
   );
   document.title = shown(`${source.name || "recording"} – streamlib inspector`);
   at("privacy").textContent = inspection.redacted
-    ? "Texts are masked, their lengths are true. Holds no keys."
-    : "Holds what was said, no keys.";
+    ? "Texts are masked, their lengths are true. No bytes and no headers."
+    : "Holds what was said. It may hold keys that a server repeated.";
 }
 
 // As in the terminal: a colour alone says nothing.

@@ -1,19 +1,20 @@
 """Masks secret keys in bodies before they are recorded, in every spelling that JSON allows.
 
-The functions run in the thread that writes files. Between parts of a long text they yield to other
-threads, which a single regular expression would block.
+The gateway calls most of them in the thread that writes files. Between parts of a long text they
+yield to other threads, which a single regular expression would block.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 import msgspec
 
-from streamlib.recording import Chunk
+from streamlib.recording.files import Chunk
 from streamlib.request.headers import is_key_header
 from streamlib_parsers.redaction import MASK, is_key_name, redacted_parts
 
@@ -25,6 +26,9 @@ DEPTH: Final = 200
 
 WINDOW: Final = 1 << 16
 """Characters processed before other threads may run: about ten milliseconds."""
+
+Mask: TypeAlias = Callable[[bytes], bytes]
+"""Returns what replaces a key."""
 
 _ESCAPE: Final = re.compile(rb"\\[u/]")
 """Matches an escape that a key in a stream may contain."""
@@ -43,6 +47,18 @@ def secrets_of(headers: Mapping[str, str]) -> set[str]:
             scheme, *rest = value.split() or [""]
             keys += rest or [scheme]
             keys += value.replace(",", " ").split()[1:]
+    return long_keys(keys)
+
+
+def secrets_of_url(url: str) -> set[str]:
+    """The keys in a URL: in its query (`?key=`), and its password."""
+    parts = urlsplit(url)
+    keys: list[str] = []
+    for name, value in parse_qsl(parts.query):
+        if is_key_header(name, value):
+            keys.append(value)
+    if parts.password:
+        keys.append(unquote(parts.password))
     return long_keys(keys)
 
 
@@ -96,24 +112,58 @@ def masked_chunks(
     return (Chunk(chunks[-1].at, masked),)
 
 
+def masked_in_place(chunks: Sequence[Chunk], secrets: Iterable[str]) -> tuple[Chunk, ...]:
+    """The chunks of a response; each key is replaced by as many `*`, so that offsets remain.
+
+    Args:
+        chunks: chunks as they were received.
+        secrets: keys that were sent with the request.
+    """
+    known = _longest_first(secrets)
+    body = b"".join([chunk.data for chunk in chunks])
+    masked = _without_escaped(known, _without(known, body, _stars), _stars)
+    if masked == body:
+        return tuple(chunks)
+    parts: list[Chunk] = []
+    start = 0
+    for chunk in chunks:
+        end = start + len(chunk.data)
+        parts.append(Chunk(chunk.at, masked[start:end]))
+        start = end
+    return tuple(parts)
+
+
 def masked_text(text: str, secrets: Iterable[str]) -> str:
     """A text (for example a path); keys, and texts that look like keys, are masked."""
     return _masked_string(text, _longest_first(secrets))
 
 
 def _longest_first(secrets: Iterable[str]) -> list[str]:
+    spelled: set[str] = set()
+    for secret in secrets:
+        # A URL in a body may have the key too.
+        spelled |= {secret, quote(secret, safe="", errors="surrogatepass")}
     # Else a key that is the start of another one would be masked, and leave the other's rest.
-    return sorted(secrets, key=len, reverse=True)
+    return sorted(spelled, key=len, reverse=True)
 
 
-def _without(secrets: Sequence[str], body: bytes) -> bytes:
+def _short(_key: bytes) -> bytes:
+    return MASK.encode()
+
+
+def _stars(key: bytes) -> bytes:
+    return b"*" * len(key)
+
+
+def _without(secrets: Sequence[str], body: bytes, mask: Mask = _short) -> bytes:
     """The bytes without keys that are written literally."""
     for secret in secrets:
-        body = body.replace(secret.encode("utf-8", "surrogatepass"), MASK.encode())
+        written = secret.encode("utf-8", "surrogatepass")
+        body = body.replace(written, mask(written))
     return body
 
 
-def _without_escaped(secrets: Sequence[str], body: bytes) -> bytes:
+def _without_escaped(secrets: Sequence[str], body: bytes, mask: Mask = _short) -> bytes:
     r"""The bytes without keys whose characters are written as JSON escapes: `abc\/def`."""
     if not secrets or _ESCAPE.search(body) is None:
         return body
@@ -123,7 +173,7 @@ def _without_escaped(secrets: Sequence[str], body: bytes) -> bytes:
         if _ESCAPE.search(line) is None:
             lines.append(line)
             continue
-        lines.append(pattern.sub(MASK.encode(), line))
+        lines.append(pattern.sub(lambda match: mask(match[0]), line))
         time.sleep(0)
     return b"".join(lines)
 
@@ -153,9 +203,21 @@ def _masked(value: Any, secrets: Sequence[str], depth: int) -> Any:
         return [_masked(element, secrets, depth + 1) for element in value]
     masked: dict[str, Any] = {}
     for key, element in value.items():
-        is_key = isinstance(element, str) and is_key_name(key)
         name = _masked_string(key, secrets)
-        masked[name] = MASK if is_key else _masked(element, secrets, depth + 1)
+        if is_key_name(key) and isinstance(element, (str, list)):
+            masked[name] = _masked_key(element, secrets, depth)
+        else:
+            masked[name] = _masked(element, secrets, depth + 1)
+    return masked
+
+
+def _masked_key(value: str | list[Any], secrets: Sequence[str], depth: int) -> Any:
+    """The value of a field with the name of a key: a text, or a list of them as in HTTP headers."""
+    if isinstance(value, str):
+        return MASK
+    masked = _masked(value, secrets, depth + 1)
+    if isinstance(masked, list):
+        return [MASK if isinstance(element, str) else element for element in masked]
     return masked
 
 
