@@ -54,8 +54,9 @@ TEXT_EVENTS: Final = frozenset(
 )
 """Events whose deltas are joined."""
 
-POSITION_KEYS: Final = ("type", "index", "content_index", "summary_index")
-"""Keys that are equal for all deltas of one text."""
+POSITION_KEYS: Final = ("type", "content_index", "summary_index")
+"""Keys of the place in an item. `index` is not among them: after an item that only one side has,
+all further indexes differ."""
 
 AROUND: Final = 60
 """Characters shown on each side of a difference."""
@@ -75,7 +76,8 @@ class DifferenceRow(Struct, frozen=True, kw_only=True):
     """One event, or one text, of A and of B.
 
     Attributes:
-        op: `same`; `ids`: only ids, times or rate limits differ; `changed`; `only_a`; `only_b`.
+        op: `same`; `ids`: only ids, indexes, times or rate limits differ; `changed`; `only_a`;
+            `only_b`.
         type: type of the events.
         label: description of the events, in words.
         a: number of the first event in A, and how many there are; None: A lacks it.
@@ -120,7 +122,7 @@ class Difference(Struct, frozen=True, kw_only=True):
         a: name of the first response.
         b: name of the second response.
         redacted: whether texts were replaced by their lengths.
-        equal: whether only ids, times and rate limits differ.
+        equal: whether only ids, indexes, times and rate limits differ.
         first: the first difference; None if nothing differs at all.
         rows: all events, aligned.
     """
@@ -180,7 +182,8 @@ def spans_of(inspection: Inspection) -> list[Span]:
     for number, event in enumerate(inspection.events):
         key = _key(event)
         if event["type"] in TEXT_EVENTS:
-            if spans and spans[-1].key == key:
+            is_adjacent = spans and spans[-1].key == key
+            if is_adjacent and spans[-1].value["index"] == event["index"]:
                 spans[-1].count += 1
                 texts[-1].append(event["delta"])
                 continue
@@ -333,8 +336,8 @@ def _compared(ours: Span, theirs: Span) -> DifferenceRow:
 
 
 def _without_ids(key: str, event: JsonObject) -> Any:
-    """The value of a key, without ids at any depth."""
-    if key in ID_KEYS:
+    """The value of a key, without the index of an item, and without ids at any depth."""
+    if key in ID_KEYS or key == "index":
         return None
     return _stripped(event.get(key))
 

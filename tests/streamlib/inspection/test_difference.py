@@ -9,6 +9,7 @@ import pytest
 from streamlib.bench import bodies
 from streamlib.bench.responses import SampleCall, SampleResponse, SampleText
 from streamlib.inspection import Difference, Inspection, compare, inspect
+from streamlib.inspection import difference as difference_module
 from streamlib.recording import Chunk, Recording
 from tests.support.cases import each_case
 from tests.support.shared import ROOT
@@ -84,6 +85,41 @@ def test_missing_item_is_only_on_one_side() -> None:
     assert [row.type for row in swapped.rows if row.op == "only_b"] == missing
 
 
+def test_inserted_item_moves_the_indexes_of_the_others() -> None:
+    ours, theirs = inspection_of(RIVERS, CALL), inspection_of(CALL, RIVERS, CALL)
+    difference = compare(ours, theirs)
+    assert not difference.equal
+    assert [row.type for row in difference.rows if row.op == "only_b"] == [
+        "output_item_added",
+        "function_call_arguments_delta",
+        "output_item_done",
+    ]
+    assert {row.op for row in difference.rows} == {"same", "ids", "only_b"}
+    moved = next(row for row in difference.rows if row.type == "output_text_delta")
+    assert (moved.op, moved.fields) == ("ids", ("index",))
+
+
+def test_deltas_of_two_items_are_two_texts() -> None:
+    added = b'{"index":%d,"id":"c%d","type":"function","function":{"name":"f","arguments":""}}'
+    delta = b'{"index":%d,"function":{"arguments":"%d"}}'
+    calls = [added % (0, 0), added % (1, 1), delta % (0, 1), delta % (1, 2)]
+    body = b"".join([b'data: {"choices":[{"delta":{"tool_calls":[%s]}}]}\n\n' % c for c in calls])
+    inspection = inspect(body, "chat", splits=None)
+    labels = [row.label for row in compare(inspection, inspection).rows]
+    assert "function_call_arguments_delta 0 (1 characters)" in labels
+    assert "function_call_arguments_delta 1 (1 characters)" in labels
+
+
+@pytest.mark.parametrize("name", sorted(difference_module.ID_EVENTS))
+def test_events_about_limits_are_no_difference(name: str) -> None:
+    both = [inspection_of(RIVERS) for _ in range(2)]
+    for number, inspection in enumerate(both):
+        inspection.events[0] |= {"type": name, "value": number}
+    difference = compare(*both)
+    assert difference.equal
+    assert (difference.rows[0].op, difference.rows[0].fields) == ("ids", ("value",))
+
+
 def test_truncated_response_differs_at_its_end() -> None:
     whole = (RECORDINGS / "messages" / "aimock-tool.sse").read_bytes()
     difference = compare(inspect(whole, "messages"), inspect(whole[:760], "messages"))
@@ -101,8 +137,10 @@ def test_any_bytes_are_compared(bodies_: tuple[bytes, bytes]) -> None:
 
 def test_many_different_items_are_compared_in_linear_time() -> None:
     def seconds(count: int) -> float:
-        ours = inspection_of(*([RIVERS, CALL] * count))
+        # Other items at the start and at the end, so that all between them must be aligned.
+        ours = inspection_of(*([RIVERS, CALL] * count), RIVERS)
         theirs = inspection_of(CALL, *([RIVERS, CALL] * count))
         return cpu_seconds(lambda: compare(ours, theirs), tries=2)
 
-    assert seconds(120) < 3 * seconds(60)
+    # Each item is three spans: both are above the limit.
+    assert seconds(240) < 3 * seconds(120)
