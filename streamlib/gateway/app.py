@@ -127,7 +127,7 @@ class Gateway:
         """What `/metrics` shows; None without the extra `metrics`."""
         self.view = LiveView()
         """What the page shows."""
-        own = (RequestLog(), self.view, self.metrics, record)
+        own = (RequestLog(with_content=log_content), self.view, self.metrics, record)
         self._observers = [*filter(None, own), *observers]
         self._record = record
         self._grace_seconds = grace_seconds

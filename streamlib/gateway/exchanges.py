@@ -38,21 +38,24 @@ def watch_of(scope: Scope, request_id: str, observers: Sequence[Observer]) -> Wa
     return Watch(exchange, observers)
 
 
-def refusal_of(scope: Scope, error: ErrorInfo, status: int) -> AccessRefusal:
-    """What is known of a request that access control refused (ASGI scope)."""
-    path: str = scope["path"]
-    # A client that has put its key into the path too.
+def masked_path(scope: Scope, path: str) -> str:
+    """The path of a request (ASGI scope), limited in length; keys and sent tokens are masked."""
+    # A client may have put its key into the path too.
     for token in tokens_of(scope):
         if len(token) >= SHORTEST:
             path = path.replace(token, MASK)
-    path = redact(path[:PATH_CHARACTERS])
+    return redact(path[:PATH_CHARACTERS])
+
+
+def refusal_of(scope: Scope, error: ErrorInfo, status: int) -> AccessRefusal:
+    """What is known of a request that access control refused (ASGI scope)."""
     client = scope.get("client")
     return AccessRefusal(
         reason=error.code or error.kind,
         error=error,
         status=status,
         method=scope["method"],
-        path=path,
+        path=masked_path(scope, scope["path"]),
         address=client[0] if client else None,
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -26,6 +27,16 @@ LOGGED_MESSAGES: Final[frozenset[ErrorKind]] = frozenset(
 )
 """Failures whose messages are the library's own and contain no content, so they are logged."""
 
+QUOTING: Final[frozenset[ErrorKind]] = frozenset({"invalid_request", "invalid_history"})
+"""Failures whose messages may quote the request that was refused."""
+
+_SAFE_TEXT: Final = re.compile(
+    r"(?P<what>not a request of \w{1,20}): .*?"
+    r"(?: - at `(?P<path>\$[\w.\[\]]{0,200})`|\(byte (?P<byte>\d{1,12})\))?",
+    re.DOTALL,
+)
+"""The message of a decoder; its position is at the end, after a value that it may quote."""
+
 LOGGED_CHANGES: Final = 100
 """Limit of changes of a report that are examined for the log, which shows some ten."""
 
@@ -43,10 +54,14 @@ class RequestLog(Observer):
 
     Args:
         clock: returns seconds, for the limit of refusals.
+        with_content: whether messages that may quote a request are logged.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, *, with_content: bool = False
+    ) -> None:
         self._clock = clock
+        self._with_content = with_content
         self._minute_began = -math.inf
         """Time of the first refusal in the current minute, in seconds of the clock."""
         self._refusals = 0
@@ -56,7 +71,9 @@ class RequestLog(Observer):
 
     def ended(self, exchange: Exchange) -> None:
         """Logs the line of a request."""
-        _log.info("%s", summary(exchange), extra={FIELDS: fields_of(exchange)})
+        quotes = self._with_content
+        fields = fields_of(exchange, with_content=quotes)
+        _log.info("%s", summary(exchange, with_content=quotes), extra={FIELDS: fields})
 
     def access_refused(self, refusal: AccessRefusal) -> None:
         """Logs the line of a refusal, unless the limit of this minute is reached."""
@@ -106,10 +123,16 @@ def refusal_line(fields: Mapping[str, Any]) -> str:
     return line
 
 
-def summary(exchange: Exchange) -> str:
-    """The line of a request as text."""
+def summary(exchange: Exchange, *, with_content: bool = False) -> str:
+    """The line of a request as text.
+
+    Args:
+        exchange: the request.
+        with_content: whether a message that may quote the request is in it.
+    """
     if exchange.is_refused and exchange.error is not None:
-        message = shown_message(exchange.error, is_own=True)
+        error = exchange.error
+        message = shown_message(error, is_own=True, with_content=with_content) or error.kind
         who = f" for {log_name(exchange.client)}" if exchange.client else ""
         return f"{exchange.request_id} {_purpose(exchange)}{who} refused: {message}"
     target = log_name(exchange.target)
@@ -142,16 +165,33 @@ def changed_paths(exchange: Exchange) -> list[str]:
     return list(dict.fromkeys([f"{change.action} {change.path}" for change in changes]))
 
 
-def shown_message(error: ErrorInfo, *, is_own: bool = False) -> str | None:
+def shown_message(
+    error: ErrorInfo, *, is_own: bool = False, with_content: bool = False
+) -> str | None:
     """The message of a failure; None if it might contain content.
 
     Args:
         error: the failure.
         is_own: whether the library wrote the message, not a provider (`Exchange.is_refused`).
+        with_content: whether a message of the library may quote the request.
     """
+    if is_own and error.kind in QUOTING and not with_content:
+        return _without_quotes(error)
     if is_own or error.kind in LOGGED_MESSAGES:
         return log_text(error.message)
     return None
+
+
+def _without_quotes(error: ErrorInfo) -> str | None:
+    """What is wrong with a request, and where, without the value."""
+    match = _SAFE_TEXT.fullmatch(error.message)
+    if match is None:
+        return error.code and f"{error.kind}: {log_name(error.code)}"
+    if match["path"]:
+        return f"{match['what']}: at {match['path']}"
+    if match["byte"]:
+        return f"{match['what']}: at byte {match['byte']}"
+    return match["what"]
 
 
 def _result(exchange: Exchange) -> str:
@@ -176,15 +216,22 @@ def _tokens(exchange: Exchange) -> str:
     return f"{usage.input_tokens}+{output} tokens"
 
 
-def fields_of(exchange: Exchange) -> dict[str, Any]:
-    """The fields of a request's JSON line; None is unknown, times are seconds."""
+def fields_of(exchange: Exchange, *, with_content: bool = False) -> dict[str, Any]:
+    """The fields of a request's JSON line; None is unknown, times are seconds.
+
+    Args:
+        exchange: the request.
+        with_content: whether a message that may quote the request is in it.
+    """
     usage = exchange.usage or Usage()
     lost = Counter(change.action for change in exchange.report)
     kind: str | None = None
     message: str | None = None
     if exchange.error is not None:
         kind = exchange.error.kind
-        message = shown_message(exchange.error, is_own=exchange.is_refused)
+        message = shown_message(
+            exchange.error, is_own=exchange.is_refused, with_content=with_content
+        )
     return {
         "request_id": exchange.request_id,
         "client": exchange.client,

@@ -12,7 +12,7 @@ from streamlib.gateway.admission import Admission, admit, reserve
 from streamlib.gateway.background import refuse_own_history
 from streamlib.gateway.client_limits import ClientLimits
 from streamlib.gateway.client_request import beta_headers, prompt_of, sent_path, user_agent
-from streamlib.gateway.exchanges import note_route
+from streamlib.gateway.exchanges import masked_path, note_route
 from streamlib.gateway.identity import identity_of
 from streamlib.gateway.named_clients import NamedClient, check_model, client_of
 from streamlib.gateway.observer import Watch
@@ -87,7 +87,7 @@ class RequestReader:
         sent = sent_path(scope)
         endpoint = endpoint_of(sent)
         if endpoint is None or endpoint.match.wire_api not in CLIENT_WIRES:
-            raise _unknown_path(sent)
+            raise _unknown_path(masked_path(scope, sent))
         watch.exchange.operation = endpoint.operation
         wire_api = endpoint.match.wire_api
         body = await read_body(scope, receive, seconds=self._body_seconds)
@@ -173,7 +173,7 @@ def _whole_request(body: bytes) -> bytes:
 
 
 def _unknown_path(path: str) -> StreamError:
-    message = f"no API has the path {path[:200]}"
+    message = f"no API has the path {path}"
     # The client's base URL ends in /v1, and the client itself adds /v1 again.
     if path.startswith("/v1/v1/"):
         message += ": the base URL that this client takes has no /v1"

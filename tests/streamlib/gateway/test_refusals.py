@@ -180,6 +180,51 @@ async def test_json_line_of_a_refusal_has_the_message(
         assert text.endswith(f"refused: {line['error_message']}")
 
 
+SAID = "Patient Jane Doe - at `$.x`"
+
+
+@pytest.mark.parametrize("with_content", [False, True])
+async def test_log_quotes_no_request_without_log_content(
+    caplog: pytest.LogCaptureFixture, with_content: bool
+) -> None:
+    caplog.set_level(logging.INFO, "streamlib.gateway")
+    table = RouteTable([rule("chat")])
+    user = {"role": "user", "content": "a"}
+    refused: list[Any] = [
+        {"max_tokens": 5, "messages": [{"role": SAID, "content": "a"}]},
+        {"max_tokens": SAID, "messages": [user]},
+        {"max_tokens": 5, "messages": [user], "tool_choice": {"type": SAID}},
+    ]
+    async with Gateway(table, log_content=with_content) as running:
+        transport = httpx.ASGITransport(gateway(running))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            for body in refused:
+                response = await client.post("/v1/messages", json={"model": "m", **body})
+                # The client reads what is wrong.
+                assert (response.status_code, "Jane" in response.text) == (400, True)
+            await client.post("/v1/messages", content=b'{"a" Jane}')
+        shown = msgspec.json.encode(running.view.snapshot()).decode()
+    lines = [line["error_message"] for line in json_lines(caplog)]
+    quoting = [line for line in lines if "Jane" in line]
+    assert len(quoting) == (3 if with_content else 0)
+    assert ("Jane" in caplog.text) == with_content
+    assert "Jane" not in shown
+    if not with_content:
+        start = "not a request of messages"
+        assert lines == [f"{start}: at $[0].role", start, start, f"{start}: at byte 5"]
+        assert "refused: not a request of messages: at $[0].role" in caplog.text
+
+
+async def test_log_masks_a_token_in_an_unknown_path(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "streamlib.gateway")
+    async with serving(Upstream(), rule("chat"), token=TOKEN) as client:
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        response = await client.post(f"/proxy/{TOKEN}/v1/messages", json={}, headers=headers)
+    assert "/proxy/***/v1/messages" in response.text
+    [line] = json_lines(caplog)
+    assert line["error_message"] == "no API has the path /proxy/***/v1/messages"
+
+
 async def test_refusal_after_the_route_was_found_names_it(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
