@@ -157,12 +157,20 @@ class Span(Struct):
 
 
 def compare(a: Inspection, b: Inspection) -> Difference:
-    """Compares two inspections, which must not be redacted.
+    """Compares two inspections. To redact the result, use `redacted_difference`.
 
     Args:
         a: the first inspection.
         b: the second inspection.
+
+    Raises:
+        ValueError: one is redacted: texts of the same length would count as equal.
     """
+    if a.redacted or b.redacted:
+        raise ValueError(
+            "a redacted inspection has no texts to compare: compare the originals, "
+            "then redact the difference (redacted_difference)"
+        )
     rows = tuple([_row(ours, theirs) for ours, theirs in _aligned(spans_of(a), spans_of(b))])
     first = _first(rows)
     equal = all(row.op in ("same", "ids") for row in rows)

@@ -242,6 +242,18 @@ def test_redacted_difference_holds_no_text() -> None:
     assert [row.op for row in shown.rows] == [row.op for row in difference.rows]
 
 
+def test_redacted_inspections_are_not_compared() -> None:
+    """Different texts of the same length were equal."""
+    ours, theirs = [
+        inspect(b"".join(bodies.messages((SampleText([text]),))), "messages")
+        for text in ("left", "west")
+    ]
+    assert not compare(ours, theirs).equal
+    for a, b in ((redacted(ours), redacted(theirs)), (ours, redacted(theirs))):
+        with pytest.raises(ValueError, match="redacted_difference"):
+            compare(a, b)
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
