@@ -38,7 +38,7 @@ def split_characters(capture: Capture, steps: Sequence[Step]) -> SplitCharacters
             continue
         if is_binary:
             step = steps[bisect_right(starts, offset) - 1]
-            if not _is_payload(body[step.start : step.end], offset - step.start):
+            if not _is_payload(body, step, offset):
                 continue
         count += 1
         if count <= MAX_OFFSETS:
@@ -71,9 +71,11 @@ def _length(first_byte: int) -> int:
     return 4
 
 
-def _is_payload(message: bytes, offset: int) -> bool:
+def _is_payload(body: bytes, message: Step, offset: int) -> bool:
     """Whether an offset is in the payload of an AWS message, after its headers."""
-    if len(message) < _AWS_PRELUDE_BYTES:
+    # The message is not copied: a large one may have a split character in each of its chunks.
+    if message.end - message.start < _AWS_PRELUDE_BYTES:
         return False
-    headers: int = unpack_from(">I", message, 4)[0]
-    return _AWS_PRELUDE_BYTES + headers < offset < len(message) - _AWS_CHECKSUM_BYTES
+    headers: int = unpack_from(">I", body, message.start + 4)[0]
+    start = message.start + _AWS_PRELUDE_BYTES + headers
+    return start < offset < message.end - _AWS_CHECKSUM_BYTES

@@ -5,7 +5,9 @@ from __future__ import annotations
 import html
 import json
 import math
+from itertools import pairwise
 from pathlib import Path
+from struct import pack
 from typing import Any
 
 import msgspec
@@ -14,7 +16,10 @@ import pytest
 from streamlib.bench import bodies, responses
 from streamlib.inspection import FORMAT, Inspection, encode, inspect, load, splits
 from streamlib.inspection.capture import Capture
+from streamlib.inspection.facts import SHORTEST_OUTPUT
+from streamlib.inspection.frames import Step
 from streamlib.inspection.page import render
+from streamlib.inspection.split_characters import split_characters
 from streamlib.recording import Chunk, RecordedRequest, Recording, load_events, save
 from streamlib.recording import load as load_recording
 from streamlib.request.report import Change
@@ -154,6 +159,14 @@ def test_facts_tell_times_tokens_and_limits() -> None:
     assert (facts.longest_no_bytes.start, facts.longest_no_bytes.end) == (0.5, 2.0)
 
 
+def test_short_output_has_no_speed() -> None:
+    body = b"".join(bodies.messages((responses.SampleText(["one ", "two"]),)))
+    middle = body.index(b"two")
+    for wait, is_known in ((SHORTEST_OUTPUT * 0.9, False), (SHORTEST_OUTPUT * 1.1, True)):
+        facts = inspect(recording_of((1.0, body[:middle]), (1.0 + wait, body[middle:]))).facts
+        assert (facts.tokens_per_second is not None) is is_known
+
+
 def test_facts_tell_the_speed_of_output() -> None:
     body = b"".join(bodies.messages((responses.SampleText(["one ", "two ", "three"]),)))
     first = body.index(b"one ")
@@ -204,6 +217,42 @@ def test_split_characters_are_counted_where_chunks_part_them() -> None:
     assert len(found) % inner == 0
 
 
+def test_split_characters_of_a_large_message_take_linear_time() -> None:
+    def seconds(count: int) -> float:
+        # One message of which each chunk ends inside a character.
+        text = "日本".encode() * count
+        padding = b"x" * (60 * count)  # makes copies of the message slow
+        message = pack(">III", 66 * count + 16, 0, 0) + text + padding + bytes(4)
+        # It follows an empty message: a slice of all bytes would not be a copy.
+        body = bytes(16) + message
+        ends = range(16 + 13, 16 + 12 + len(text), 6)
+        chunks = [Chunk(0.0, body[start:end]) for start, end in pairwise([0, *ends, len(body)])]
+        capture = Capture("", "converse", Recording(200, {}, tuple(chunks)), is_recorded=True)
+        steps = [Step(0, 16, "message", []), Step(16, len(body), "message", [])]
+        assert split_characters(capture, steps).count == count
+        return cpu_seconds(lambda: split_characters(capture, steps), tries=5)
+
+    # Four times as many: about 4 if linear, about 16 if every boundary copies the message.
+    assert seconds(8000) < 8 * seconds(2000)
+
+
+def test_offsets_of_split_characters_are_limited() -> None:
+    text = "é" * 1005
+    body = b"".join(bodies.messages((responses.SampleText([text]),)))
+    each_byte = [(0.1, body[index : index + 1]) for index in range(len(body))]
+    found = inspect(recording_of(*each_byte), splits=None).split_characters
+    assert found.count >= len(text)
+    assert len(found.bytes) == 1000
+
+
+@pytest.mark.parametrize("limit", ["WORK_BYTES", "WORK_EVENTS"])
+def test_splits_share_one_limit(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    inspection = inspect(TOOL_CALL, "messages", splits=None)
+    one_split = {"WORK_BYTES": len(TOOL_CALL), "WORK_EVENTS": len(inspection.events)}[limit]
+    monkeypatch.setattr(splits, limit, 3 * one_split)
+    assert len(inspect(TOOL_CALL, "messages").splits.results) == 3
+
+
 def test_large_bodies_are_split_as_far_as_that_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splits, "WORK_CHUNKS", 1000)
     body = b"".join(bodies.messages((responses.SampleText(["word "] * 100),)))
@@ -233,6 +282,10 @@ def test_splits_name_the_first_event_that_differs(monkeypatch: pytest.MonkeyPatc
     results = inspect(TOOL_CALL, "messages").splits.results
     assert [result.first_difference for result in results if result.split == "whole"] == [0]
     assert not any(result.same for result in results)
+    parse = parser("messages")
+    events = [*parse.feed(TOOL_CALL), *parse.close()]
+    assert splits._first_difference(events, events[:-1]) == len(events) - 1
+    assert splits._first_difference(events, [*events[:4], events[3], *events[5:]]) == 4
 
 
 # --- the format ---

@@ -63,6 +63,22 @@ def test_long_frame_with_a_wait_in_it_is_parted() -> None:
     assert spans(no_frame) == [(1.0, 2.0), (4.0, 5.0)]
 
 
+def test_silence_begins_with_the_chunk_that_began_its_frame() -> None:
+    first, second = LONG[:500], LONG[500:]
+    # The first chunk ends a frame and begins the next; the other ends with its frame.
+    _, inside = silences_of((1.0, FRAME + first[:9]), (1.3, first[9:]), (1.6, second))
+    assert spans(inside) == [(1.0, 1.6)]
+    _, apart = silences_of((1.0, FRAME), (1.3, first), (1.6, second))
+    assert spans(apart) == []
+
+
+def test_the_500_longest_silences_are_kept() -> None:
+    short = [(0.0, FRAME), (0.6, FRAME), (1.2, FRAME)]
+    no_bytes, _ = silences_of(*short, *[(2.2 + at, FRAME) for at in range(500)])
+    assert len(no_bytes) == 500
+    assert spans(no_bytes)[0] == (1.2, 2.2)
+
+
 def test_frame_that_never_ends_is_a_silence() -> None:
     no_bytes, no_frame = silences_of((0.5, FRAME), *in_parts(LONG[:-2], 5, 0.6, 1.4))
     assert (no_bytes, spans(no_frame)) == ([], [(0.6, 1.4)])
