@@ -140,7 +140,12 @@ def test_redacted_inspection_holds_no_output_of_a_tool(wire_api: WireApi) -> Non
         words = secret_words(rng, 12)
         body = server_results([{"type": words[1], "limit": 4111111111111111}])[wire_api]
         check_redacted(Recording(200, {}, (Chunk(0.1, body),)), wire_api, words)
-        body = server_results({"output": any_output(rng, words)})[wire_api]
+        # The first is a part by its type; Gemini's output is an object.
+        part = {"type": "text", "limit": 4_111_111_111_111_111, "text": words[0]}
+        output: Any = [part, any_output(rng, words)]
+        if wire_api == "gemini":
+            output = {"type": "message", "content": output, "index": 4_111_111_111_111_111}
+        body = server_results(output)[wire_api]
         inspection = inspect(body, wire_api)
         assert "server_tool_result" in [item.type for item in inspection.items]
         data = encode(redacted(inspection))
