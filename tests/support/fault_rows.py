@@ -8,6 +8,7 @@ from typing import Final
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import FunctionCall, Opaque
 from tests.support.fault_row import (
+    DRIP,
     PAGE,
     SHORT,
     closing,
@@ -71,7 +72,7 @@ CONNECTION: Final = (
         [b"HTTP/1.1 200 OK\r\n", Repeat(b"x", 0.05)],
         kind="stalled",
         phase="headers",
-        deadlines=SHORT,
+        deadlines=DRIP,
     ),
     error(
         "headers-100kB",
