@@ -10,7 +10,9 @@ import anyio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamlib.gateway.admission import Admission
 from streamlib.gateway.client_limits import MemoryLimits, rate_limits
+from streamlib.gateway.named_clients import NamedClient
 from tests.support.client_limits import TOLERANCE, Clock, Step, follow, limited_client
 
 limits = st.none() | st.integers(1, 50)
@@ -57,6 +59,24 @@ def test_client_gets_no_more_than_bucket_and_inflow(limit: int, asked: list[Step
     )
     elapsed = sum(step.pause for step in served)
     assert granted <= limit + elapsed * limit / 60 + TOLERANCE
+
+
+class SlowLimits(MemoryLimits):
+    """Limits whose correction takes a moment, as that of a server does."""
+
+    async def correct(self, client: NamedClient, tokens: int) -> None:
+        await anyio.sleep(0.01)
+        await super().correct(client, tokens)
+
+
+async def test_cancelled_request_still_corrects_its_estimate() -> None:
+    clock, who = Clock(), limited_client(tokens=600)
+    buckets = SlowLimits(clock)
+    admission = Admission(who, buckets, 500, await buckets.take(who, 500))
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await admission.settle(None)
+    assert (await buckets.take(who, 0)).tokens == 600
 
 
 async def test_correction_leaves_less_than_nothing() -> None:

@@ -16,7 +16,8 @@ from starlette.types import Message, Receive, Scope, Send
 from streamlib.cli import main
 from streamlib.client.retry import NO_RETRY
 from streamlib.gateway import ExchangeFiles, Gateway, RouteRule, RouteTable, gateway
-from streamlib.gateway.record import LIMIT_REACHED, Buffered, ExchangeRecord
+from streamlib.gateway.observer import Exchange
+from streamlib.gateway.record import LIMIT_REACHED, WAITING, Buffered, ExchangeRecord
 from streamlib.gateway.routes import RouteTo
 from streamlib.recording import Chunk, Recording, load_all
 from streamlib.recording.masked_bodies import masked_chunks, masked_request
@@ -248,6 +249,30 @@ def test_chunks_cost_more_than_their_bytes() -> None:
         buffered=Buffered(1_000_000),
     )
     assert sum(record.keep(b"x") for _ in range(10_000)) < 100
+
+
+async def test_exchange_that_cannot_wait_frees_its_memory(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The disk is too slow: here nothing is written, because the files were not entered."""
+    files = ExchangeFiles(tmp_path, buffered_bytes=1000)
+    scope: Scope = {"path": "/", "method": "POST", "headers": [], "query_string": b""}
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"x" * 500}
+
+    async def send_nothing(message: Message) -> None:
+        """Takes part of the response."""
+
+    for number in range(WAITING + 1):
+        exchange = Exchange(request_id=f"req_{number}", wire_api="chat")
+        receiving, _ = files.watch(exchange.request_id, scope, receive, send_nothing)
+        if number == WAITING:
+            await receiving()
+            assert not files._buffered.take(1000)
+        files.ended(exchange)
+    assert f"req_{WAITING} is not recorded: the disk is too slow" in caplog.text
+    assert files._buffered.take(1000)
 
 
 async def test_refusal_is_recorded_with_its_response(tmp_path: Path) -> None:

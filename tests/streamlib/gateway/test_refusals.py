@@ -22,8 +22,16 @@ from streamlib.gateway import (
 )
 from streamlib.gateway.live_view import LiveView
 from streamlib.gateway.observer import AccessRefusal, Exchange, Observer
-from streamlib.gateway.request_log import FIELDS, LOGGED_REFUSALS, JsonFormatter, RequestLog
+from streamlib.gateway.request_log import (
+    FIELDS,
+    LOGGED_CHANGES,
+    LOGGED_REFUSALS,
+    JsonFormatter,
+    RequestLog,
+    changed_paths,
+)
 from streamlib.recording import load_all
+from streamlib.request.report import Change
 from streamlib_parsers.errors import ErrorInfo
 from tests.streamlib.gateway.test_metrics import samples
 from tests.streamlib.gateway.test_record import files_of
@@ -289,3 +297,10 @@ async def test_closed_page_is_logged(caplog: pytest.LogCaptureFixture) -> None:
             response = await client.get("/", headers={"accept": "text/html"})
     [line] = json_lines(caplog)
     assert (line["status"], line["reason"]) == (response.status_code, "session") == (403, "session")
+
+
+def test_log_examines_a_limited_number_of_changes() -> None:
+    """A hostile body may cause a hundred thousand, and the line is written between requests."""
+    exchange = Exchange(request_id="req_1", wire_api="chat")
+    exchange.report = [Change("dropped", f"/{number}", "unknown") for number in range(1000)]
+    assert changed_paths(exchange) == [f"dropped /{number}" for number in range(LOGGED_CHANGES)]

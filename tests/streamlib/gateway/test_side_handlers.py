@@ -4,6 +4,7 @@ the limits of their targets, and ended when their client leaves or the gateway s
 from __future__ import annotations
 
 import logging
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,14 +16,19 @@ from msgspec import Struct
 
 from streamlib.client.retry import NO_RETRY
 from streamlib.gateway import ExchangeFiles, Gateway, RouteRule, RouteTable, gateway
+from streamlib.gateway.client_limits import MemoryLimits
+from streamlib.gateway.identity import digest_of
+from streamlib.gateway.named_clients import NamedClient
 from streamlib.gateway.routes import RouteTo
 from streamlib.recording import load_all
 from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.items import WireApi
 from tests.streamlib.gateway.test_metrics import samples
 from tests.streamlib.gateway.test_observer import Notes
 from tests.streamlib.gateway.test_record import files_of
 from tests.streamlib.gateway.test_refusals import json_lines
 from tests.support.cases import each_case
+from tests.support.client_limits import Clock
 from tests.support.gateways import (
     ProviderResponse,
     Upstream,
@@ -222,6 +228,82 @@ async def test_compactions_that_fail_cool_their_target_down() -> None:
         await client.post(COMPACT, content=SUMMARY.body)
         await send(client, "chat", weather_prompt())
     assert [httpx.URL(request.url).host for request in upstream.requests] == ["a", "b", "b"]
+
+
+def two_endpoints(provider: str, wire_api: WireApi, **options: Any) -> RouteRule:
+    """Two servers of one provider."""
+    targets = [
+        RouteTo(provider, base_url=f"http://{name}", wire_api=wire_api, key_env="SIDE_KEY")
+        for name in "ab"
+    ]
+    return RouteRule("*", tuple(targets), cooldown_failures=1, **options)
+
+
+async def test_count_avoids_a_target_that_cools_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIDE_KEY", "k")
+    failed = error_response("messages", 529, BUSY)
+    upstream = Upstream(failed, weather_response("messages"), COUNT.returned)
+    route = two_endpoints("anthropic:claude-opus-4-5", "messages")
+    async with serving(upstream, route, client=KEYS) as client:
+        await send(client, "messages", weather_prompt())
+        response = await client.post(COUNT.path, content=COUNT.body)
+    assert response.json() == {"input_tokens": 42}
+    assert [httpx.URL(request.url).host for request in upstream.requests] == ["a", "b", "b"]
+
+
+async def test_compaction_ends_a_cooldown_when_its_target_responds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A client that reads slowly does not keep other requests from the target."""
+    monkeypatch.setenv("SIDE_KEY", "k")
+    failed = error_response("responses", 529, BUSY)
+    upstream = Upstream(failed, OWN.returned)
+    table = RouteTable([two_endpoints("openai:gpt-5", "responses", cooldown_seconds=10)])
+    async with Gateway(table, client={"http": upstream, **KEYS}) as running:
+        app = gateway(running)
+
+        async def slow_app(scope: Any, receive: Any, send_to_client: Any) -> None:
+            async def slow_send(message: Any) -> None:
+                await anyio.sleep(100)
+                await send_to_client(message)
+
+            await app(scope, receive, slow_send)
+
+        async def ask(application: Any) -> None:
+            transport = httpx.ASGITransport(application)
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://127.0.0.1"
+            ) as client:
+                await client.post(COMPACT, content=OWN.body)
+
+        await ask(app)
+        await anyio.sleep(11)
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask, slow_app)
+            await anyio.sleep(1)
+            await ask(app)
+    assert [httpx.URL(request.url).host for request in upstream.requests] == ["a", "b", "a", "a"]
+
+
+async def test_own_compaction_counts_its_input_when_it_is_stopped() -> None:
+    alice = NamedClient("alice", digest_of("ab"), tokens_per_minute=100_000)
+    limits = MemoryLimits(Clock())
+    upstream = Upstream(ProviderResponse(200, {}, [1000.0]))
+    table = RouteTable([OWN.route], clients=[alice])
+    async with Gateway(table, client={"http": upstream, **KEYS}, limits=limits) as running:
+        transport = httpx.ASGITransport(gateway(running, token="owner"))
+        async with (
+            httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client,
+            anyio.create_task_group() as group,
+        ):
+            client.headers["x-api-key"] = "ab"
+            group.start_soon(partial(client.post, COMPACT, content=OWN.body))
+            await anyio.sleep(1)
+            running.end_streams()
+        balance = await limits.take(alice, 0)
+    assert balance.tokens is not None
+    # The estimate of its input.
+    assert 97_000 < balance.tokens < 99_000
 
 
 async def test_cut_summary_is_no_failure_of_its_target() -> None:
