@@ -1,6 +1,6 @@
 """Results of benchmarks with all their rounds, as JSON in `benchmarks/measured/`.
 
-The tables of docs/benchmarks.md, docs/transports.md, docs/gateway.md and README.md are written from
+The tables of docs/benchmarks.md, docs/transports.md and docs/gateway.md are written from
 these files (`benchmarks/page.py`), so that a part can be measured again.
 """
 

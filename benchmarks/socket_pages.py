@@ -77,27 +77,17 @@ def _on_trio(results: Results) -> str:
     if result is None:
         return NOTHING
     rows: list[list[str]] = []
-    for measure, what in (
-        ("event", "event, µs"),
-        ("setup", "stream, µs"),
-        ("memory", "stream, KB"),
-    ):
-        for paced in (False, True):
-            for workload, chunks in _columns(result, measure, paced=paced):
-                key = {"workload": workload, "chunks": chunks, "measure": measure}
-                cells = [cell(result.find(**key, contestant=name)) for name in TRIO]
-                is_shown = measure == "event" or not paced
-                if is_shown and all(cells):
-                    rows.append([f"{what}: {_heading((workload, chunks))}", *cells])
+    for measure, what in TRIO_ROWS:
+        for workload, chunks in _columns(result, measure, paced=measure == "event"):
+            key = {"workload": workload, "chunks": chunks, "measure": measure}
+            cells = [cell(result.find(**key, contestant=name)) for name in TRIO]
+            if all(cells):
+                rows.append([f"{what}: {_heading((workload, chunks))}", *cells])
     heading = ["trio", "over httpx", "over httpx2", "lower bound"]
     return markdown(heading, rows)
 
 
 SOCKET_TABLES: Final[dict[str, Callable[[Results], str]]] = {
-    "sockets at once": _by_reader("bench_end_to_end", "event", paced=False),
-    "sockets paced": _by_reader("bench_end_to_end", "event", paced=True),
-    "sockets setup": _by_reader("bench_end_to_end", "setup", paced=False),
-    "transports at once": _by_reader("transports", "event", paced=False),
     "transports paced": _by_reader("transports", "event", paced=True),
     "transports setup": _by_reader("transports", "setup", paced=False),
     "transports on trio": _on_trio,

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION: Final = (
     "Measures the CPU time of the parsers, without a network. The cases take turns; of the rounds "
-    "the best counts. `benchmarks/` in the source distribution measures other libraries on the "
-    "same bytes."
+    "the best counts. The workloads are generated: they show growth, and only a capture shows the "
+    "speed of real streams. `benchmarks/` in the source distribution measures other libraries."
 )
 
 BAR_WIDTH: Final = 30

@@ -35,7 +35,7 @@ def client(wire: str) -> Contestant:
 
 
 class Floor(NamedTuple):
-    """A peer must take at least so many times our time: about half of docs/benchmarks.md.
+    """A peer must take at least so many times our time, on a generated response.
 
     Attributes:
         ours: makes our contestant for a wire.

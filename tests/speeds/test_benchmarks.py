@@ -11,14 +11,14 @@ from typing import Final
 
 import pytest
 
-from benchmarks import compiled_build, goals, node_readers, races, socket_run, transports
+from benchmarks import compiled_build, node_readers, races, socket_run, transports
 from benchmarks.commands import Options
 from benchmarks.contestants import Contestant, Outcome, ours
 from benchmarks.framings import FRAMINGS
 from benchmarks.node_readers import NODE
 from benchmarks.other_sdks import COHERE
 from benchmarks.races import Disagreement, agree, race
-from benchmarks.results import Figure, Result, figure, load, ratio, save
+from benchmarks.results import Figure, Result, figure, load, save
 from benchmarks.sdks import PEERS
 from benchmarks.socket_run import Spent, Streams
 from streamlib.bench import bodies
@@ -128,30 +128,6 @@ def test_result_is_read_as_it_was_saved(tmp_path: Path) -> None:
     assert load("part", tmp_path) == made
     assert load("other", tmp_path) is None
     assert made.figures[0].rounds == (1.235,)
-
-
-def test_goal_is_met_by_the_median_of_its_ratio() -> None:
-    goal = goals.Goal("events", "messages", "16 KiB", "anthropic", "pure", 15)
-    key = ("events", "messages", "16 KiB")
-    peer = figure(*key, "anthropic", "time", "µs/event", [10.0, 20.0, 40.0])
-    own = figure(*key, "streamlib", "time", "µs/event", [1.0, 1.0, 1.0])
-    found = goals.reached(goal, result_of(own, peer))
-    assert found == ratio(peer, own)
-    assert goals.is_met(goal, ratio(peer, own))
-    assert not goals.is_met(goal._replace(least=21), ratio(peer, own))
-    assert goals.reached(goal._replace(workload="chat"), result_of(own, peer)) is None
-    assert "| yes |" in goals.table(result_of(own, peer), None)
-
-
-def test_goal_over_a_floor_is_at_most_so_much() -> None:
-    goal = next(goal for goal in goals.GOALS if goal.peer == "floor")
-    key = (goal.bench, goal.workload, goal.chunks)
-    own = figure(*key, "streamlib", "time", "µs/event", [3.0])
-    for floor, is_met in ((2.0, True), (1.0, False)):
-        peer = figure(*key, "floor", "time", "µs/event", [floor])
-        found = goals.reached(goal, result_of(own, peer))
-        assert found is not None
-        assert goals.is_met(goal, found) == is_met
 
 
 # --- the commands, in their quick form ---

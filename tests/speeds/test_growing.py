@@ -17,7 +17,7 @@ from tests.support.cases import each_case
 from tests.support.shared import ROOT
 
 IDLE_STREAM = 20_000
-"""Bytes that one waiting stream may hold, its request included; docs/performance.md has 13,000."""
+"""Bytes that one waiting stream may hold, its request included; docs/benchmarks.md has 13,000."""
 
 
 def measured(*arguments: str) -> dict[str, float]:

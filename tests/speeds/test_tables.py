@@ -36,7 +36,7 @@ def test_every_part_was_measured() -> None:
 
 def test_page_without_results_names_the_lack() -> None:
     empty = dict.fromkeys(page.known())
-    text = "<!-- table: events one by one -->\nold\n<!-- end of table -->\n"
+    text = "<!-- table: imports -->\nold\n<!-- end of table -->\n"
     assert "not measured yet" in page.fill(text, empty)
 
 
