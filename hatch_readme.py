@@ -3,7 +3,7 @@
 An index shows the text alone, so a link to a file of the repository would lead nowhere. Where
 `[project.urls]` names the repository, such links lead to its files at the tag of the version. While
 it does not (the project has no public address yet) they become plain text, and pictures go.
-`python -m tests.release` refuses a release without the address.
+`python -m lab.release` refuses a release without the address.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ MIRRORS = {
     "parsers/streamlib_parsers": "tests/parsers",
     "streamlib": "tests/streamlib",
     "docs": "tests/docs",
-    "benchmarks": "tests/speeds",
+    "benchmarks": "tests/lab/speeds",
+    "lab": "tests/lab",
     "examples": "tests/examples",
 }
 """Folder -> the folder of its tests."""
@@ -79,14 +80,14 @@ def pyright(session: nox.Session) -> None:
 @nox.session
 def examples(session: nox.Session) -> None:
     """mypy and basedpyright over the examples of README and of every page."""
-    run(session, "tests.docs.example_types")
+    run(session, "lab.example_types")
     run(session, "pytest", "-q", "-m", "checkers", "tests/docs")
 
 
 @nox.session
 def docs(session: nox.Session) -> None:
     """Builds the documentation site into build/site and checks its links."""
-    run(session, "tests.site")
+    run(session, "lab.site")
 
 
 @nox.session
@@ -104,7 +105,7 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def real(session: nox.Session) -> None:
     """Tests against real counterparts, which are fetched first."""
-    run(session, "tests.real.fetch")
+    run(session, "lab.real.fetch")
     run(session, "pytest", "-m", "real", *session.posargs)
 
 
@@ -116,7 +117,7 @@ def versions(session: nox.Session, python_version: str, resolution: str) -> None
     command = [
         sys.executable,
         "-c",
-        f"from tests.pythons import *; print(find_python({python_version!r}))",
+        f"from lab.pythons import *; print(find_python({python_version!r}))",
     ]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     interpreter = found.stdout.strip()
@@ -153,7 +154,7 @@ def package(session: nox.Session) -> None:
         # Not the checkout: from another folder, and without its path.
         session.chdir(folder)
         alone = {"PYTHONPATH": ""}
-        session.run(python, str(ROOT / "tests" / "installed.py"), env=alone, external=True)
+        session.run(python, str(ROOT / "lab" / "installed.py"), env=alone, external=True)
         session.run(str(scripts / "streamlib"), "chat", "Hello", env=alone, external=True)
         session.chdir(ROOT)
 

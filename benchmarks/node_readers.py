@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.contestants import Contestant, Depth, Outcome
-from tests.real.ui_readers import absence_in, install_packages
+from lab.real.ui_readers import absence_in, install_packages
 
 HERE: Final = Path(__file__).resolve().parent / "node"
 HOME: Final = HERE.parent.parent / ".real" / "benchmarks"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.casts.files import IMAGES, TITLES, files
-from tests.casts.svg import BACKGROUND, COLOURS
+from lab.casts.files import IMAGES, TITLES, files
+from lab.casts.svg import BACKGROUND, COLOURS
 from tests.support.shared import ROOT
 
 NAMES = [f"cast-{name}{form}.svg" for name in TITLES for form in ("", "-still")]
@@ -20,7 +20,7 @@ AA = 4.5
 def test_casts_show_what_the_commands_write() -> None:
     made = files()
     stale = [path.name for path, text in made.items() if path.read_text("utf-8") != text]
-    assert stale == [], "python -m tests.casts draws them again"
+    assert stale == [], "python -m lab.casts draws them again"
     assert sorted(path.name for path in made) == sorted(NAMES)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.example_types import type_errors, write_examples
+from lab.example_types import type_errors, write_examples
 from tests.docs.test_readme import PAGES
 
 pytestmark = pytest.mark.checkers  # seconds of two type checkers: `nox -s examples` runs it

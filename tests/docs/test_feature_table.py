@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.peers import feature_table
-from tests.peers.abilities import ABILITIES, found
+from lab.peers import feature_table
+from lab.peers.abilities import ABILITIES, found
 from tests.support.shared import ROOT
 
 

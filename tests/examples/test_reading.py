@@ -15,10 +15,10 @@ from typing import Any, Final
 import anyio
 import pytest
 
+from lab.real.ui_readers import HOME, absence, chromium
 from streamlib.loopback import Behaviour
 from tests.examples.serving import web
 from tests.real.conftest import ABSENT
-from tests.real.ui_readers import HOME, absence, chromium
 
 pytestmark = [pytest.mark.slow]  # a minute in a browser
 

@@ -16,10 +16,10 @@ import pytest
 from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from lab.real.ui_readers import HOME, absence, chromium
 from streamlib.loopback import Behaviour
 from tests.examples.serving import Provider
 from tests.real.conftest import ABSENT
-from tests.real.ui_readers import HOME, absence, chromium
 from tests.support.redis_servers import free_port, running_server, valkey_binary
 from tests.support.shared import ROOT
 

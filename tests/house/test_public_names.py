@@ -159,7 +159,7 @@ def test_no_file_imports_through_the_folder() -> None:
     through = re.compile(r"^\s*(?:from|import)\s+parsers\b", re.MULTILINE)
     sources = [
         path
-        for part in ("streamlib", "parsers", "tests", "benchmarks")
+        for part in ("streamlib", "parsers", "tests", "lab", "benchmarks")
         for path in ROOT.glob(f"{part}/**/*.py")
     ]
     assert [str(path) for path in sources if through.search(path.read_text(encoding="utf-8"))] == []

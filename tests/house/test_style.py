@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.house.names import names_of, nodes_of
-from tests.house.style import RETIRED_NAMES, measure, measure_all, read, sources
+from lab.house.names import names_of, nodes_of
+from lab.house.style import RETIRED_NAMES, measure, measure_all, read, sources
 from tests.support.shared import ROOT
 
 SOURCES = sources()
@@ -97,7 +97,7 @@ def test_the_measure_finds_each_violation(tmp_path: Path) -> None:
 # --- names in docstrings ---
 
 QUOTED = re.compile(r"(?<!`)`([A-Za-z_][\w.]*)(?:\(\))?`(?!`)")
-OTHERS = ("tests", "benchmarks", "examples")
+OTHERS = ("tests", "lab", "benchmarks", "examples")
 
 
 def unknown_names(names: Iterable[str]) -> set[str]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.storm.__main__ import SMALL, STORMS
+from lab.storm.__main__ import SMALL, STORMS
 from tests.support.metrics import figure
 from tests.support.shared import ROOT
 
@@ -42,7 +42,7 @@ NEVER: Final = (
 
 def run(*options: str) -> list[dict[str, Any]]:
     """The counts of storms."""
-    command = [sys.executable, "-X", "dev", "-m", "tests.storm", *options]
+    command = [sys.executable, "-X", "dev", "-m", "lab.storm", *options]
     process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr[-3000:]
     return [json.loads(line) for line in process.stdout.splitlines()]

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lab.fidelity import messages
+from lab.fidelity.compare import Loss, compare
+from lab.fidelity.figures import Figures, add, described, measure
+from lab.fidelity.shapes import Field, Scalar, Struct, covering, structs_of, values_of
+from lab.fidelity.tables import TABLES
 from streamlib import Prompt, Request, WireApi
-from tests.fidelity import messages
-from tests.fidelity.compare import Loss, compare
-from tests.fidelity.figures import Figures, add, described, measure
-from tests.fidelity.shapes import Field, Scalar, Struct, covering, structs_of, values_of
-from tests.fidelity.tables import TABLES
 
 WIRES = tuple(TABLES)
 BODY = {

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.real.counterparts import AIMOCK_SERVER, LLAMA, Counterpart, absence, missing, running
+from lab.real.counterparts import AIMOCK_SERVER, LLAMA, Counterpart, absence, missing, running
 
 ABSENT: Final = "real counterpart is absent"
 """How every skip for want of a server begins; they are counted by it."""
@@ -47,4 +47,4 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.line(
             f"real counterparts missing: {', '.join(missing())}: {len(skipped)} tests did not run"
         )
-        terminalreporter.line("to get them: python -m tests.real.fetch")
+        terminalreporter.line("to get them: python -m lab.real.fetch")

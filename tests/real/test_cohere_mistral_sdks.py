@@ -12,10 +12,10 @@ from typing import Any, Final
 import anyio.to_thread
 import pytest
 
+from lab.fidelity.cohere import REQUEST
+from lab.fidelity.shapes import Array, Choice, Struct
 from streamlib import FunctionCall, Message, accumulate, encode_all, encode_body, parse_body
 from streamlib.loopback import Behaviour, running
-from tests.fidelity.cohere import REQUEST
-from tests.fidelity.shapes import Array, Choice, Struct
 from tests.streamlib.wires.test_cross_wire import CASES, conversation, request_of
 from tests.support.invariants import events_of
 from tests.support.shared import BODIES, STREAMS, recordings

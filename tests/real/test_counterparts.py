@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.counterparts import AIMOCK_SERVER, HERE, LLAMA, Counterpart, missing, running
+from lab.real.counterparts import AIMOCK_SERVER, HERE, LLAMA, Counterpart, missing, running
 from tests.support.shared import ROOT
 
 ADDRESS = re.compile(r"^LISTEN (\S+)$", re.MULTILINE)
@@ -91,8 +91,8 @@ def test_both_servers_end_with_us_and_listen_locally() -> None:
 def test_what_is_missing_is_named_with_its_reason(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("tests.real.counterparts.ROOT", tmp_path)
-    monkeypatch.setattr("tests.real.counterparts.MODEL", tmp_path / "m.gguf")
-    monkeypatch.setattr("tests.real.counterparts.AIMOCK", tmp_path / "cli.js")
+    monkeypatch.setattr("lab.real.counterparts.ROOT", tmp_path)
+    monkeypatch.setattr("lab.real.counterparts.MODEL", tmp_path / "m.gguf")
+    monkeypatch.setattr("lab.real.counterparts.AIMOCK", tmp_path / "cli.js")
     assert [line.split(" (")[0] for line in missing()][:2] == [LLAMA.name, AIMOCK_SERVER.name]
     assert all(line.endswith(")") for line in missing())

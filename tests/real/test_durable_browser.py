@@ -7,7 +7,6 @@ import gzip
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
@@ -18,13 +17,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 
+from lab.real.ui_readers import HOME, absence, chromium
 from streamlib import accumulate, parse_ui_request
 from streamlib.durable import Log, open_log
 from streamlib.durable.http import LogSource, log_app, log_encoder
 from streamlib.transport.deadlines import Deadlines
 from streamlib.web import StreamResponse
 from tests.real.conftest import ABSENT
-from tests.real.ui_readers import HOME, absence, chromium
 from tests.support.asgi_servers import serving_app
 from tests.support.client_streams import stream_over
 from tests.support.durable_http import everybody
@@ -33,7 +32,7 @@ from tests.support.shared import ROOT
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("asgi_server")]
 
-HERE: Final = Path(__file__).resolve().parent / "streams"
+HERE: Final = ROOT / "lab" / "real" / "streams"
 BUNDLE: Final = ROOT / "examples" / "web" / "vendor" / "use-chat.js.gz"
 PAGE: Final = '<!doctype html><body><script type="module" src="/page.js"></script></body>'
 WORDS: Final = 60

@@ -11,14 +11,14 @@ import anyio
 import httpx
 import pytest
 
+from lab.durable.http_adapter import Adapter
+from lab.real.stream_readers import absence, conformance, read
 from streamlib import accumulate
 from streamlib.durable import Log, open_log
 from streamlib.durable.http import log_app
 from streamlib.durable.public_frames import PublicLines
 from streamlib.transport.deadlines import Deadlines
-from tests.durable.http_adapter import Adapter
 from tests.real.conftest import ABSENT
-from tests.real.stream_readers import absence, conformance, read
 from tests.support.asgi_servers import serving_app
 from tests.support.client_streams import stream_over
 from tests.support.response_bodies import frames_of

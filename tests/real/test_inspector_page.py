@@ -14,13 +14,13 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from lab.real.ui_readers import HOME, absence_in, chromium
 from streamlib.inspection import compare, inspect, redacted, render
 from streamlib.recording import RecordedRequest, Recording
 from streamlib.request.report import Change
 from streamlib_parsers import accumulate, parser
 from streamlib_parsers.json_fragments import IncrementalJson
 from tests.real.conftest import ABSENT
-from tests.real.ui_readers import HOME, absence_in, chromium
 from tests.support.inspections import (
     HOSTILE_TEXTS,
     argument_deltas,
@@ -31,10 +31,11 @@ from tests.support.inspections import (
     paced,
     text_deltas,
 )
+from tests.support.shared import ROOT
 
 pytestmark = [pytest.mark.real]
 
-SCRIPT: Final = Path(__file__).with_name("inspector_page.mjs")
+SCRIPT: Final = ROOT / "lab" / "real" / "inspector_page.mjs"
 LOOKS: Final = [("light", False), ("dark", False), ("light", True), ("dark", True)]
 LARGE_FRAMES: Final = 20_000
 OPENED_MS: Final = 1000

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pytest
 
+from lab.real.counterparts import KERNEL, absence
 from tests.docs.test_readme import BLOCK
 from tests.real.conftest import ABSENT
-from tests.real.counterparts import KERNEL, absence
 from tests.support.shared import ROOT
 
 pytestmark = pytest.mark.real

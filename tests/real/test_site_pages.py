@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import pytest
 
-from tests import site
+from lab import site
+from lab.real.ui_readers import HOME, absence_in, chromium
 from tests.real.conftest import ABSENT
-from tests.real.ui_readers import HOME, absence_in, chromium
 
 pytestmark = [pytest.mark.real]
 

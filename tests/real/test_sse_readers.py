@@ -10,9 +10,9 @@ from typing import Final
 
 import pytest
 
+from lab.real.ui_readers import Readers, absence, running
 from streamlib_parsers.framing.sse import SSEFraming
 from tests.real.conftest import ABSENT
-from tests.real.ui_readers import Readers, absence, running
 from tests.support.invariants import OURS
 
 pytestmark = pytest.mark.real

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import pytest
 
+from lab.real.counterparts import PROMETHEUS, absence
 from tests.real.conftest import ABSENT
-from tests.real.counterparts import PROMETHEUS, absence
 from tests.support.shared import ROOT
 
 pytestmark = [pytest.mark.real]

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from lab.real.ui_readers import Readers, absence, running
 from streamlib import encode_body
 from streamlib.client.stream import CANCELLED
 from streamlib.loopback import echo_response
@@ -31,7 +32,6 @@ from streamlib_parsers import (
 )
 from streamlib_parsers.items import ToolSpec
 from tests.real.conftest import ABSENT
-from tests.real.ui_readers import Readers, absence, running
 from tests.support.shared import BODIES, PAYLOADS, STREAMS, WIRES, Recording, recordings
 from tests.support.ui_streams import legal_events
 from tests.support.wires import parsed

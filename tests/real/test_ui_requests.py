@@ -17,12 +17,12 @@ from typing import Any, Final
 
 import pytest
 
+from lab.real.ui_readers import HERE, HOME, absence
 from streamlib import RunEvent, accumulate, encode_all, encoder, parse_ui_request
 from streamlib.loopback import echo_response
 from streamlib.request.prompt import Prompt
 from streamlib_parsers import Completed, FunctionCall, Message
 from tests.real.conftest import ABSENT
-from tests.real.ui_readers import HERE, HOME, absence
 from tests.support.runs import SCENARIOS, random_run
 from tests.support.shared import BODIES, PAYLOADS, STREAMS, WIRES, Recording, recordings
 from tests.support.ui_pages import agui_page, vercel_page

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import pytest
 
+from lab.real.ui_readers import Readers, absence, running
 from streamlib import encoder
 from streamlib_parsers import RunEvent
 from streamlib_parsers.events import Event
 from tests.real.conftest import ABSENT
-from tests.real.ui_readers import Readers, absence, running
 from tests.support.runs import FAILURE, SCENARIOS, asking, random_run, response, said, three_steps
 
 pytestmark = pytest.mark.real

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.drawings.measure import DRAWING, INTERVAL, PARTS, Model, draw, virtually
 from streamlib import (
     FunctionCallArgumentsDelta,
     Notice,
@@ -20,7 +21,6 @@ from streamlib import (
     RunEvent,
 )
 from streamlib.pipeline import coalesce, only, pipe
-from tests.drawings.measure import DRAWING, INTERVAL, PARTS, Model, draw, virtually
 from tests.support.runs import three_steps
 from tests.support.virtual_time import anyio_backend  # noqa: F401  # the fixture
 

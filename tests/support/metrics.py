@@ -2,8 +2,8 @@
 
     figure("partitions", runs)
 
-Does nothing in a usual run. `python -m tests.proof` names a file in `STREAMLIB_FIGURES`, and every
-call appends a line to it; tests/proof/promises.py says how the lines of one name become one number.
+Does nothing in a usual run. `python -m lab.proof` names a file in `STREAMLIB_FIGURES`, and every
+call appends a line to it; lab/proof/promises.py says how the lines of one name become one number.
 """
 
 from __future__ import annotations

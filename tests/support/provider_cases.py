@@ -1,6 +1,6 @@
 """Requests to every provider in tests: one conversation, with and without thinking and tools.
 
-The snapshots of these requests are readable files. `python -m tests.provider_pages` writes them and
+The snapshots of these requests are readable files. `python -m lab.provider_pages` writes them and
 the tables of docs/providers.md; the tests only compare.
 """
 

@@ -1,6 +1,6 @@
 """Where the form of each dialect and each row of the model table was read, and when.
 
-`python -m tests.dialect_sources` compares the parsers named here with those that the newest vLLM
+`python -m lab.dialect_sources` compares the parsers named here with those that the newest vLLM
 and SGLang register.
 """
 

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.dialect_sources.__main__ import main
+from lab.dialect_sources.compare import NOT_READ, compare, sources_of
+from lab.dialect_sources.registered import TABLES, Registered, registered_in
 from streamlib_parsers.dialects import DIALECTS, DIALECTS_BY_MODEL
 from streamlib_parsers.dialects.sources import (
     DIALECT_SOURCES,
@@ -18,9 +21,6 @@ from streamlib_parsers.dialects.sources import (
     VLLM,
     Source,
 )
-from tests.dialect_sources.__main__ import main
-from tests.dialect_sources.compare import NOT_READ, compare, sources_of
-from tests.dialect_sources.registered import TABLES, Registered, registered_in
 
 
 def check_source(source: Source) -> None:

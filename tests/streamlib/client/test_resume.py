@@ -8,10 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from streamlib import Client, Cursor, Deadlines, Origin, Prompt, RetryPolicy, StreamError
-from streamlib_parsers.events import Completed, Failed, RateLimits, ResponseEvent
-from streamlib_parsers.items import WireApi
-from tests.resume.cuts import (
+from lab.resume.cuts import (
     PROMPT,
     Counts,
     borders,
@@ -19,7 +16,10 @@ from tests.resume.cuts import (
     derived_streams,
     recorded_streams,
 )
-from tests.resume.serving import URL, BreakingProvider, open_client
+from lab.resume.serving import URL, BreakingProvider, open_client
+from streamlib import Client, Cursor, Deadlines, Origin, Prompt, RetryPolicy, StreamError
+from streamlib_parsers.events import Completed, Failed, RateLimits, ResponseEvent
+from streamlib_parsers.items import WireApi
 from tests.support.clients import KEY, MemoryTransport
 from tests.support.keys import UNUSUAL_KEY, printed
 from tests.support.sync_clients import make_sync_client
@@ -459,7 +459,7 @@ def test_sync_client_resumes_and_cancels() -> None:
         assert client.cancel(cursor).status == "completed"
 
 
-# --- every byte: the small form of `python -m tests.resume` ---
+# --- every byte: the small form of `python -m lab.resume` ---
 
 
 async def test_events_are_equal_wherever_a_stream_breaks() -> None:

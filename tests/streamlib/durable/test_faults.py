@@ -8,6 +8,7 @@ import anyio
 import msgspec
 import pytest
 
+from lab.durable.scenarios import FAULTS, counts, run_many
 from streamlib.durable import Log, LogError, open_log
 from streamlib.durable.hub import MAX_WAITING, SWEEP_FIRST, Hub
 from streamlib.durable.memory import MemoryEngine
@@ -15,7 +16,6 @@ from streamlib.durable.records import Cursor, Record
 from streamlib.durable.rules import Append, LogState, Open, Result
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import Completed, accumulate
-from tests.durable.scenarios import FAULTS, counts, run_many
 from tests.support.client_streams import stream_over
 from tests.support.durable_engines import Connection, loop_milliseconds, lose, memory_engine
 from tests.support.response_bodies import frames_of

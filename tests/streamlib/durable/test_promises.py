@@ -1,4 +1,4 @@
-"""Promises of logs in small: `python -m tests.durable.promises`; the page's compose file."""
+"""Promises of logs in small: `python -m lab.durable.promises`; the page's compose file."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 import anyio
 import pytest
 
+from lab.durable.figures import reloads
+from lab.durable.promises import clocks, lost_answers, two_writers
 from streamlib.durable import open_log
-from tests.durable.figures import reloads
-from tests.durable.promises import clocks, lost_answers, two_writers
 from tests.support.durable_engines import memory_engine
 from tests.support.redis_servers import running_server, valkey_binary
 from tests.support.shared import ROOT

@@ -14,11 +14,11 @@ from typing import Any
 import anyio
 import pytest
 
+from lab.durable.scenarios import counts, run_many
 from streamlib.durable import LogError, open_log
 from streamlib.testing.engines import check_engine
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import accumulate
-from tests.durable.scenarios import counts, run_many
 from tests.support.client_streams import stream_over
 from tests.support.redis_servers import (
     RedisServer,

@@ -1,4 +1,4 @@
-"""The short form of `python -m tests.gateway_chaos`: a model that fails a third of the time, and a
+"""The short form of `python -m lab.gateway_chaos`: a model that fails a third of the time, and a
 gateway that stops with its streams open. No stream ends as if it were complete, and is not."""
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ from typing import Final
 import httpx
 import pytest
 
-from streamlib.client.retry import RetryPolicy
-from streamlib.gateway import Gateway, RouteRule, RouteTable, RouteTo, gateway
-from tests.gateway_chaos import (
+from lab.gateway_chaos import (
     COMPLETE,
     HTTP_ERROR,
     SILENT,
@@ -20,6 +18,8 @@ from tests.gateway_chaos import (
     outcome,
     run_clients,
 )
+from streamlib.client.retry import RetryPolicy
+from streamlib.gateway import Gateway, RouteRule, RouteTable, RouteTo, gateway
 from tests.support.asgi_servers import serving_app
 from tests.support.scripted_server import scripted
 

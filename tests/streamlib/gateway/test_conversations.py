@@ -14,10 +14,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from streamlib import Response, ResponseEvent, accumulate, build, encode_body
-from streamlib_parsers.events import OutputItemAdded, OutputItemDone
-from streamlib_parsers.items import FunctionCall, WireApi
-from tests.gateway_table.table import (
+from lab.gateway_table.table import (
     OUTPUT_MESSAGES,
     PROMPT,
     STORED_MESSAGES,
@@ -28,6 +25,9 @@ from tests.gateway_table.table import (
     received_request,
     translated,
 )
+from streamlib import Response, ResponseEvent, accumulate, build, encode_body
+from streamlib_parsers.events import OutputItemAdded, OutputItemDone
+from streamlib_parsers.items import FunctionCall, WireApi
 from tests.streamlib.wires.test_conversations import conversations
 from tests.support.gateways import CLIENTS
 from tests.support.shared import WIRES, Recording

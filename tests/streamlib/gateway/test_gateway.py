@@ -6,9 +6,9 @@ from itertools import product
 
 import msgspec
 
+from lab.gateway_table.table import conversation_of, plain_texts
 from streamlib import build
 from streamlib_parsers.items import WireApi
-from tests.gateway_table.table import conversation_of, plain_texts
 from tests.support.cases import each_case
 from tests.support.gateways import (
     CLIENTS,

@@ -6,9 +6,7 @@ from typing import Any
 
 import msgspec
 
-from streamlib import Audio, Document, Image, Message, Response, ServerToolCall
-from streamlib_parsers.items import WireApi
-from tests.gateway_table.table import (
+from lab.gateway_table.table import (
     HELLO,
     PNG,
     client_response,
@@ -17,6 +15,8 @@ from tests.gateway_table.table import (
     response_of,
     stream_of,
 )
+from streamlib import Audio, Document, Image, Message, Response, ServerToolCall
+from streamlib_parsers.items import WireApi
 from tests.support.cases import each_case
 from tests.support.gateways import CLIENTS
 

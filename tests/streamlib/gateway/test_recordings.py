@@ -1,7 +1,7 @@
 """Recorded responses through every pair of wires: each difference is in the report.
 
 A few a pair by default; `pytest -m slow` takes a hundred. The table of
-docs/gateway/translation.md is computed by `tests.gateway_table`.
+docs/gateway/translation.md is computed by `lab.gateway_table`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import pytest
 
+from lab.gateway_table import table as gateway_table
 from streamlib import Response, accumulate
 from streamlib.gateway.translate import EventTranslator
 from streamlib.request.report import Change
 from streamlib.wires.encoders import encoder
 from streamlib_parsers.items import Origin, WireApi
-from tests.gateway_table import table as gateway_table
 from tests.support.gateways import CLIENTS, MODELS, common_fields, parse_stream
 from tests.support.shared import CORPUS, ROOT, WIRES, Recording, recordings, require
 from tests.support.wires import events_of

@@ -1,6 +1,6 @@
 """Providers: lookup by name, every provider's requests, and the generated page and snapshots.
 
-After a change of values run `python -m tests.provider_pages` and read the differences.
+After a change of values run `python -m lab.provider_pages` and read the differences.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamlib
+from lab.provider_pages.pages import PAGE, regenerated
 from streamlib import Change, Prompt, Provider, StreamError, ToolSpec, build, register, user
 from streamlib.client.auth import STYLES
 from streamlib.client.origins import is_own_origin, origin_of
@@ -24,7 +25,6 @@ from streamlib.providers.models import Traits, traits
 from streamlib.request.provider_steps import STEPS
 from streamlib.request.typed_schemas import typed_schema
 from streamlib_parsers import CustomToolCall, FunctionCall, FunctionCallOutput
-from tests.provider_pages.pages import PAGE, regenerated
 from tests.support.cases import each_case
 from tests.support.provider_cases import (
     MODELS,
@@ -262,7 +262,7 @@ def test_callers_traits_win_over_the_librarys() -> None:
 @EACH
 def test_requests_equal_the_snapshot(service: Provider) -> None:
     assert formatted(snapshot(service)) == path_of(service).read_text(encoding="utf-8"), (
-        "python -m tests.provider_pages"
+        "python -m lab.provider_pages"
     )
 
 
@@ -373,7 +373,7 @@ def test_quirk_names_are_unique() -> None:
 
 def test_page_equals_the_generated_one() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert regenerated(page) == page, "python -m tests.provider_pages"
+    assert regenerated(page) == page, "python -m lab.provider_pages"
 
 
 # --- Moonshot's schemas ---

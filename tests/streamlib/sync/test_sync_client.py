@@ -17,6 +17,7 @@ import msgspec
 import pytest
 
 import streamlib
+from lab.sync import interrupts, storm
 from streamlib.client import Client, StreamOptions
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.stream import ResponseStream
@@ -30,7 +31,6 @@ from tests.support.scripted_server import HANG, chunk, complete_response, head
 from tests.support.shared import ROOT
 from tests.support.sync_clients import make_sync_client
 from tests.support.sync_servers import closes, scripted_thread
-from tests.sync import interrupts, storm
 
 URL: Final = "http://memory.example"
 STALLED: Final = [head(), chunk(HELLO), HANG]
@@ -281,7 +281,7 @@ def test_a_client_that_sends_nothing_starts_no_thread() -> None:
 
 
 def test_few_streams_in_threads_leave_nothing_open() -> None:
-    """The small form of `python -m tests.sync storm`."""
+    """The small form of `python -m lab.sync storm`."""
     result = storm.run_storm(streams=40, threads=8)
     left = [result[f"{what} left"] for what in ("sockets", "threads", "descriptors")]
     assert left == [0, 0, 0]
@@ -354,7 +354,7 @@ def test_exit_and_fork_neither_hang_nor_share_sockets() -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_at_some_lines_closes_the_socket() -> None:
-    """The small form of `python -m tests.sync interrupts`."""
+    """The small form of `python -m lab.sync interrupts`."""
     result = interrupts.by_line(8)
     assert result["interrupts"] >= 8
     assert result["sockets left open"] == []

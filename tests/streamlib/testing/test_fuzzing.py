@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from lab.fuzz import corpora
+from lab.fuzz.corpora import FOLDER, TARGET_BYTES, TOTAL_BYTES, load, seeds, store
+from lab.fuzz.oracles import SECOND_READERS, with_second_reader
 from streamlib.cli import main
 from streamlib.testing.dialect_calls import CALLS
 from streamlib.testing.frame_generators import frame_generators
@@ -28,9 +31,6 @@ from streamlib.testing.invariants import InvariantViolation
 from streamlib_parsers.dialects.definitions import DIALECTS
 from streamlib_parsers.framing.eventstream import encode_message
 from streamlib_parsers.protocol import WIRE_APIS, parser
-from tests.fuzz import corpora
-from tests.fuzz.corpora import FOLDER, TARGET_BYTES, TOTAL_BYTES, load, seeds, store
-from tests.fuzz.oracles import SECOND_READERS, with_second_reader
 from tests.support.cases import each_case
 
 
@@ -218,7 +218,7 @@ def test_sample_call_of_a_dialect_parses_as_a_call(name: str) -> None:
 
 @pytest.mark.parametrize("name", SECOND_READERS)
 def test_second_reader_agrees_on_any_body(name: str) -> None:
-    """The oracles of `python -m tests.fuzz`, on seeded bodies."""
+    """The oracles of `python -m lab.fuzz`, on seeded bodies."""
     target = with_second_reader(find_target(name))
     rng = random.Random(name)
     for _ in range(25):

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from lab.websocket.interleavings import differing_lanes
 from streamlib_parsers import Completed, Failed, Notice, Passthrough, accumulate, parser
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo
@@ -20,7 +21,6 @@ from streamlib_parsers.wires.responses.lanes import (
     steer_message,
 )
 from tests.support.websocket_scripts import error_frame, response_frames
-from tests.websocket.interleavings import differing_lanes
 
 LOST = ErrorInfo("truncated", "lost", retryable=True)
 

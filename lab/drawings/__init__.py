@@ -1,0 +1,1 @@
+"""How often `coalesce` lets a screen draw, and how late: `python -m lab.drawings`."""

@@ -1,0 +1,1 @@
+"""Background streams that break at any byte: `python -m lab.resume`."""

@@ -1,0 +1,1 @@
+"""Figures of Responses over WebSocket: `python -m lab.websocket`."""

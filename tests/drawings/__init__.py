@@ -1,1 +1,0 @@
-"""How often `coalesce` lets a screen draw, and how late: `python -m tests.drawings`."""

@@ -1,1 +1,0 @@
-"""Many logs under faults, each read from random places: `python -m tests.durable`."""

@@ -1,1 +1,0 @@
-"""Background streams that break at any byte: `python -m tests.resume`."""

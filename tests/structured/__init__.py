@@ -1,9 +1,0 @@
-"""Figures of structured output: growth, splits, agreement with jiter, and other libraries.
-
-    python -m tests.structured                     growth and splits in a small form, and jiter
-    python -m tests.structured --splits 100000     so many random splits
-    python -m tests.structured --growth 1000000    bytes of JSON, in deltas of ten characters
-    python -m tests.structured.peers               pydantic-ai, instructor, BAML: the same bytes
-
-The small form runs with the default tests (tests/structured/test_figures.py).
-"""

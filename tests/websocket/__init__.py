@@ -1,1 +1,0 @@
-"""Figures of Responses over WebSocket: `python -m tests.websocket`."""
