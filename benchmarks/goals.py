@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple
 
 from benchmarks.cells import NOTHING, markdown, with_spread
 from benchmarks.results import Figure, Result, ratio
-from streamlib.bench.records import OURS
+from streamlib.testing.bench.records import OURS
 
 Build = Literal["pure", "compiled"]
 SNAPSHOTS: Final = "messages, 20,000 deltas"

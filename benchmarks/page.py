@@ -16,7 +16,7 @@ from benchmarks.cells import NOTHING, cell, markdown, origin, short
 from benchmarks.contestants import Depth
 from benchmarks.results import Figure, Result, load
 from benchmarks.socket_pages import SOCKET_TABLES, number_of_streams
-from streamlib.bench.records import OURS
+from streamlib.testing.bench.records import OURS
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGES: Final = (

@@ -7,7 +7,7 @@ from typing import Final
 
 from benchmarks.cells import NOTHING, short
 from benchmarks.results import Figure, Result
-from streamlib.bench.records import OURS
+from streamlib.testing.bench.records import OURS
 
 STATELESS: Final = {
     "splitter": "six lines of Python with msgspec",

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from streamlib.client.retry import NO_RETRY
-from streamlib.loopback import Behaviour
+from streamlib.testing import Behaviour
 from tests.examples.serving import web
 from tests.real.conftest import ABSENT
 from tests.real.ui_readers import HOME, absence, chromium

@@ -15,7 +15,7 @@ from typing import Any, Final
 import anyio
 import pytest
 
-from streamlib.loopback import Behaviour
+from streamlib.testing import Behaviour
 from tests.examples.serving import web
 from tests.real.conftest import ABSENT
 from tests.real.ui_readers import HOME, absence, chromium

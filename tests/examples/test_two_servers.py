@@ -16,7 +16,7 @@ import pytest
 from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from streamlib.loopback import Behaviour
+from streamlib.testing import Behaviour
 from tests.examples.serving import Provider
 from tests.real.conftest import ABSENT
 from tests.real.ui_readers import HOME, absence, chromium

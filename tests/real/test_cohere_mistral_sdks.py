@@ -13,7 +13,7 @@ import anyio.to_thread
 import pytest
 
 from streamlib import FunctionCall, Message, accumulate, encode_all, encode_body, parse_body
-from streamlib.loopback import Behaviour, running
+from streamlib.testing import Behaviour, running
 from tests.fidelity.cohere import REQUEST
 from tests.fidelity.shapes import Array, Choice, Struct
 from tests.streamlib.wires.test_cross_wire import CASES, conversation, request_of

@@ -18,8 +18,8 @@ from typing import Any, Final
 import pytest
 
 from streamlib import RunEvent, accumulate, encode_all, encoder, parse_ui_request
-from streamlib.loopback import echo_response
 from streamlib.request.prompt import Prompt
+from streamlib.testing import echo_response
 from streamlib_parsers import Completed, FunctionCall, Message
 from tests.real.conftest import ABSENT
 from tests.real.ui_readers import HERE, HOME, absence
