@@ -41,7 +41,7 @@ COMPILED_TESTS = (
     "tests/parsers",
     "tests/properties",
     "tests/streamlib/client",
-    "tests/streamlib/sync",
+    "tests/streamlib/client/sync",
     "tests/streamlib/testing/test_fuzzing.py",
 )
 """What is run on the compiled build: parsers, client, properties, corpora of the fuzzers."""

@@ -19,8 +19,8 @@ from benchmarks.other_sdks import COHERE, MISTRAL
 from benchmarks.races import race, versions
 from benchmarks.results import Figure
 from benchmarks.sdks import PEERS
-from streamlib.bench.workloads import EVENT, FAST, WORKLOADS
 from streamlib.cli.bench import Bar
+from streamlib.testing.bench.workloads import EVENT, FAST, WORKLOADS
 from streamlib_parsers import WIRE_APIS
 
 LONG: Final = 10

@@ -15,10 +15,10 @@ from benchmarks.commands import Measured, Options, run
 from benchmarks.contestants import ours
 from benchmarks.races import race, versions
 from benchmarks.results import Figure
-from streamlib.bench.bodies import messages
-from streamlib.bench.responses import ELEMENT, SampleCall, elements
-from streamlib.bench.workloads import EVENT
 from streamlib.cli.bench import Bar
+from streamlib.testing.bench.bodies import messages
+from streamlib.testing.bench.responses import ELEMENT, SampleCall, elements
+from streamlib.testing.bench.workloads import EVENT
 
 KILOBYTES: Final = (50, 100, 200)
 PEERS: Final = ("anthropic.stream", "pydantic-ai", "Node: Vercel AI SDK")

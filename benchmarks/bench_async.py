@@ -20,9 +20,9 @@ from benchmarks.contestants import Contestant, Outcome, mock, ours, outcome_of
 from benchmarks.races import race, versions
 from benchmarks.results import Figure
 from benchmarks.sdks import PEERS
-from streamlib.bench.records import OURS
-from streamlib.bench.workloads import EVENT, WORKLOADS
 from streamlib.cli.bench import Bar
+from streamlib.testing.bench.records import OURS
+from streamlib.testing.bench.workloads import EVENT, WORKLOADS
 
 WIRES: Final = ("messages", "chat", "responses", "gemini")
 

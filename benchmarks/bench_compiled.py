@@ -25,8 +25,8 @@ from typing import Final
 import anyio
 
 import streamlib
-from streamlib.bench import feed
-from streamlib.bench.workloads import EVENT, FAST, WORKLOADS, chunked, chunking
+from streamlib.testing.bench import feed
+from streamlib.testing.bench.workloads import EVENT, FAST, WORKLOADS, chunked, chunking
 from streamlib_parsers import WireApi
 
 ROOT: Final = Path(__file__).resolve().parent.parent

@@ -14,8 +14,8 @@ from benchmarks.frameworks import FRAMEWORKS
 from benchmarks.races import race, versions
 from benchmarks.results import Figure
 from benchmarks.sdks import PEERS
-from streamlib.bench.workloads import EVENT, WORKLOADS
 from streamlib.cli.bench import Bar
+from streamlib.testing.bench.workloads import EVENT, WORKLOADS
 
 SDKS = ("anthropic", "openai")
 """SDKs that the frameworks use."""

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from benchmarks.commands import Measured, Options, run
 from benchmarks.results import Figure, figure
-from streamlib.bench.records import OURS
 from streamlib.cli.bench import Bar
+from streamlib.testing.bench.records import OURS
 
 ROOT: Final = Path(__file__).parent.parent
 NAMES: Final = (

@@ -18,12 +18,12 @@ import streamlib
 from benchmarks.commands import Measured, Options, run
 from benchmarks.contestants import mock
 from benchmarks.results import Figure, figure
-from streamlib.bench.bodies import messages
-from streamlib.bench.records import OURS
-from streamlib.bench.responses import SampleText
-from streamlib.bench.workloads import EVENT, FAST, chunked
 from streamlib.cli.bench import Bar
 from streamlib.request.history import dump_history, load_history
+from streamlib.testing.bench.bodies import messages
+from streamlib.testing.bench.records import OURS
+from streamlib.testing.bench.responses import SampleText
+from streamlib.testing.bench.workloads import EVENT, FAST, chunked
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import FunctionCall, FunctionCallOutput, Message, Text, parser, user
 from streamlib_parsers.accumulate import Accumulator

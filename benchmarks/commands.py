@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.results import Figure, load_of_machine, make_result, report, save
-from streamlib.bench.chart import bars
 from streamlib.cli.bench import Bar
+from streamlib.testing.bench.chart import bars
 
 
 class Options(NamedTuple):

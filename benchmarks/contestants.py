@@ -16,7 +16,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any, Final, Literal, NamedTuple
 
-from streamlib.bench.records import OURS
+from streamlib.testing.bench.records import OURS
 from streamlib_parsers import FunctionCall, Response, accumulate, parser
 from streamlib_parsers.accumulate import Accumulator
 

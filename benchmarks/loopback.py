@@ -23,8 +23,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from streamlib.bench import bodies
-from streamlib.bench.responses import SampleText, seeded_deltas
+from streamlib.testing.bench import bodies
+from streamlib.testing.bench.responses import SampleText, seeded_deltas
 
 HEADERS: Final = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
 GONE: Final = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"

@@ -8,8 +8,8 @@ from importlib.metadata import version
 
 from benchmarks.contestants import Contestant
 from benchmarks.results import Figure, figure, ratio
-from streamlib.bench.records import OURS
-from streamlib.bench.workloads import chunked, chunking
+from streamlib.testing.bench.records import OURS
+from streamlib.testing.bench.workloads import chunked, chunking
 
 Progress = Callable[[str], None]
 

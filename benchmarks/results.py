@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 import streamlib
-from streamlib.bench.records import Record, aligned, machine, shown
+from streamlib.testing.bench.records import Record, aligned, machine, shown
 
 MEASURED: Final = Path(__file__).with_name("measured")
 

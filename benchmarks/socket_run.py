@@ -31,8 +31,8 @@ from benchmarks import node_readers
 from benchmarks.loopback import SEED, events_of, running
 from benchmarks.results import Figure, figure
 from benchmarks.socket_readers import READERS, Reader
-from streamlib.bench.responses import seeded_deltas
 from streamlib.cli.bench import Bar
+from streamlib.testing.bench.responses import seeded_deltas
 
 MANY: Final = 5000
 """Number of streams from which on a measurement takes a minute, so it is made once."""

@@ -34,9 +34,9 @@ from streamlib import (
     StreamError,
     user,
 )
-from streamlib.loopback import Behaviour, serve
+from streamlib.display import MarkdownWriter, one_line, printable
 from streamlib.pipeline import coalesce, pipe
-from streamlib.terminal import MarkdownWriter, one_line, printable
+from streamlib.testing import Behaviour, serve
 
 DIM, RED, YELLOW, CYAN, GREEN, RESET = (f"\x1b[{code}m" for code in (2, 31, 33, 36, 32, 0))
 

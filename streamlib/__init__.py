@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from streamlib.client.model_list import ModelInfo
     from streamlib.client.retry import RetryPolicy
     from streamlib.client.stream import ResponseStream
+    from streamlib.client.sync import SyncClient, SyncStream
     from streamlib.client.websocket import Connection, LaneStream
     from streamlib.errors import StreamError
-    from streamlib.notebook import display
     from streamlib.providers import Provider, register
     from streamlib.providers.models import Traits
     from streamlib.request.build import Request, build
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from streamlib.request.report import Change
     from streamlib.structured.json_items import JsonItems
     from streamlib.structured.stream_items import json_items
-    from streamlib.sync import SyncClient, SyncStream
     from streamlib.tools import AgentRun, agent, run_calls
     from streamlib.transport import HttpResponse, Transport
     from streamlib.transport.aiohttp import AiohttpTransport as AiohttpTransport
@@ -95,7 +94,6 @@ if TYPE_CHECKING:
         "cancel_interaction",
         "compiled",
         "delete_interaction",
-        "display",
         "dump_history",
         "encode_all",
         "encode_body",
@@ -128,8 +126,8 @@ _LAZY: dict[str, str] = {  # name -> module that is imported at the first use of
     "AttemptResponse": "streamlib.client.hooks",
     "Connection": "streamlib.client.websocket",
     "LaneStream": "streamlib.client.websocket",
-    "SyncClient": "streamlib.sync",
-    "SyncStream": "streamlib.sync",
+    "SyncClient": "streamlib.client.sync",
+    "SyncStream": "streamlib.client.sync",
     "ModelInfo": "streamlib.client.model_list",
     "cancel_interaction": "streamlib.client.interactions",
     "delete_interaction": "streamlib.client.interactions",
@@ -151,7 +149,6 @@ _LAZY: dict[str, str] = {  # name -> module that is imported at the first use of
     "JsonItems": "streamlib.structured.json_items",
     "json_items": "streamlib.structured.stream_items",
     "UNSET": "msgspec",
-    "display": "streamlib.notebook",
     "Provider": "streamlib.providers",
     "register": "streamlib.providers",
     "Traits": "streamlib.providers.models",

@@ -51,8 +51,8 @@ from starlette.staticfiles import StaticFiles
 
 from streamlib import Client, ErrorInfo, Failed, Prompt, StreamError, agent, encoder, user
 from streamlib.durable import Log, open_log
-from streamlib.loopback import Behaviour, serve
 from streamlib.pipeline import coalesce, pipe
+from streamlib.testing import Behaviour, serve
 from streamlib.web import StreamResponse
 
 log = logging.getLogger("examples.web")

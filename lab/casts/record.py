@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from streamlib import Client, Reasoning
-from streamlib.loopback import Behaviour, Turn, running
 from streamlib.recording import Recorder, save
+from streamlib.testing import Behaviour, Turn, running
 
 RECORDING: Final = Path(__file__).with_name("rivers.jsonl")
 QUESTION: Final = "Compare three rivers, and add them up in Python"

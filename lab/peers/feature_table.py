@@ -38,7 +38,7 @@ OWN_TESTS: Final = {
     "responses for `useChat`": "tests/streamlib/web/test_round_trips.py",
     "runs your functions until the model has finished": "tests/streamlib/tools/test_agent.py",
     "a model for tests, without a network": "tests/streamlib/testing/test_scripted.py",
-    "code without `async`": "tests/streamlib/sync/test_sync_client.py",
+    "code without `async`": "tests/streamlib/client/sync/test_sync_client.py",
 }
 """Title of an ability -> our tests of it."""
 

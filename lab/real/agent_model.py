@@ -14,11 +14,11 @@ import msgspec
 from anyio.abc import SocketAttribute
 
 from streamlib import Failed, accumulate, parser
-from streamlib.loopback import Behaviour, Turn
-from streamlib.loopback.provider import Loopback, ServedResponse
-from streamlib.loopback.responses import scripted_response
-from streamlib.loopback.server import serve_connection
 from streamlib.request.prompt import Prompt
+from streamlib.testing import Behaviour, Turn
+from streamlib.testing.provider.provider import Loopback, ServedResponse
+from streamlib.testing.provider.responses import scripted_response
+from streamlib.testing.provider.server import serve_connection
 from streamlib.wires.routes import Route
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import FunctionCallArgumentsDelta, ResponseEvent

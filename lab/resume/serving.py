@@ -9,9 +9,9 @@ import anyio
 
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
-from streamlib.loopback import Behaviour, echo_response
-from streamlib.loopback.provider import Loopback
 from streamlib.providers import Provider
+from streamlib.testing import Behaviour, echo_response
+from streamlib.testing.provider.provider import Loopback
 from streamlib.transport import Transport
 from streamlib.transport.deadlines import Deadlines
 from streamlib.wires.routes import route

@@ -15,9 +15,9 @@ from benchmarks.contestants import Contestant, ours
 from benchmarks.floors import floor
 from benchmarks.races import agree
 from benchmarks.sdks import PEERS
-from streamlib.bench import growth
-from streamlib.bench.feed import seconds
-from streamlib.bench.workloads import EVENT, FAST, WORKLOADS, chunked
+from streamlib.testing.bench import growth
+from streamlib.testing.bench.feed import seconds
+from streamlib.testing.bench.workloads import EVENT, FAST, WORKLOADS, chunked
 from streamlib.wires.encoders import encoder
 from streamlib_parsers import ResponseEvent, parser
 

@@ -24,7 +24,7 @@ from tests.support.scripted_server import HANG, Script, Server, chunk, head
 from tests.support.sync_clients import make_sync_client
 from tests.support.sync_servers import closes, scripted_thread
 
-TRACED: Final = ("streamlib/sync/", "streamlib/client/stream.py", "anyio/from_thread.py")
+TRACED: Final = ("streamlib/client/sync/", "streamlib/client/stream.py", "anyio/from_thread.py")
 """Files whose lines count as places. A line that begins with `with` does not: a trace function can
 raise between the block and the release of its lock, where Python looks for no signal."""
 

@@ -9,7 +9,7 @@ import anyio
 
 from streamlib import Completed, Failed, StreamError
 from streamlib.client.websocket import Connection
-from streamlib.loopback import Behaviour, running
+from streamlib.testing import Behaviour, running
 from streamlib_parsers.events import ResponseEvent
 from tests.support.websocket_scripts import connected
 

@@ -12,13 +12,13 @@ from streamlib.cli.captures import read_captures
 from streamlib.cli.command_error import CommandError
 from streamlib.cli.commands import COMMANDS
 from streamlib.cli.numbers import integer
-from streamlib.terminal.printable import printable
+from streamlib.printable import printable
 from streamlib_parsers import WIRE_APIS
 
 if TYPE_CHECKING:
-    from streamlib.bench.feed import Case
-    from streamlib.bench.records import Record
-    from streamlib.bench.workloads import Workload
+    from streamlib.testing.bench.feed import Case
+    from streamlib.testing.bench.records import Record
+    from streamlib.testing.bench.workloads import Workload
 
 DESCRIPTION: Final = (
     "Measures the CPU time of the parsers, without a network. The cases take turns; of the rounds "
@@ -75,9 +75,9 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Measures, prints the results, and writes the files that were requested."""
     # Imported here, so that other commands start without these modules.
-    from streamlib.bench import feed, growth
-    from streamlib.bench.records import as_json, table
-    from streamlib.bench.workloads import WORKLOADS
+    from streamlib.testing.bench import feed, growth
+    from streamlib.testing.bench.records import as_json, table
+    from streamlib.testing.bench.workloads import WORKLOADS
 
     workloads: list[Workload] = []
     try:
@@ -124,7 +124,7 @@ def _selected_workloads(
 
 
 def _captured_cases(arguments: argparse.Namespace) -> list[Case]:
-    from streamlib.bench import feed
+    from streamlib.testing.bench import feed
 
     if arguments.chunk == 0:
         raise ValueError(
@@ -141,7 +141,7 @@ def _captured_cases(arguments: argparse.Namespace) -> list[Case]:
 
 
 def _draw_chart(path: Path, records: list[Record]) -> None:
-    from streamlib.bench import chart
+    from streamlib.testing.bench import chart
 
     rates = [record for record in records if record.unit == "MB/s"]
     svg = chart.bars("streamlib: MB/s by workload and chunks", rates)

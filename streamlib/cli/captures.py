@@ -16,6 +16,7 @@ from streamlib.cli.command_error import CommandError
 from streamlib.cli.progress import Progress
 from streamlib.inspection.capture import Capture, likely_wire
 from streamlib.inspection.capture import events_of as parsed
+from streamlib.printable import printable
 from streamlib.recording.files import (
     from_body,
     is_inspection,
@@ -24,7 +25,6 @@ from streamlib.recording.files import (
     read,
     read_rest,
 )
-from streamlib.terminal.printable import printable
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Failed, ResponseEvent
 from streamlib_parsers.items import WireApi

@@ -292,7 +292,7 @@ async def _ask_each_wire() -> dict[WireApi, str | None]:
     """The error of each wire; None if its request succeeded."""
     from streamlib.client import Client
     from streamlib.client.retry import NO_RETRY
-    from streamlib.loopback import running
+    from streamlib.testing import running
 
     results: dict[WireApi, str | None] = {}
     async with running() as url, Client(base_url=url, retry=NO_RETRY) as client:

@@ -50,10 +50,10 @@ from streamlib.cli.screen import Screen
 from streamlib.cli.waiting import WaitingLine
 from streamlib.client.unreachable import address_of
 from streamlib.errors import StreamError
+from streamlib.printable import printable
 from streamlib.providers import find
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.prompt import Prompt
-from streamlib.terminal.printable import printable
 from streamlib_parsers import (
     CustomToolCall,
     FunctionCall,
@@ -272,7 +272,7 @@ class Conversation:
         async with AsyncExitStack() as stack:
             # With `--base-url` the loopback provider is `streamlib serve` in another process.
             if self._model.startswith("loopback:") and base_url is None:
-                from streamlib.loopback import running
+                from streamlib.testing import running
 
                 base_url = await stack.enter_async_context(running(port=self._port))
                 self._port = int(base_url.rpartition(":")[2])

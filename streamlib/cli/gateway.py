@@ -22,7 +22,7 @@ from streamlib.client.auth import KeyStore, variables_of
 from streamlib.client.credentials import Secret
 from streamlib.client.origins import LOOPBACK
 from streamlib.errors import StreamError
-from streamlib.terminal.printable import one_line, printable
+from streamlib.printable import one_line, printable
 
 if TYPE_CHECKING:
     from streamlib.gateway import Gateway, Observer, RouteTable

@@ -20,7 +20,7 @@ from streamlib.cli.progress import Progress
 from streamlib.inspection.capture import Capture, events_of
 from streamlib.inspection.document import encode
 from streamlib.inspection.inspector import inspected
-from streamlib.terminal.printable import printable
+from streamlib.printable import printable
 
 if TYPE_CHECKING:
     from streamlib.inspection.difference import Difference

@@ -20,8 +20,8 @@ from streamlib.cli.tables import hanging, terminal_width
 from streamlib.cli.timeline import MAX_KIND_WIDTH, fitted
 from streamlib.inspection.capture import Capture
 from streamlib.inspection.document import Inspection, load
+from streamlib.printable import one_line, printable
 from streamlib.recording.files import Chunk, RecordedRequest, Recording
-from streamlib.terminal.printable import one_line, printable
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.protocol import WIRE_APIS
 

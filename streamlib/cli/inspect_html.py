@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamlib.cli.command_error import CommandError
 from streamlib.inspection.page import render
-from streamlib.terminal.printable import printable
+from streamlib.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

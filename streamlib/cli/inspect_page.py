@@ -16,9 +16,9 @@ from streamlib.inspection.capture import Capture
 from streamlib.inspection.document import Finding
 from streamlib.inspection.event_text import quote, shorten, tool_name, usage_text
 from streamlib.inspection.inspector import Reading, outcome_text, read_capture
+from streamlib.printable import one_line, printable
 from streamlib.recording.files import RecordedRequest
 from streamlib.request.built_in_text import describe_call
-from streamlib.terminal.printable import one_line, printable
 from streamlib_parsers.items import BUILT_IN_CALLS
 from streamlib_parsers.response import Response
 

@@ -18,7 +18,7 @@ from streamlib.cli.commands import COMMANDS
 from streamlib.cli.numbers import integer
 from streamlib.cli.tables import terminal_width
 from streamlib.inspection.event_text import describe_event, shorten
-from streamlib.terminal.printable import one_line
+from streamlib.printable import one_line
 from streamlib_parsers import Failed, ResponseEvent
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from streamlib.cli.patience import NotedRetry, is_unreachable, unreachable_text
 from streamlib.cli.waiting import WaitingLine
 from streamlib.client.auth import variables_of
 from streamlib.errors import StreamError
+from streamlib.printable import one_line, printable
 from streamlib.providers import Provider, known
 from streamlib.providers import provider as find_provider
 from streamlib.providers.loopback import PROVIDER as LOOPBACK
-from streamlib.terminal.printable import one_line, printable
 from streamlib_parsers import WIRE_APIS
 
 DESCRIPTION: Final = """\
@@ -122,7 +122,7 @@ async def _list(names: list[str], arguments: argparse.Namespace) -> int:
     async with AsyncExitStack() as stack:
         base_url = arguments.base_url
         if arguments.provider == LOOPBACK.name and base_url is None:
-            from streamlib.loopback import running  # an HTTP server: only this provider needs one
+            from streamlib.testing import running  # an HTTP server: only this provider needs one
 
             base_url = await stack.enter_async_context(running())
         retry = NotedRetry(note=_note)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from streamlib.cli.colours import CYAN, DIM, RED, RESET, has_colours, paint
 from streamlib.cli.option_names import with_option_names
 from streamlib.inspection.event_text import remaining_text, usage_text
-from streamlib.terminal.printable import Printable, printable
+from streamlib.printable import Printable, printable
 from streamlib_parsers import (
     CustomToolCall,
     FunctionCall,
@@ -31,8 +31,8 @@ from streamlib_parsers import (
 )
 
 if TYPE_CHECKING:
-    from streamlib.terminal import MarkdownWriter
-    from streamlib.terminal.themes import ThemeName
+    from streamlib.display import MarkdownWriter
+    from streamlib.display.themes import ThemeName
 
 CALLS: Final = (FunctionCall, CustomToolCall, ServerToolCall)
 
@@ -174,7 +174,7 @@ class Screen:
 
     def _start_markdown(self) -> None:
         try:
-            from streamlib.terminal import MarkdownWriter
+            from streamlib.display import MarkdownWriter
         except ModuleNotFoundError:
             # Without the extra `cli` text is written unchanged.
             return

@@ -12,9 +12,9 @@ from streamlib.cli.captures import read_bytes
 from streamlib.cli.command_error import CommandError
 from streamlib.cli.commands import COMMANDS
 from streamlib.cli.numbers import byte_count, integer, seconds
-from streamlib.loopback import Behaviour, Fault, running
+from streamlib.printable import printable
 from streamlib.recording.files import is_recording, read
-from streamlib.terminal.printable import printable
+from streamlib.testing import Behaviour, Fault, running
 from streamlib_parsers import WIRE_APIS
 
 DEFAULT_FAULT_CHUNK: Final = 3

@@ -18,7 +18,7 @@ from streamlib.inspection.capture import Capture
 from streamlib.inspection.clock import Clock
 from streamlib.inspection.event_text import describe_event
 from streamlib.inspection.frames import Step
-from streamlib.terminal.printable import printable
+from streamlib.printable import printable
 from streamlib_parsers.events import DELTA_KEYS, Notice, Passthrough, ResponseEvent, TokenCount
 
 MAX_KIND_WIDTH: Final = 44

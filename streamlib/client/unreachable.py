@@ -10,7 +10,7 @@ import msgspec
 from streamlib_parsers.errors import ErrorInfo
 
 HINTS: Final = {
-    "loopback": "start `streamlib serve`, or take the URL of `streamlib.loopback.running()`",
+    "loopback": "start `streamlib serve`, or take the URL of `streamlib.testing.running()`",
 }
 """Provider -> what its user has probably forgotten: a server of this machine that is not running.
 """

@@ -61,9 +61,9 @@ from streamlib.gateway.state_store import StateStore
 from streamlib.gateway.state_urls import open_state
 from streamlib.gateway.target_pool import TargetPool
 from streamlib.gateway.target_streams import GatewayRequest, TargetStreams
-from streamlib.loopback import running
 from streamlib.providers import Provider
 from streamlib.providers.loopback import PROVIDER as LOOPBACK
+from streamlib.testing import running
 from streamlib.wires.responses.background import StoredResponse
 from streamlib_parsers.errors import ErrorInfo
 

@@ -14,9 +14,9 @@ from opentelemetry import propagate, trace
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
 from opentelemetry.util.types import AttributeValue
 
+from streamlib.client.otel import PROVIDER_NAMES
 from streamlib.gateway.log_text import log_name
 from streamlib.gateway.observer import Exchange, Observer
-from streamlib.otel import PROVIDER_NAMES
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from streamlib.inspection.document import Inspection
-from streamlib.terminal.printable import printable
+from streamlib.printable import printable
 from streamlib_parsers.items import JsonObject
 
 DIFFERENCE_FORMAT: Final = "streamlib.difference/1"

@@ -14,8 +14,8 @@ from streamlib.inspection.clock import Waits, longest
 from streamlib.inspection.document import Finding, FindingCode
 from streamlib.inspection.event_text import item_label, quote
 from streamlib.inspection.frames import Step
+from streamlib.printable import printable
 from streamlib.providers.wire_specs import WIRE_SPECS
-from streamlib.terminal.printable import printable
 from streamlib_parsers.events import (
     Completed,
     Failed,

@@ -1,4 +1,4 @@
-"""Clients for your own tests: they replay a recording, follow a script, or meet faults.
+"""For your own tests: clients that replay, follow a script or meet faults, and a local provider.
 
     async with replay("response.jsonl", wire_api="messages") as client: ...
     async with scripted(["Hello", ErrorInfo("overloaded", "busy")], wire_api="chat") as client: ...
@@ -7,14 +7,26 @@
 They are ordinary clients: `client.stream(prompt, model=MODEL)` is the code that you ship, without a
 key or a network. docs/testing.md says more, and describes the pytest fixtures. For code without an
 event loop there are `sync_replay` and `sync_loopback`.
+
+`serve` and `running` start the *loopback provider* alone: a real HTTP server on 127.0.0.1 that
+speaks every wire.
 """
 
 from __future__ import annotations
 
-from streamlib.client import ClientOptions
-from streamlib.loopback import Behaviour, Fault, ReceivedRequest, Turn, TurnLike, serve
-from streamlib.testing.clients import MODEL, ScriptedClient, loopback, replay, scripted
-from streamlib.testing.sync_clients import sync_loopback, sync_replay
+from typing import TYPE_CHECKING
+
+from streamlib_parsers.lazy import lazy
+
+if TYPE_CHECKING:
+    from streamlib.client import ClientOptions
+    from streamlib.testing.clients import MODEL, ScriptedClient, loopback, replay, scripted
+    from streamlib.testing.provider.behaviour import Behaviour, ReceivedRequest
+    from streamlib.testing.provider.responses import echo_response
+    from streamlib.testing.provider.server import running, serve
+    from streamlib.testing.provider.turns import Turn, TurnContent, TurnLike
+    from streamlib.testing.sync_clients import sync_loopback, sync_replay
+    from streamlib.wires.faults import Fault
 
 __all__ = [
     "MODEL",
@@ -24,11 +36,28 @@ __all__ = [
     "ReceivedRequest",
     "ScriptedClient",
     "Turn",
+    "TurnContent",
     "TurnLike",
+    "echo_response",
     "loopback",
     "replay",
+    "running",
     "scripted",
     "serve",
     "sync_loopback",
     "sync_replay",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "streamlib.client": ("ClientOptions",),
+        "streamlib.testing.clients": ("MODEL", "ScriptedClient", "loopback", "replay", "scripted"),
+        "streamlib.testing.provider.behaviour": ("Behaviour", "ReceivedRequest"),
+        "streamlib.testing.provider.responses": ("echo_response",),
+        "streamlib.testing.provider.server": ("running", "serve"),
+        "streamlib.testing.provider.turns": ("Turn", "TurnContent", "TurnLike"),
+        "streamlib.testing.sync_clients": ("sync_loopback", "sync_replay"),
+        "streamlib.wires.faults": ("Fault",),
+    },
+)

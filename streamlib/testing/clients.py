@@ -12,14 +12,16 @@ import msgspec
 
 from streamlib.client import Client, ClientOptions
 from streamlib.client.retry import NO_RETRY
-from streamlib.loopback import Behaviour, Fault, ReceivedRequest, TurnLike, running
-from streamlib.loopback.responses import scripted_response
-from streamlib.loopback.turns import Turn, http_error
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.recording import Recording, Replay, Split, from_body, load_all
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Change
+from streamlib.testing.provider.behaviour import Behaviour, ReceivedRequest
+from streamlib.testing.provider.responses import scripted_response
+from streamlib.testing.provider.server import running
+from streamlib.testing.provider.turns import Turn, TurnLike, http_error
 from streamlib.wires.encoders import encoder
+from streamlib.wires.faults import Fault
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.protocol import WIRE_APIS

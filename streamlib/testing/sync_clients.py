@@ -11,10 +11,11 @@ from typing import Any, Unpack
 from anyio.from_thread import start_blocking_portal
 
 from streamlib.client import ClientOptions
-from streamlib.loopback import Behaviour, running
+from streamlib.client.sync import SyncClient
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.recording import Recording, Replay, Split, from_body, load_all
-from streamlib.sync import SyncClient
+from streamlib.testing.provider.behaviour import Behaviour
+from streamlib.testing.provider.server import running
 from streamlib_parsers.items import WireApi
 
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamlib.ui.public_errors import public_text
 from streamlib.web.byte_iterator import ByteIterator, iter_bytes
 from streamlib.web.parsed_request import ToolApproval
+from streamlib.web.public_errors import public_text
 from streamlib.web.request_body import UIRequestLimits
 from streamlib.web.request_errors import UIRequestError
 

@@ -15,8 +15,8 @@ import anyio.abc
 import anyio.from_thread
 import anyio.lowlevel
 
-from streamlib.ui.public_errors import ErrorText, public_text
 from streamlib.web.event_sender import EventSender
+from streamlib.web.public_errors import ErrorText, public_text
 from streamlib.web.sources import (
     EventEncoder,
     EventSource,

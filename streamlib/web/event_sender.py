@@ -21,9 +21,9 @@ from streamlib.client.stream import RETRY_SAFE_EVENTS
 from streamlib.client.stream_timing import TOKEN_EVENTS
 from streamlib.errors import StreamError
 from streamlib.pipeline.tee import Batches
-from streamlib.ui.public_errors import ErrorText
 from streamlib.web.failure_log import log_failure
 from streamlib.web.http_errors import INTERNAL, public_error
+from streamlib.web.public_errors import ErrorText
 from streamlib.web.sources import EventEncoder, EventSource, OnDone
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Failed, Passthrough, ResponseMetadata, RunEvent

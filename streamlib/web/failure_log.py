@@ -6,7 +6,7 @@ import logging
 from typing import Final
 
 from streamlib.errors import StreamError
-from streamlib.terminal.printable import one_line
+from streamlib.printable import one_line
 from streamlib_parsers.errors import ErrorInfo
 
 TEXT_CHARACTERS: Final = 500

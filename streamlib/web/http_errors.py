@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from streamlib.ui.public_errors import ErrorText, error_data, public_text
+from streamlib.web.public_errors import ErrorText, error_data, public_text
 from streamlib.wires.error_statuses import STATUS
 from streamlib_parsers.errors import ErrorInfo
 

@@ -12,10 +12,10 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from streamlib.errors import StreamError
-from streamlib.ui.public_errors import ErrorText, public_text
 from streamlib.web.event_sender import EventSender
 from streamlib.web.failure_log import log_failure
 from streamlib.web.http_errors import error_headers, error_json, http_status, public_error
+from streamlib.web.public_errors import ErrorText, public_text
 from streamlib.web.request_errors import UIRequestError
 from streamlib.web.sources import (
     EventEncoder,

@@ -17,12 +17,12 @@ from msgspec import Struct
 
 from streamlib.request.conversation import History
 from streamlib.request.report import Change, Report
-from streamlib.web.agui_request import parse_agui
+from streamlib.web.agui.request import parse_agui
 from streamlib.web.http_errors import kept_text
 from streamlib.web.parsed_request import ParsedRequest, RequestContext, ToolApproval
 from streamlib.web.request_body import DEFAULT_LIMITS, RequestBody, UIRequestLimits, read_body
 from streamlib.web.request_tools import OfferedTool, OfferedTools
-from streamlib.web.vercel_request import parse_vercel
+from streamlib.web.vercel.request import parse_vercel
 from streamlib.wires.encoders import RunEncoder, encoder
 from streamlib_parsers.items import JsonObject, Origin, ToolSpec
 

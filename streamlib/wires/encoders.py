@@ -26,8 +26,12 @@ from streamlib_parsers.events import ResponseEvent, RunEvent
 from streamlib_parsers.items import JsonObject, WireApi
 from streamlib_parsers.protocol import WIRE_APIS
 
-UI_PROTOCOLS: Final = ("vercel", "agui", "jsonl")
-"""Names of the encoders in `streamlib.ui`; the others are wire APIs."""
+UI_PROTOCOLS: Final = {
+    "vercel": "streamlib.web.vercel.encode",
+    "agui": "streamlib.web.agui.encode",
+    "jsonl": "streamlib.web.jsonl",
+}
+"""Names of the encoders in `streamlib.web`; the others are wire APIs."""
 
 SSE_COMMENT: Final = b": keep-alive\n\n"
 """A comment, which every reader of server-sent events ignores."""
@@ -258,7 +262,7 @@ def _module(wire_api: str) -> Any:
     """Returns the module with `Encoder`, `encode_body` and `error_body`, loaded when first used."""
     name = f"streamlib.wires.{wire_api}.encode"
     if wire_api in UI_PROTOCOLS:
-        name = f"streamlib.ui.{wire_api}"
+        name = UI_PROTOCOLS[wire_api]
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:

@@ -86,7 +86,9 @@ def test_wire_of_the_guide_works(
 def test_benchmarks_load_when_a_wire_has_no_sample(
     python: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
-    result = python("-c", "from streamlib.bench.workloads import WORKLOADS; print(*WORKLOADS)")
+    result = python(
+        "-c", "from streamlib.testing.bench.workloads import WORKLOADS; print(*WORKLOADS)"
+    )
     assert result.stderr == ""
     assert "chat" in result.stdout.split()
     assert "tiny" not in result.stdout.split()

@@ -11,8 +11,8 @@ from anyio.from_thread import start_blocking_portal
 
 from streamlib import StreamError
 from streamlib.inspection import inspect
-from streamlib.loopback import Behaviour, running
 from streamlib.recording import load_all
+from streamlib.testing import Behaviour, running
 from tests.support.shared import ROOT
 
 FORM = ROOT / ".github" / "ISSUE_TEMPLATE" / "bug.yml"

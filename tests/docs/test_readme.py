@@ -14,7 +14,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 import streamlib.providers
-from streamlib.loopback import running
+from streamlib.testing import running
 from tests.support.shared import ROOT
 
 BLOCK = re.compile(

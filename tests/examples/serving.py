@@ -18,9 +18,9 @@ from anyio.abc import SocketAttribute, SocketStream, TaskGroup
 
 from streamlib import Client
 from streamlib.durable import open_log
-from streamlib.loopback import Behaviour, echo_response
-from streamlib.loopback.provider import Loopback
-from streamlib.loopback.server import serve_connection
+from streamlib.testing import Behaviour, echo_response
+from streamlib.testing.provider.provider import Loopback
+from streamlib.testing.provider.server import serve_connection
 from tests.support.asgi_servers import serving_app
 from tests.support.durable_engines import Connection, memory_engine
 from tests.support.shared import ROOT

@@ -13,7 +13,7 @@ import pytest
 
 from lab.real.ui_readers import HOME, absence, chromium
 from streamlib.client.retry import NO_RETRY
-from streamlib.loopback import Behaviour
+from streamlib.testing import Behaviour
 from tests.examples.serving import web
 from tests.real.conftest import ABSENT
 from tests.support.shared import ROOT

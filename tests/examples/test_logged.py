@@ -11,7 +11,7 @@ import anyio
 import httpx
 import pytest
 
-from streamlib.loopback import Behaviour
+from streamlib.testing import Behaviour
 from tests.examples.serving import Server, example, two_servers
 from tests.examples.test_web import Tab, kinds
 

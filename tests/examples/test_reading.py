@@ -16,7 +16,7 @@ import anyio
 import pytest
 
 from lab.real.ui_readers import HOME, absence, chromium
-from streamlib.loopback import Behaviour
+from streamlib.testing import Behaviour
 from tests.examples.serving import web
 from tests.real.conftest import ABSENT
 

@@ -17,7 +17,7 @@ from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from lab.real.ui_readers import HOME, absence, chromium
-from streamlib.loopback import Behaviour
+from streamlib.testing import Behaviour
 from tests.examples.serving import Provider
 from tests.real.conftest import ABSENT
 from tests.support.redis_servers import free_port, running_server, valkey_binary

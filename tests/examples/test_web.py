@@ -15,7 +15,7 @@ import pytest
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from streamlib.client.retry import NO_RETRY
-from streamlib.loopback import Behaviour
+from streamlib.testing import Behaviour
 from tests.examples.serving import Provider, example, web
 from tests.support.shared import ROOT
 

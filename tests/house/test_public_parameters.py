@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from streamlib.gateway import Gateway
-from streamlib.loopback import Behaviour, serve
 from streamlib.pipeline import until
 from streamlib.providers.shapes import Thinking
 from streamlib.recording.files import kept_headers
 from streamlib.recording.replay import pieces
-from streamlib.testing import strategies
+from streamlib.testing import Behaviour, serve, strategies
 from streamlib_parsers.dialects import Opener
 
 

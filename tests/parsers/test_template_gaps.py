@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from streamlib.bench import bodies
+from streamlib.testing.bench import bodies
 from streamlib_parsers import WireApi, parser
 from streamlib_parsers.limits import Limits
 from streamlib_parsers.wires.interactions.gaps import find_gap as find_interactions_gap

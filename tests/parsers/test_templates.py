@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import pytest
 
-from streamlib.bench import bodies
-from streamlib.bench.responses import (
+from streamlib.testing.bench import bodies
+from streamlib.testing.bench.responses import (
     SampleCall,
     SampleReasoning,
     SampleResponse,

@@ -15,7 +15,7 @@ import pytest
 from lab.fidelity.cohere import REQUEST
 from lab.fidelity.shapes import Array, Choice, Struct
 from streamlib import FunctionCall, Message, accumulate, encode_all, encode_body, parse_body
-from streamlib.loopback import Behaviour, running
+from streamlib.testing import Behaviour, running
 from tests.streamlib.wires.test_cross_wire import CASES, conversation, request_of
 from tests.support.invariants import events_of
 from tests.support.shared import BODIES, STREAMS, recordings

@@ -15,7 +15,7 @@ import pytest
 from lab.real.ui_readers import HOME, absence, chromium
 from streamlib.client.retry import NO_RETRY
 from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
-from streamlib.loopback import Behaviour, running
+from streamlib.testing import Behaviour, running
 from tests.real.conftest import ABSENT
 from tests.support.asgi_servers import serving_app
 

@@ -12,7 +12,7 @@ import pytest
 
 from streamlib import FunctionCall, Reasoning, Response, accumulate, encode_all
 from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
-from streamlib.loopback import Behaviour, running
+from streamlib.testing import Behaviour, running
 from streamlib_parsers.items import WireApi
 from tests.support.asgi_servers import serving_app
 from tests.support.invariants import events_of

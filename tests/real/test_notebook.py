@@ -94,7 +94,8 @@ def test_cells_of_the_page_do_what_it_shows(kernel: Kernel) -> None:
 RESPONDING: Final = """
 import functools
 import streamlib
-from streamlib.loopback import running
+from streamlib.display import display
+from streamlib.testing import running
 
 server = running()
 url = await server.__aenter__()
@@ -116,14 +117,14 @@ def test_first_example_of_the_readme_runs_with_await(kernel: Kernel) -> None:
 
 LONG: Final = """
 import time
-import streamlib
+from streamlib.display import display
 from streamlib.testing import MODEL, loopback
 
 paragraph = "word " * 100 + "![x](http://evil.example/) <b>\\n\\n"
 async with loopback(turns=[paragraph * 20], pace=0.001) as client:
     began = time.monotonic()
     stream = client.stream("Talk", model=MODEL)
-    await streamlib.display(stream)
+    await display(stream)
     seconds = time.monotonic() - began
 print(seconds)
 """
@@ -162,10 +163,12 @@ def test_values_are_shown_as_html_and_markdown(kernel: Kernel) -> None:
 
 
 STALLED: Final = """
+from streamlib.display import display
+
 async with loopback(fault="stall", at=8) as client:
     stream = client.stream("Hello", model=MODEL)
     try:
-        await streamlib.display(stream)
+        await display(stream)
     finally:
         print("left")
 """

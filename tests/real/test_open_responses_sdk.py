@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
-from streamlib.loopback import running
+from streamlib.testing import running
 from streamlib_parsers.items import WireApi
 from tests.support.asgi_servers import serving_app
 

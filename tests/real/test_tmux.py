@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.real]
 WRITER = """
 import shutil, sys, time
 from pathlib import Path
-from streamlib.terminal import MarkdownWriter
+from streamlib.display import MarkdownWriter
 folder = Path(sys.argv[1])
 text = (folder / "text.md").read_text()
 size = shutil.get_terminal_size()

@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from lab.real.ui_readers import Readers, absence, running
 from streamlib import encode_body
 from streamlib.client.stream import CANCELLED
-from streamlib.loopback import echo_response
 from streamlib.pipeline import coalesce, through
 from streamlib.request.prompt import Prompt
+from streamlib.testing import echo_response
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers import (
     Completed,

@@ -23,7 +23,6 @@ from streamlib import (
     StreamError,
     accumulate,
 )
-from streamlib.loopback import echo_response
 from streamlib.pipeline import (
     Measure,
     PipelineStage,
@@ -36,6 +35,7 @@ from streamlib.pipeline import (
     through,
     until,
 )
+from streamlib.testing import echo_response
 from streamlib.testing.invariants import join_deltas
 
 EVENTS = echo_response(Prompt(input="hello there, how are you?", reasoning="low"))

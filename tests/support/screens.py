@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import pyte
 
-from streamlib.terminal import MarkdownWriter
+from streamlib.display import MarkdownWriter
 
 SYNCHRONIZED = re.compile(r"\x1b\[\?2026[hl]")
 """Marks of a synchronized frame, which pyte does not know."""

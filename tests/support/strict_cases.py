@@ -8,10 +8,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from streamlib.loopback.strict import Ledger, StrictRequest
-from streamlib.loopback.strict.ledger import Signed
-from streamlib.loopback.strict.provider import RULES
-from streamlib.loopback.strict.rules import Rule, first_rejection
+from streamlib.testing.provider.strict import Ledger, StrictRequest
+from streamlib.testing.provider.strict.ledger import Signed
+from streamlib.testing.provider.strict.provider import RULES
+from streamlib.testing.provider.strict.rules import Rule, first_rejection
 from streamlib_parsers.items import JsonObject, WireApi
 
 LEDGER: Final = Ledger()

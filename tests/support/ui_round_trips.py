@@ -14,8 +14,10 @@ from msgspec.structs import replace
 
 from streamlib import UIRequest, encoder, parse_ui_request
 from streamlib.request.report import Change
-from streamlib.ui.run_encoder import OUTPUTS
-from streamlib.ui.ui_parts import (
+from streamlib.web.parsed_request import NO_CALL, NOT_OFFERED, SECOND_OUTPUT, UNSIGNED
+from streamlib.web.request_files import NOT_BASE64
+from streamlib.web.run_encoder import OUTPUTS
+from streamlib.web.ui_parts import (
     as_text,
     files,
     inline_result,
@@ -26,8 +28,6 @@ from streamlib.ui.ui_parts import (
     visible_reasoning,
     why_hidden,
 )
-from streamlib.web.parsed_request import NO_CALL, NOT_OFFERED, SECOND_OUTPUT, UNSIGNED
-from streamlib.web.request_files import NOT_BASE64
 from streamlib_parsers import (
     ApprovalRequest,
     ApprovalResponse,

@@ -7,8 +7,8 @@ from typing import Any
 
 import anyio
 
-from streamlib.loopback import echo_response
 from streamlib.request.prompt import Prompt
+from streamlib.testing import echo_response
 from streamlib_parsers import accumulate
 
 

@@ -23,7 +23,7 @@ from anyio.streams.tls import TLSListener
 
 from streamlib.client import Client
 from streamlib.client.websocket import Connection
-from streamlib.loopback.connections import reset_on_close
+from streamlib.testing.provider.connections import reset_on_close
 from streamlib.transport.websocket import SILENT, SocketClosed, WebSocket
 from tests.support.shared import SHARED, require
 

@@ -21,10 +21,10 @@ from benchmarks.races import Disagreement, agree, race
 from benchmarks.results import Figure, Result, figure, load, save
 from benchmarks.sdks import PEERS
 from benchmarks.socket_run import Spent, Streams
-from streamlib.bench import bodies
-from streamlib.bench.responses import short
-from streamlib.bench.workloads import EVENT, FAST, WORKLOADS, chunked
 from streamlib.cli.bench import Bar
+from streamlib.testing.bench import bodies
+from streamlib.testing.bench.responses import short
+from streamlib.testing.bench.workloads import EVENT, FAST, WORKLOADS, chunked
 from tests.support.cases import each_case
 
 CHUNKINGS: Final = (EVENT, 7, FAST)

@@ -17,8 +17,8 @@ from streamlib.cli import main, parse
 from streamlib.cli.chat_files import save_history
 from streamlib.cli.conversation import Conversation
 from streamlib.cli.screen import Screen
-from streamlib.loopback import Behaviour, running
 from streamlib.recording import load_all
+from streamlib.testing import Behaviour, running
 from streamlib_parsers import (
     FunctionCall,
     FunctionCallArgumentsDelta,
@@ -253,7 +253,7 @@ def test_chat_output_is_safe_at_any_split_of_the_deltas(
     body = (
         "".join(f"data: {json.dumps(frame)}\n\n" for frame in frames).encode() + b"data: [DONE]\n\n"
     )
-    monkeypatch.setattr("streamlib.loopback.running", partial(running, Behaviour((body,))))
+    monkeypatch.setattr("streamlib.testing.running", partial(running, Behaviour((body,))))
     assert chat("hi", "--wire-api", "chat") == 0
     assert capsys.readouterr().out == (vector["o"] + "|") * (len(text) + 1) + "\n"
 

@@ -37,7 +37,7 @@ from streamlib.cli.model_options import (
     schema_problem,
 )
 from streamlib.cli.screen import Screen
-from streamlib.loopback import Behaviour, running
+from streamlib.testing import Behaviour, running
 from streamlib_parsers import Response
 from tests.support.cases import each_case
 from tests.support.shared import ROOT
@@ -364,7 +364,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, text: str, finish: str = "stop") -> 
     def served(**options: Any) -> Any:
         return running(Behaviour((body.encode(),)), **options)
 
-    monkeypatch.setattr("streamlib.loopback.running", served)
+    monkeypatch.setattr("streamlib.testing.running", served)
 
 
 def test_extract_writes_the_first_code_block(
@@ -468,7 +468,7 @@ def test_overloaded_server_is_tried_again_with_a_line(
     def served(**options: Any) -> Any:
         return running(Behaviour(status=529, failing=1), **options)
 
-    monkeypatch.setattr("streamlib.loopback.running", served)
+    monkeypatch.setattr("streamlib.testing.running", served)
     assert main(["hi"]) == 0
     assert "; trying again in 0." in capsys.readouterr().err
 

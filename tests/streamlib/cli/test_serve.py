@@ -12,7 +12,7 @@ import pytest
 
 from streamlib import Prompt, encode_all
 from streamlib.cli import main
-from streamlib.loopback import Behaviour, echo_response, running
+from streamlib.testing import Behaviour, echo_response, running
 from streamlib_parsers import WIRE_APIS
 from tests.support.terminals import terminal
 

@@ -23,7 +23,7 @@ from streamlib import (
 )
 from streamlib.client import StreamOptions
 from streamlib.client.retry import RetryPolicy
-from streamlib.loopback import Behaviour, serve
+from streamlib.testing import Behaviour, serve
 from streamlib_parsers import (
     Completed,
     Created,

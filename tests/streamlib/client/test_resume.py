@@ -285,8 +285,8 @@ async def test_rate_limits_of_the_new_connection_are_not_an_event() -> None:
 
 async def test_tools_of_the_prompt_have_their_own_names() -> None:
     from streamlib import FunctionCall, OutputItemDone, ToolSpec
-    from streamlib.loopback import Behaviour, echo_response
-    from streamlib.loopback.provider import Loopback
+    from streamlib.testing import Behaviour, echo_response
+    from streamlib.testing.provider.provider import Loopback
 
     prompt = Prompt("Hi", tools=[ToolSpec("a tool!", "…", {})], background=True)
     provider = BreakingProvider()

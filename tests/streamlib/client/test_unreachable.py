@@ -27,7 +27,7 @@ async def test_unreachable_loopback_names_serve() -> None:
             await client.text("hi", "loopback:echo")
     assert str(caught.value).startswith(f"connection ({url}): no response was received (")
     assert "start `streamlib serve`" in str(caught.value)
-    assert "`streamlib.loopback.running()`" in str(caught.value)
+    assert "`streamlib.testing.running()`" in str(caught.value)
     assert caught.value.detail == {"phase": "first_byte", "address": url}
 
 

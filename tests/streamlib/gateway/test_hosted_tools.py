@@ -18,7 +18,7 @@ from streamlib import (
     parse_request,
     parser,
 )
-from streamlib.loopback.strict import StrictProvider
+from streamlib.testing.provider.strict import StrictProvider
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.hosted_tools import HOSTED_NAMES

@@ -20,7 +20,7 @@ from streamlib import ResponseEvent, parser
 from streamlib.gateway import Gateway, RouteTable, gateway
 from streamlib.gateway.identity import digest_of
 from streamlib.gateway.named_clients import NamedClient
-from streamlib.loopback import Behaviour, running
+from streamlib.testing import Behaviour, running
 from streamlib_parsers.events import Completed, Failed
 from streamlib_parsers.items import WireApi
 from tests.support.gateways import (

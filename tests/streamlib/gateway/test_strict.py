@@ -11,8 +11,8 @@ import pytest
 
 from streamlib import FunctionCall, Image, Message, Prompt, Reasoning, Text, ToolSpec, WireApi, user
 from streamlib.gateway import RouteRule
-from streamlib.loopback import Behaviour, running
 from streamlib.providers.wire_specs import WIRE_SPECS
+from streamlib.testing import Behaviour, running
 from tests.support.gateways import CLIENTS, read, send, serving
 
 MODELS: dict[WireApi, str] = {

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from streamlib.bench import bodies
-from streamlib.bench.responses import SampleCall, SampleResponse, SampleText
 from streamlib.inspection import Difference, Inspection, compare, inspect
 from streamlib.inspection import difference as difference_module
 from streamlib.recording import Chunk, Recording
+from streamlib.testing.bench import bodies
+from streamlib.testing.bench.responses import SampleCall, SampleResponse, SampleText
 from tests.support.cases import each_case
 from tests.support.shared import ROOT
 from tests.support.timing import cpu_seconds

@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from streamlib.bench import bodies, responses
 from streamlib.inspection import FORMAT, Inspection, encode, inspect, load, splits
 from streamlib.inspection.capture import Capture
 from streamlib.inspection.facts import SHORTEST_OUTPUT
@@ -23,6 +22,7 @@ from streamlib.inspection.split_characters import split_characters
 from streamlib.recording import Chunk, RecordedRequest, Recording, load_events, save
 from streamlib.recording import load as load_recording
 from streamlib.request.report import Change
+from streamlib.testing.bench import bodies, responses
 from streamlib_parsers import ResponseEvent, parse_body, parser
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.json_text import is_json_bytes

@@ -9,8 +9,6 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from streamlib.bench import bodies
-from streamlib.bench.responses import SampleCall, SampleReasoning, SampleResponse, SampleText
 from streamlib.inspection import (
     Inspection,
     compare,
@@ -32,6 +30,13 @@ from streamlib.inspection.redaction import (
 )
 from streamlib.recording import Chunk, RecordedRequest, Recording
 from streamlib.request.report import Change
+from streamlib.testing.bench import bodies
+from streamlib.testing.bench.responses import (
+    SampleCall,
+    SampleReasoning,
+    SampleResponse,
+    SampleText,
+)
 from streamlib_parsers import WIRE_APIS
 from streamlib_parsers.items import WireApi
 from tests.support.cases import each_case

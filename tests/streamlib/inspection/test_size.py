@@ -7,11 +7,11 @@ import string
 
 import pytest
 
-from streamlib.bench import bodies
-from streamlib.bench.responses import SampleText
 from streamlib.inspection import inspect
 from streamlib.inspection.page import render
 from streamlib.recording import Chunk, Recording
+from streamlib.testing.bench import bodies
+from streamlib.testing.bench.responses import SampleText
 from streamlib_parsers import WIRE_APIS
 from streamlib_parsers.items import WireApi
 from tests.support.timing import cpu_seconds

@@ -10,10 +10,9 @@ import pytest
 
 from streamlib import Client, StreamError, WireApi, encode_all
 from streamlib.client.retry import NO_RETRY
-from streamlib.loopback import Fault, echo_response
 from streamlib.recording import Recording, from_body
 from streamlib.request.prompt import Prompt
-from streamlib.testing import MODEL, ClientOptions, loopback, replay, scripted
+from streamlib.testing import MODEL, ClientOptions, Fault, echo_response, loopback, replay, scripted
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.classification import classify
 from streamlib_parsers.protocol import WIRE_APIS

@@ -13,9 +13,9 @@ import pytest
 import streamlib.client
 import streamlib.testing.event_diff
 from streamlib import encode_all
-from streamlib.loopback import echo_response
 from streamlib.recording import from_body, save
 from streamlib.request.prompt import Prompt
+from streamlib.testing import echo_response
 from tests.house.test_public_names import modules_after
 from tests.support.shared import ROOT
 

@@ -29,8 +29,8 @@ from streamlib import (
     agent,
     user,
 )
-from streamlib.loopback.turns import Turn
 from streamlib.testing import MODEL, scripted
+from streamlib.testing.provider.turns import Turn
 from tests.support.clients import KEY, MemoryTransport, make_client
 from tests.support.messages_frames import block, end, start, text_deltas
 

@@ -26,10 +26,9 @@ from streamlib import (
     assistant,
     user,
 )
-from streamlib.loopback import TurnLike
-from streamlib.loopback.turns import Turn
-from streamlib.testing import MODEL, scripted
+from streamlib.testing import MODEL, TurnLike, scripted
 from streamlib.testing.clients import ScriptedClient
+from streamlib.testing.provider.turns import Turn
 from streamlib.tools import Handlers, Tool
 from streamlib_parsers.protocol import WIRE_APIS
 

@@ -19,7 +19,7 @@ from anyio.abc import ByteStream
 from streamlib import Failed, Prompt, StreamError, user
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
-from streamlib.loopback import running
+from streamlib.testing import running
 from streamlib.transport.websocket import FRAGMENT_BYTES, WebSocket, close_error
 from streamlib_parsers.limits import Limits
 from tests.support.certificates import self_signed

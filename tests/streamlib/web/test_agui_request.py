@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from streamlib import UIRequest, parse_ui_request
-from streamlib.ui.ui_parts import TRUNCATED_CALL
 from streamlib.web import UIRequestError
+from streamlib.web.ui_parts import TRUNCATED_CALL
 from streamlib_parsers import (
     Audio,
     Document,

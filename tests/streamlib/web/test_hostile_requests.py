@@ -25,8 +25,10 @@ from streamlib import (
     user,
 )
 from streamlib.request.prompt import Prompt
-from streamlib.web import UIRequestError, UIRequestLimits, vercel_request, vercel_signatures
-from streamlib.web.vercel_request import STATES
+from streamlib.web import UIRequestError, UIRequestLimits
+from streamlib.web.vercel import request as vercel_request
+from streamlib.web.vercel import signatures as vercel_signatures
+from streamlib.web.vercel.request import STATES
 from streamlib_parsers import Message, Reasoning
 from tests.support.ui_requests import (
     PNG,

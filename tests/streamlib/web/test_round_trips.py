@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 
 from streamlib import ResponseEvent, RunEvent, accumulate
-from streamlib.loopback import echo_response
 from streamlib.request.prompt import Prompt
+from streamlib.testing import echo_response
 from streamlib_parsers import FunctionCall, FunctionCallOutput, Message, Reasoning
 from tests.support.runs import SCENARIOS, random_run
 from tests.support.ui_pages import agui_page, vercel_page

@@ -12,12 +12,11 @@ import pytest
 from streamlib import Client, Response, StreamError, agent, encoder
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.stream import ResponseStream
-from streamlib.loopback import echo_response
 from streamlib.request.prompt import Prompt
-from streamlib.testing import MODEL, loopback
-from streamlib.ui.public_errors import TEXTS, public_text
+from streamlib.testing import MODEL, echo_response, loopback
 from streamlib.web import StreamResponse, UIRequestError, error_response
 from streamlib.web.http_errors import http_status
+from streamlib.web.public_errors import TEXTS, public_text
 from streamlib.wires.encoders import sse
 from streamlib_parsers import ErrorInfo, ErrorKind, ToolSpec, accumulate
 from tests.support.asgi_calls import AsgiCall

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from streamlib import ResponseItem, UIRequest, build, parse_ui_request
-from streamlib.loopback import echo_response
 from streamlib.request.prompt import Prompt
-from streamlib.ui.ui_parts import TRUNCATED_CALL
+from streamlib.testing import echo_response
 from streamlib.web import UIRequestError
-from streamlib.web.vercel_request import STATES
+from streamlib.web.ui_parts import TRUNCATED_CALL
+from streamlib.web.vercel.request import STATES
 from streamlib_parsers import (
     Audio,
     CustomToolCall,

@@ -10,7 +10,7 @@ import anyio.to_thread
 import msgspec
 import pytest
 
-from streamlib.loopback import Behaviour, serve
+from streamlib.testing import Behaviour, serve
 
 botocore_session = pytest.importorskip(
     "botocore.session", reason="botocore is the client here; it comes with the dev extra"

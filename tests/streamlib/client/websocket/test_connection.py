@@ -25,8 +25,8 @@ from streamlib import (
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.websocket import LaneStream, lane_socket
-from streamlib.loopback import Behaviour, ReceivedRequest, Turn, running
 from streamlib.providers.websocket import WebSocketSettings
+from streamlib.testing import Behaviour, ReceivedRequest, Turn, running
 from streamlib.transport.deadlines import Deadlines
 from tests.support.websocket_scripts import (
     EXPECT,

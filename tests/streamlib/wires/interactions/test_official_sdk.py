@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from streamlib import accumulate, encode_all, encode_body, parse_body
-from streamlib.loopback import Behaviour, running
+from streamlib.testing import Behaviour, running
 from tests.support.invariants import events_of
 from tests.support.shared import BODIES, STREAMS, recordings
 

@@ -37,7 +37,7 @@ from streamlib import (
     parse_body,
     parser,
 )
-from streamlib.loopback import echo_response
+from streamlib.testing import echo_response
 from streamlib.testing.invariants import join_deltas
 from streamlib.wires.encoders import encode_all, error_body
 from streamlib_parsers.assembler import EventAssembler

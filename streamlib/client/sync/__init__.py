@@ -1,0 +1,348 @@
+"""The client for code without an event loop: scripts, threads, notebooks, web frameworks.
+
+with SyncClient() as client:
+    print(client.text("hi", model="anthropic:claude-opus-5"))
+    with client.stream("hi", model="anthropic:claude-opus-5") as stream:
+        for event in stream: ...
+
+It is `Client` in a thread of its own with an event loop: the same names, options, errors, retries.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from collections.abc import Sequence
+from functools import partial
+from types import TracebackType
+from typing import Unpack
+
+import anyio
+
+from streamlib.client import Client, ClientOptions, StreamOptions, wrap_key_of
+from streamlib.client.credentials import ApiKey
+from streamlib.client.cursor import Cursor
+from streamlib.client.model_list import ModelInfo
+from streamlib.client.options import ResumeOptions
+from streamlib.client.stream import ResponseStream
+from streamlib.client.stream_text import text_error
+from streamlib.client.sync.loop_thread import CLOSED, LoopThread
+from streamlib.client.sync.stream import LockedStream, SyncStream
+from streamlib.errors import StreamError
+from streamlib.providers import Provider
+from streamlib.request.build import Request
+from streamlib.request.prompt import Prompt
+from streamlib_parsers.accumulate import Response
+from streamlib_parsers.items import ResponseItem, WireApi
+
+__all__ = ["SyncClient", "SyncOptions", "SyncStream"]
+
+
+class SyncOptions(ClientOptions, total=False):
+    """The keyword options of `SyncClient`: all those of `Client`."""
+
+    base_url: str | None
+    wire_api: WireApi | None
+
+
+class _Connections:
+    """What a client has to close. It does not refer to the client, which can be collected."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.loop = LoopThread()
+        self.lock = threading.Lock()
+        """Guards what all threads share: the open streams, and the creation of the transport."""
+        self.streams: weakref.WeakSet[LockedStream] = weakref.WeakSet()
+        """Streams that were entered, to be closed before the loop ends."""
+        self.are_closed = False
+        """Set by `close`."""
+
+    def close(self) -> None:
+        """Closes streams, connections and thread; at most some seconds."""
+        self.are_closed = True
+        self.loop.end(self._close_all)
+        _open.discard(self)
+
+    def close_soon(self) -> None:
+        """The same in another thread: a finalizer may run anywhere, and must not wait."""
+        threading.Thread(target=self.close, daemon=True).start()
+
+    async def _close_all(self) -> None:
+        with self.lock:
+            open_streams = list(self.streams)
+        async with anyio.create_task_group() as group:
+            for stream in open_streams:
+                group.start_soon(stream.aclose)
+        await self.client.aclose()
+
+
+_open: set[_Connections] = set()
+"""Clients that are not closed, for the exit of the interpreter."""
+
+
+def _close_open_clients() -> None:
+    for connections in list(_open):
+        connections.close()
+
+
+atexit.register(_close_open_clients)
+
+
+class SyncClient:
+    """Sends prompts to any provider, without an event loop of the caller's.
+
+    One client serves any number of threads, and works where an event loop runs already, as in a
+    notebook: it has a thread of its own, from the first request until `close`, at the latest until
+    the interpreter exits. It cannot be used in a process that was forked after its first request.
+
+    `on_event` is called in the thread that reads; `on_request`, `on_response` and functions given
+    as `api_key` in the client's own: they must not block, nor use the client.
+
+    Args:
+        **options: The options of `Client`, with the same meaning.
+
+    Raises:
+        StreamError: `authentication`; `api_key` is invalid.
+    """
+
+    def __init__(self, **options: Unpack[SyncOptions]) -> None:
+        self._on_event = options.pop("on_event", None)
+        """Called by the streams, in the thread of their reader."""
+        try:
+            self._client = Client(**options)
+        finally:
+            options.pop("api_key", None)  # a traceback shows the locals of this frame
+        self._client._make_stream = LockedStream
+        self._connections = _Connections(self._client)
+        _open.add(self._connections)
+        self._finalizer = weakref.finalize(self, self._connections.close_soon)
+        """Closes a client that was abandoned."""
+        self._finalizer.atexit = False  # `_close_open_clients` waits; a thread cannot start there
+
+    def __repr__(self) -> str:
+        # Without connections, `__init__` failed.
+        connections: _Connections | None = getattr(self, "_connections", None)
+        is_open = connections is not None and not connections.are_closed
+        return f"<SyncClient {'open' if is_open else 'closed'}>"
+
+    def __enter__(self) -> SyncClient:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes every stream, the connections and the thread. A second call does nothing.
+
+        A thread that waits for a stream gets `StreamError`, kind `cancelled`. In a process that
+        was forked it does nothing.
+        """
+        self._finalizer.detach()
+        self._connections.close()
+
+    def stream(
+        self,
+        prompt: Prompt | str | Sequence[ResponseItem] | Request,
+        model: str | None = None,
+        **options: Unpack[StreamOptions],
+    ) -> SyncStream:
+        """Prepares the stream of one response, to be used with `with`.
+
+        Nothing is sent before `with`. A request that cannot be built raises here; every other
+        failure raises while iterating.
+
+        Args:
+            prompt: A prompt, a history, a text, or a `Request` of `build`, sent unchanged.
+            model: `"provider:model"`, or the model alone with `provider=`.
+            **options: The options of `Client.stream`.
+
+        Raises:
+            StreamError: The request cannot be built, or the key or a header is invalid.
+            RuntimeError: The client is closed.
+        """
+        wrap_key_of(options)
+        self._create_transport()
+        return self._in_thread(self._client.stream(prompt, model, **options))
+
+    def resume(
+        self,
+        cursor: Cursor,
+        prompt: Prompt | Request | None = None,
+        **options: Unpack[ResumeOptions],
+    ) -> SyncStream:
+        """Resumes the stream of a background response after a cursor, as `Client.resume`.
+
+        Args:
+            cursor: `SyncStream.cursor`, of this client or another.
+            prompt: What the response answers, for the names of its tools.
+            **options: The options of `Client.resume`.
+
+        Raises:
+            StreamError: `invalid_request`, code `cursor`: it is of another origin than the
+                client's requests.
+            RuntimeError: The client is closed.
+        """
+        wrap_key_of(options)
+        self._create_transport()
+        return self._in_thread(self._client.resume(cursor, prompt, **options))
+
+    def cancel(
+        self,
+        cursor: Cursor,
+        *,
+        provider: str | Provider | None = None,
+        base_url: str | None = None,
+        api_key: ApiKey | None = None,
+    ) -> Response:
+        """Stops a background response, as `Client.cancel`; returns it as it is then.
+
+        Args:
+            cursor: `SyncStream.cursor`, of this client or another.
+            provider: As in `stream`. None: that of the cursor.
+            base_url: As in `stream`.
+            api_key: As in `stream`.
+
+        Raises:
+            StreamError: The request failed, or the cursor is of another origin.
+            RuntimeError: The client is closed.
+        """
+        options: StreamOptions = {"api_key": api_key}
+        del api_key  # a traceback shows the locals of this frame
+        wrap_key_of(options)
+        cancel = partial(
+            self._client.cancel,
+            cursor,
+            provider=provider,
+            base_url=base_url,
+            api_key=options.get("api_key"),
+        )
+        self._create_transport()
+        return self._connections.loop.call(cancel)
+
+    def respond(
+        self,
+        prompt: Prompt | str | Sequence[ResponseItem] | Request,
+        model: str | None = None,
+        **options: Unpack[StreamOptions],
+    ) -> Response:
+        """The complete response: the stream of `stream`, read to its end.
+
+        Args:
+            prompt: See `stream`.
+            model: See `stream`.
+            **options: The options of `Client.stream`.
+
+        Raises:
+            StreamError: The request failed, unless `errors` is "event".
+        """
+        wrap_key_of(options)
+        with self.stream(prompt, model, **options) as stream:
+            stream._read_all()
+        return stream.response
+
+    def text(
+        self,
+        prompt: Prompt | str | Sequence[ResponseItem] | Request,
+        model: str | None = None,
+        **options: Unpack[StreamOptions],
+    ) -> str:
+        """Returns the text of the response, or raises if that is not all of it, as `Client.text`.
+
+        Args:
+            prompt: See `stream`.
+            model: See `stream`.
+            **options: The options of `Client.stream`.
+
+        Raises:
+            StreamError: The request failed, with errors="event" too, or the text is not all of the
+                response.
+        """
+        wrap_key_of(options)
+        response = self.respond(prompt, model, **options)
+        error = text_error(response)
+        if error is not None:
+            raise StreamError(error, response)
+        return response.text
+
+    def models(
+        self,
+        provider: str | Provider,
+        *,
+        wire_api: WireApi | None = None,
+        base_url: str | None = None,
+        api_key: ApiKey | None = None,
+    ) -> list[ModelInfo]:
+        """The models that a provider lists.
+
+        Args:
+            provider: Name or value of the provider.
+            wire_api: Wire API of the list.
+            base_url: Base URL of this request.
+            api_key: Key of this request.
+
+        Raises:
+            StreamError: The request failed; `invalid_request` if the provider has no list.
+            RuntimeError: The client is closed.
+        """
+        options: StreamOptions = {"api_key": api_key}
+        del api_key  # a traceback shows the locals of this frame
+        wrap_key_of(options)
+        list_models = partial(
+            self._client.models,
+            provider,
+            wire_api=wire_api,
+            base_url=base_url,
+            api_key=options.get("api_key"),
+        )
+        self._create_transport()
+        return self._connections.loop.call(list_models)
+
+    def fetch(
+        self,
+        request: Request,
+        provider: str | Provider | None = None,
+        *,
+        api_key: ApiKey | None = None,
+    ) -> bytes:
+        """The body of a response that is not a stream: a list of models, a count of tokens.
+
+        Args:
+            request: The request, sent unchanged.
+            provider: The provider whose key is sent; the default is the request's own.
+            api_key: Key of this request.
+
+        Raises:
+            StreamError: The request failed. It is not sent again.
+            RuntimeError: The client is closed.
+        """
+        options: StreamOptions = {"api_key": api_key}
+        del api_key  # a traceback shows the locals of this frame
+        wrap_key_of(options)
+        fetch = partial(self._client.fetch, request, provider, api_key=options.get("api_key"))
+        self._create_transport()
+        return self._connections.loop.call(fetch)
+
+    def _in_thread(self, stream: ResponseStream) -> SyncStream:
+        """The stream for a reader without an event loop."""
+        if not isinstance(stream, LockedStream):
+            raise TypeError("the streams of a SyncClient are LockedStreams")
+        return SyncStream(self, self._connections.loop, stream, self._on_event)
+
+    def _create_transport(self) -> None:
+        """Creates the transport, if this is the first request of any thread."""
+        if self._connections.are_closed:
+            raise RuntimeError(CLOSED)
+        with self._connections.lock:
+            _ = self._client._transport
+
+    def _opened(self, stream: LockedStream) -> None:
+        """Notes a stream that is about to be entered."""
+        with self._connections.lock:
+            self._connections.streams.add(stream)

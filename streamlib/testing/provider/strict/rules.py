@@ -1,0 +1,148 @@
+"""The types of a service's rules: functions of a request that return a rejection or None."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias, TypeGuard, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from streamlib.testing.provider.strict.ledger import Ledger
+from streamlib_parsers.items import JsonObject, WireApi
+
+T = TypeVar("T")
+
+
+class Rejection(Struct, frozen=True):
+    """Why the real service refuses a request.
+
+    Attributes:
+        message: the error message, in the service's own words if they are known.
+        param: the field that caused it, on wires whose errors name it (OpenAI).
+        code: the error code, on wires whose errors have one (OpenAI).
+        status: the HTTP status.
+    """
+
+    message: str
+    param: str | None = None
+    code: str | None = None
+    status: int = 400
+
+
+class StrictRequest(Struct, frozen=True):
+    """A request as its rules read it.
+
+    Attributes:
+        wire_api: the wire of the request.
+        body: the decoded body.
+        headers: headers of the request, with names in lower case.
+        model: the model's name, from the body or the path.
+        ledger: signatures and responses that the provider issued.
+    """
+
+    wire_api: WireApi
+    body: JsonObject
+    headers: Mapping[str, str]
+    model: str
+    ledger: Ledger
+
+
+Rule: TypeAlias = Callable[[StrictRequest], Rejection | None]
+"""A rule of a service. Its docstring names the rule's number in docs/wires, and its source."""
+
+MISSING: Final = object()
+"""Stands for the value of a key that an object does not have."""
+
+
+def first_rejection(rules: Iterable[Rule], request: StrictRequest) -> Rejection | None:
+    """The rejection by the first rule that the request violates; None if it violates none."""
+    for rule in rules:
+        rejection = rule(request)
+        if rejection is not None:
+            return rejection
+    return None
+
+
+def names(text: str) -> frozenset[str]:
+    """The words of a text, as a set."""
+    return frozenset(text.split())
+
+
+def objects(value: Any) -> list[JsonObject]:
+    """The objects in a list; none if the value is not a list."""
+    if not isinstance(value, list):
+        return []
+    return [element for element in value if isinstance(element, dict)]
+
+
+def object_of(value: Any) -> JsonObject:
+    """The value if it is an object, else an empty object."""
+    if isinstance(value, dict):
+        return value
+    return {}
+
+
+def string(value: Any) -> str:
+    """The value if it is a text, else an empty text."""
+    if isinstance(value, str):
+        return value
+    return ""
+
+
+def is_integer(value: Any) -> TypeGuard[int]:
+    """Whether a JSON value is an integer; `true` is not."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def unknown_key(values: JsonObject, known: Iterable[str]) -> str | None:
+    """The first key that is not in `known`; None if all are."""
+    allowed = frozenset(known)
+    for key in values:
+        if key not in allowed:
+            return key
+    return None
+
+
+def missing_key(values: JsonObject, required: Iterable[str]) -> str | None:
+    """The first required key that an object lacks; None if it has all."""
+    for key in required:
+        if key not in values:
+            return key
+    return None
+
+
+def first_repeated(values: Iterable[T]) -> T | None:
+    """The first value that occurs twice; None if no value does."""
+    seen: set[T] = set()
+    for value in values:
+        if value in seen:
+            return value
+        seen.add(value)
+    return None
+
+
+def canonical(value: Any) -> str:
+    """A JSON value as text; equal values have the same text, whatever the order of their keys."""
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def schemas_in(schema: Any, path: str = "") -> Iterator[tuple[str, JsonObject]]:
+    """A JSON schema and each schema inside it, with its JSON path."""
+    if not isinstance(schema, dict):
+        return
+    yield path, schema
+    for keyword in ("properties", "$defs", "definitions"):
+        for name, child in object_of(schema.get(keyword)).items():
+            yield from schemas_in(child, f"{path}.{keyword}.{name}")
+    for keyword in ("items", "additionalProperties"):
+        yield from schemas_in(schema.get(keyword), f"{path}.{keyword}")
+    for keyword in ("anyOf", "oneOf", "allOf", "prefixItems"):
+        for n, child in enumerate(_elements(schema.get(keyword))):
+            yield from schemas_in(child, f"{path}.{keyword}.{n}")
+
+
+def _elements(value: Any) -> Sequence[Any]:
+    if isinstance(value, list):
+        return value
+    return ()

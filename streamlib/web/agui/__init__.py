@@ -1,0 +1,1 @@
+"""AG-UI: its encoder, and the requests of its client."""

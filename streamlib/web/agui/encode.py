@@ -1,0 +1,504 @@
+"""Encodes events as AG-UI 1.0, the agent-user interaction protocol: server-sent events.
+
+    RUN_STARTED … TEXT_MESSAGE_START/CONTENT/END … TOOL_CALL_START/ARGS/END
+    … RUN_FINISHED{outcome, usage} | RUN_ERROR{message, code}
+
+A run of several responses (`run=True`) has a step for each, and the results of its calls:
+
+    … STEP_STARTED … TOOL_CALL_RESULT, STEP_FINISHED, STEP_STARTED …
+
+There is no end mark. Reasoning is REASONING_*; signatures and encrypted state are in
+REASONING_ENCRYPTED_VALUE, the protocol's own slot for them. What the protocol has no event for is
+CUSTOM (`rate_limits`, `usage`, `metadata`, `annotation`, `media`, `error`); unknown events are RAW.
+
+Message ids must be unique in a conversation, since the client appends to a message whose id it
+knows: they are made of `run_id` (take both ids from the request), else of a random id, and never of
+the response's id, which a provider may repeat. A text starts with its first delta, so that no
+message is empty. Calls belong to the message before them, as providers expect them back. A
+truncated call gets a result that says so: otherwise the client would answer it, as it does with
+every call without a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+import msgspec
+
+from streamlib.web.agui.body import encode_body
+from streamlib.web.agui.events import (
+    agui_usage,
+    error_body,
+    event_frame,
+    interrupt,
+    output_fields,
+    result_id,
+)
+from streamlib.web.generated_ids import new_id
+from streamlib.web.message_encoder import MessageEncoder
+from streamlib.web.public_errors import ErrorText, error_data
+from streamlib.web.run_encoder import NOT_RUN, RunEncoder
+from streamlib.web.ui_parts import (
+    ABANDONED,
+    CALLS,
+    TRUNCATED_CALL,
+    Call,
+    as_text,
+    files,
+    inline_result,
+    opaque_state,
+    why_hidden,
+)
+from streamlib.wires.encoders import SSE_COMMENT, sse
+from streamlib.wires.event_handlers import EventHandlers
+from streamlib_parsers.events import (
+    AnnotationAdded,
+    Completed,
+    Created,
+    Failed,
+    FunctionCallArgumentsDelta,
+    ItemProgress,
+    MediaDelta,
+    Notice,
+    OutputItemAdded,
+    OutputItemDone,
+    OutputTextDelta,
+    Passthrough,
+    RateLimits,
+    ReasoningContentDelta,
+    ReasoningSummaryDelta,
+    RefusalDelta,
+    ResponseEvent,
+    ResponseMetadata,
+    TokenCount,
+)
+from streamlib_parsers.items import (
+    ApprovalRequest,
+    CallOutput,
+    JsonObject,
+    Message,
+    Reasoning,
+    ResponseItem,
+    ServerToolCall,
+    ServerToolResult,
+)
+
+__all__ = ["Encoder", "encode_body", "error_body", "run_encoder"]
+
+NOT_SENT_BACK: Final = "the page gets it, and messages that it sends back have no place for it"
+
+
+class Encoder(MessageEncoder):
+    """Encodes one run of the protocol: one response, or several with their outputs between them.
+
+    Args:
+        model: The model's name, used if the events bring none.
+        response_id: Not used: a provider may repeat its ids, and a page keeps messages by theirs.
+        thread_id: `threadId` of the front end's request.
+        run_id: `runId` of that request; a random one if not given.
+        message_id: Prefix of all message ids; if not given, the id of the run.
+        run: Whether several responses are one run, a step each.
+        page_tools: Names of tools whose calls the page answers, after the end of a run too.
+        approval_tools: Names of tools whose calls a person at the page approves first: the outcome
+            is an interrupt, as for approvals that a provider asks for.
+        public: Whether to leave out what a browser must not see: signatures and encrypted state,
+            the provider's own objects and error messages.
+        error_text: With `public`, returns the message for a failure.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        response_id: str | None = None,
+        thread_id: str = "thread_0",
+        run_id: str | None = None,
+        message_id: str | None = None,
+        run: bool = False,
+        page_tools: Collection[str] = (),
+        approval_tools: Collection[str] = (),
+        public: bool = False,
+        error_text: ErrorText | None = None,
+    ) -> None:
+        super().__init__(
+            model=model,
+            run=run,
+            page_tools=page_tools,
+            approval_tools=approval_tools,
+            public=public,
+            error_text=error_text,
+        )
+        self._thread_id = thread_id
+        self._run_id = run_id or new_id("run")
+        self._prefix = message_id or self._run_id
+        """Prefix of every message id."""
+        self._texts: dict[int, str] = {}
+        """Message ids of shown texts, by item index."""
+        self._reasonings: dict[int, str] = {}
+        """Message ids of reasoning that has not ended, by item index."""
+        self._parent: str | None = None
+        """The message to which the next call belongs; None if that call starts one."""
+
+    def feed(self, event: ResponseEvent) -> bytes:
+        """Returns the protocol's events for one event."""
+        handler = _HANDLERS.get(type(event))
+        if handler is None:
+            self._report.dropped(f"/{type(event).__name__}", "the protocol has no such event")
+            return b""
+        if self._view is not None:
+            event = self._view.of(event)
+        return handler(self, event)
+
+    def close(self) -> bytes:
+        """Returns the end of the stream, unless a terminal event has ended it already."""
+        if self.ended:
+            return b""
+        if self._last is None:
+            return self._on_failed(Failed(ABANDONED))
+        return self._end_calls(self._pending.take_unanswerable()) + self._succeed()
+
+    # --- the run ---
+
+    def _start(self) -> bytes:
+        out = self._start_run()
+        if self._is_run and not self._is_in_step:
+            self._is_in_step = True
+            self._step += 1
+            out += event_frame("STEP_STARTED", stepName=f"step-{self._step}")
+        return out
+
+    def _start_run(self) -> bytes:
+        if self._started:
+            return b""
+        self._started = True
+        return event_frame(
+            "RUN_STARTED", threadId=self._thread_id, runId=self._run_id, protocolVersion="1.0"
+        )
+
+    def _on_created(self, event: Created) -> bytes:
+        self._model = event.model or self._model
+        return self._start()
+
+    def _on_completed(self, event: Completed) -> bytes:
+        out = self._start() + self._end_open_parts()
+        # After a pause the provider continues its calls in the next response.
+        if event.stop_reason != "pause":
+            out += self._end_running()
+        if self._set_end(event):
+            return out
+        return out + self._succeed()
+
+    def _succeed(self) -> bytes:
+        out = b""
+        if self._is_run:
+            # A pause may have left calls without a result.
+            out = self._end_running()
+        fields: JsonObject = {}
+        interrupts: list[JsonObject] = []
+        for waiting in self._pending.approvals:
+            interrupts.append(interrupt(waiting))
+        if interrupts:
+            fields["outcome"] = {"type": "interrupt", "interrupts": interrupts}
+        elif self._pending.shown_ids:
+            fields["outcome"] = {"type": "success", "pendingToolCallIds": self._pending.shown_ids}
+        return out + self._finish(**fields, **self._usage_field())
+
+    def _usage_field(self) -> JsonObject:
+        usage = [agui_usage(of_model, model) for model, of_model in self._usage.by_model.items()]
+        if not usage:
+            return {}
+        return {"usage": usage}
+
+    def _empty_result(self, call_id: str) -> bytes:
+        return self._inline_result(call_id, "")
+
+    def _no_output(self, call_id: str) -> bytes:
+        return self._inline_result(call_id, NOT_RUN)
+
+    def _on_failed(self, event: Failed) -> bytes:
+        out = self._start() + self._end_open_parts()
+        usage: JsonObject = {}
+        if self._is_run:
+            usage = self._usage_field()
+            out += self._end_running() + self._end_calls(self._pending.next_response())
+        if event.error.kind == "cancelled":
+            return out + self._finish(outcome={"type": "cancelled"}, **usage)
+        self.ended = True
+        out += event_frame("CUSTOM", name="error", value=error_data(event.error))
+        return out + self._finish_step() + sse({**error_body(event.error), **usage})
+
+    def _finish(self, **fields: Any) -> bytes:
+        self.ended = True
+        return self._finish_step() + event_frame(
+            "RUN_FINISHED", threadId=self._thread_id, runId=self._run_id, **fields
+        )
+
+    def _finish_step(self) -> bytes:
+        if not self._is_in_step:
+            return b""
+        self._is_in_step = False
+        return event_frame("STEP_FINISHED", stepName=f"step-{self._step}")
+
+    def _end_open_parts(self) -> bytes:
+        """Ends the parts that are still open: an encoder may be closed at any point."""
+        out = b""
+        for index in sorted(self._open):
+            out += event_frame("TEXT_MESSAGE_END", messageId=self._texts[index])
+        self._open.clear()
+        for message_id in self._reasonings.values():
+            out += _end_reasoning(message_id)
+        self._reasonings.clear()
+        for call_id in self._open_calls.values():
+            out += event_frame("TOOL_CALL_END", toolCallId=call_id)
+            out += self._inline_result(call_id, TRUNCATED_CALL)
+        self._open_calls.clear()
+        return out
+
+    # --- between two responses of a run ---
+
+    def next_response(self) -> bytes:
+        """Returns the end of a step: another response of the run begins."""
+        self._texts.clear()
+        self._parent = None
+        return super().next_response()
+
+    def output(self, item: CallOutput) -> bytes:
+        """Returns the result of a call."""
+        waiting = self._pending.take(item.call_id)
+        call_id: str | None = None
+        if waiting is not None:
+            call_id = waiting.shown_id
+        elif not self._step:
+            # A call of an earlier run.
+            call_id = item.call_id
+        if call_id is None:
+            self._report.dropped("/outputs", "the page does not show the call")
+            return b""
+        self._parent = None
+        if self._view is not None:
+            item = self._view.of(item)
+        return self._start_run() + event_frame(
+            "TOOL_CALL_RESULT",
+            messageId=result_id(self._prefix, call_id),
+            toolCallId=call_id,
+            **output_fields(item),
+        )
+
+    # --- what accompanies the response ---
+
+    def _custom(self, name: str, value: Any) -> bytes:
+        return self._start() + event_frame("CUSTOM", name=name, value=value)
+
+    def _on_rate_limits(self, event: RateLimits) -> bytes:
+        values = msgspec.to_builtins(msgspec.structs.replace(event, raw={}, seq=0))
+        return self._custom("rate_limits", values)
+
+    def _on_usage(self, event: TokenCount) -> bytes:
+        self._usage.set(event.usage, self._model)
+        of_model = self._usage.by_model[self._model]
+        return self._custom("usage", agui_usage(of_model, self._model))
+
+    def _on_metadata(self, event: ResponseMetadata) -> bytes:
+        return self._custom("metadata", event.values)
+
+    def _on_passthrough(self, event: Passthrough) -> bytes:
+        return self._start() + event_frame("RAW", event=event.data, source=event.event)
+
+    def _on_annotation(self, event: AnnotationAdded) -> bytes:
+        message_id = self._texts.get(event.index)
+        if message_id is None:
+            return b""
+        self._report.dropped("/annotations", NOT_SENT_BACK)
+        value = {"messageId": message_id, "annotation": event.annotation}
+        return self._custom("annotation", value)
+
+    # --- items ---
+
+    def _message_id(self, index: int) -> str:
+        if self._is_run:
+            return f"{self._prefix}-{self._step}-{index}"
+        return f"{self._prefix}-{index}"
+
+    def _on_added(self, event: OutputItemAdded) -> bytes:
+        item = event.item
+        out = self._start()
+        hidden = why_hidden(item)
+        if hidden is not None:
+            self._report.dropped(hidden.path, hidden.reason)
+        elif isinstance(item, CALLS):
+            out += self._start_call(event.index, item)
+        elif isinstance(item, Reasoning):
+            message_id = self._message_id(event.index)
+            self._reasonings[event.index] = message_id
+            self._parent = None
+            out += event_frame("REASONING_START", messageId=message_id)
+            out += event_frame("REASONING_MESSAGE_START", messageId=message_id, role="reasoning")
+        elif isinstance(item, Message):
+            self._texts[event.index] = self._message_id(event.index)
+        return out
+
+    def _start_call(self, index: int, item: Call) -> bytes:
+        self._parent = self._parent or self._message_id(index)
+        call_id = self._call_ids.add(index, item.call_id)
+        self._open_calls[index] = call_id
+        return event_frame(
+            "TOOL_CALL_START",
+            toolCallId=call_id,
+            toolCallName=item.name,
+            parentMessageId=self._parent,
+        )
+
+    def _start_text(self, index: int) -> bytes:
+        if index in self._open:
+            return b""
+        self._open.add(index)
+        message_id = self._texts[index]
+        self._parent = message_id
+        return event_frame("TEXT_MESSAGE_START", messageId=message_id, role="assistant")
+
+    def _on_text(self, event: OutputTextDelta | RefusalDelta) -> bytes:
+        return self._text_delta(event.index, event.delta)
+
+    def _on_media(self, event: MediaDelta) -> bytes:
+        return self._text_delta(event.index, event.transcript or "")
+
+    def _text_delta(self, index: int, delta: str) -> bytes:
+        if index not in self._texts or not delta:
+            return b""
+        start = self._start_text(index)
+        return start + event_frame(
+            "TEXT_MESSAGE_CONTENT", messageId=self._texts[index], delta=delta
+        )
+
+    def _on_reasoning(self, event: ReasoningContentDelta | ReasoningSummaryDelta) -> bytes:
+        message_id = self._reasonings.get(event.index)
+        delta = self._gaps.with_gap(event)
+        if message_id is None or not event.delta:
+            return b""
+        return event_frame("REASONING_MESSAGE_CONTENT", messageId=message_id, delta=delta)
+
+    def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:
+        call_id = self._call_ids.get(event.index)
+        if call_id is None or not event.delta:
+            return b""
+        return event_frame("TOOL_CALL_ARGS", toolCallId=call_id, delta=event.delta)
+
+    # --- ends of items ---
+
+    def _on_done(self, event: OutputItemDone) -> bytes:
+        index, item = event.index, event.item
+        self._pending.add(item, self._call_ids.get(index))
+        if isinstance(item, CALLS):
+            call_id = self._open_calls.pop(index, None)
+            if call_id is None:
+                return b""
+            return self._end_call(call_id, item)
+        if isinstance(item, ServerToolResult) and not item.choice:
+            return self._result(index, item)
+        if index in self._reasonings:
+            message_id = self._reasonings.pop(index)
+            return _encrypted_value(item, message_id) + _end_reasoning(message_id)
+        if isinstance(item, Message) and index in self._texts:
+            return self._end_text(index, item)
+        return b""
+
+    def _end_text(self, index: int, item: Message) -> bytes:
+        message_id = self._texts[index]
+        out = b""
+        if item.signature:
+            # The encrypted value needs a message, even an empty one.
+            out = self._start_text(index)
+        out += _encrypted_value(item, message_id)
+        if index in self._open:
+            self._open.discard(index)
+            out += event_frame("TEXT_MESSAGE_END", messageId=message_id)
+        for file in files(item):
+            if file is None:
+                self._report.dropped("/files", "a file that only its provider can fetch")
+            else:
+                value = {"messageId": message_id, "mediaType": file.media_type, "url": file.url}
+                out += self._custom("media", value)
+                self._report.dropped("/media", NOT_SENT_BACK)
+        return out
+
+    def _end_call(self, call_id: str, item: Call) -> bytes:
+        out = b""
+        if isinstance(item, ApprovalRequest) and item.arguments:
+            # These arguments come with the item, not in deltas.
+            out = event_frame("TOOL_CALL_ARGS", toolCallId=call_id, delta=item.arguments)
+        out += _encrypted_value(item, call_id) + event_frame("TOOL_CALL_END", toolCallId=call_id)
+        result = inline_result(item)
+        if item.status == "incomplete":
+            if result is not None:
+                self._report.dropped("/items/server_tool_result", "the result of a truncated call")
+            out += self._inline_result(call_id, TRUNCATED_CALL)
+        elif result is not None:
+            out += self._inline_result(call_id, as_text(result))
+        elif isinstance(item, ServerToolCall):
+            self._running.append(call_id)
+        return out
+
+    def _result(self, index: int, item: ServerToolResult) -> bytes:
+        call_id = self._call_ids.of_result(item.call_id)
+        if call_id is None:
+            self._report.dropped("/items/server_tool_result", "a result without its call")
+            return b""
+        if call_id in self._running:
+            self._running.remove(call_id)
+        return self._result_frame(self._message_id(index), call_id, as_text(item.output))
+
+    def _inline_result(self, call_id: str, content: str) -> bytes:
+        """Returns a result that has no item of its own."""
+        message_id = result_id(self._prefix, call_id)
+        return self._result_frame(message_id, call_id, content)
+
+    def _result_frame(self, message_id: str, call_id: str, content: str) -> bytes:
+        self._parent = None
+        return event_frame(
+            "TOOL_CALL_RESULT", messageId=message_id, toolCallId=call_id, content=content
+        )
+
+
+def run_encoder(**options: Any) -> RunEncoder:
+    """Returns an encoder of a run; options as those of `Encoder`."""
+    return RunEncoder(Encoder(run=True, **options), SSE_COMMENT)
+
+
+def _end_reasoning(message_id: str) -> bytes:
+    out = event_frame("REASONING_MESSAGE_END", messageId=message_id)
+    return out + event_frame("REASONING_END", messageId=message_id)
+
+
+def _encrypted_value(item: ResponseItem, entity_id: str) -> bytes:
+    """Returns the protocol's event for a signature or encrypted reasoning, if there is one."""
+    state = opaque_state(item)
+    if not state:
+        return b""
+    subtype = "message"
+    if isinstance(item, CALLS):
+        subtype = "tool-call"
+    return event_frame(
+        "REASONING_ENCRYPTED_VALUE", subtype=subtype, entityId=entity_id, encryptedValue=state
+    )
+
+
+_HANDLERS: Final = EventHandlers[Encoder]()
+_HANDLERS.register(OutputTextDelta, Encoder._on_text)
+_HANDLERS.register(RefusalDelta, Encoder._on_text)
+_HANDLERS.register(ReasoningContentDelta, Encoder._on_reasoning)
+_HANDLERS.register(ReasoningSummaryDelta, Encoder._on_reasoning)
+_HANDLERS.register(FunctionCallArgumentsDelta, Encoder._on_arguments)
+_HANDLERS.register(MediaDelta, Encoder._on_media)
+_HANDLERS.register(AnnotationAdded, Encoder._on_annotation)
+_HANDLERS.register(OutputItemAdded, Encoder._on_added)
+_HANDLERS.register(OutputItemDone, Encoder._on_done)
+_HANDLERS.register(TokenCount, Encoder._on_usage)
+_HANDLERS.register(RateLimits, Encoder._on_rate_limits)
+_HANDLERS.register(ResponseMetadata, Encoder._on_metadata)
+_HANDLERS.register(Passthrough, Encoder._on_passthrough)
+_HANDLERS.register(Created, Encoder._on_created)
+_HANDLERS.register(Completed, Encoder._on_completed)
+_HANDLERS.register(Failed, Encoder._on_failed)
+# The protocol has no event for either, and a front end needs none.
+_HANDLERS.ignore(Notice, ItemProgress)

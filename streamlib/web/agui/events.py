@@ -1,0 +1,111 @@
+"""AG-UI events and fields that its stream and its messages have in common."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from streamlib.web.run_encoder import Waiting
+from streamlib.web.ui_parts import (
+    MEDIA_TYPES,
+    as_text,
+    output_parts,
+    shown_output,
+    total_tokens,
+)
+from streamlib.wires.encoders import sse
+from streamlib.wires.json_objects import without_none
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.items import (
+    Audio,
+    CallOutput,
+    ContentPart,
+    Document,
+    Image,
+    JsonObject,
+    Refusal,
+    Text,
+    tag,
+)
+from streamlib_parsers.usage import Usage
+
+APPROVAL_SCHEMA: Final = {
+    "type": "object",
+    "properties": {"approved": {"type": "boolean"}, "reason": {"type": "string"}},
+    "required": ["approved"],
+}
+"""JSON Schema of the answer to an interrupt."""
+
+
+def event_frame(kind: str, /, **fields: Any) -> bytes:
+    """Returns one event of the protocol."""
+    return sse({"type": kind, **fields})
+
+
+def result_id(prefix: str, call_id: str) -> str:
+    """Returns the message id of a result that came with its call."""
+    return f"{prefix}-{call_id}-result"
+
+
+def interrupt(waiting: Waiting) -> JsonObject:
+    """Returns the interrupt of a run that waits for an approval; its id is the id of the call."""
+    name = getattr(waiting.item, "name", "a tool")
+    return {
+        "id": waiting.shown_id,
+        "reason": "tool_call",
+        "message": f"Approve the call of {name}?",
+        "toolCallId": waiting.shown_id,
+        "responseSchema": APPROVAL_SCHEMA,
+    }
+
+
+def output_fields(item: CallOutput) -> JsonObject:
+    """Returns the content of a result. `metadata` marks an error, which has no field."""
+    value, fault = shown_output(item)
+    fields: JsonObject = {"content": as_text(value)}
+    parts = output_parts(item)
+    if len(parts) > 1 or (parts and not isinstance(parts[0], Text)):
+        fields["content"] = [_content_part(part) for part in parts]
+    if fault is not None:
+        fields["metadata"] = {"is_error": True}
+    return fields
+
+
+def _content_part(part: ContentPart) -> JsonObject:
+    match part:
+        case Text():
+            return {"type": "text", "text": part.text}
+        case Refusal():
+            return {"type": "text", "text": part.refusal}
+        case Image() | Document() | Audio():
+            return {"type": tag(type(part)), "source": _source(part)}
+
+
+def _source(part: Image | Document | Audio) -> JsonObject:
+    media_type = part.media_type or MEDIA_TYPES[type(part)]
+    if part.url:
+        return {"type": "url", "value": part.url, "mimeType": media_type}
+    if part.file_id:
+        return {"type": "file", "value": part.file_id, "mimeType": media_type}
+    return {"type": "data", "value": part.data or "", "mimeType": media_type}
+
+
+def agui_usage(usage: Usage, model: str | None) -> JsonObject:
+    """Returns the protocol's usage of one model."""
+    body: JsonObject = {}
+    if model:
+        body["model"] = model
+    counts = {
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "totalTokens": total_tokens(usage),
+        "reasoningTokens": usage.reasoning_output_tokens,
+        "cachedInputTokens": usage.cache_read_input_tokens,
+        "cacheWriteInputTokens": usage.cache_write_input_tokens,
+    }
+    body.update(without_none(counts))
+    return body
+
+
+def error_body(error: ErrorInfo) -> JsonObject:
+    """Returns the protocol's error event."""
+    return {"type": "RUN_ERROR", "message": error.message, "code": error.kind}

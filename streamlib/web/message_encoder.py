@@ -1,0 +1,110 @@
+"""The state that the encoders of both UI protocols keep of a message, and how a run changes it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable
+
+from streamlib.request.report import Change, Report
+from streamlib.web.public_errors import ErrorText
+from streamlib.web.public_events import PublicView
+from streamlib.web.run_encoder import PendingCalls, RunUsage, Waiting
+from streamlib.web.ui_parts import CallIds, ReasoningGaps
+from streamlib_parsers.events import Completed
+
+
+class MessageEncoder(ABC):
+    """Base of both encoders, whose docstrings describe the arguments."""
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self,
+        *,
+        model: str | None,
+        run: bool,
+        page_tools: Collection[str],
+        approval_tools: Collection[str],
+        public: bool,
+        error_text: ErrorText | None,
+    ) -> None:
+        self.ended = False
+        """Whether the end of the message was sent."""
+        self._report = Report()
+        self._view: PublicView | None = None
+        """What a browser may see of the events; None: all that the protocol has a form for."""
+        if public:
+            self._view = PublicView(self._report, error_text)
+        self._model = model
+        """The newest model that an event named; before the first, the caller's."""
+        self._is_run = run
+        self._started = False
+        """Whether the start of the message was sent."""
+        self._step = 0
+        """The number of the step, from 1; ids in a run contain it."""
+        self._is_in_step = False
+        """Whether the start of a step was sent, but not its end."""
+        self._call_ids = CallIds()
+        self._gaps = ReasoningGaps()
+        self._open: set[int] = set()
+        """Items whose part was started and not ended."""
+        self._open_calls: dict[int, str] = {}
+        """Ids of the calls that the model has not finished writing, by index."""
+        self._running: list[str] = []
+        """Ids of provider-run calls that have no result yet."""
+        self._pending = PendingCalls(page_tools, approval_tools)
+        self._usage = RunUsage()
+        self._last: Completed | None = None
+        """The end of a response after which the run goes on."""
+
+    @property
+    def report(self) -> list[Change]:
+        """What the protocol could not carry."""
+        return self._report.changes
+
+    def next_response(self) -> bytes:
+        """Returns the end of a step: another response of the run begins, and indexes with it."""
+        out = self._end_calls(self._pending.next_response()) + self._finish_step()
+        self._last = None
+        self._usage.next_response()
+        self._call_ids.next_response()
+        self._gaps = ReasoningGaps()
+        return out
+
+    def _set_end(self, event: Completed) -> bool:
+        """Takes the end of a response; returns whether the run goes on after it."""
+        self._model = event.model or self._model
+        if event.usage is not None:
+            self._usage.set(event.usage, self._model)
+        if not self._is_run or not self._pending.unfinished(event):
+            return False
+        self._last = event
+        return True
+
+    def _end_running(self) -> bytes:
+        """Gives provider-run calls without a result an empty one: the response has ended."""
+        out = b""
+        for call_id in self._running:
+            out += self._empty_result(call_id)
+        self._running.clear()
+        return out
+
+    def _end_calls(self, calls: Iterable[Waiting]) -> bytes:
+        """Ends calls that get no output any more with an error."""
+        out = b""
+        for waiting in calls:
+            if waiting.shown_id is not None:
+                out += self._no_output(waiting.shown_id)
+        return out
+
+    @abstractmethod
+    def _finish_step(self) -> bytes:
+        """Returns the end of the step, if one was started."""
+
+    @abstractmethod
+    def _empty_result(self, call_id: str) -> bytes:
+        """Returns the result of a provider-run call that has none."""
+
+    @abstractmethod
+    def _no_output(self, call_id: str) -> bytes:
+        """Returns the error of a call that gets no output."""

@@ -1,0 +1,469 @@
+"""Encodes events as the Vercel AI SDK's UI message stream.
+
+`useChat` and ``readUIMessageStream`` read it:
+
+    data: {"type":"start"}
+    data: {"type":"start-step"}
+    data: {"type":"text-start","id":"0"} … text-delta … text-end
+    data: {"type":"tool-input-start","toolCallId":"c","toolName":"f","dynamic":true}
+          … tool-input-delta … tool-input-available
+    data: {"type":"finish-step"}
+    data: {"type":"finish","finishReason":"tool-calls"}
+    data: [DONE]
+
+`version=6` (default) is the subset that 6 and 7 both read: an unknown part is a hard error in that
+client. 7 adds `custom` parts for items of unknown kinds. Send `HEADERS` with the stream.
+
+A run (`run=True`) is one message of several steps, with the outputs of its tools between them:
+
+    … finish-step, start-step … tool-output-available | tool-output-error …
+
+Usage is in the message's metadata, in the SDK's own shape, and grows; rate limits are a transient
+`data-rate-limits` part; an error has a `data-error` part before it. Tools are dynamic parts, since
+only the page knows their types. Each item is one part; a text starts with its first delta, so that
+none is empty. Signatures and encrypted state of items stay on the server, where the history is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final, Literal
+
+import msgspec
+
+from streamlib.web.message_encoder import MessageEncoder
+from streamlib.web.public_errors import ErrorText
+from streamlib.web.run_encoder import NOT_RUN, RunEncoder
+from streamlib.web.ui_parts import (
+    ABANDONED,
+    CALLS,
+    TRUNCATED_CALL,
+    Call,
+    call_input,
+    inline_result,
+    opaque_state,
+    source,
+    why_hidden,
+)
+from streamlib.web.vercel.body import encode_body
+from streamlib.web.vercel.parts import (
+    approval_frames,
+    custom_frame,
+    error_body,
+    error_frames,
+    file_frames,
+    message_metadata,
+    output_frame,
+    part_frame,
+    provider_executed,
+    source_frame,
+)
+from streamlib.wires.encoders import SSE_COMMENT
+from streamlib.wires.event_handlers import EventHandlers
+from streamlib_parsers.events import (
+    AnnotationAdded,
+    Completed,
+    Created,
+    Failed,
+    FunctionCallArgumentsDelta,
+    ItemProgress,
+    MediaDelta,
+    Notice,
+    OutputItemAdded,
+    OutputItemDone,
+    OutputTextDelta,
+    Passthrough,
+    RateLimits,
+    ReasoningContentDelta,
+    ReasoningSummaryDelta,
+    RefusalDelta,
+    ResponseEvent,
+    ResponseMetadata,
+    StopReason,
+    TokenCount,
+)
+from streamlib_parsers.items import (
+    BUILT_IN_CALLS,
+    CallOutput,
+    CustomToolCall,
+    JsonObject,
+    Message,
+    Opaque,
+    Reasoning,
+    ResponseItem,
+    ServerToolCall,
+    ServerToolResult,
+)
+
+__all__ = ["HEADERS", "Encoder", "encode_body", "error_body", "run_encoder"]
+
+CUSTOM: Final = (Opaque, *BUILT_IN_CALLS)
+"""Items that version 7 of the SDK shows as `custom` parts."""
+
+PROTOCOL_HEADERS: Final = {"x-vercel-ai-ui-message-stream": "v1"}
+"""The header that names the protocol, beside the content type."""
+
+HEADERS: Final = {
+    "content-type": "text/event-stream",
+    "cache-control": "no-cache",
+    "connection": "keep-alive",
+    **PROTOCOL_HEADERS,
+    "x-accel-buffering": "no",
+}
+FINISH_REASONS: Final[dict[StopReason, str]] = {
+    "stop": "stop",
+    "tool_calls": "tool-calls",
+    "length": "length",
+    "content_filter": "content-filter",
+    "refusal": "content-filter",
+    "pause": "other",
+    "other": "other",
+}
+
+
+class Encoder(MessageEncoder):
+    """Encodes one assistant message: of one step, or of a run of several.
+
+    Args:
+        model: The model's name, used if the events bring none.
+        response_id: Not used: a provider may repeat its ids, and a page keeps messages by theirs.
+        message_id: The id of the page's message. Needed if the page has the message already and
+            this step continues it; without one, the page makes an id.
+        version: The SDK's version. 6 is the subset that 6 and 7 both read.
+        run: Whether several responses are one message, a step each.
+        page_tools: Names of tools whose calls the page answers. In a run, they may wait for it
+            after the end.
+        approval_tools: Names of tools whose calls a person at the page approves first; they wait
+            too, as approvals that a provider asks for do.
+        public: Whether to leave out what a browser must not see: encrypted parts of results, and a
+            provider's error messages.
+        error_text: With `public`, returns the message for a failure.
+    """
+
+    headers = PROTOCOL_HEADERS
+
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        response_id: str | None = None,
+        message_id: str | None = None,
+        version: Literal[6, 7] = 6,
+        run: bool = False,
+        page_tools: Collection[str] = (),
+        approval_tools: Collection[str] = (),
+        public: bool = False,
+        error_text: ErrorText | None = None,
+    ) -> None:
+        super().__init__(
+            model=model,
+            run=run,
+            page_tools=page_tools,
+            approval_tools=approval_tools,
+            public=public,
+            error_text=error_text,
+        )
+        self._message_id = message_id
+        self._version = version
+        self._kinds: dict[int, str] = {}
+        """`text` or `reasoning` by index of a shown item."""
+
+    def feed(self, event: ResponseEvent) -> bytes:
+        """Returns the parts of one event."""
+        handler = _HANDLERS.get(type(event))
+        if handler is None:
+            self._report.dropped(f"/{type(event).__name__}", "the protocol has no such part")
+            return b""
+        if self._view is not None:
+            event = self._view.of(event)
+        return handler(self, event)
+
+    def close(self) -> bytes:
+        """Returns the end mark that the client waits for.
+
+        An error comes before it if no terminal event did; open parts are ended.
+        """
+        out = b""
+        if not self.ended and self._last is not None:
+            out = self._end_calls(self._pending.take_unanswerable()) + self._finish(self._last)
+        elif not self.ended:
+            out = self._on_failed(Failed(ABANDONED))
+        return out + b"data: [DONE]\n\n"
+
+    # --- the message ---
+
+    def _start(self) -> bytes:
+        out = self._start_message()
+        if not self._is_in_step:
+            self._is_in_step = True
+            self._step += 1
+            out += part_frame("start-step")
+        return out
+
+    def _start_message(self) -> bytes:
+        if self._started:
+            return b""
+        self._started = True
+        fields: JsonObject = {}
+        if self._message_id:
+            fields["messageId"] = self._message_id
+        return part_frame("start", **fields)
+
+    def _on_rate_limits(self, event: RateLimits) -> bytes:
+        values = msgspec.to_builtins(msgspec.structs.replace(event, raw={}, seq=0))
+        return part_frame("data-rate-limits", data=values, transient=True)
+
+    def _on_created(self, event: Created) -> bytes:
+        self._model = event.model or self._model
+        return self._start()
+
+    def _on_usage(self, event: TokenCount) -> bytes:
+        self._usage.set(event.usage, self._model)
+        metadata = message_metadata(self._usage.total, None)
+        return part_frame("message-metadata", messageMetadata=metadata)
+
+    def _on_metadata(self, event: ResponseMetadata) -> bytes:
+        self._report.dropped("/metadata", "the protocol has no part for a provider's metadata")
+        return b""
+
+    def _on_passthrough(self, event: Passthrough) -> bytes:
+        self._report.dropped("/passthrough", "an event of unknown kind")
+        return b""
+
+    def _on_completed(self, event: Completed) -> bytes:
+        out = self._start() + self._end_open_parts()
+        # After a pause the provider continues its calls in the next response.
+        if event.stop_reason != "pause":
+            out += self._end_running()
+        if self._set_end(event):
+            return out
+        return out + self._finish(event)
+
+    def _finish(self, event: Completed) -> bytes:
+        self.ended = True
+        out = b""
+        if self._is_run:
+            # A pause may have left calls without a result.
+            out = self._end_running()
+        # Sent at the end, not with the call: the page must answer every approval that it is asked
+        # for, and in a run somebody else may have answered before.
+        out += approval_frames(self._pending.approvals)
+        fields: JsonObject = {"finishReason": FINISH_REASONS[event.stop_reason]}
+        metadata = message_metadata(self._usage.total, self._model)
+        if metadata:
+            fields["messageMetadata"] = metadata
+        return out + self._finish_step() + part_frame("finish", **fields)
+
+    def _finish_step(self) -> bytes:
+        if not self._is_in_step:
+            return b""
+        self._is_in_step = False
+        return part_frame("finish-step")
+
+    def _empty_result(self, call_id: str) -> bytes:
+        return self._result_frame(call_id, None)
+
+    def _no_output(self, call_id: str) -> bytes:
+        return part_frame("tool-output-error", toolCallId=call_id, errorText=NOT_RUN)
+
+    def _on_failed(self, event: Failed) -> bytes:
+        self.ended = True
+        out = self._start() + self._end_open_parts()
+        if self._is_run:
+            out += self._end_running() + self._end_calls(self._pending.next_response())
+        return out + error_frames(event.error, public=self._view is not None)
+
+    def _end_open_parts(self) -> bytes:
+        """Ends the parts that are still open: an encoder may be closed at any point."""
+        out = b""
+        for index in sorted(self._open):
+            out += part_frame(f"{self._kinds[index]}-end", id=self._part_id(index))
+        self._open.clear()
+        for call_id in self._open_calls.values():
+            out += part_frame("tool-output-error", toolCallId=call_id, errorText=TRUNCATED_CALL)
+        self._open_calls.clear()
+        return out
+
+    # --- between two responses of a run ---
+
+    def next_response(self) -> bytes:
+        """Returns the end of a step: another response of the run begins."""
+        self._kinds.clear()
+        return super().next_response()
+
+    def output(self, item: CallOutput) -> bytes:
+        """Returns the parts for the output of a call."""
+        waiting = self._pending.take(item.call_id)
+        call_id: str | None = None
+        if waiting is not None:
+            call_id = waiting.shown_id
+        elif self._message_id and not self._step:
+            # A call of the message that this one continues.
+            call_id = item.call_id
+        if call_id is None:
+            self._report.dropped("/outputs", "the page does not show the call")
+            return b""
+        if self._view is not None:
+            item = self._view.of(item)
+        return self._start_message() + output_frame(call_id, item, was_asked=waiting is None)
+
+    # --- its parts ---
+
+    def _on_added(self, event: OutputItemAdded) -> bytes:
+        item = event.item
+        out = self._start()
+        hidden = why_hidden(item)
+        if hidden is not None:
+            if not self._is_custom(item):
+                self._report.dropped(hidden.path, hidden.reason)
+            return out
+        if isinstance(item, CALLS):
+            return out + self._start_call(event.index, item)
+        if isinstance(item, Reasoning):
+            self._kinds[event.index] = "reasoning"
+            return out + self._start_part(event.index)
+        self._kinds[event.index] = "text"
+        return out
+
+    def _is_custom(self, item: ResponseItem) -> bool:
+        """Whether the item becomes a `custom` part."""
+        return self._version == 7 and isinstance(item, CUSTOM) and not item.choice
+
+    def _start_part(self, index: int) -> bytes:
+        if index in self._open:
+            return b""
+        self._open.add(index)
+        return part_frame(f"{self._kinds[index]}-start", id=self._part_id(index))
+
+    def _part_id(self, index: int) -> str:
+        """Returns the id of a part: the item's index, in a run after the number of the step."""
+        if self._is_run:
+            return f"{self._step}-{index}"
+        return str(index)
+
+    def _start_call(self, index: int, item: Call) -> bytes:
+        call_id = self._call_ids.add(index, item.call_id)
+        self._open_calls[index] = call_id
+        fields: JsonObject = {"toolCallId": call_id, "toolName": item.name, "dynamic": True}
+        if isinstance(item, CustomToolCall):
+            fields["inputEncoding"] = "text"
+        return part_frame("tool-input-start", **fields, **provider_executed(item))
+
+    def _on_text(self, event: OutputTextDelta | RefusalDelta) -> bytes:
+        return self._text_delta(event.index, event.delta)
+
+    def _on_reasoning(self, event: ReasoningContentDelta | ReasoningSummaryDelta) -> bytes:
+        return self._text_delta(event.index, self._gaps.with_gap(event))
+
+    def _on_media(self, event: MediaDelta) -> bytes:
+        return self._text_delta(event.index, event.transcript or "")
+
+    def _text_delta(self, index: int, delta: str) -> bytes:
+        if index not in self._kinds or not delta:
+            return b""
+        kind = f"{self._kinds[index]}-delta"
+        return self._start_part(index) + part_frame(kind, id=self._part_id(index), delta=delta)
+
+    def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:
+        call_id = self._call_ids.get(event.index)
+        if call_id is None:
+            return b""
+        return part_frame("tool-input-delta", toolCallId=call_id, inputTextDelta=event.delta)
+
+    def _on_annotation(self, event: AnnotationAdded) -> bytes:
+        if event.index not in self._kinds:
+            return b""
+        cited = source(event.annotation)
+        if cited is None:
+            reason = "a citation that names neither a page nor a document"
+            self._report.dropped("/annotations", reason)
+            return b""
+        return source_frame(cited, f"{self._part_id(event.index)}-{event.seq}")
+
+    # --- ends of parts ---
+
+    def _on_done(self, event: OutputItemDone) -> bytes:
+        index, item = event.index, event.item
+        self._pending.add(item, self._call_ids.get(index))
+        if isinstance(item, CALLS):
+            call_id = self._open_calls.pop(index, None)
+            if call_id is None:
+                return b""
+            return self._end_call(call_id, item)
+        if isinstance(item, CUSTOM) and self._is_custom(item):
+            return custom_frame(item)
+        if isinstance(item, ServerToolResult) and not item.choice:
+            return self._result(item)
+        return self._end_text(index, item)
+
+    def _end_text(self, index: int, item: ResponseItem) -> bytes:
+        out = b""
+        if index in self._open:
+            self._open.discard(index)
+            out = part_frame(f"{self._kinds[index]}-end", id=self._part_id(index))
+        self._report_state(item)
+        if isinstance(item, Message) and index in self._kinds:
+            out += file_frames(item, self._report)
+        return out
+
+    def _report_state(self, item: ResponseItem) -> None:
+        if opaque_state(item):
+            self._report.dropped("/signatures", "signed and encrypted state stays in the history")
+
+    def _end_call(self, call_id: str, item: Call) -> bytes:
+        self._report_state(item)
+        fields: JsonObject = {"toolCallId": call_id, "toolName": item.name, "dynamic": True}
+        fields.update(provider_executed(item))
+        value, fault = call_input(item)
+        fields["input"] = value
+        if fault is not None:
+            if inline_result(item) is not None:
+                self._report.dropped("/items/server_tool_result", "the result of a truncated call")
+            return part_frame("tool-input-error", **fields, errorText=fault)
+        out = part_frame("tool-input-available", **fields)
+        result = inline_result(item)
+        if result is not None:
+            return out + self._result_frame(call_id, result)
+        if isinstance(item, ServerToolCall):
+            self._running.append(call_id)
+        return out
+
+    def _result(self, item: ServerToolResult) -> bytes:
+        call_id = self._call_ids.of_result(item.call_id)
+        if call_id is None:
+            self._report.dropped("/items/server_tool_result", "a result without its call")
+            return b""
+        if call_id in self._running:
+            self._running.remove(call_id)
+        return self._result_frame(call_id, item.output)
+
+    def _result_frame(self, call_id: str, output: object) -> bytes:
+        return part_frame(
+            "tool-output-available", toolCallId=call_id, output=output, providerExecuted=True
+        )
+
+
+def run_encoder(**options: Any) -> RunEncoder:
+    """Returns an encoder of a run; options as those of `Encoder`."""
+    return RunEncoder(Encoder(run=True, **options), SSE_COMMENT)
+
+
+_HANDLERS: Final = EventHandlers[Encoder]()
+_HANDLERS.register(OutputTextDelta, Encoder._on_text)
+_HANDLERS.register(ReasoningContentDelta, Encoder._on_reasoning)
+_HANDLERS.register(ReasoningSummaryDelta, Encoder._on_reasoning)
+_HANDLERS.register(RefusalDelta, Encoder._on_text)
+_HANDLERS.register(MediaDelta, Encoder._on_media)
+_HANDLERS.register(FunctionCallArgumentsDelta, Encoder._on_arguments)
+_HANDLERS.register(OutputItemAdded, Encoder._on_added)
+_HANDLERS.register(OutputItemDone, Encoder._on_done)
+_HANDLERS.register(AnnotationAdded, Encoder._on_annotation)
+_HANDLERS.register(TokenCount, Encoder._on_usage)
+_HANDLERS.register(RateLimits, Encoder._on_rate_limits)
+_HANDLERS.register(Created, Encoder._on_created)
+_HANDLERS.register(ResponseMetadata, Encoder._on_metadata)
+_HANDLERS.register(Passthrough, Encoder._on_passthrough)
+_HANDLERS.register(Completed, Encoder._on_completed)
+_HANDLERS.register(Failed, Encoder._on_failed)
+# The protocol has no part for either, and a front end needs none.
+_HANDLERS.ignore(Notice, ItemProgress)

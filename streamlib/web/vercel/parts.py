@@ -1,0 +1,171 @@
+"""Parts of Vercel's UI message stream that its stream and its messages have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamlib.request.report import Report
+from streamlib.web.public_errors import error_data
+from streamlib.web.run_encoder import Waiting
+from streamlib.web.ui_parts import Source, files, shown_output, total_tokens
+from streamlib.wires.encoders import sse
+from streamlib.wires.json_objects import without_none
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.items import (
+    ApprovalRequest,
+    ApprovalResponse,
+    BuiltInCall,
+    CallOutput,
+    JsonObject,
+    Message,
+    Opaque,
+    ResponseItem,
+    ServerToolCall,
+)
+from streamlib_parsers.usage import Usage
+from streamlib_parsers.wires.responses.wire_items import wire_item
+
+
+def part_frame(kind: str, /, **fields: Any) -> bytes:
+    """Returns one part of the stream."""
+    return sse({"type": kind, **fields})
+
+
+def provider_executed(item: ResponseItem) -> JsonObject:
+    """Returns the field that marks a tool which the provider runs."""
+    if isinstance(item, (ServerToolCall, ApprovalRequest)):
+        return {"providerExecuted": True}
+    return {}
+
+
+def custom_frame(item: Opaque | BuiltInCall) -> bytes:
+    """Returns the `custom` part (version 7) of an item that has no part type of its own."""
+    provider: str | None = None
+    if item.origin is not None:
+        provider = item.origin.provider or item.origin.wire_api
+    provider = provider or "unknown"
+    if isinstance(item, Opaque):
+        kind, payload = item.kind, item.payload
+    else:
+        payload = wire_item(item)
+        kind = payload["type"]
+    return part_frame("custom", kind=f"{provider}.{kind}", providerMetadata={provider: payload})
+
+
+def source_frame(cited: Source, source_id: str) -> bytes:
+    """Returns the part of a source: a page, or a document."""
+    if cited.url is not None:
+        fields: JsonObject = {"sourceId": source_id, "url": cited.url}
+        if cited.title:
+            fields["title"] = cited.title
+        return part_frame("source-url", **fields)
+    fields = {"sourceId": source_id, "mediaType": "text/plain", "title": cited.title}
+    if cited.filename:
+        fields["filename"] = cited.filename
+    return part_frame("source-document", **fields)
+
+
+def file_frames(item: Message, report: Report) -> bytes:
+    """Returns the parts of the files of a message."""
+    out = b""
+    for file in files(item):
+        if file is None:
+            report.dropped("/files", "a file that only its provider can fetch")
+        else:
+            out += part_frame("file", url=file.url, mediaType=file.media_type)
+    return out
+
+
+def output_frame(call_id: str, item: CallOutput, *, was_asked: bool) -> bytes:
+    """Returns the part for the output of a call.
+
+    Args:
+        call_id: The id that the page knows the call by.
+        item: The output.
+        was_asked: Whether the page was asked for an approval: a denial needs one.
+    """
+    if isinstance(item, ApprovalResponse) and not item.approve:
+        if was_asked:
+            return part_frame("tool-output-denied", toolCallId=call_id)
+        denied = item.reason or "the call was not approved"
+        return part_frame("tool-output-error", toolCallId=call_id, errorText=denied)
+    value, fault = shown_output(item)
+    if fault is not None:
+        return part_frame("tool-output-error", toolCallId=call_id, errorText=fault)
+    return part_frame("tool-output-available", toolCallId=call_id, output=value)
+
+
+def approval_frames(approvals: list[Waiting]) -> bytes:
+    """Returns the parts that ask the page for approvals; each has the id of its call."""
+    out = b""
+    for waiting in approvals:
+        call_id = waiting.shown_id
+        out += part_frame("tool-approval-request", approvalId=call_id, toolCallId=call_id)
+    return out
+
+
+def error_frames(error: ErrorInfo, *, public: bool) -> bytes:
+    """Returns the end of a message that failed: what a page can do about it, and the text.
+
+    Args:
+        error: The failure.
+        public: Whether its message is for readers: then it is sent alone, without the kind.
+    """
+    if error.kind == "cancelled":
+        return part_frame("abort", reason=error.message)
+    data = part_frame("data-error", data=error_data(error), transient=True)
+    if public:
+        return data + part_frame("error", errorText=error.message)
+    return data + sse(error_body(error))
+
+
+def message_metadata(usage: Usage | None, model: str | None) -> JsonObject:
+    """Returns the metadata of a message: usage and model, as far as they are known."""
+    metadata: JsonObject = {}
+    if usage:
+        metadata["usage"] = usage_metadata(usage)
+    if model:
+        metadata["model"] = model
+    return metadata
+
+
+def usage_metadata(usage: Usage) -> JsonObject:
+    """Returns the SDK's ``LanguageModelUsage``: totals, and what they consist of."""
+    read = usage.cache_read_input_tokens
+    written = usage.cache_write_input_tokens
+    reasoning = usage.reasoning_output_tokens
+    totals = {
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "totalTokens": total_tokens(usage),
+    }
+    input_details = {
+        "noCacheTokens": _remaining(usage.input_tokens, read, written or 0),
+        "cacheReadTokens": read,
+        "cacheWriteTokens": written,
+    }
+    output_details = {
+        "textTokens": _remaining(usage.output_tokens, reasoning),
+        "reasoningTokens": reasoning,
+    }
+    return {
+        **without_none(totals),
+        "inputTokenDetails": without_none(input_details),
+        "outputTokenDetails": without_none(output_details),
+    }
+
+
+def _remaining(total: int | None, *counts: int | None) -> int | None:
+    """Returns a total without some of its counts; None if any of the numbers is not known."""
+    if total is None:
+        return None
+    for count in counts:
+        if count is None:
+            return None
+        total -= count
+    return total
+
+
+def error_body(error: ErrorInfo) -> JsonObject:
+    """Returns the protocol's error part."""
+    return {"type": "error", "errorText": f"{error.kind}: {error.message}"}

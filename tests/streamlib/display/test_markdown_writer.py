@@ -1,0 +1,274 @@
+"""`MarkdownWriter` on a terminal: the same screen for every split, and each line written once."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Any
+
+import pytest
+
+from streamlib.display import MarkdownWriter
+from tests.support.markdown_texts import random_markdown, worst_texts
+from tests.support.metrics import figure
+from tests.support.screens import Screen, shown, split, written
+from tests.support.shared import each_vector
+from tests.support.timing import cpu_seconds
+
+OWN = re.compile(r"\x1b\[(?:[0-9;]*m|\d*A|[JK]|\?2026[hl])|\r\n|\r")
+"""What the writer itself sends: styles, cursor movements, the marks of a frame."""
+CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+ANSWER = """\
+# Rivers
+
+The **Rhine** and the *Rhône* rise in the [Alps](https://example.org/alps), and so does `Inn`.
+
+1. one
+1. two
+   - nested
+
+2. three
+
+> quoted
+> text
+
+```python
+def flow() -> None:
+    return
+```
+
+| river | length |
+|-------|-------:|
+| Rhine | 1,230  |
+| Inn   | `518`  |
+"""
+
+SCREEN = """\
+Rivers
+
+The Rhine and the Rhône rise in the Alps
+(https://example.org/alps), and so does Inn.
+
+1. one
+2. two
+   • nested
+
+3. three
+
+│ quoted text
+
+─── python
+def flow() -> None:
+    return
+───
+
+river  length
+─────  ──────
+Rhine   1,230
+Inn       518
+"""
+
+
+def test_writer_draws_every_kind_of_block() -> None:
+    lines = shown([ANSWER], width=48, height=30).lines
+    assert "\n".join(lines).rstrip() == SCREEN.rstrip()
+
+
+SIZES = ((44, 8), (60, 12), (100, 40), (13, 5))
+
+
+def check_splits(documents: int, lines: int, seed: int) -> None:
+    """Compares the screen after several splits with the screen after the whole text."""
+    chance = random.Random(seed)
+    for _ in range(documents):
+        text = random_markdown(chance, lines)
+        size = chance.choice(SIZES)
+        whole = shown([text], *size)
+        for count in (40, 3):
+            parts = split(text, chance, count)
+            screen = shown(parts, *size)
+            assert (screen.lines, screen.styles) == (whole.lines, whole.styles), (parts, size)
+            figure("screens after a split", 1)
+
+
+def test_screen_is_the_same_for_every_split() -> None:
+    check_splits(documents=6, lines=4, seed=11)
+
+
+def check_lines(documents: int, lines: int, seed: int) -> None:
+    """The same without an emulator, for every character on its own as well."""
+    chance = random.Random(seed)
+    for _ in range(documents):
+        text = random_markdown(chance, lines)
+        size = chance.choice(SIZES)
+        whole = written([text], *size)
+        for parts in ([*text[:250], text[250:]], split(text, chance, 40)):
+            assert written(parts, *size) == whole, (parts, size)
+            figure("lines after a split", 1)
+
+
+def test_lines_are_the_same_for_every_split() -> None:
+    check_lines(documents=7, lines=5, seed=13)
+
+
+@pytest.mark.slow
+def test_screen_is_the_same_for_every_split_of_many_texts() -> None:
+    check_splits(documents=60, lines=10, seed=12)
+    check_lines(documents=300, lines=10, seed=14)
+
+
+def test_each_line_is_written_once_into_the_scrollback() -> None:
+    text = "".join(f"- item number {number} **of** a list\n" for number in range(60))
+    text += "\n```\n" + "".join(f"code {number}\n" for number in range(60))
+    text += "```\n\n| a | b |\n|-|-|\n"
+    text += "".join(f"| row {number} | x |\n" for number in range(10, 70)) + "\n"
+    text += " ".join(f"word{number}" for number in range(300))
+    lines = shown(split(text, random.Random(2), 900), width=40, height=9).lines
+    drawn = "\n".join(lines)
+    for number in range(60):
+        for name in (f"item number {number} of", f"code {number}\n", f"row {number + 10} "):
+            assert drawn.count(name) == 1, name
+    assert drawn.split()[-300:] == [f"word{number}" for number in range(300)]
+
+
+def test_no_word_is_lost() -> None:
+    chance = random.Random(3)
+    for _ in range(6):
+        text = random_markdown(chance, 4)
+        text = re.sub("river", lambda _: f"river{chance.randrange(10**9)}", text)
+        drawn = "".join(shown(split(text, chance, 9), width=200, height=20).lines)
+        for word in re.findall(r"river\d+", text):
+            assert word in drawn.replace("│", "")
+
+
+def test_text_that_continues_is_only_appended() -> None:
+    writer = MarkdownWriter(80, 24)
+    assert writer.feed("Hello") == "Hello"
+    assert writer.feed(", you") == ", you"
+    assert writer.feed("") == ""
+    assert writer.feed(" **and") == " **and"
+    assert writer.feed("**") == "\x1b[?2026h\rHello, you \x1b[1mand\x1b[0m\x1b[K\x1b[?2026l"
+    assert writer.close() == "\r\n"
+    assert writer.feed("again") == "again"
+
+
+def test_emphasis_without_an_end_is_text_after_a_while() -> None:
+    text = "**" + "word " * 400
+    lines = shown(split(text, random.Random(1), 60)).lines
+    assert lines[0].startswith("**word word")
+
+
+def test_long_paragraph_has_its_emphasis_everywhere() -> None:
+    screen = shown(["so **strong words** it is `and code` " * 60], width=80, height=12)
+    drawn = "".join(screen.lines)
+    assert "*" not in drawn
+    assert "`" not in drawn
+
+
+def test_author_breaks_a_line_where_a_paragraph_is_settled() -> None:
+    text = "".join(f"line {number} of a poem without an end  \n" for number in range(40))
+    parts = split(text, random.Random(4), 60)
+    lines = [line for line in shown(parts).lines if line]
+    assert lines == [f"line {number} of a poem without an end" for number in range(40)]
+
+
+@each_vector("terminal_vectors")
+def test_writer_is_safe_at_any_split(vector: dict[str, Any]) -> None:
+    text = vector["t"]
+    for index in range(len(text) + 1):
+        writer = MarkdownWriter(60, 10)
+        output = writer.feed(text[:index]) + writer.feed(text[index:]) + writer.close()
+        assert not CONTROLS.search(OWN.sub("", output))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[bank](https://evil.example/a)", "bank (https://evil.example/a)"),
+        ("[b](https://p\u0430ypal.com)", "b (https://xn--pypal-4ve.com)"),
+        ("<https://example.org/x>", "https://example.org/x"),
+        ("[x](javascript:alert(1))", "[x](javascript:alert(1))"),
+        ("a&#x202E;b", "a\\u202eb"),
+        ("![tracker](http://e.org/p.png)", "[image: tracker] (http://e.org/p.png)"),
+    ],
+)
+def test_link_shows_its_address(text: str, expected: str) -> None:
+    assert shown([text]).lines[0] == expected
+
+
+def test_mono_theme_has_no_colours() -> None:
+    writer = MarkdownWriter(80, 24, "mono")
+    output = writer.feed(ANSWER) + writer.close()
+    assert not re.search(r"\x1b\[(?:\d+;)*[34][0-7]m", output)
+    assert "\x1b[1m" in output
+
+
+# --- another size ---
+
+
+def test_resize_leaves_no_stray_line_when_the_terminal_grows() -> None:
+    for size in ((80, 12), (60, 20), (90, 30)):
+        screen, writer = Screen(60, 12), MarkdownWriter(60, 12)
+        text = "one two **three** four " * 12
+        screen.write(writer.feed(text[:150]))
+        screen.resize(*size)
+        screen.write(writer.resize(*size))
+        screen.write(writer.feed(text[150:]))
+        screen.write(writer.close())
+        drawn = " ".join(screen.lines).split()
+        assert drawn == text.replace("*", "").split()
+
+
+def test_resize_to_the_same_size_changes_nothing() -> None:
+    writer = MarkdownWriter(60, 12)
+    screen = Screen(60, 12)
+    for part in split(ANSWER, random.Random(5), 30):
+        screen.write(writer.feed(part))
+        screen.write(writer.resize(60, 12))
+    screen.write(writer.close())
+    assert screen.lines == shown([ANSWER]).lines
+
+
+def test_resize_wraps_what_follows_at_the_new_width() -> None:
+    writer = MarkdownWriter(60, 12)
+    writer.feed("word " * 100)
+    screen = Screen(30, 12)
+    screen.write(writer.resize(30, 12))
+    screen.write(writer.feed("word " * 100) + writer.close())
+    assert max(map(len, screen.lines)) < 30
+
+
+# --- what it costs ---
+
+
+@pytest.mark.parametrize("kind", ["fence", "list", "table", "paragraph"])
+def test_frame_of_a_long_block_takes_little_time(kind: str) -> None:
+    """50 KB in 600 frames would take 2 s each; a quarter of it shows the same cost a frame."""
+    text = worst_texts(12_000)[kind]
+    frames = [text[start : start + 80] for start in range(0, len(text), 80)]
+    written: list[int] = []
+
+    def write() -> None:
+        writer = MarkdownWriter(100, 40)
+        written.append(sum(len(writer.feed(frame)) for frame in frames) + len(writer.close()))
+
+    seconds = cpu_seconds(write, tries=2) / len(frames)
+    figure(f"milliseconds a frame, {kind}", seconds * 1000)
+    assert seconds < 0.003
+    assert written[0] < 4 * len(text)
+
+
+def test_frame_costs_the_same_however_long_the_text_is() -> None:
+    for kind, text in worst_texts(20_000).items():
+        times: list[float] = []
+        for size in (5_000, 20_000):
+            frames = [text[start : start + 80] for start in range(0, size, 80)]
+
+            def write(frames: list[str] = frames) -> None:
+                writer = MarkdownWriter(100, 40)
+                for frame in frames:
+                    writer.feed(frame)
+
+            times.append(cpu_seconds(write, tries=2) / len(frames))
+        assert times[1] < 2.3 * times[0], kind
