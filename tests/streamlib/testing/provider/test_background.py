@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from streamlib.testing import Behaviour, background, echo_response
+from streamlib.testing import Behaviour, echo_response
+from streamlib.testing.provider import background
 from streamlib.testing.provider.provider import Loopback
 from streamlib.wires.routes import route, stored_route
 from streamlib_parsers.accumulate import Response, accumulate
