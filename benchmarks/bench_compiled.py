@@ -28,6 +28,7 @@ import streamlib
 from streamlib.testing.bench import feed
 from streamlib.testing.bench.workloads import EVENT, FAST, WORKLOADS, chunked, chunking
 from streamlib_parsers import WireApi
+from streamlib_parsers.build_kind import compiled
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 STREAMED: Final[tuple[WireApi, ...]] = ("messages", "chat", "responses")
@@ -110,7 +111,7 @@ def read() -> None:
     measured = cases()
     gc.collect()
     gc.freeze()
-    print(json.dumps(streamlib.compiled), flush=True)
+    print(json.dumps(compiled), flush=True)
     for line in sys.stdin:
         print(json.dumps(measured[line.strip()]()), flush=True)
 

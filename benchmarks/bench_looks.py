@@ -19,7 +19,7 @@ from benchmarks.commands import Measured, Options, run
 from benchmarks.contestants import mock
 from benchmarks.results import Figure, figure
 from streamlib.cli.bench import Bar
-from streamlib.request.history import dump_history, load_history
+from streamlib.request.conversation import History
 from streamlib.testing.bench.bodies import messages
 from streamlib.testing.bench.records import OURS
 from streamlib.testing.bench.responses import SampleText
@@ -172,8 +172,8 @@ def history(items: int) -> list[Any]:
 def history_runs(items: int) -> tuple[dict[str, Run], int]:
     """Ways to save and load this many items, and their size in bytes."""
     saved = history(items)
-    data = dump_history(saved)
-    load_history(data)  # the first call makes the decoder
+    data = History(saved).dumps()
+    History.loads(data)  # the first call makes the decoder
     later = data.replace(b'"items":[', b'"items":[{"type":"of_a_later_version"},', 1)
 
     def timed(run: Callable[[], Any]) -> float:
@@ -182,9 +182,9 @@ def history_runs(items: int) -> tuple[dict[str, Run], int]:
         return time.process_time() - began
 
     runs: dict[str, Run] = {
-        "load_history": lambda: timed(lambda: load_history(data)),
-        "load_history, item by item": lambda: timed(lambda: load_history(later)),
-        "dump_history": lambda: timed(lambda: dump_history(saved)),
+        "load_history": lambda: timed(lambda: History.loads(data)),
+        "load_history, item by item": lambda: timed(lambda: History.loads(later)),
+        "dump_history": lambda: timed(lambda: History(saved).dumps()),
     }
     return runs, len(data)
 

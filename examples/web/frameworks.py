@@ -20,12 +20,10 @@ from streamlib import (
     RunEvent,
     StreamError,
     ToolSpec,
-    UIRequest,
     agent,
-    parse_ui_request,
 )
 from streamlib import Response as ModelResponse
-from streamlib.web import StreamResponse, error_response
+from streamlib.web import StreamResponse, UIRequest, error_response, parse_ui_request
 
 
 def book_trip(city: str = "Lisbon", days: int = 3) -> str:

@@ -123,14 +123,14 @@ def _body(name: str, size: int) -> Work:
 
 def _saved(size: int) -> Work:
     history = things.conversation(size)
-    return lambda: streamlib.dump_history(history)
+    return lambda: streamlib.History(history).dumps()
 
 
 def _loaded(size: int, *, of_a_later_version: bool = False) -> Work:
-    saved = streamlib.dump_history(things.conversation(size))
+    saved = streamlib.History(things.conversation(size)).dumps()
     if of_a_later_version:
         saved = saved.replace(b'"items":[', b'"items":[{"type":"of_a_later_version"},')
-    return lambda: streamlib.load_history(saved)
+    return lambda: streamlib.History.loads(saved)
 
 
 def _recorded(work: Callable[[Any], object], size: int) -> Work:

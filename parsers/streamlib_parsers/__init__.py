@@ -6,7 +6,6 @@ from streamlib_parsers.accumulate import (
     Accumulator,
     Choice,
     Response,
-    ResponseStatus,
     Timing,
     accumulate,
 )
@@ -22,7 +21,6 @@ from streamlib_parsers.events import (
     Completed,
     Created,
     Failed,
-    FinishedChoice,
     FunctionCallArgumentsDelta,
     ItemProgress,
     MediaDelta,
@@ -40,7 +38,6 @@ from streamlib_parsers.events import (
     RunEvent,
     StopReason,
     TokenCount,
-    Window,
 )
 from streamlib_parsers.hosted_tools import HostedTool
 from streamlib_parsers.items import (
@@ -64,7 +61,6 @@ from streamlib_parsers.items import (
     Message,
     Opaque,
     Origin,
-    Output,
     PendingCall,
     Reasoning,
     Refusal,
@@ -112,7 +108,6 @@ __all__ = [
     "ErrorInfo",
     "ErrorKind",
     "Failed",
-    "FinishedChoice",
     "FunctionCall",
     "FunctionCallArgumentsDelta",
     "FunctionCallOutput",
@@ -128,7 +123,6 @@ __all__ = [
     "Notice",
     "Opaque",
     "Origin",
-    "Output",
     "OutputItemAdded",
     "OutputItemDone",
     "OutputTextDelta",
@@ -145,7 +139,6 @@ __all__ = [
     "ResponseEvent",
     "ResponseItem",
     "ResponseMetadata",
-    "ResponseStatus",
     "RunEvent",
     "ServerToolCall",
     "ServerToolResult",
@@ -161,7 +154,6 @@ __all__ = [
     "ToolSearchOutput",
     "ToolSpec",
     "Usage",
-    "Window",
     "WireApi",
     "accumulate",
     "assistant",

@@ -10,7 +10,6 @@ import msgspec
 
 from streamlib.cli.command_error import CommandError
 from streamlib.request.conversation import History
-from streamlib.request.history import load_history
 from streamlib.request.media import SIGNATURES
 from streamlib_parsers import Image, ResponseItem, ToolSpec
 from streamlib_parsers.items import WireApi
@@ -36,7 +35,7 @@ def open_history(name: str) -> list[ResponseItem]:
     if not data.strip():
         return []
     try:
-        return load_history(data)
+        return History.loads(data)
     except ValueError as error:
         raise CommandError(f"{name}: {error}; it was left unchanged") from None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from streamlib.cli.command_error import CommandError
-from streamlib.inspection.page import render
+from streamlib.inspection import render
 from streamlib.printable import printable
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from streamlib.client.attempt import Attempt
 from streamlib.client.background import cancel_request, is_background, response_in
 from streamlib.client.credentials import ApiKey, wrap_key
 from streamlib.client.cursor import Cursor
+from streamlib.client.hooks import AttemptRequest, AttemptResponse
 from streamlib.client.model_list import ModelInfo, models_request, read_models
 from streamlib.client.options import ClientOptions, ResumeOptions, StreamOptions
 from streamlib.client.setup import ClientSetup, with_headers
@@ -38,7 +39,14 @@ from streamlib_parsers.protocol import parser
 if TYPE_CHECKING:
     from streamlib.client.websocket.connection import Connection
 
-__all__ = ["Client", "ClientOptions", "ResumeOptions", "StreamOptions"]
+__all__ = [
+    "AttemptRequest",
+    "AttemptResponse",
+    "Client",
+    "ClientOptions",
+    "ResumeOptions",
+    "StreamOptions",
+]
 
 
 class Client(ClientSetup):

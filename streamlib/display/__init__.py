@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamlib.lazy import lazy
 from streamlib.printable import Printable, one_line, printable
-from streamlib_parsers.lazy import lazy
 
 if TYPE_CHECKING:
     from streamlib.display.markdown import MarkdownWriter

@@ -11,11 +11,14 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from streamlib.lazy import lazy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from streamlib.inspection.difference import (
         DIFFERENCE_FORMAT,
@@ -47,7 +50,6 @@ if TYPE_CHECKING:
         encode,
         load,
     )
-    from streamlib.inspection.page import render
     from streamlib.inspection.redaction import redacted, redacted_difference
     from streamlib.recording.files import Recording
     from streamlib_parsers.items import WireApi
@@ -85,18 +87,6 @@ __all__ = [
     "render",
 ]
 
-_OTHER_MODULES: Final = {
-    "DIFFERENCE_FORMAT": "difference",
-    "Difference": "difference",
-    "DifferenceRow": "difference",
-    "FirstDifference": "difference",
-    "compare": "difference",
-    "redacted": "redaction",
-    "redacted_difference": "redaction",
-    "render": "page",
-}
-"""Name -> module, for names outside of `document`. The command needs few of them when it starts."""
-
 
 def inspect(
     source: Recording | bytes,
@@ -129,8 +119,65 @@ def inspect(
     return inspected(read_capture(Capture(name, wire_api, recording, is_recorded)), splits)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = _OTHER_MODULES.get(name, "document")
-    return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+def render(inspections: Sequence[Inspection], difference: Difference | None = None) -> str:
+    """Makes a page of inspections that needs only a browser.
+
+    Args:
+        inspections: The responses to show; the reader can choose among them.
+        difference: The difference of the first two, which must then be the only ones.
+
+    Returns:
+        The text of an HTML file, to be written as UTF-8.
+
+    Raises:
+        ValueError: There is no inspection, or a difference without exactly two inspections.
+    """
+    from streamlib.inspection.document import page_entry
+    from streamlib.inspection.page import page
+
+    if not inspections:
+        raise ValueError("there is nothing to show: pass an inspection")
+    if difference is not None and len(inspections) != 2:
+        raise ValueError(f"a difference is of two inspections, not of {len(inspections)}")
+    entries = [page_entry(inspection) for inspection in inspections]
+    if difference is None:
+        return page(entries)
+    return page(entries, msgspec.json.encode(difference))
+
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "streamlib.inspection.difference": (
+            "DIFFERENCE_FORMAT",
+            "Difference",
+            "DifferenceRow",
+            "FirstDifference",
+            "compare",
+        ),
+        "streamlib.inspection.document": (
+            "FORMAT",
+            "ChunkColumns",
+            "Facts",
+            "Finding",
+            "FrameColumns",
+            "InspectedItem",
+            "InspectedNotice",
+            "InspectedRequest",
+            "Inspection",
+            "Outcome",
+            "RateLimit",
+            "Silence",
+            "Silences",
+            "SkippedSplit",
+            "Source",
+            "SplitCharacters",
+            "SplitResult",
+            "Splits",
+            "UnknownEvent",
+            "encode",
+            "load",
+        ),
+        "streamlib.inspection.redaction": ("redacted", "redacted_difference"),
+    },
+)

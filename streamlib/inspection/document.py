@@ -7,13 +7,16 @@ sequences of numbers are stored as columns, so that a response of 20,000 frames 
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
 from streamlib.request.report import Change
 from streamlib_parsers.items import JsonObject
+
+if TYPE_CHECKING:
+    from streamlib.inspection.page import PageEntry
 
 FORMAT: Final = "streamlib.inspection/1"
 """Value of the key `format` of every inspection."""
@@ -400,12 +403,12 @@ class Inspection(Struct, frozen=True, kw_only=True):
         """The page for a notebook, in a sandboxed frame that can access nothing outside."""
         from html import escape
 
-        from streamlib.inspection.page import render
+        from streamlib.inspection.page import page
 
         return (
             '<iframe sandbox="allow-scripts" title="inspection" '
             f'style="width:100%;height:{FRAME_HEIGHT}px;border:0" '
-            f'srcdoc="{escape(render([self]))}"></iframe>'
+            f'srcdoc="{escape(page([page_entry(self)]))}"></iframe>'
         )
 
     def __repr__(self) -> str:
@@ -413,6 +416,14 @@ class Inspection(Struct, frozen=True, kw_only=True):
         return (
             f"Inspection({self.source.name!r}, {self.outcome.text!r}, {self.facts.bytes:,} bytes)"
         )
+
+
+def page_entry(inspection: Inspection) -> PageEntry:
+    """What the page shows of an inspection."""
+    from streamlib.inspection.page import PageEntry
+
+    label = f"{inspection.source.name} {inspection.outcome.text}".strip()
+    return PageEntry(label, encode(inspection, with_body=False), inspection.body)
 
 
 def encode(inspection: Inspection, *, with_body: bool = True) -> bytes:

@@ -406,7 +406,7 @@ def of_another_kind(data: bytes) -> str | None:
         return "it is empty"
     first_line = data.partition(b"\n")[0]
     if first_line.startswith(b'{"streamlib_history"'):
-        return "it is a saved history (read it with load_history)"
+        return "it is a saved history (read it with History.load)"
     if first_line.startswith(b'{"type":') and _is_event(first_line):
         return "it is an event log (read it with load_events)"
     if is_inspection(data):

@@ -1,6 +1,6 @@
-"""The history: saving and loading it, and the repairs that every wire needs before it is sent.
+"""The repairs of a history that every wire needs before it is sent.
 
-Repairs, in this order, each one in the report:
+In this order, each one in the report:
 
 1. an incomplete call is dropped, and so is its output; so is an incomplete item of an unknown kind;
 2. a call id used twice is made unique, on the call and on its output;
@@ -13,9 +13,8 @@ Repairs, in this order, each one in the report:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import Final, NamedTuple, TypeAlias, get_args
+from collections.abc import Iterable
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -30,60 +29,22 @@ from streamlib_parsers.items import (
     CustomToolCallOutput,
     FunctionCall,
     FunctionCallOutput,
-    Image,
     Message,
     Opaque,
     PendingCall,
     ResponseItem,
     Text,
-    tag,
     user,
 )
 
-SCHEMA: Final = 1
-"""Version of the saved form. Kinds that a later version adds load as `Opaque`."""
-
 INTERRUPTED: Final = "The call was interrupted: it gave no result."
 """Output of a call that has none: every provider refuses a call without its output."""
-
-IMAGE_LEFT_OUT: Final = "[an earlier image was left out]"
 
 Call: TypeAlias = FunctionCall | CustomToolCall
 CALLS: Final = (FunctionCall, CustomToolCall)
 OUTPUTS: Final = (FunctionCallOutput, CustomToolCallOutput)
 ALL_CALLS: Final = (*CALLS, *BUILT_IN_CALLS)
 ALL_OUTPUTS: Final = (*OUTPUTS, *BUILT_IN_OUTPUTS)
-
-ITEM_TYPES: Final = get_args(ResponseItem)
-KINDS: Final = frozenset(tag(kind) for kind in ITEM_TYPES)
-"""Tags of the item kinds that this version knows."""
-
-
-class _SavedHistory(msgspec.Struct):
-    items: list[ResponseItem]
-
-
-class _SavedItems(msgspec.Struct):
-    items: list[msgspec.Raw]
-
-
-class _SavedKind(msgspec.Struct):
-    type: str
-
-
-_RAW_HISTORY: Final = msgspec.json.Decoder(_SavedItems)
-_KIND: Final = msgspec.json.Decoder(_SavedKind)
-
-
-# Made by the first history that is loaded: each knows all kinds of items, which takes 1 ms.
-@cache
-def _history_decoder() -> msgspec.json.Decoder[_SavedHistory]:
-    return msgspec.json.Decoder(_SavedHistory)
-
-
-@cache
-def _item_decoder() -> msgspec.json.Decoder[ResponseItem]:
-    return msgspec.json.Decoder(ResponseItem)
 
 
 class IndexedItem(NamedTuple):
@@ -98,74 +59,6 @@ class IndexedItem(NamedTuple):
         return f"/input/{self.position}"
 
 
-def dump_history(items: Iterable[ResponseItem]) -> bytes:
-    """Saves a history as JSON: `{"streamlib_history": 1, "items": […]}`.
-
-    Raises:
-        TypeError: an element is not an item, so it could not be loaded again.
-    """
-    items = list(items)
-    for index, item in enumerate(items):
-        if not isinstance(item, ITEM_TYPES):
-            raise TypeError(
-                f"items[{index}] is a {type(item).__name__}, not an item: "
-                "make it with `streamlib.user(…)` and its like"
-            )
-    return msgspec.json.encode({"streamlib_history": SCHEMA, "items": items})
-
-
-def load_history(data: bytes | str) -> list[ResponseItem]:
-    """Loads a saved history. Items of unknown kinds become `Opaque`.
-
-    Raises:
-        ValueError: the data is not a saved history.
-    """
-    try:
-        return _history_decoder().decode(data).items
-    except msgspec.ValidationError:
-        # It may hold an item of a later version, which the decoder above does not know.
-        return _load_each(data)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ValueError(f"not a saved history: {error}") from None
-
-
-def _load_each(data: bytes | str) -> list[ResponseItem]:
-    items: list[ResponseItem] = []
-    try:
-        saved_items = _RAW_HISTORY.decode(data).items
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ValueError(f"not a saved history: {error}") from None
-    for saved in saved_items:
-        try:
-            items.append(_load(saved))
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise ValueError(f"not a saved history: items[{len(items)}]: {error}") from None
-    return items
-
-
-def _load(saved: msgspec.Raw) -> ResponseItem:
-    kind = _KIND.decode(saved).type
-    if kind in KINDS:
-        return _item_decoder().decode(saved)
-    return Opaque(kind, msgspec.json.decode(saved))
-
-
-def keep_last_images(items: Sequence[ResponseItem], keep: int) -> list[ResponseItem]:
-    """A policy for screenshots: the last `keep` images stay, each other becomes a line of text.
-
-    It rewrites earlier items, so prompt caches miss.
-    """
-    surplus = sum(_image_count(item) for item in items) - keep
-    pruned: list[ResponseItem] = []
-    for item in items:
-        drop = max(min(surplus, _image_count(item)), 0)
-        if drop:
-            item = _without_images(item, drop)  # noqa: PLW2901
-        surplus -= drop
-        pruned.append(item)
-    return pruned
-
-
 def content_parts(item: ResponseItem) -> tuple[ContentPart, ...]:
     """The parts of a message or of a call's output; () where its output is a plain string."""
     if isinstance(item, Message):
@@ -178,27 +71,6 @@ def content_parts(item: ResponseItem) -> tuple[ContentPart, ...]:
 def system_text(item: Message) -> str:
     """The text of a system message whose parts become one: a paragraph each."""
     return "\n\n".join(part.text for part in item.content if isinstance(part, Text))
-
-
-def _image_count(item: ResponseItem) -> int:
-    return sum(isinstance(part, Image) for part in content_parts(item))
-
-
-def _without_images(item: ResponseItem, count: int) -> ResponseItem:
-    """The item with its first `count` images replaced by text."""
-    parts: list[ContentPart] = []
-    for part in content_parts(item):
-        if isinstance(part, Image) and count > 0:
-            count -= 1
-            parts.append(Text(IMAGE_LEFT_OUT))
-        else:
-            parts.append(part)
-    if isinstance(item, Message):
-        return msgspec.structs.replace(item, content=tuple(parts))
-    return msgspec.structs.replace(item, output=tuple(parts))
-
-
-# --- repair ---
 
 
 def repair(

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamlib_parsers.lazy import lazy
+from streamlib.lazy import lazy
 
 if TYPE_CHECKING:
     from streamlib.client import ClientOptions

@@ -18,6 +18,7 @@ from streamlib.web.parsed_request import ToolApproval
 from streamlib.web.public_errors import public_text
 from streamlib.web.request_body import UIRequestLimits
 from streamlib.web.request_errors import UIRequestError
+from streamlib.web.ui_request import UIRequest, parse_ui_request
 
 if TYPE_CHECKING:
     from streamlib.web.response import StreamResponse, error_response, on_stream_error
@@ -26,11 +27,13 @@ __all__ = [
     "ByteIterator",
     "StreamResponse",
     "ToolApproval",
+    "UIRequest",
     "UIRequestError",
     "UIRequestLimits",
     "error_response",
     "iter_bytes",
     "on_stream_error",
+    "parse_ui_request",
     "public_text",
 ]
 

@@ -194,7 +194,7 @@ def error_response(error: StreamError, error_text: ErrorText = public_text) -> R
     """Returns the response to a request that failed before there was a stream.
 
     Args:
-        error: What `Client.stream` or `streamlib.parse_ui_request` raised.
+        error: What `Client.stream` or `streamlib.web.parse_ui_request` raised.
         error_text: Returns the text of the error. Errors in a browser's own request keep their
             message.
     """

@@ -14,7 +14,6 @@ from streamlib import (
     Document,
     ErrorInfo,
     Failed,
-    FinishedChoice,
     FunctionCall,
     History,
     Image,
@@ -29,11 +28,11 @@ from streamlib import (
     ServerToolResult,
     Text,
     Usage,
-    Window,
     accumulate,
     user,
 )
 from streamlib_parsers.accumulate import Choice
+from streamlib_parsers.events import FinishedChoice, Window
 from tests.parsers.test_notebook_text import OURS, Tags, unsafe
 
 KEY: Final = "sk-ant-0123456789abcdefghij"

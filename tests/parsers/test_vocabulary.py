@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from streamlib_parsers import (
-    LIMITS,
     CustomToolCall,
     ErrorInfo,
     Failed,
@@ -21,7 +20,7 @@ from streamlib_parsers import (
 )
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.items import Message, Reasoning, Text, user, with_origin
-from streamlib_parsers.limits import Limits
+from streamlib_parsers.limits import LIMITS, Limits
 
 CHAT = b'data: {"id":"c","choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n'
 

@@ -18,11 +18,11 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 
 from lab.real.ui_readers import HOME, absence, chromium
-from streamlib import accumulate, parse_ui_request
+from streamlib import accumulate
 from streamlib.durable import Log, open_log
 from streamlib.durable.http import LogSource, log_app, log_encoder
 from streamlib.transport.deadlines import Deadlines
-from streamlib.web import StreamResponse
+from streamlib.web import StreamResponse, parse_ui_request
 from tests.real.conftest import ABSENT
 from tests.support.asgi_servers import serving_app
 from tests.support.client_streams import stream_over

@@ -18,9 +18,10 @@ from typing import Any, Final
 import pytest
 
 from lab.real.ui_readers import HERE, HOME, absence
-from streamlib import RunEvent, accumulate, encode_all, encoder, parse_ui_request
+from streamlib import RunEvent, accumulate, encode_all, encoder
 from streamlib.request.prompt import Prompt
 from streamlib.testing import echo_response
+from streamlib.web import parse_ui_request
 from streamlib_parsers import Completed, FunctionCall, Message
 from tests.real.conftest import ABSENT
 from tests.support.runs import SCENARIOS, random_run

@@ -130,11 +130,11 @@ async def test_client_rejects_an_unknown_error_mode() -> None:
 def test_dump_history_rejects_what_could_not_be_loaded() -> None:
     for wrong in ("abc", [{"role": "user", "content": "x"}]):
         with pytest.raises(TypeError, match=r"items\[0\] is a .*streamlib.user"):
-            streamlib.dump_history(untyped(wrong))
+            streamlib.History(untyped(wrong)).dumps()
     with pytest.raises(ValueError, match="missing required field `items`"):
-        streamlib.load_history(b"{}")
+        streamlib.History.loads(b"{}")
     with pytest.raises(ValueError, match=r"items\[1\]: .*missing required field `role`"):
-        streamlib.load_history(b'{"items": [{"type": "of_2030"}, {"type": "message"}]}')
+        streamlib.History.loads(b'{"items": [{"type": "of_2030"}, {"type": "message"}]}')
 
 
 @pytest.mark.parametrize("wrong", [streamlib.user("x"), None, 3, b"x", {"role": "user"}], ids=repr)

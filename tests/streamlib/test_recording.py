@@ -263,15 +263,6 @@ def test_time_that_is_not_a_float_is_a_named_problem(tmp_path: Path) -> None:
         load(path)
 
 
-@pytest.mark.parametrize(
-    "name", ["is_recording", "kept_headers", "parse", "pieces", "random_pieces"]
-)
-def test_name_that_left_is_reachable_and_warns(name: str) -> None:
-    assert name not in streamlib.recording.__all__
-    with pytest.warns(DeprecationWarning, match=rf"streamlib\.recording\.{name} will go: `?\w"):
-        assert callable(getattr(streamlib.recording, name))
-
-
 def test_public_names_of_recordings_do_not_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

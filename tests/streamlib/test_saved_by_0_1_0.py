@@ -15,6 +15,7 @@ from streamlib import (
     Compaction,
     CustomToolCallOutput,
     FunctionCall,
+    History,
     Opaque,
     Prompt,
     Reasoning,
@@ -22,8 +23,6 @@ from streamlib import (
     ServerToolResult,
     accumulate,
     build,
-    dump_history,
-    load_history,
     parse_body,
     parser,
     user,
@@ -39,7 +38,7 @@ EVENTS = (SAVED / "events-0.1.0.jsonl").read_bytes()
 
 
 def test_a_history_of_0_1_0_loads_with_every_kind() -> None:
-    items = load_history(HISTORY)
+    items = History.loads(HISTORY)
     # The calls of built-in tools came later: it has one as `Opaque`.
     later = {*BUILT_IN_CALLS, *BUILT_IN_OUTPUTS}
     assert {type(item) for item in items} == set(get_args(ResponseItem)) - later
@@ -55,11 +54,11 @@ def test_a_history_of_0_1_0_loads_with_every_kind() -> None:
 
 
 def test_a_history_of_0_1_0_saves_to_the_same_bytes() -> None:
-    assert dump_history(load_history(HISTORY)) == HISTORY
+    assert History(History.loads(HISTORY)).dumps() == HISTORY
 
 
 def test_a_history_of_0_1_0_keeps_the_state_of_its_origin() -> None:
-    items = load_history(HISTORY)
+    items = History.loads(HISTORY)
     request = build(Prompt(items), "anthropic:claude-opus-5")
     assert b"c2lnbmF0dXJl" in request.body
     assert not any(isinstance(item, (Compaction, ServerToolResult)) for item in items[:3])
@@ -69,8 +68,8 @@ def test_a_history_of_0_1_0_keeps_the_state_of_its_origin() -> None:
 
 def test_built_in_calls_saved_as_opaque_are_replayed() -> None:
     """B5: histories from before `ComputerCall` and its like, with answers written by hand."""
-    items = load_history(OPAQUE_CALLS)
-    assert dump_history(items) == OPAQUE_CALLS
+    items = History.loads(OPAQUE_CALLS)
+    assert History(items).dumps() == OPAQUE_CALLS
     calls = [item.payload for item in items if isinstance(item, Opaque)]
     assert len(calls) == 12
     request = build(Prompt(items), "openai:gpt-5.5", wire_api="responses")
@@ -79,7 +78,7 @@ def test_built_in_calls_saved_as_opaque_are_replayed() -> None:
 
 def test_opaque_outputs_answer_typed_calls() -> None:
     """B5: a caller that still writes the wire's outputs by hand."""
-    saved = [item for item in load_history(OPAQUE_CALLS) if isinstance(item, Opaque)]
+    saved = [item for item in History.loads(OPAQUE_CALLS) if isinstance(item, Opaque)]
     body = {
         "model": "gpt-5.5",
         "status": "completed",

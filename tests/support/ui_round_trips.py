@@ -12,8 +12,9 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from streamlib import UIRequest, encoder, parse_ui_request
+from streamlib import encoder
 from streamlib.request.report import Change
+from streamlib.web import UIRequest, parse_ui_request
 from streamlib.web.parsed_request import NO_CALL, NOT_OFFERED, SECOND_OUTPUT, UNSIGNED
 from streamlib.web.request_files import NOT_BASE64
 from streamlib.web.run_encoder import OUTPUTS

@@ -7,7 +7,8 @@ from typing import Any, TypedDict, assert_type
 
 import msgspec
 
-from streamlib import JsonItems, Prompt, Response, ResponseStream, json_items
+from streamlib import Prompt, Response, ResponseStream
+from streamlib.structured import JsonItems, json_items
 
 
 class City(msgspec.Struct):

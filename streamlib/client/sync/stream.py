@@ -326,7 +326,7 @@ class SyncStream:
         """The elements of a list in the response, each as soon as it is closed, validated.
 
         Args:
-            pointer: JSON pointer of the list, as for `streamlib.json_items`.
+            pointer: JSON pointer of the list, as for `streamlib.structured.json_items`.
             kind: Class of one element, or of the value.
 
         Raises:

@@ -12,17 +12,12 @@ import base64
 import hashlib
 import re
 import zlib
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final
+from typing import Final, NamedTuple
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamlib.inspection.difference import Difference
-    from streamlib.inspection.document import Inspection
 
 SCRIPTS: Final = (
     "dom.js",
@@ -45,40 +40,33 @@ SCRIPTS: Final = (
 """The scripts that `loader.js` unpacks, in this order: each uses the ones before it."""
 
 
-def render(inspections: Sequence[Inspection], difference: Difference | None = None) -> str:
-    """Makes the page.
+class PageEntry(NamedTuple):
+    """A response that the page shows."""
+
+    label: str
+    """Its name in the page's list."""
+    document: bytes
+    """The inspection as JSON, without the body."""
+    body: bytes | None
+    """The captured bytes, if they may be shown."""
+
+
+def page(entries: Sequence[PageEntry], difference: bytes | None = None) -> str:
+    """Makes the page, as the text of an HTML file.
 
     Args:
-        inspections: The responses to show; the reader can choose among them.
-        difference: The difference of the first two, which must then be the only ones.
-
-    Returns:
-        The text of an HTML file, to be written as UTF-8.
-
-    Raises:
-        ValueError: There is no inspection, or a difference without exactly two inspections.
+        entries: The responses to show; the reader can choose among them.
+        difference: The difference of the first two as JSON, if there is one.
     """
-    from streamlib.inspection.document import encode
-
-    if not inspections:
-        raise ValueError("there is nothing to show: pass an inspection")
-    if difference is not None and len(inspections) != 2:
-        raise ValueError(f"a difference is of two inspections, not of {len(inspections)}")
-    blocks = [packed("names", msgspec.json.encode([_label(each) for each in inspections]))]
-    for number, inspection in enumerate(inspections):
+    blocks = [packed("names", msgspec.json.encode([entry.label for entry in entries]))]
+    for number, entry in enumerate(entries):
         # The bytes are packed separately: as base64 inside the JSON they would hardly deflate.
-        document = encode(inspection, with_body=False)
-        blocks.append(packed(f"inspection-{number}", document))
-        if inspection.body is not None:
-            blocks.append(packed(f"body-{number}", inspection.body))
+        blocks.append(packed(f"inspection-{number}", entry.document))
+        if entry.body is not None:
+            blocks.append(packed(f"body-{number}", entry.body))
     if difference is not None:
-        blocks.append(packed("difference", msgspec.json.encode(difference)))
+        blocks.append(packed("difference", difference))
     return assemble(blocks)
-
-
-def _label(inspection: Inspection) -> str:
-    """The name of a response in the list of the page."""
-    return f"{inspection.source.name} {inspection.outcome.text}".strip()
 
 
 def packed(part: str, content: bytes) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from streamlib import OutputItemAdded, OutputItemDone, ReasoningContentDelta, load_history, user
+from streamlib import History, OutputItemAdded, OutputItemDone, ReasoningContentDelta, user
 from streamlib.cli import main, parse
 from streamlib.cli.chat_files import save_history
 from streamlib.cli.conversation import Conversation
@@ -65,13 +65,13 @@ def test_chat_saves_each_turn_and_continues_a_history(
     name = tmp_path / "talk.json"
     conversation = Conversation(parse(["chat", "--history", str(name)]))
     assert [conversation.ask("one"), conversation.ask("two")] == [0, 0]
-    items = load_history(name.read_bytes())
+    items = History.loads(name.read_bytes())
     assert [item.text for item in items if isinstance(item, Message) and item.role == "user"] == [
         "one",
         "two",
     ]
     assert chat("three", "--history", str(name)) == 0
-    assert load_history(name.read_bytes())[:-2] == items
+    assert History.loads(name.read_bytes())[:-2] == items
     assert [path.name for path in tmp_path.iterdir()] == ["talk.json"]
     assert name.stat().st_mode & 0o077 == 0, "only its owner may read a conversation"
 
@@ -88,7 +88,7 @@ def test_save_history_keeps_the_old_file_when_it_crashes(
     monkeypatch.setattr("os.fsync", crash)
     with pytest.raises(OSError, match="disk full"):
         save_history(str(name), [user("after")])
-    assert load_history(name.read_bytes()) == [user("before")]
+    assert History.loads(name.read_bytes()) == [user("before")]
     assert list(tmp_path.iterdir()) == [name]
 
 
@@ -128,7 +128,7 @@ def test_chat_drops_a_message_without_a_response(
         == 5
     )
     assert "cannot reach http://127.0.0.1:9: connection" in capsys.readouterr().err
-    assert load_history((tmp_path / "h.json").read_bytes()) == []
+    assert History.loads((tmp_path / "h.json").read_bytes()) == []
 
 
 # --- tools, images, recordings ---
@@ -146,7 +146,7 @@ def test_chat_shows_calls_and_reads_their_outputs(
     assert shown.endswith("The tool says: 18C and $(touch owned)\n")
     outputs = [
         item.output
-        for item in load_history(Path("h.json").read_bytes())
+        for item in History.loads(Path("h.json").read_bytes())
         if isinstance(item, FunctionCallOutput)
     ]
     assert outputs == ["18C and $(touch owned)"]
@@ -189,7 +189,7 @@ def test_chat_sends_an_image_only_with_the_first_message(
     assert [conversation.ask("what is this?"), conversation.ask("and this?")] == [0, 0]
     messages = [
         item
-        for item in load_history((tmp_path / "h.json").read_bytes())
+        for item in History.loads((tmp_path / "h.json").read_bytes())
         if isinstance(item, Message) and item.role == "user"
     ]
     kinds = [[getattr(part, "media_type", "text") for part in item.content] for item in messages]
@@ -323,7 +323,7 @@ def test_chat_ends_with_ctrl_c_at_the_prompt(tmp_path: Path) -> None:
         screen.interrupt()
         assert screen.wait_for_end() == 0
     assert "Traceback" not in screen.text
-    assert len(load_history((tmp_path / "h.json").read_bytes())) == 3
+    assert len(History.loads((tmp_path / "h.json").read_bytes())) == 3
 
 
 def test_chat_continues_after_ctrl_c_stops_a_response(
@@ -356,7 +356,7 @@ def test_chat_continues_after_ctrl_c_stops_a_response(
             screen.type("\x04")
             assert screen.wait_for_end() == 0
     assert "Traceback" not in screen.text
-    (_, partial_message) = load_history((tmp_path / "h.json").read_bytes())
+    (_, partial_message) = History.loads((tmp_path / "h.json").read_bytes())
     assert isinstance(partial_message, Message)
     assert partial_message.status == "incomplete"
     assert partial_message.text.startswith("You said")

@@ -19,7 +19,7 @@ RECORDINGS = ROOT / "tests" / "recordings"
 TOOL_CALL = RECORDINGS / "messages" / "aimock-tool.sse"
 RESPONSES = RECORDINGS / "responses" / "aimock-tool.sse"
 LOG = dump_events(streamlib.parse_body("messages", b"{}"))
-HISTORY = streamlib.dump_history([streamlib.user("hi")])
+HISTORY = streamlib.History([streamlib.user("hi")]).dumps()
 COMMANDS = [["inspect"], ["replay"], ["convert", "--to", "chat"], ["bench"]]
 
 
@@ -269,4 +269,4 @@ def test_chat_rejects_a_folder_for_its_recordings(
 def test_chat_starts_a_new_history_in_an_empty_file(tmp_path: Path) -> None:
     (tmp_path / "talk.json").touch()
     assert main(["chat", "hi", "--history", str(tmp_path / "talk.json")]) == 0
-    assert len(streamlib.load_history((tmp_path / "talk.json").read_bytes())) == 2
+    assert len(streamlib.History.loads((tmp_path / "talk.json").read_bytes())) == 2

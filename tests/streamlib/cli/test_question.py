@@ -17,13 +17,13 @@ from streamlib import (
     Document,
     ErrorInfo,
     FunctionCall,
+    History,
     Image,
     Message,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
     Text,
-    load_history,
 )
 from streamlib.cli import main, parse
 from streamlib.cli.attachments import read_attachment
@@ -418,7 +418,7 @@ def test_attachment_of_the_pipe_is_sent_once(
     history = tmp_path / "h.json"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"1\n2\n")))
     assert main(["Sum it up", "-a", "-", "--history", str(history)]) == 0
-    message = load_history(history.read_bytes())[0]
+    message = History.loads(history.read_bytes())[0]
     assert isinstance(message, Message)
     texts = [part.text for part in message.content if isinstance(part, Text)]
     assert texts == ["Sum it up", "1\n2\n"]

@@ -7,13 +7,8 @@ from typing import Any
 
 import pytest
 
-from streamlib import (
-    Client,
-    StreamError,
-    cancel_interaction,
-    delete_interaction,
-    get_interaction,
-)
+from streamlib import Client, StreamError
+from streamlib.client.interactions import cancel_interaction, delete_interaction, get_interaction
 from tests.support.clients import KEY, MemoryTransport
 
 BASE = "https://generativelanguage.googleapis.com/v1beta/interactions"

@@ -13,11 +13,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from streamlib.inspection import FORMAT, Inspection, encode, inspect, load, splits
+from streamlib.inspection import FORMAT, Inspection, encode, inspect, load, render, splits
 from streamlib.inspection.capture import Capture
 from streamlib.inspection.facts import SHORTEST_OUTPUT
 from streamlib.inspection.frames import Step
-from streamlib.inspection.page import render
 from streamlib.inspection.split_characters import split_characters
 from streamlib.recording import Chunk, RecordedRequest, Recording, load_events, save
 from streamlib.recording import load as load_recording

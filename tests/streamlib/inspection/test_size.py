@@ -7,8 +7,7 @@ import string
 
 import pytest
 
-from streamlib.inspection import inspect
-from streamlib.inspection.page import render
+from streamlib.inspection import inspect, render
 from streamlib.recording import Chunk, Recording
 from streamlib.testing.bench import bodies
 from streamlib.testing.bench.responses import SampleText

@@ -17,7 +17,6 @@ from streamlib import (
     accumulate,
     assistant,
     build,
-    load_history,
     parse_body,
     user,
 )
@@ -43,7 +42,7 @@ def test_history_loads_what_it_saved(tmp_path: Path) -> None:
     History(ITEMS).save(path)
     loaded = History.load(str(path))
     assert type(loaded) is History
-    assert loaded == ITEMS == load_history(path.read_bytes())
+    assert loaded == ITEMS == History.loads(path.read_bytes())
     assert path.stat().st_mode & 0o077 == 0
     path.chmod(0o644)
     loaded.user("again").save(path)

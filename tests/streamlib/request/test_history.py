@@ -16,6 +16,7 @@ from streamlib import (
     Document,
     FunctionCall,
     FunctionCallOutput,
+    History,
     Image,
     Message,
     Opaque,
@@ -29,9 +30,6 @@ from streamlib import (
     Text,
     accumulate,
     build,
-    dump_history,
-    keep_last_images,
-    load_history,
     parser,
     user,
 )
@@ -87,14 +85,14 @@ def repaired(items: list[ResponseItem]) -> tuple[list[ResponseItem], list[tuple[
 
 
 def test_a_history_saves_to_json_and_loads_back_equal() -> None:
-    assert load_history(dump_history(EVERY_KIND)) == EVERY_KIND
+    assert History.loads(History(EVERY_KIND).dumps()) == EVERY_KIND
 
 
 def test_a_kind_of_a_later_version_survives_as_opaque() -> None:
     saved = msgspec.json.encode(
         {"streamlib_history": 9, "items": [{"type": "hologram", "shape": "cube"}]}
     )
-    assert load_history(saved) == [Opaque("hologram", {"type": "hologram", "shape": "cube"})]
+    assert History.loads(saved) == [Opaque("hologram", {"type": "hologram", "shape": "cube"})]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +110,7 @@ def test_a_kind_of_a_later_version_survives_as_opaque() -> None:
 )
 def test_anything_else_is_a_value_error(data: bytes) -> None:
     with pytest.raises(ValueError, match="not a saved history"):
-        load_history(data)
+        History.loads(data)
 
 
 def test_sequences_are_accepted_and_tuples_stored() -> None:
@@ -235,7 +233,7 @@ def test_only_the_last_screenshots_stay() -> None:
         user("see", shot),
         CALL.output([shot]),
     ]
-    pruned = keep_last_images(history, 1)
+    pruned = History(history).keep_last_images(1)
     kinds = [
         [
             type(part)
@@ -244,7 +242,7 @@ def test_only_the_last_screenshots_stay() -> None:
         for item in pruned
     ]  # type: ignore[union-attr]
     assert kinds == [[Text, Text], [Text, Text], [Image]]
-    assert keep_last_images(history, 9) == history
+    assert History(history).keep_last_images(9) == history
 
 
 STEPS = st.lists(

@@ -17,7 +17,6 @@ from streamlib import (
     FunctionCall,
     IncompleteOutput,
     InvalidOutput,
-    JsonItems,
     Message,
     OutputItemAdded,
     OutputItemDone,
@@ -29,9 +28,8 @@ from streamlib import (
     StreamError,
     Text,
     assistant,
-    json_items,
 )
-from streamlib.structured import EventItems
+from streamlib.structured import EventItems, JsonItems, json_items
 from streamlib.testing import MODEL, loopback
 from streamlib_parsers.outputs import OUTPUT_TOOL
 

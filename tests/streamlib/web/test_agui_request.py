@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamlib import UIRequest, parse_ui_request
-from streamlib.web import UIRequestError
+from streamlib.web import UIRequest, UIRequestError, parse_ui_request
 from streamlib.web.ui_parts import TRUNCATED_CALL
 from streamlib_parsers import (
     Audio,

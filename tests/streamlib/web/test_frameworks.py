@@ -17,7 +17,7 @@ from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
 from starlette.routing import Route
 
-from streamlib import Client, Response, StreamError, parse_ui_request
+from streamlib import Client, Response, StreamError
 from streamlib.client.retry import RetryPolicy
 from streamlib.web import (
     StreamResponse,
@@ -25,6 +25,7 @@ from streamlib.web import (
     error_response,
     iter_bytes,
     on_stream_error,
+    parse_ui_request,
 )
 from tests.support.asgi_servers import serving_app
 from tests.support.client_streams import FRAMES

@@ -15,17 +15,9 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from streamlib import (
-    StreamError,
-    UIRequest,
-    build,
-    dump_history,
-    load_history,
-    parse_ui_request,
-    user,
-)
+from streamlib import History, StreamError, build, user
 from streamlib.request.prompt import Prompt
-from streamlib.web import UIRequestError, UIRequestLimits
+from streamlib.web import UIRequest, UIRequestError, UIRequestLimits, parse_ui_request
 from streamlib.web.vercel import request as vercel_request
 from streamlib.web.vercel import signatures as vercel_signatures
 from streamlib.web.vercel.request import STATES
@@ -105,7 +97,7 @@ def attempt(protocol: Any, body: Any) -> UIRequest | None:
         assert refused.kind in ("invalid_request", "request_too_large")
         assert len(refused.message) < 300
         return None
-    assert load_history(dump_history(asked.history)) == list(asked.history)
+    assert History.loads(History(asked.history).dumps()) == list(asked.history)
     assert msgspec.json.encode(asked.report)
     return asked
 

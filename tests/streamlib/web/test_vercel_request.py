@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from streamlib import ResponseItem, UIRequest, build, parse_ui_request
+from streamlib import ResponseItem, build
 from streamlib.request.prompt import Prompt
 from streamlib.testing import echo_response
-from streamlib.web import UIRequestError
+from streamlib.web import UIRequest, UIRequestError, parse_ui_request
 from streamlib.web.ui_parts import TRUNCATED_CALL
 from streamlib.web.vercel.request import STATES
 from streamlib_parsers import (

@@ -10,6 +10,7 @@ import pytest
 from streamlib import (
     ComputerCall,
     FunctionCall,
+    History,
     Image,
     Opaque,
     Origin,
@@ -24,10 +25,8 @@ from streamlib import (
     WireApi,
     accumulate,
     build,
-    dump_history,
     encode_all,
     encode_body,
-    load_history,
     parse_body,
     parse_request,
     parser,
@@ -80,7 +79,7 @@ def test_request_is_decoded_to_the_same_items(name: str) -> None:
 @NAMES
 def test_items_are_saved_and_loaded(name: str) -> None:
     history = history_of(name, origin=HERE)
-    assert load_history(dump_history(history)) == history
+    assert History.loads(History(history).dumps()) == history
 
 
 @NAMES
