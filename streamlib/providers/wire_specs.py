@@ -344,7 +344,6 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         event_prefixes=("message-", "content-", "tool-plan-", "tool-call-", "citation-"),
         has_blocks=True,
         json_is_complete_body=True,
-        lost_settings=("background",),
         completed_by="message-end",
         call_ids=Charset(_PRINTABLE, 256),
         request_id_header="x-debug-trace-id",
