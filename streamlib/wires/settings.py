@@ -23,6 +23,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from streamlib.request.context import BuildContext
+from streamlib.request.json_objects import merged
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib_parsers.items import JsonObject
@@ -68,7 +69,8 @@ class Setting:
         name: the field of `Prompt`.
         path: where the body has it, with a dot between keys. "" where a rule writes several fields,
             or none are needed.
-        also: further paths at which it is read: older names, names of other servers.
+        also: further paths at which it is read (older names, names of other servers), or those that
+            its rules know.
         values: value of `Prompt` -> value on the wire. Others are dropped and reported; those of a
             decoded request stay in `extra`.
         needs: the trait (`Traits`) without which a model takes no such setting.
@@ -173,7 +175,7 @@ class SettingsTable:
             if value is not None and row.path:
                 put(body, row.path, value)
             elif value is not None:
-                body.update(value)
+                body = merged(body, value)
         self._report_lost(prompt, context)
         return body
 
@@ -272,3 +274,36 @@ def stop_sequences(prompt: Prompt, context: BuildContext) -> list[str] | None:
         else:
             context.report.dropped(f"/stop/{index}", "a blank stop sequence is refused")
     return stop or None
+
+
+def read_stop(path: str) -> Read:
+    """Reads a list of stop sequences, which may be one text."""
+
+    def read(fields: JsonObject) -> Any:
+        stop = take(fields, path)
+        if isinstance(stop, str):
+            return [stop]
+        return stop
+
+    return read
+
+
+def switched_logprobs(switch: str, count: str) -> Setting:
+    """`Prompt.logprobs` as a switch, and the number of alternatives in another field.
+
+    0 is the chosen token alone: the switch without a number.
+    """
+
+    def write(prompt: Prompt, context: BuildContext) -> JsonObject:
+        fields: JsonObject = {}
+        put(fields, switch, value=True)
+        if prompt.logprobs:
+            put(fields, count, prompt.logprobs)
+        return fields
+
+    def read(fields: JsonObject) -> Any:
+        if not take(fields, switch):
+            return None
+        return take(fields, count) or 0
+
+    return Setting("logprobs", also=(switch, count), write=write, read=read)
