@@ -60,6 +60,9 @@ NAMES: Final = (
 )
 """Every setting."""
 
+UNSET: Final = Prompt()
+"""A prompt without settings."""
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -160,9 +163,11 @@ class SettingsTable:
         self.lost = tuple(name for name in lost if "." not in name or _parent(name) in known)
         """The settings that the wire lacks."""
         self._fixed = {row.name: row.fixed for row in rows if row.fixed is not None}
-        self._keys = dict.fromkeys(
-            path.partition(".")[0] for row in rows for path in (row.path, *row.also)
-        )
+        self._keys: dict[str, None] = {}
+        """The body's fields that `read` reads, at least in part."""
+        for row in rows:
+            if row.read is not left_in_extra:
+                self._keys |= dict.fromkeys(_parent(path) for path in (row.path, *row.also))
 
     def write(self, prompt: Prompt, context: BuildContext) -> JsonObject:
         """Returns the body's fields of the settings, and reports the settings that are lost."""
@@ -209,8 +214,9 @@ class SettingsTable:
         return values
 
 
-def _parent(name: str) -> str:
-    return name.partition(".")[0]
+def _parent(path: str) -> str:
+    """What stands before the first dot."""
+    return path.partition(".")[0]
 
 
 def _value(prompt: Prompt, name: str) -> Any:
@@ -219,6 +225,7 @@ def _value(prompt: Prompt, name: str) -> Any:
     value = getattr(prompt, name)
     if option:
         value = getattr(value, option, None)
+    # no stop sequences, no breakpoints
     if value == ():
         return None
     return value
@@ -255,11 +262,11 @@ def take(fields: JsonObject, path: str) -> Any:
 
 def without_settings(prompt: Prompt, names: Iterable[str], reason: str, report: Report) -> Prompt:
     """The prompt without these settings; those that it had are reported."""
-    removed: dict[str, None] = {}
+    removed: JsonObject = {}
     for name in names:
         if _value(prompt, name) is not None:
             report.dropped(f"/{name}", reason)
-            removed[name] = None
+            removed[name] = getattr(UNSET, name)
     if not removed:
         return prompt
     return msgspec.structs.replace(prompt, **removed)
@@ -274,6 +281,10 @@ def stop_sequences(prompt: Prompt, context: BuildContext) -> list[str] | None:
         else:
             context.report.dropped(f"/stop/{index}", "a blank stop sequence is refused")
     return stop or None
+
+
+def left_in_extra(fields: JsonObject) -> None:
+    """Reads nothing: a decoded request keeps the field in `extra`, for its own wire alone."""
 
 
 def read_stop(path: str) -> Read:

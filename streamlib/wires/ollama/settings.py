@@ -125,7 +125,8 @@ def _read_format(fields: JsonObject) -> JsonObject | None:
     del fields["format"]
     if output_format == "json":
         return ANY_OBJECT
-    return output_format
+    schema: JsonObject = output_format
+    return schema
 
 
 def _read_limit(fields: JsonObject) -> Any:
