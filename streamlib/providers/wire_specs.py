@@ -243,7 +243,6 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         ),
         root_path="/v1beta",
         has_tail=True,
-        lost_settings=("reasoning.summary", "background"),
         completed_by="a finishReason",
         call_ids=Charset(_PRINTABLE, 256),
         tool_names=Charset("a-zA-Z0-9_.:-", 128, "a-zA-Z_"),
