@@ -221,7 +221,6 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         root_path="/v1",
         has_tail=True,
         json_is_complete_body=True,
-        lost_settings=("thinking_mismatch", "background", "cache.instructions", "cache.automatic"),
         completed_by="a finish_reason for every choice, or [DONE]",
         call_ids=Charset(_PRINTABLE, 256),
         schema_rules=_OPENAI_SCHEMAS,

@@ -26,6 +26,7 @@ from streamlib.request.context import BuildContext
 from streamlib.request.json_objects import merged
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
+from streamlib.wires.json_objects import without_none
 from streamlib_parsers.items import JsonObject
 
 Write: TypeAlias = Callable[[Prompt, BuildContext], Any]
@@ -77,7 +78,6 @@ class Setting:
         values: value of `Prompt` -> value on the wire. Others are dropped and reported; those of a
             decoded request stay in `extra`.
         needs: the trait (`Traits`) without which a model takes no such setting.
-        limit: the trait with the largest value that a model takes.
         longest: the most characters it may have; the hash of a longer one is sent.
         fixed: the value that the wire has anyway, without a field for it.
         write: the rule that makes what is sent, in place of the prompt's value. With no `path` it
@@ -90,7 +90,6 @@ class Setting:
     also: tuple[str, ...] = ()
     values: Mapping[str, str] | None = None
     needs: str = ""
-    limit: str = ""
     longest: int | None = None
     fixed: Any = None
     write: Write | None = None
@@ -110,10 +109,6 @@ class Setting:
             return None
         if self.values is not None:
             return self.values[value]
-        most = getattr(target.traits, self.limit) if self.limit else None
-        if most and value > most:
-            report.add("changed", path, f"{target.model} takes at most {most}")
-            return most
         if self.longest is not None and len(value) > self.longest:
             reason = f"longer than {self.longest} characters: its hash is sent"
             report.add("changed", path, reason)
@@ -127,11 +122,9 @@ class Setting:
         """
         if self.read is not None:
             return self.read(fields)
-        if not self.path:
-            return None
         value = None
         for path in (self.path, *self.also):
-            other = take(fields, path)
+            other = take(fields, path) if path else None
             if value is None:
                 value = other
             elif other is not None and other != value:
@@ -208,9 +201,9 @@ class SettingsTable:
             value = row.taken(fields)
             if value is not None:
                 values[row.name] = value
-        # unknown fields, then what is left of known ones
+        # unknown fields, then what is left of known ones, without nulls
         rests = {key: fields.pop(key) for key in self._keys if key in fields}
-        values["extra"] = {**fields, **rests} or None
+        values["extra"] = {**fields, **without_none(rests)} or None
         return values
 
 
@@ -270,6 +263,17 @@ def without_settings(prompt: Prompt, names: Iterable[str], reason: str, report: 
     if not removed:
         return prompt
     return msgspec.structs.replace(prompt, **removed)
+
+
+def output_limit(prompt: Prompt, context: BuildContext) -> int | None:
+    """`Prompt.max_output_tokens`, at most the limit of the model."""
+    target, requested = context.target, prompt.max_output_tokens
+    limit = target.traits.max_output
+    if requested is None or not limit or requested <= limit:
+        return requested
+    reason = f"{target.model} generates at most {limit} tokens"
+    context.report.add("changed", "/max_output_tokens", reason)
+    return limit
 
 
 def stop_sequences(prompt: Prompt, context: BuildContext) -> list[str] | None:

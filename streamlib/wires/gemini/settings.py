@@ -15,7 +15,14 @@ from streamlib.request.report import Report
 from streamlib.request.schemas import ANY_OBJECT
 from streamlib.request.target import Target
 from streamlib.wires.gemini.tools import json_schema, known, read_choice, schema_of_openapi
-from streamlib.wires.settings import Setting, SettingsTable, put, switched_logprobs, take
+from streamlib.wires.settings import (
+    Setting,
+    SettingsTable,
+    output_limit,
+    put,
+    switched_logprobs,
+    take,
+)
 from streamlib_parsers.items import JsonObject
 
 LEVELS: Final = ("minimal", "low", "medium", "high", "xhigh")
@@ -208,7 +215,7 @@ SETTINGS: Final = SettingsTable(
     Setting("frequency_penalty", "generationConfig.frequencyPenalty", needs="penalties"),
     Setting("seed", "generationConfig.seed"),
     Setting("n", "generationConfig.candidateCount"),
-    Setting("max_output_tokens", "generationConfig.maxOutputTokens", limit="max_output"),
+    Setting("max_output_tokens", "generationConfig.maxOutputTokens", write=output_limit),
     Setting("stop", "generationConfig.stopSequences", write=_stop),
     switched_logprobs("generationConfig.responseLogprobs", "generationConfig.logprobs"),
     Setting("reasoning", "generationConfig.thinkingConfig", write=_thinking, read=_read_thinking),

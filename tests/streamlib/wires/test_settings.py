@@ -10,7 +10,7 @@ from streamlib.providers.models import Traits
 from streamlib.request.context import BuildContext
 from streamlib.request.report import Report
 from streamlib.request.target import Target
-from streamlib.wires.settings import Setting, SettingsTable, without_settings
+from streamlib.wires.settings import Setting, SettingsTable, output_limit, without_settings
 from streamlib_parsers.items import JsonObject
 
 
@@ -64,8 +64,8 @@ def test_row_needs_a_trait_of_the_model() -> None:
     assert written(table, without, top_k=0) == ({}, [("dropped", "/top_k")])
 
 
-def test_row_has_the_limit_of_the_model() -> None:
-    table = SettingsTable("W", Setting("max_output_tokens", "max", limit="max_output"))
+def test_output_limit_is_that_of_the_model() -> None:
+    table = SettingsTable("W", Setting("max_output_tokens", "max", write=output_limit))
     assert written(table, max_output_tokens=9) == ({"max": 9}, [])
     fields, report = written(table, Traits(max_output=5), max_output_tokens=9)
     assert (fields, report) == ({"max": 5}, [("changed", "/max_output_tokens")])
