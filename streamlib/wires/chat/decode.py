@@ -22,7 +22,7 @@ from streamlib.wires.chat.decode_parts import (
     rest_of,
     text_of,
 )
-from streamlib.wires.chat.decode_settings import settings
+from streamlib.wires.chat.settings import SETTINGS, read_choice
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.items import (
     FunctionCall,
@@ -63,12 +63,29 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     cache = None
     if reader.marked:
         cache = CacheOptions(reader.ttl, tuple(reader.marked))
+    model, stream = fields.pop("model", None), bool(fields.pop("stream", False))
+    _drop_usage_option(fields, stream=stream)
+    tools = _tools(fields)
+    tool_choice = read_choice(fields, tools)
     return Prompt(
         input=reader.items,
         instructions=reader.instructions,
+        tools=tools,
+        tool_choice=tool_choice,
         cache=cache,
-        **settings(fields, _tools(fields)),
+        model=model,
+        stream=stream,
+        **SETTINGS.read(fields),
     )
+
+
+def _drop_usage_option(fields: JsonObject, *, stream: bool) -> None:
+    """Drops `include_usage`: the builder requests usage in a stream by itself."""
+    options = fields.pop("stream_options", None) or {}
+    if stream and options.get("include_usage") is True:
+        del options["include_usage"]
+    if options:
+        fields["stream_options"] = options
 
 
 # --- messages ---
@@ -235,9 +252,9 @@ def _after_reasoning(items: list[ResponseItem]) -> int:
 
 
 def _tools(fields: JsonObject) -> list[ToolSpec]:
-    tools: list[Any] = list(fields.get("tools") or ())
+    tools: list[Any] = list(fields.pop("tools", None) or ())
     # The older field lists the functions themselves, without an object around each.
-    for function in fields.get("functions") or ():
+    for function in fields.pop("functions", None) or ():
         tools.append({"type": "function", "function": function})
     return [_tool(tool) for tool in tools]
 

@@ -13,14 +13,17 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from streamlib.request.history import IndexedItem
+from streamlib.request.media import media_type
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
-from streamlib.wires.cohere.build_parts import content, contents
+from streamlib.wires.text_documents import is_text, text_of_document
 from streamlib_parsers.items import (
+    Audio,
     Compaction,
     ContentPart,
     CustomToolCall,
     CustomToolCallOutput,
+    Document,
     FunctionCall,
     FunctionCallOutput,
     Image,
@@ -28,6 +31,7 @@ from streamlib_parsers.items import (
     Message,
     Opaque,
     Reasoning,
+    Refusal,
     ServerToolCall,
     ServerToolResult,
     Text,
@@ -143,7 +147,7 @@ class Conversation:
     def _message(self, item: Message, path: str) -> None:
         self.flush()
         role = "user" if item.role == "user" else "system"
-        sent = contents(item.content, path, self._report)
+        sent = _contents(item.content, path, self._report)
         if role == "system":
             sent = self._texts_only(sent, path)
         if not sent:
@@ -177,7 +181,7 @@ class Conversation:
     def _result_contents(self, parts: Iterable[ContentPart], path: str) -> list[JsonObject] | str:
         """Contents of a result: texts and documents; images follow in a user message (H3)."""
         results: list[JsonObject] = []
-        for body in contents(parts, path, self._report):
+        for body in _contents(parts, path, self._report):
             if body["type"] == "image_url":
                 reason = "images of a result are sent in a user message after it (H3)"
                 self._report.add("changed", path, reason)
@@ -231,7 +235,7 @@ class Conversation:
             return
         for index, part in enumerate(item.content):
             path = f"{entry.path}/content/{index}"
-            body = content(part, path, self._report)
+            body = _content(part, path, self._report)
             if body is None:
                 continue
             if isinstance(part, Image):
@@ -322,3 +326,59 @@ def _shortened(sent: list[JsonObject]) -> Any:
     if len(sent) == 1 and sent[0].keys() == {"type", "text"}:
         return sent[0]["text"]
     return sent
+
+
+# --- contents ---
+
+
+def _contents(parts: Iterable[ContentPart], path: str, report: Report) -> list[JsonObject]:
+    """The contents of a message; empty texts are left out (H2)."""
+    sent: list[JsonObject] = []
+    for index, part in enumerate(parts):
+        body = _content(part, f"{path}/content/{index}", report)
+        if body is not None:
+            sent.append(body)
+    return sent
+
+
+def _content(part: ContentPart, path: str, report: Report) -> JsonObject | None:
+    """One content; None, and reported, if nothing of the part can be sent."""
+    native = part.native or {}
+    match part:
+        case Text() if "type" in native:
+            # A content of a kind that has no part type is kept complete in `native`.
+            return native
+        case Text():
+            return _text(part.text, native, path, report)
+        case Refusal():
+            return _text(part.refusal, {}, path, report)
+        case Image():
+            return _image(part, path, report)
+        case Document(data=str(data)) if is_text(media_type(part)):
+            report.add("changed", path, "a document of text is sent as text")
+            return _text(text_of_document(data, part.name or media_type(part)), {}, path, report)
+        case Audio(transcript=str(transcript)):
+            report.add("changed", path, "Cohere takes no audio: its transcript is sent")
+            return _text(transcript, {}, path, report)
+        case _:
+            report.dropped(path, f"Cohere takes no {type(part).__name__.lower()}")
+            return None
+
+
+def _text(text: str, native: JsonObject, path: str, report: Report) -> JsonObject | None:
+    if not text:
+        report.dropped(path, "empty text")
+        return None
+    return {"type": "text", "text": text, **native}
+
+
+def _image(part: Image, path: str, report: Report) -> JsonObject | None:
+    url = part.url
+    if part.data:
+        url = f"data:{media_type(part)};base64,{part.data}"
+    if not url:
+        report.dropped(path, "an image stored by another provider")
+        return None
+    if part.name:
+        report.dropped(f"{path}/name", "Cohere has no name of an image")
+    return {"type": "image_url", "image_url": {"url": url, **(part.native or {})}}

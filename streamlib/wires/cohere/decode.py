@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from streamlib.request.prompt import Prompt
 from streamlib.wires.cohere.build_messages import MESSAGE_FIELDS
-from streamlib.wires.cohere.decode_settings import settings
+from streamlib.wires.cohere.settings import SETTINGS, read_tools
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.events import Passthrough, ResponseEvent
 from streamlib_parsers.items import (
@@ -61,8 +61,15 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
         decoded = msgspec.json.decode(value)
         if decoded is not None:
             fields[key] = decoded
-    return msgspec.structs.replace(
-        settings(fields), input=reader.items, instructions=reader.instructions
+    model, stream = fields.pop("model", None), fields.pop("stream", False)
+    tools = read_tools(fields)
+    return Prompt(
+        input=reader.items,
+        instructions=reader.instructions,
+        tools=tools,
+        model=model,
+        stream=bool(stream),
+        **SETTINGS.read(fields),
     )
 
 

@@ -2,8 +2,8 @@
 
 Items become parts (`build_parts`), and parts become turns: runs of one role, in which the results
 of calls stand apart from what the user wrote. Each rule that the API enforces with a 400 is met by
-one small function, here, in `build_tools` or in `build_settings`; every change this makes is in
-the report. Numbers such as G3 are the rows of the rule table in docs/wires/gemini.md.
+one small function, here, in `tools` or in `settings`; every change this makes is in the report.
+Numbers such as G3 are the rows of the rule table in docs/wires/gemini.md.
 """
 
 from __future__ import annotations
@@ -20,13 +20,9 @@ from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.target import BuiltRequest
 from streamlib.wires.gemini.build_parts import Part, PartRole, parts
-from streamlib.wires.gemini.build_settings import (
-    generation_config,
-    own_schema,
-    plain,
-    without_cached,
-)
-from streamlib.wires.gemini.build_tools import tool_config, tools
+from streamlib.wires.gemini.settings import SETTINGS, own_schema, without_cached
+from streamlib.wires.gemini.tools import tool_config, tools
+from streamlib.wires.settings import without_settings
 from streamlib_parsers.items import JsonObject, Message
 
 NO_SIGNATURE: Final = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
@@ -53,7 +49,10 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     config = tool_config(
         prompt, offered, context, replays_hosted_call=_has_hosted_tool_parts(turns)
     )
-    settings = generation_config(prompt, offered, context)
+    openapi_schema = own_schema(prompt)
+    if offered.sent and not context.target.traits.typed_tools:
+        reason = f"{context.target.model} takes no output schema beside tools"
+        prompt = without_settings(prompt, ("output_schema",), reason, context.report)
     # The order of the keys is fixed: the body is a cache prefix.
     body: JsonObject = {}
     if system:
@@ -63,17 +62,15 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     if config:
         body["toolConfig"] = config
     body["contents"] = turns
-    if settings:
-        body["generationConfig"] = settings
-    body.update(plain(prompt, context))
+    body.update(SETTINGS.write(prompt, context))
     merged_extra: tuple[str, ...] = ()
     own_config = (prompt.extra or {}).get("generationConfig")
-    if isinstance(own_config, dict) and own_schema(prompt) is None:
+    if isinstance(own_config, dict) and openapi_schema is None:
         # The prompt's schema replaces the one that the decoded request had.
         if "responseSchema" in own_config:
             reason = "the prompt's output schema is another one"
             context.report.dropped("/extra/generationConfig/responseSchema", reason)
-        config = merged(settings, without(own_config, "responseSchema"))
+        config = merged(body.get("generationConfig", {}), without(own_config, "responseSchema"))
         merged_extra = ("generationConfig",)
         if config:
             body["generationConfig"] = config

@@ -20,7 +20,8 @@ from msgspec import Raw
 
 from streamlib.request.json_objects import camel_case
 from streamlib.request.prompt import Prompt
-from streamlib.wires.gemini.decode_settings import listed, settings
+from streamlib.wires.gemini.settings import SETTINGS
+from streamlib.wires.gemini.tools import known, listed, read_tools
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.items import (
     ContentPart,
@@ -93,12 +94,16 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     if url_match:
         model = unquote(url_match[1])
         stream = url_match[2] == "streamGenerateContent"
-    return msgspec.structs.replace(
-        settings(fields),
+    tools = read_tools(fields.pop("tools", None))
+    for key in ("generationConfig", "toolConfig"):
+        fields[key] = known(fields.get(key))
+    return Prompt(
         input=reader.items,
         instructions=instructions,
+        tools=tools,
         model=model or None,
         stream=stream,
+        **SETTINGS.read(fields),
     )
 
 

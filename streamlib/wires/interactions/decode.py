@@ -14,7 +14,8 @@ import msgspec
 from msgspec import Raw
 
 from streamlib.request.prompt import Prompt
-from streamlib.wires.interactions.decode_settings import settings
+from streamlib.wires.interactions.settings import SETTINGS, read_tool
+from streamlib.wires.json_objects import without_none
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.items import (
     ContentPart,
@@ -59,8 +60,17 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
         if decoded is not None:
             fields[key] = decoded
     model = fields.pop("model", None) or fields.get("agent")
-    return msgspec.structs.replace(
-        settings(fields), input=history.items, model=model and msgspec.convert(model, str)
+    instructions = fields.pop("system_instruction", None)
+    stream = fields.pop("stream", False)
+    tools = [read_tool(tool) for tool in fields.pop("tools", ())]
+    fields["generation_config"] = without_none(fields.get("generation_config", {}))
+    return Prompt(
+        input=history.items,
+        instructions=instructions or None,
+        tools=tools,
+        model=model and msgspec.convert(model, str),
+        stream=stream,
+        **SETTINGS.read(fields),
     )
 
 

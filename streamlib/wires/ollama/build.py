@@ -19,16 +19,13 @@ from typing import Final, Literal, TypeAlias
 
 from streamlib.errors import invalid_request
 from streamlib.request.context import BuildContext
-from streamlib.request.effort import level
 from streamlib.request.history import CALLS, OUTPUTS, IndexedItem
-from streamlib.request.json_objects import merged
 from streamlib.request.media import media_type
-from streamlib.request.prompt import CacheOptions, Prompt
+from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
-from streamlib.request.schemas import ANY_OBJECT
 from streamlib.request.target import BuiltRequest
-from streamlib.request.tool_options import option_fields
 from streamlib.wires.arguments import as_object
+from streamlib.wires.ollama.settings import SETTINGS, wire_tool
 from streamlib.wires.text_documents import is_text, text_of_document
 from streamlib_parsers.items import (
     Audio,
@@ -49,40 +46,7 @@ from streamlib_parsers.items import (
     ServerToolCall,
     ServerToolResult,
     Text,
-    ToolSpec,
 )
-
-OPTIONS: Final = {
-    "max_output_tokens": "num_predict",
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "top_k": "top_k",
-    "seed": "seed",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
-}
-"""Setting -> its name in `options`. For others: `extra={"options": {"num_ctx": 32768}}`."""
-
-LEVELS: Final = {
-    "minimal": "low",
-    "low": "low",
-    "medium": "medium",
-    "high": "high",
-    "xhigh": "high",
-    "max": "high",
-}
-"""Effort -> the level of thinking that the wire has."""
-
-UNSUPPORTED: Final = (
-    "tool_choice",
-    "parallel_tools",
-    "verbosity",
-    "n",
-    "metadata",
-    "service_tier",
-    "user_id",
-)
-"""Settings of `Prompt` that this wire lacks."""
 
 CALLER: Final = Origin("ollama")
 """Origin of the items of a decoded request; items of responses also name their provider."""
@@ -111,83 +75,11 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     report = context.report
     body: JsonObject = {"model": context.target.model}
     if prompt.tools:
-        body["tools"] = [_tool(tool, index, report) for index, tool in enumerate(prompt.tools)]
+        body["tools"] = [wire_tool(tool, index, report) for index, tool in enumerate(prompt.tools)]
     body["messages"] = _messages(prompt, items, report)
     body["stream"] = prompt.stream is not False
-    body.update(_think(prompt, report))
-    # Here the format is the schema itself, without a name around it.
-    if prompt.schema == ANY_OBJECT:
-        body["format"] = "json"
-    elif prompt.schema is not None:
-        body["format"] = prompt.schema
-    if prompt.logprobs is not None:
-        body["logprobs"] = True
-        if prompt.logprobs:
-            body["top_logprobs"] = prompt.logprobs
-    options: JsonObject = {}
-    for name, wire_name in OPTIONS.items():
-        value = getattr(prompt, name)
-        if value is not None:
-            options[wire_name] = value
-    if prompt.stop:
-        options["stop"] = list(prompt.stop)
-    if options:
-        body["options"] = options
-    _report_unsupported(prompt, report)
+    body.update(SETTINGS.write(prompt, context))
     return BuiltRequest(body)
-
-
-def _report_unsupported(prompt: Prompt, report: Report) -> None:
-    for name in UNSUPPORTED:
-        value = getattr(prompt, name)
-        # The server's default is `auto`: leaving it out changes nothing.
-        is_default = name == "tool_choice" and value == "auto"
-        if value is not None and not is_default:
-            report.dropped(f"/{name}", f"Ollama has no {name}")
-    if isinstance(prompt.cache, CacheOptions) and prompt.cache.breakpoints:
-        report.dropped("/cache/breakpoints", "Ollama caches by itself")
-
-
-def _think(prompt: Prompt, report: Report) -> JsonObject:
-    """O5: `think`."""
-    options = prompt.thinking
-    if options is None:
-        return {}
-    for name in ("summary", "display"):
-        if getattr(options, name) is not None:
-            report.dropped(f"/reasoning/{name}", f"Ollama has no {name} of reasoning")
-    if options.effort == "off":
-        return {"think": False}
-    effort = level(options)
-    if effort is None:
-        return {"think": True}
-    wire_level = LEVELS[effort]
-    if options.effort != wire_level:
-        report.add("changed", "/reasoning", f"Ollama knows low, medium and high: {wire_level}")
-    return {"think": wire_level}
-
-
-def _tool(tool: ToolSpec, index: int, report: Report) -> JsonObject:
-    if tool.native is not None:
-        return tool.native
-    function: JsonObject = {"name": tool.name}
-    if tool.description:
-        function["description"] = tool.description
-    schema: JsonObject = {"type": "object", "properties": {}}
-    if tool.format is not None:
-        report.add(
-            "changed",
-            f"/tools/{index}/format",
-            "Ollama has no free-form tools: it takes one string, input",
-        )
-        schema["properties"] = {"input": {"type": "string"}}
-        schema["required"] = ["input"]
-    elif isinstance(tool.schema, dict) and tool.schema:
-        schema = tool.schema
-    if tool.strict:
-        report.dropped(f"/tools/{index}/strict", "Ollama has no strict tools")
-    function["parameters"] = schema
-    return merged({"type": "function", "function": function}, option_fields(tool))
 
 
 # --- messages ---

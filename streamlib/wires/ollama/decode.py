@@ -7,14 +7,14 @@ their call: each is matched with the first pending call of that name.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
 
-from streamlib.request.prompt import EFFORTS, Prompt, ReasoningOptions
-from streamlib.request.schemas import ANY_OBJECT
-from streamlib.wires.ollama.build import OPTIONS
+from streamlib.request.prompt import Prompt
+from streamlib.wires.json_objects import without_none
+from streamlib.wires.ollama.settings import SETTINGS, read_tool, rest_of
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.items import (
     ContentPart,
@@ -27,8 +27,6 @@ from streamlib_parsers.items import (
     Output,
     ResponseItem,
     Text,
-    ToolOptions,
-    ToolSpec,
 )
 from streamlib_parsers.protocol import parse_body
 from streamlib_parsers.wires.ollama import IMAGE_TYPES
@@ -37,21 +35,6 @@ ORIGIN: Final = Origin("ollama")
 
 MESSAGE_KEYS: Final = ("role", "content", "images")
 """Keys of a message that typed fields hold, whatever its role."""
-
-READ: Final = frozenset(
-    {
-        "model",
-        "messages",
-        "tools",
-        "stream",
-        "think",
-        "format",
-        "logprobs",
-        "top_logprobs",
-        "options",
-    }
-)
-"""Keys with a field in `Prompt`; the others go into `extra`."""
 
 
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
@@ -66,98 +49,24 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
         The prompt.
     """
     raw = msgspec.json.decode(body, type=dict[str, Raw])
-    fields: JsonObject = {
-        key: msgspec.json.decode(value) for key, value in raw.items() if key != "messages"
-    }
+    decoded = {key: msgspec.json.decode(value) for key, value in raw.items() if key != "messages"}
+    fields: JsonObject = without_none(decoded)
     reader = _MessageReader()
     for message in msgspec.json.decode(raw["messages"], type=list[Raw]):
         reader.read(message)
-    sent_options = (fields.get("options") or {}).items()
-    options = {key: value for key, value in sent_options if value is not None}
-    settings: JsonObject = {}
-    for name, wire_name in OPTIONS.items():
-        if wire_name in options and not _is_unlimited(wire_name, options[wire_name]):
-            settings[name] = options.pop(wire_name)
-    stop = _string_list(options.pop("stop", None))
-    schema = fields.get("format")
-    if schema == "json":
-        schema = ANY_OBJECT
-    elif not isinstance(schema, dict):
-        schema = None
-    logprobs = None
-    if fields.get("logprobs"):
-        logprobs = fields.get("top_logprobs") or 0
+    model = fields.pop("model", None)
+    # Ollama streams by default.
+    stream = fields.pop("stream", None) is not False
+    tools = [read_tool(tool) for tool in fields.pop("tools", ())]
+    fields["options"] = without_none(fields.get("options", {}))
     return Prompt(
         input=reader.items,
         instructions=reader.instructions,
-        tools=[_tool(tool) for tool in fields.get("tools") or ()],
-        reasoning=_reasoning(fields.get("think")),
-        output_schema=schema,
-        stop=stop,
-        logprobs=logprobs,
-        extra=_extra(fields, options) or None,
-        model=fields.get("model"),
-        # Ollama streams by default.
-        stream=fields.get("stream") is not False,
-        **settings,
+        tools=tools,
+        model=model,
+        stream=stream,
+        **SETTINGS.read(fields),
     )
-
-
-def _extra(fields: JsonObject, options: JsonObject) -> JsonObject:
-    """What `Prompt` has no field for: `num_ctx` among the options, `keep_alive`."""
-    extra = {key: value for key, value in fields.items() if key not in READ and value is not None}
-    if options:
-        extra["options"] = options
-    output_format = fields.get("format")
-    if output_format and isinstance(output_format, str) and output_format != "json":
-        extra["format"] = output_format
-    think = fields.get("think")
-    if think is not None and not isinstance(think, bool) and think not in EFFORTS:
-        extra["think"] = think
-    if fields.get("top_logprobs") is not None and not fields.get("logprobs"):
-        extra["top_logprobs"] = fields["top_logprobs"]
-    return extra
-
-
-def _is_unlimited(wire_name: str, value: Any) -> bool:
-    """Ollama writes "no limit" as -1 or -2 tokens; such a value stays in `extra`."""
-    return wire_name == "num_predict" and isinstance(value, int) and value < 0
-
-
-def _string_list(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    return list(value or ())
-
-
-def _tool(tool: JsonObject) -> ToolSpec:
-    function = tool.get("function")
-    if not isinstance(function, dict):
-        return ToolSpec(str(tool.get("name") or tool["type"]), native=tool, native_wire="ollama")
-    rest = rest_of(tool, "type", "function") or {}
-    function_rest = rest_of(function, "name", "description", "parameters")
-    if function_rest:
-        rest["function"] = function_rest
-    options = ToolOptions(native=rest, native_wire="ollama") if rest else None
-    return ToolSpec(
-        function["name"], function.get("description"), function.get("parameters"), options=options
-    )
-
-
-def rest_of(block: JsonObject, *read: str) -> JsonObject | None:
-    """The keys that no typed field holds."""
-    rest = {key: value for key, value in block.items() if key not in read and value is not None}
-    return rest or None
-
-
-def _reasoning(think: Any) -> Literal["off"] | ReasoningOptions | None:
-    if think is False:
-        return "off"
-    if think is True:
-        return ReasoningOptions()
-    if think in EFFORTS:
-        return ReasoningOptions(think)
-    return None
 
 
 # --- messages ---

@@ -1,18 +1,21 @@
-"""The tools of a Gemini request: declarations, their schemas, and how they may be called.
+"""The tools of a Gemini request: declarations, their schemas, how they may be called; and back.
 
 Rules have the numbers of the rule table in docs/wires/gemini.md.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from streamlib.request.context import BuildContext
+from streamlib.request.hosted_forms import read_hosted
+from streamlib.request.json_objects import camel_case
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.tool_options import option_fields
-from streamlib.wires.gemini.decode_settings import json_schema as schema_of_openapi
-from streamlib_parsers.items import JsonObject, ToolSpec
+from streamlib.wires.settings import put, take
+from streamlib_parsers.items import JsonObject, ToolOptions, ToolSpec
 
 MODES: Final = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 """`Prompt.tool_choice` -> `functionCallingConfig.mode`."""
@@ -45,7 +48,7 @@ def tools(prompt: Prompt, context: BuildContext) -> Tools:
         if _is_hosted(tool):
             if has_functions and not target.traits.mixed_tools:
                 context.report.dropped(
-                    f"/tools/{index}", f"{target.model} takes no hosted tool beside functions (G17)"
+                    f"/tools/{index}", f"{target.model} takes no hosted tool beside functions"
                 )
                 continue
             hosted = True
@@ -118,7 +121,7 @@ def tool_config(
     """`toolConfig`: which functions may be called, and the switch for mixed tools.
 
     Args:
-        prompt: Its `tool_choice` and `parallel_tools` are read.
+        prompt: Its `tool_choice` is read.
         offered: The tools of the request.
         context: The target and the report.
         replays_hosted_call: Whether a call of a hosted tool is in the history.
@@ -134,11 +137,7 @@ def tool_config(
     elif choice in offered.functions:
         config["functionCallingConfig"] = {"mode": "ANY", "allowedFunctionNames": [choice]}
     elif choice not in (None, "auto", "none"):
-        report.dropped("/tool_choice", "there is no such function to call (G15)")
-    if prompt.parallel_tools is False:
-        report.dropped(
-            "/parallel_tools", "Gemini has no limit on the functions that it calls at once"
-        )
+        report.dropped("/tool_choice", "there is no such function to call")
     mixes_tools = replays_hosted_call or (offered.hosted and bool(offered.functions))
     switch = "toolConfig.includeServerSideToolInvocations"
     # The Developer API asks for the switch (G17); Vertex AI does not know it.
@@ -198,7 +197,7 @@ def json_schema(node: Any, path: str, report: Report) -> Any:
         schema["enum"] = [node["const"]]
     if moved:
         names = ", ".join(sorted(moved))
-        report.add("changed", path, f"not taken here, moved into the description: {names} (G12)")
+        report.add("changed", path, f"not taken here, moved into the description: {names}")
         note = ", ".join(f"{key}: {value}" for key, value in moved.items())
         if schema.get("description"):
             schema["description"] = f"{schema['description']} ({note})"
@@ -226,3 +225,128 @@ def _subschema(key: str, value: Any, path: str, report: Report) -> Any:
     if key in SUBSCHEMAS:
         return json_schema(value, f"{path}/{key}", report)
     return value
+
+
+# --- read ---
+
+
+def known(values: Any) -> JsonObject:
+    """An object with its names in camelCase, without nulls; an absent one is empty."""
+    return {key: value for key, value in camel_case(values or {}).items() if value is not None}
+
+
+def listed(value: Any) -> list[Any]:
+    """A list. One object alone is read as its only element, as Google's servers do."""
+    if isinstance(value, list):
+        return value
+    if value:
+        return [value]
+    return []
+
+
+def read_tools(value: Any) -> list[ToolSpec]:
+    """The tools of a decoded request."""
+    tools: list[ToolSpec] = []
+    for tool in listed(value):
+        tools.extend(_specs(known(tool)))
+    return tools
+
+
+def _specs(tool: JsonObject) -> Iterator[ToolSpec]:
+    """Each function by itself; each hosted tool by itself, named after its field."""
+    for key, value in tool.items():
+        if key != "functionDeclarations":
+            native = {key: value}
+            if isinstance(value, dict):
+                native = {key: camel_case(value)}
+            hosted = read_hosted("gemini", native)
+            name = key
+            if hosted is not None:
+                name = hosted.name
+            yield ToolSpec(name, native=native, native_wire="gemini", provider_run=hosted)
+            continue
+        for function in listed(value):
+            yield _read_function(known(function))
+
+
+def _read_function(declaration: JsonObject) -> ToolSpec:
+    """One function. A schema of OpenAPI's dialect is kept beside the JSON Schema it means."""
+    rest = dict(declaration)
+    name, description = rest.pop("name"), rest.pop("description", None)
+    schema = rest.pop("parametersJsonSchema", None)
+    if not schema:
+        schema = schema_of_openapi(rest.get("parameters"))
+    options: JsonObject = {}
+    if "responseJsonSchema" in rest:
+        options["output_schema"] = rest.pop("responseJsonSchema")
+    if rest:
+        options |= {"native": rest, "native_wire": "gemini"}
+    return ToolSpec(name, description, schema, options=ToolOptions(**options) if options else None)
+
+
+CHOICES: Final = {mode: choice for choice, mode in MODES.items()}
+"""`functionCallingConfig.mode` -> `Prompt.tool_choice`."""
+
+
+def read_choice(fields: JsonObject) -> str | None:
+    """The tool choice.
+
+    `Prompt` cannot express several names or `VALIDATED`: these stay in `extra`, and the
+    mode's nearest choice is returned.
+    """
+    config = known(take(fields, "toolConfig.functionCallingConfig"))
+    mode = str(config.pop("mode", "") or "").upper()
+    names = config.pop("allowedFunctionNames", None) or []
+    is_one_function = mode == "ANY" and len(names) == 1
+    choice = CHOICES.get(mode)
+    is_expressible = choice is not None and (not names or is_one_function)
+    if not is_expressible:
+        if mode:
+            config["mode"] = mode
+        if names:
+            config["allowedFunctionNames"] = names
+    if config:
+        put(fields, "toolConfig.functionCallingConfig", config)
+    if is_expressible and names:
+        return str(names[0])
+    return choice
+
+
+TYPE_NUMBERS: Final = {
+    1: "string",
+    2: "number",
+    3: "integer",
+    4: "boolean",
+    5: "array",
+    6: "object",
+    7: "null",
+}
+"""Types by their enum number, which protobuf clients send."""
+
+
+def schema_of_openapi(node: Any) -> Any:
+    """Converts a schema of OpenAPI's dialect to JSON Schema.
+
+    Types are written in lower case, and `nullable` becomes a type.
+    """
+    if isinstance(node, list):
+        return [schema_of_openapi(child) for child in node]
+    if not isinstance(node, dict):
+        return node
+    node = camel_case(node)
+    schema: JsonObject = {}
+    for key, value in node.items():
+        if key in {"items", "anyOf"}:
+            schema[key] = schema_of_openapi(value)
+        elif key == "properties" and isinstance(value, dict):
+            schema[key] = {name: schema_of_openapi(child) for name, child in value.items()}
+        elif key != "nullable":
+            schema[key] = value
+    kind = node.get("type")
+    if isinstance(kind, str):
+        schema["type"] = kind.lower()
+    elif isinstance(kind, int):
+        schema["type"] = TYPE_NUMBERS[kind]
+    if "type" in schema and isinstance(kind, (str, int)) and node.get("nullable") is True:
+        schema["type"] = [schema["type"], "null"]
+    return schema

@@ -1,0 +1,324 @@
+"""Settings of a request as rows: a field of `Prompt`, and where a wire has it in the body.
+
+Each wire has one table, `SETTINGS` in its `settings.py`, in the order of the fields in the body. It
+is read in both directions, to build a request and to decode one:
+
+    SETTINGS = SettingsTable(
+        "Cohere",
+        Setting("tool_choice", write=_choice, read=_read_choice),    # a rule for each direction
+        Setting("top_k", "k"),                                       # the same value, another name
+        Setting("temperature", "config.temperature", needs="sampling"),
+    )
+
+A setting that has no row is one that the wire lacks: it is left out, and the report names it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from streamlib.request.context import BuildContext
+from streamlib.request.json_objects import merged
+from streamlib.request.prompt import Prompt
+from streamlib.request.report import Report
+from streamlib.wires.json_objects import without_none
+from streamlib_parsers.items import JsonObject
+
+Write: TypeAlias = Callable[[Prompt, BuildContext], Any]
+"""Returns what is sent for a setting that the prompt has; None: nothing."""
+
+Read: TypeAlias = Callable[[JsonObject], Any]
+"""Takes a setting out of the body's fields and returns its value in `Prompt`; None: there is none.
+
+What `Prompt` cannot express stays in the fields, which become `Prompt.extra`.
+"""
+
+NOT_SETTINGS: Final = frozenset(
+    # the conversation, what describes the request itself, what is done before a wire's builder
+    {"input", "instructions", "tools", "extra", "extra_wire", "model", "stream", "headers"}
+    | {"structured"}
+)
+"""Fields of `Prompt` that are no settings of a wire."""
+
+OPTIONS: Final = (
+    "reasoning.summary",
+    "reasoning.display",
+    "cache.ttl",
+    "cache.breakpoints",
+    "cache.instructions",
+    "cache.automatic",
+)
+"""Parts of settings that a wire may lack although it has the setting."""
+
+NAMES: Final = (
+    *(name for name in Prompt.__struct_fields__ if name not in NOT_SETTINGS),
+    *OPTIONS,
+)
+"""Every setting."""
+
+UNSET: Final = Prompt()
+"""A prompt without settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting on one wire.
+
+    Attributes:
+        name: the field of `Prompt`.
+        path: where the body has it, with a dot between keys. "" where a rule writes several fields,
+            or none are needed.
+        also: further paths at which it is read (older names, names of other servers), or those that
+            its rules know.
+        values: value of `Prompt` -> value on the wire. Others are dropped and reported; those of a
+            decoded request stay in `extra`.
+        needs: the trait (`Traits`) without which a model takes no such setting.
+        longest: the most characters it may have; the hash of a longer one is sent.
+        fixed: the value that the wire has anyway, without a field for it.
+        write: the rule that makes what is sent, in place of the prompt's value. With no `path` it
+            returns fields of the body.
+        read: the rule that reads it, in place of `path`.
+    """
+
+    name: str
+    path: str = ""
+    also: tuple[str, ...] = ()
+    values: Mapping[str, str] | None = None
+    needs: str = ""
+    longest: int | None = None
+    fixed: Any = None
+    write: Write | None = None
+    read: Read | None = None
+
+    def sent(self, prompt: Prompt, context: BuildContext) -> Any:
+        """What is sent for the prompt's value, None if nothing is."""
+        if self.write is not None:
+            return self.write(prompt, context)
+        target, report, path = context.target, context.report, f"/{self.name}"
+        value = getattr(prompt, self.name)
+        if self.needs and not getattr(target.traits, self.needs):
+            report.dropped(path, f"{target.model} takes no {self.name}")
+            return None
+        if self.values is not None and value not in self.values:
+            report.dropped(path, f"one of {', '.join(self.values)}")
+            return None
+        if self.values is not None:
+            return self.values[value]
+        if self.longest is not None and len(value) > self.longest:
+            reason = f"longer than {self.longest} characters: its hash is sent"
+            report.add("changed", path, reason)
+            return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+        return value
+
+    def taken(self, fields: JsonObject) -> Any:
+        """Takes the value out of the body's fields; None if none of the paths has one.
+
+        Another value at a further path stays in the fields.
+        """
+        if self.read is not None:
+            return self.read(fields)
+        value = None
+        for path in (self.path, *self.also):
+            other = take(fields, path) if path else None
+            if value is None:
+                value = other
+            elif other is not None and other != value:
+                put(fields, path, other)
+        if self.values is None or value is None:
+            return value
+        for name, sent in self.values.items():
+            if sent == value:
+                return name
+        put(fields, self.path, value)
+        return None
+
+
+class SettingsTable:
+    """The settings of one wire, in the order of their fields in the body.
+
+    Args:
+        wire: name of the wire, for people.
+        rows: its settings. One without a `path` and without rules is written by another part of the
+            builder, for example to the blocks of messages.
+    """
+
+    def __init__(self, wire: str, *rows: Setting) -> None:
+        self.wire = wire
+        self.rows = rows
+        known = {row.name for row in rows if row.fixed is None}
+        # an option of a lost setting is lost with it
+        lost = [name for name in NAMES if name not in known]
+        self.lost = tuple(name for name in lost if "." not in name or _parent(name) in known)
+        """The settings that the wire lacks."""
+        self._fixed = {row.name: row.fixed for row in rows if row.fixed is not None}
+        self._keys: dict[str, None] = {}
+        """The body's fields that `read` reads, at least in part."""
+        for row in rows:
+            if row.read is not left_in_extra:
+                self._keys |= dict.fromkeys(_parent(path) for path in (row.path, *row.also))
+
+    def write(self, prompt: Prompt, context: BuildContext) -> JsonObject:
+        """Returns the body's fields of the settings, and reports the settings that are lost."""
+        body: JsonObject = {}
+        for row in self.rows:
+            is_written = row.path or row.write is not None
+            if not is_written or _value(prompt, row.name) is None:
+                continue
+            value = row.sent(prompt, context)
+            if value is not None and row.path:
+                put(body, row.path, value)
+            elif value is not None:
+                body = merged(body, value)
+        self._report_lost(prompt, context)
+        return body
+
+    def _report_lost(self, prompt: Prompt, context: BuildContext) -> None:
+        for name in self.lost:
+            value = _value(prompt, name)
+            if value is None or value == self._fixed.get(name):
+                continue
+            if name == "conversation_id" and context.target.provider.conversation_header:
+                continue
+            path = name.replace(".", "/")
+            context.report.dropped(f"/{path}", f"{self.wire} has no {name}")
+
+    def read(self, fields: JsonObject) -> JsonObject:
+        """Takes the settings out of a body's fields.
+
+        Args:
+            fields: what no other function has taken: its rest is `extra`.
+
+        Returns:
+            The settings and `extra`, by their names in `Prompt`.
+        """
+        values: JsonObject = {}
+        for row in self.rows:
+            value = row.taken(fields)
+            if value is not None:
+                values[row.name] = value
+        # unknown fields, then what is left of known ones, without nulls
+        rests = {key: fields.pop(key) for key in self._keys if key in fields}
+        values["extra"] = {**fields, **without_none(rests)} or None
+        return values
+
+
+def _parent(path: str) -> str:
+    """What stands before the first dot."""
+    return path.partition(".")[0]
+
+
+def _value(prompt: Prompt, name: str) -> Any:
+    """A setting or an option of one; None where it is not set."""
+    name, _, option = name.partition(".")
+    value = getattr(prompt, name)
+    if option:
+        value = getattr(value, option, None)
+    # no stop sequences, no breakpoints
+    if value == ():
+        return None
+    return value
+
+
+# --- for rules ---
+
+
+def put(fields: JsonObject, path: str, value: Any) -> None:
+    """Sets the field at a dotted path, in objects that are made where they are missing."""
+    *parents, last = path.split(".")
+    for key in parents:
+        fields = fields.setdefault(key, {})
+    fields[last] = value
+
+
+def take(fields: JsonObject, path: str) -> Any:
+    """Removes the field at a dotted path, and objects that are empty then.
+
+    Returns:
+        The value; None where the path has none.
+    """
+    key, _, rest = path.partition(".")
+    if not rest:
+        return fields.pop(key, None)
+    inner = fields.get(key)
+    if not isinstance(inner, dict):
+        return None
+    value = take(inner, rest)
+    if not inner:
+        del fields[key]
+    return value
+
+
+def without_settings(prompt: Prompt, names: Iterable[str], reason: str, report: Report) -> Prompt:
+    """The prompt without these settings; those that it had are reported."""
+    removed: JsonObject = {}
+    for name in names:
+        if _value(prompt, name) is not None:
+            report.dropped(f"/{name}", reason)
+            removed[name] = getattr(UNSET, name)
+    if not removed:
+        return prompt
+    return msgspec.structs.replace(prompt, **removed)
+
+
+def output_limit(prompt: Prompt, context: BuildContext) -> int | None:
+    """`Prompt.max_output_tokens`, at most the limit of the model."""
+    target, requested = context.target, prompt.max_output_tokens
+    limit = target.traits.max_output
+    if requested is None or not limit or requested <= limit:
+        return requested
+    reason = f"{target.model} generates at most {limit} tokens"
+    context.report.add("changed", "/max_output_tokens", reason)
+    return limit
+
+
+def stop_sequences(prompt: Prompt, context: BuildContext) -> list[str] | None:
+    """The stop sequences without blank ones, which are refused (messages, converse)."""
+    stop: list[str] = []
+    for index, text in enumerate(prompt.stop):
+        if text.strip():
+            stop.append(text)
+        else:
+            context.report.dropped(f"/stop/{index}", "a blank stop sequence is refused")
+    return stop or None
+
+
+def left_in_extra(fields: JsonObject) -> None:
+    """Reads nothing: a decoded request keeps the field in `extra`, for its own wire alone."""
+
+
+def read_stop(path: str) -> Read:
+    """Reads a list of stop sequences, which may be one text."""
+
+    def read(fields: JsonObject) -> Any:
+        stop = take(fields, path)
+        if isinstance(stop, str):
+            return [stop]
+        return stop
+
+    return read
+
+
+def switched_logprobs(switch: str, count: str) -> Setting:
+    """`Prompt.logprobs` as a switch, and the number of alternatives in another field.
+
+    0 is the chosen token alone: the switch without a number.
+    """
+
+    def write(prompt: Prompt, context: BuildContext) -> JsonObject:
+        fields: JsonObject = {}
+        put(fields, switch, value=True)
+        if prompt.logprobs:
+            put(fields, count, prompt.logprobs)
+        return fields
+
+    def read(fields: JsonObject) -> Any:
+        if not take(fields, switch):
+            return None
+        return take(fields, count) or 0
+
+    return Setting("logprobs", also=(switch, count), write=write, read=read)
