@@ -125,7 +125,8 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
             ollama, cohere.
         frequency_penalty: Penalty on tokens by how often they occurred, from -2 to 2. Wires: chat,
             gemini, ollama, cohere.
-        stop: Texts that end the output; they are not part of it. Wires: all but responses.
+        stop: Texts that end the output; they are not part of it. A str is one text. Wires: all but
+            responses.
         seed: A number for sampling, for output that can be repeated. Wires: chat, gemini,
             interactions, ollama, cohere.
         n: Number of choices. Wires: chat, gemini.
@@ -172,7 +173,7 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
     top_k: int | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
-    stop: Sequence[str] = ()
+    stop: str | Sequence[str] = ()
     seed: int | None = None
     n: int | None = None
     logprobs: int | None = None
@@ -203,7 +204,8 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
             force_setattr(self, "headers", checked_headers(self.headers))
         if isinstance(self.input, (Struct, bytes, dict, int, type(None))):
             raise TypeError(f"input is a str or a list of items, not a {type(self.input).__name__}")
-        for name in ("input", "tools", "stop"):
+        force_setattr(self, "stop", _stop_sequences(self.stop))
+        for name in ("input", "tools"):
             value = getattr(self, name)
             if not isinstance(value, (str, tuple)):
                 force_setattr(self, name, tuple(value))
@@ -255,6 +257,23 @@ def _schema_of(kind: Any) -> JsonObject:
         return object_schema(json_schema(kind))
     except TypeError as error:
         raise TypeError(f"output_schema is a JSON Schema as a dict, or a class: {error}") from error
+
+
+def _stop_sequences(stop: Any) -> tuple[str, ...]:
+    """A list of texts, also of one given alone.
+
+    A str is a sequence of its letters, and bytes are one of numbers: taken for a list, each letter
+    would end the output.
+    """
+    if isinstance(stop, str):
+        if not stop:
+            raise ValueError("stop is a text that ends the output: leave it out instead of ''")
+        return (stop,)
+    texts = tuple(stop)
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"stop is a text or a list of texts, not {stop!r}")
+    return texts
 
 
 def _check_numbers(prompt: Prompt) -> None:

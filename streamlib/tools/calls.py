@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 
 from streamlib.request.built_in_text import error_output
@@ -59,8 +60,8 @@ async def run_calls(
     function, approvals and built-in tools without a handler, and a `ComputerCall` whose handler
     failed, since only a screenshot can answer that (the failure is logged).
 
-    When this is cancelled, running calls are. A sync function goes on in its thread, though, and so
-    it does after a timeout; nobody waits for it.
+    When this is cancelled, in whatever way, running calls are, and no other begins. A sync function
+    goes on in its thread, though, and so it does after a timeout; nobody waits for it.
 
     Args:
         response: The response; its `pending` calls are run.
@@ -137,26 +138,39 @@ class Toolbox:
             response: The response.
             on_output: Called with each output when it is there.
         """
-        waiting = iter(enumerate(response.pending))
+        caller = anyio.get_current_task()
+        pending = response.pending
+        waiting = iter(enumerate(pending))
+        free = anyio.Semaphore(self._limit, fast_acquire=True)
         outputs: dict[int, CallOutput] = {}
 
         async def work() -> None:
-            # The workers share the iterator: each takes the next call when it has finished one.
-            for index, call in waiting:
-                output = await self._output(call)
-                if output is None:
-                    continue
-                outputs[index] = output
-                if on_output is not None:
-                    on_output(output)
+            # Taken here, because trio begins tasks in any order, and calls begin in theirs.
+            index, call = next(waiting)
+            try:
+                output = await self._output(call, caller)
+            finally:
+                free.release()
+            if output is None:
+                return
+            outputs[index] = output
+            if on_output is not None:
+                on_output(output)
 
         async with anyio.create_task_group() as group:
-            for _ in range(min(self._limit, len(response.pending))):
+            for _ in pending:
+                # The caller's own task waits for a free place: however it is cancelled, it begins
+                # no other call.
+                await free.acquire()
                 group.start_soon(work)
         return [outputs[index] for index in sorted(outputs)]
 
-    async def _output(self, call: PendingCall) -> CallOutput | None:
-        """The output of a call, whatever happens; None: the caller answers it."""
+    async def _output(self, call: PendingCall, caller: anyio.TaskInfo) -> CallOutput | None:
+        """The output of a call, whatever happens; None: the caller answers it, or is cancelled."""
+        # A task of a group that was cancelled begins, and runs to where it first waits.
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        if caller.has_pending_cancellation():
+            return None
         try:
             run = self._runner(call)
             if run is None:
@@ -170,9 +184,11 @@ class Toolbox:
             _log.info("a %s failed", type(call).__name__, exc_info=True)
             message = f"{type(error).__name__}: {error}"
         except anyio.get_cancelled_exc_class():
-            if anyio.current_effective_deadline() == -math.inf:
+            # asyncio's own cancellation knows no scopes, and the end of `asyncio.run` cancels every
+            # task: it may reach this one before the caller, whose scope then follows.
+            if anyio.current_effective_deadline() == -math.inf or caller.has_pending_cancellation():
                 raise
-            # asyncio alone: the function awaited a task that was cancelled, and this one was not.
+            # asyncio alone: the function awaited a task that was cancelled, and the caller was not.
             message = "the call was cancelled"
         return error_output(call, scrub_text(message))
 

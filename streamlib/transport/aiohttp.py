@@ -18,11 +18,13 @@ import asyncio
 import io
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import anyio
 from yarl import URL
 
+from streamlib.errors import invalid_request
 from streamlib.transport.base import CONNECTIONS, KEEPALIVE_SECONDS, UNKNOWN_POOL, ReadTimeout
 from streamlib.transport.deadlines import FOREVER, Deadlines
 from streamlib.transport.errors import is_connection_closed
@@ -50,6 +52,8 @@ class AiohttpTransport:
         self._session = session
         """None until the first request, if the transport creates it."""
         self._owned = session is None
+        self._proxies: dict[str, str] = {}
+        """URLs of the environment's proxies by scheme; none for a session of the user's."""
         if session is not None:
             _trace_reuse(session)
         self.slots = anyio.CapacityLimiter(connections or _pool_size(session))
@@ -64,11 +68,15 @@ class AiohttpTransport:
         byte of a response was received. A connection with bytes of an earlier response is closed.
         """
         session = self._open_session()
+        target = URL(url, encoded=True)  # aiohttp would encode the path again: voids a signature
+        proxy = await self._proxy_for(target)
         has_replaced = False
         while True:
             trace = _ConnectionTrace()
             try:
-                response = await _send(session, method, url, headers, body, deadlines, trace)
+                response = await _send(
+                    session, method, target, headers, body, deadlines, trace, proxy
+                )
             except Exception as error:
                 is_stale = trace.reused and is_connection_closed(error)
                 if not trace.has_unread and (has_replaced or not is_stale):
@@ -85,13 +93,36 @@ class AiohttpTransport:
         if self._session is None:
             _require_asyncio()
             # No limit: requests wait at `slots`. No cookies: a request is sent as it was built.
-            # The environment is trusted for proxies, as httpx does.
             connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS)
             self._session = aiohttp.ClientSession(
-                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=True
+                connector=connector, cookie_jar=aiohttp.DummyCookieJar()
             )
+            self._proxies = getproxies()
             _trace_reuse(self._session)
         return self._session
+
+    async def _proxy_for(self, url: URL) -> str | None:
+        """The proxy that the environment names for a URL.
+
+        aiohttp would read it with `trust_env`, and with it the passwords of ``~/.netrc``, which it
+        sends to providers and to proxies.
+
+        Raises:
+            StreamError: aiohttp lacks the proxy's protocol.
+        """
+        proxy = self._proxies.get(url.scheme) or self._proxies.get("all")
+        if not proxy:
+            return None
+        # In a thread, because on Windows it may ask a name server.
+        if await asyncio.to_thread(proxy_bypass, url.host or ""):
+            return None
+        if "://" not in proxy:
+            return f"http://{proxy}"
+        protocol = proxy.partition("://")[0].lower()
+        if protocol not in ("http", "https"):
+            message = f"the environment names a proxy of {protocol}, which aiohttp lacks"
+            raise invalid_request(f'{message}: use Client(http="httpx")', "proxy")
+        return proxy
 
     async def aclose(self) -> None:
         """Closes the session if the transport created it."""
@@ -124,16 +155,18 @@ def _pool_size(session: aiohttp.ClientSession | None) -> int:
 async def _send(
     session: aiohttp.ClientSession,
     method: str,
-    url: str,
+    url: URL,
     headers: Mapping[str, str],
     body: bytes,
     deadlines: Deadlines,
     trace: _ConnectionTrace,
+    proxy: str | None,
 ) -> AiohttpResponse:
     response = await session.request(
         method,
-        URL(url, encoded=True),  # aiohttp would encode the path again, and void a signature
+        url,
         headers=headers,
+        proxy=proxy,
         data=_Body(body, trace) if body else None,
         skip_auto_headers=SKIPPED_HEADERS,
         allow_redirects=False,

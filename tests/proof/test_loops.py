@@ -36,6 +36,7 @@ ONE_LOOP: Final = {
     "test_deadline_holds_against_a_flood": AIOHTTP,
     "test_deadline_holds_against_dripping_headers": AIOHTTP,
     "test_drip_after_the_end_delays_a_response_briefly": AIOHTTP,
+    "test_aiohttp_refuses_a_proxy_of_socks": AIOHTTP,
     "test_error_on_trio_names_the_alternative": "what aiohttp's users are told on trio",
     "test_response_without_leftovers_keeps_its_connection": AIOHTTP,
     "test_asyncios_own_cancellation_ends_the_run": OWN_CANCELLATION,

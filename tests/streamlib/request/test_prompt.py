@@ -8,8 +8,22 @@ import httpx
 import msgspec
 import pytest
 
-from streamlib import Audio, Client, Document, Image, Message, Origin, Prompt, Text, build, user
+from streamlib import (
+    WIRE_APIS,
+    Audio,
+    Client,
+    Document,
+    Image,
+    Message,
+    Origin,
+    Prompt,
+    Text,
+    WireApi,
+    build,
+    user,
+)
 from streamlib.request.media import SIGNATURES, media_type
+from streamlib.testing import MODEL
 from streamlib.wires.decoders import parse_request
 
 
@@ -25,6 +39,32 @@ def test_output_schema_without_a_schema_is_a_type_error() -> None:
     schema: Any = Model
     with pytest.raises(TypeError, match="output_schema is a JSON Schema as a dict"):
         Prompt("x", output_schema=schema)
+
+
+@pytest.mark.parametrize("wire_api", WIRE_APIS)
+def test_stop_of_one_text_is_one_stop_sequence(wire_api: WireApi) -> None:
+    """It was sent as its letters, each of which ended the output."""
+    bodies = []
+    for stop in ("END", ["END"]):
+        prompt = Prompt("x", stop=stop)
+        assert prompt.stop == ("END",)
+        request = build(prompt, MODEL, wire_api=wire_api, base_url="http://127.0.0.1")
+        bodies.append(request.body)
+    assert bodies[0] == bodies[1]
+    assert Prompt("x", stop=[]) == Prompt("x")
+
+
+@pytest.mark.parametrize("wrong", [b"END", ["a", 1]], ids=repr)
+def test_stop_of_anything_but_texts_is_a_type_error(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="stop is a text or a list of texts, not"):
+        Prompt("x", stop=wrong)
+
+
+def test_stop_of_an_empty_text_is_a_value_error() -> None:
+    """A list may hold one, as requests of other programs do; builders report it or send it."""
+    with pytest.raises(ValueError, match="leave it out"):
+        Prompt("x", stop="")
+    assert Prompt("x", stop=[""]).stop == ("",)
 
 
 @pytest.mark.parametrize("kind", [Image, Document, Audio])

@@ -188,7 +188,8 @@ async def test_timeout_error_of_the_function_is_its_own() -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_cancelled_task_of_a_function_is_an_error() -> None:
+@pytest.mark.parametrize("limit", [1, 8])
+async def test_cancelled_task_of_a_function_is_an_error(limit: int) -> None:
     """Unnoticed it would cancel the other calls, and their outputs would be missing."""
 
     async def forever() -> None:
@@ -200,9 +201,8 @@ async def test_cancelled_task_of_a_function_is_an_error() -> None:
         task.cancel()
         await task
 
-    outputs = await run_calls(
-        asked(call("join"), call("wait", '{"seconds": 0.01}', "call_2")), [join, wait]
-    )
+    calls = asked(call("join"), call("wait", '{"seconds": 0.01}', "call_2"))
+    outputs = await run_calls(calls, [join, wait], limit=limit)
     assert [output.output for output in outputs if isinstance(output, FunctionCallOutput)] == [
         "the call was cancelled",
         "0.01",
