@@ -5,15 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 
-from streamlib.request.report import Change, Report
+from streamlib.request.report import Report
 from streamlib.web.public_errors import ErrorText
 from streamlib.web.public_events import PublicView
 from streamlib.web.run_encoder import PendingCalls, RunUsage, Waiting
 from streamlib.web.ui_parts import CallIds, ReasoningGaps
-from streamlib_parsers.events import Completed
+from streamlib.wires.event_encoder import EventEncoder
+from streamlib_parsers.events import Completed, ResponseEvent
 
 
-class MessageEncoder(ABC):
+class MessageEncoder(EventEncoder, ABC):
     """Base of both encoders, whose docstrings describe the arguments."""
 
     media_type = "text/event-stream"
@@ -57,10 +58,11 @@ class MessageEncoder(ABC):
         self._last: Completed | None = None
         """The end of a response after which the run goes on."""
 
-    @property
-    def report(self) -> list[Change]:
-        """What the protocol could not carry."""
-        return self._report.changes
+    def feed(self, event: ResponseEvent) -> bytes:
+        """Returns the parts of one event."""
+        if self._view is not None:
+            event = self._view.of(event)
+        return super().feed(event)
 
     def next_response(self) -> bytes:
         """Returns the end of a step: another response of the run begins, and indexes with it."""

@@ -39,9 +39,9 @@ MISTAKES = (
     Mistake(
         "encoder_handler_of_another_event",
         "streamlib/wires/chat/encode.py",
-        "_HANDLERS.register(Failed, Encoder._on_failed)",
-        "_HANDLERS.register(Completed, Encoder._on_failed)",
-        'Argument 2 to "register" of "EventHandlers" has incompatible type',
+        "def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:",
+        "def _on_arguments(self, event: OutputTextDelta) -> bytes:",
+        'Argument 1 of "_on_arguments" is incompatible with supertype',
     ),
     Mistake(
         "accumulator_handler_of_another_event",

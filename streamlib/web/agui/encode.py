@@ -51,16 +51,13 @@ from streamlib.web.ui_parts import (
     why_hidden,
 )
 from streamlib.wires.encoders import SSE_COMMENT, sse
-from streamlib.wires.event_handlers import EventHandlers
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
     Created,
     Failed,
     FunctionCallArgumentsDelta,
-    ItemProgress,
     MediaDelta,
-    Notice,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
@@ -69,7 +66,6 @@ from streamlib_parsers.events import (
     ReasoningContentDelta,
     ReasoningSummaryDelta,
     RefusalDelta,
-    ResponseEvent,
     ResponseMetadata,
     TokenCount,
 )
@@ -107,6 +103,8 @@ class Encoder(MessageEncoder):
         error_text: With `public`, returns the message for a failure.
     """
 
+    no_such_event = "the protocol has no such event"
+
     def __init__(
         self,
         *,
@@ -139,16 +137,6 @@ class Encoder(MessageEncoder):
         """Message ids of reasoning that has not ended, by item index."""
         self._parent: str | None = None
         """The message to which the next call belongs; None if that call starts one."""
-
-    def feed(self, event: ResponseEvent) -> bytes:
-        """Returns the protocol's events for one event."""
-        handler = _HANDLERS.get(type(event))
-        if handler is None:
-            self._report.dropped(f"/{type(event).__name__}", "the protocol has no such event")
-            return b""
-        if self._view is not None:
-            event = self._view.of(event)
-        return handler(self, event)
 
     def close(self) -> bytes:
         """Returns the end of the stream, unless a terminal event has ended it already."""
@@ -360,6 +348,9 @@ class Encoder(MessageEncoder):
     def _on_text(self, event: OutputTextDelta | RefusalDelta) -> bytes:
         return self._text_delta(event.index, event.delta)
 
+    def _on_refusal(self, event: RefusalDelta) -> bytes:
+        return self._on_text(event)
+
     def _on_media(self, event: MediaDelta) -> bytes:
         return self._text_delta(event.index, event.transcript or "")
 
@@ -377,6 +368,9 @@ class Encoder(MessageEncoder):
         if message_id is None or not event.delta:
             return b""
         return event_frame("REASONING_MESSAGE_CONTENT", messageId=message_id, delta=delta)
+
+    def _on_summary(self, event: ReasoningSummaryDelta) -> bytes:
+        return self._on_reasoning(event)
 
     def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:
         call_id = self._call_ids.get(event.index)
@@ -481,24 +475,3 @@ def _encrypted_value(item: ResponseItem, entity_id: str) -> bytes:
     return event_frame(
         "REASONING_ENCRYPTED_VALUE", subtype=subtype, entityId=entity_id, encryptedValue=state
     )
-
-
-_HANDLERS: Final = EventHandlers[Encoder]()
-_HANDLERS.register(OutputTextDelta, Encoder._on_text)
-_HANDLERS.register(RefusalDelta, Encoder._on_text)
-_HANDLERS.register(ReasoningContentDelta, Encoder._on_reasoning)
-_HANDLERS.register(ReasoningSummaryDelta, Encoder._on_reasoning)
-_HANDLERS.register(FunctionCallArgumentsDelta, Encoder._on_arguments)
-_HANDLERS.register(MediaDelta, Encoder._on_media)
-_HANDLERS.register(AnnotationAdded, Encoder._on_annotation)
-_HANDLERS.register(OutputItemAdded, Encoder._on_added)
-_HANDLERS.register(OutputItemDone, Encoder._on_done)
-_HANDLERS.register(TokenCount, Encoder._on_usage)
-_HANDLERS.register(RateLimits, Encoder._on_rate_limits)
-_HANDLERS.register(ResponseMetadata, Encoder._on_metadata)
-_HANDLERS.register(Passthrough, Encoder._on_passthrough)
-_HANDLERS.register(Created, Encoder._on_created)
-_HANDLERS.register(Completed, Encoder._on_completed)
-_HANDLERS.register(Failed, Encoder._on_failed)
-# The protocol has no event for either, and a front end needs none.
-_HANDLERS.ignore(Notice, ItemProgress)

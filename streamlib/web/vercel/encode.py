@@ -59,16 +59,13 @@ from streamlib.web.vercel.parts import (
     source_frame,
 )
 from streamlib.wires.encoders import SSE_COMMENT
-from streamlib.wires.event_handlers import EventHandlers
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
     Created,
     Failed,
     FunctionCallArgumentsDelta,
-    ItemProgress,
     MediaDelta,
-    Notice,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
@@ -77,7 +74,6 @@ from streamlib_parsers.events import (
     ReasoningContentDelta,
     ReasoningSummaryDelta,
     RefusalDelta,
-    ResponseEvent,
     ResponseMetadata,
     StopReason,
     TokenCount,
@@ -141,6 +137,7 @@ class Encoder(MessageEncoder):
     """
 
     headers = PROTOCOL_HEADERS
+    no_such_event = "the protocol has no such part"
 
     def __init__(
         self,
@@ -167,16 +164,6 @@ class Encoder(MessageEncoder):
         self._version = version
         self._kinds: dict[int, str] = {}
         """`text` or `reasoning` by index of a shown item."""
-
-    def feed(self, event: ResponseEvent) -> bytes:
-        """Returns the parts of one event."""
-        handler = _HANDLERS.get(type(event))
-        if handler is None:
-            self._report.dropped(f"/{type(event).__name__}", "the protocol has no such part")
-            return b""
-        if self._view is not None:
-            event = self._view.of(event)
-        return handler(self, event)
 
     def close(self) -> bytes:
         """Returns the end mark that the client waits for.
@@ -352,8 +339,14 @@ class Encoder(MessageEncoder):
     def _on_text(self, event: OutputTextDelta | RefusalDelta) -> bytes:
         return self._text_delta(event.index, event.delta)
 
+    def _on_refusal(self, event: RefusalDelta) -> bytes:
+        return self._on_text(event)
+
     def _on_reasoning(self, event: ReasoningContentDelta | ReasoningSummaryDelta) -> bytes:
         return self._text_delta(event.index, self._gaps.with_gap(event))
+
+    def _on_summary(self, event: ReasoningSummaryDelta) -> bytes:
+        return self._on_reasoning(event)
 
     def _on_media(self, event: MediaDelta) -> bytes:
         return self._text_delta(event.index, event.transcript or "")
@@ -446,24 +439,3 @@ class Encoder(MessageEncoder):
 def run_encoder(**options: Any) -> RunEncoder:
     """Returns an encoder of a run; options as those of `Encoder`."""
     return RunEncoder(Encoder(run=True, **options), SSE_COMMENT)
-
-
-_HANDLERS: Final = EventHandlers[Encoder]()
-_HANDLERS.register(OutputTextDelta, Encoder._on_text)
-_HANDLERS.register(ReasoningContentDelta, Encoder._on_reasoning)
-_HANDLERS.register(ReasoningSummaryDelta, Encoder._on_reasoning)
-_HANDLERS.register(RefusalDelta, Encoder._on_text)
-_HANDLERS.register(MediaDelta, Encoder._on_media)
-_HANDLERS.register(FunctionCallArgumentsDelta, Encoder._on_arguments)
-_HANDLERS.register(OutputItemAdded, Encoder._on_added)
-_HANDLERS.register(OutputItemDone, Encoder._on_done)
-_HANDLERS.register(AnnotationAdded, Encoder._on_annotation)
-_HANDLERS.register(TokenCount, Encoder._on_usage)
-_HANDLERS.register(RateLimits, Encoder._on_rate_limits)
-_HANDLERS.register(Created, Encoder._on_created)
-_HANDLERS.register(ResponseMetadata, Encoder._on_metadata)
-_HANDLERS.register(Passthrough, Encoder._on_passthrough)
-_HANDLERS.register(Completed, Encoder._on_completed)
-_HANDLERS.register(Failed, Encoder._on_failed)
-# The protocol has no part for either, and a front end needs none.
-_HANDLERS.ignore(Notice, ItemProgress)

@@ -13,9 +13,9 @@ ends with an error, without `finish_reason` and without `[DONE]`.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from streamlib.request.report import Change, Report
+from streamlib.request.report import Report
 from streamlib.wires.chat.encode_body import encode_body
 from streamlib.wires.chat.encode_objects import (
     FIRST_ID,
@@ -35,7 +35,7 @@ from streamlib.wires.chat.encode_objects import (
 from streamlib.wires.chat.encode_reasoning import has_more_than_text, reasoning_keys
 from streamlib.wires.chat.encode_usage import chat_usage
 from streamlib.wires.encoders import sse
-from streamlib.wires.event_handlers import EventHandlers
+from streamlib.wires.event_encoder import EventEncoder
 from streamlib.wires.openai_errors import error_body
 from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (
@@ -45,18 +45,14 @@ from streamlib_parsers.events import (
     Failed,
     FinishedChoice,
     FunctionCallArgumentsDelta,
-    ItemProgress,
     MediaDelta,
-    Notice,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
     Passthrough,
-    RateLimits,
     ReasoningContentDelta,
     ReasoningSummaryDelta,
     RefusalDelta,
-    ResponseEvent,
     ResponseMetadata,
     TokenCount,
 )
@@ -78,7 +74,7 @@ from streamlib_parsers.usage import Usage
 __all__ = ["Encoder", "encode_body", "error_body"]
 
 
-class Encoder:
+class Encoder(EventEncoder):
     """Encodes one stream.
 
     created_at: unix seconds. An encoder has no clock; without it, `created` is 0.
@@ -87,6 +83,7 @@ class Encoder:
     """
 
     media_type = "text/event-stream"
+    no_such_event = "Chat has no such event"
 
     def __init__(
         self,
@@ -134,19 +131,6 @@ class Encoder:
         self._has_own_items = False
         # Whether `Completed` was encoded, so that `[DONE]` may follow.
         self._completed = False
-
-    @property
-    def report(self) -> list[Change]:
-        """What Chat could not carry."""
-        return self._report.changes
-
-    def feed(self, event: ResponseEvent) -> bytes:
-        """Returns the bytes of one event."""
-        handler = _HANDLERS.get(type(event))
-        if handler is None:
-            self._report.dropped(f"/{type(event).__name__}", "Chat has no such event")
-            return b""
-        return handler(self, event)
 
     def close(self) -> bytes:
         """Returns the end mark, if the response is complete."""
@@ -431,22 +415,3 @@ class Encoder:
         reason = "an event of unknown kind would be read as a chunk"
         self._report.dropped(f"/{event.event}", reason)
         return b""
-
-
-_HANDLERS: Final = EventHandlers[Encoder]()
-_HANDLERS.register(OutputTextDelta, Encoder._on_text)
-_HANDLERS.register(ReasoningContentDelta, Encoder._on_reasoning)
-_HANDLERS.register(FunctionCallArgumentsDelta, Encoder._on_arguments)
-_HANDLERS.register(ReasoningSummaryDelta, Encoder._on_summary)
-_HANDLERS.register(OutputItemAdded, Encoder._on_added)
-_HANDLERS.register(OutputItemDone, Encoder._on_done)
-_HANDLERS.register(TokenCount, Encoder._on_usage)
-_HANDLERS.register(RefusalDelta, Encoder._on_refusal)
-_HANDLERS.register(MediaDelta, Encoder._on_media)
-_HANDLERS.register(AnnotationAdded, Encoder._on_annotation)
-_HANDLERS.register(Created, Encoder._on_created)
-_HANDLERS.register(ResponseMetadata, Encoder._on_metadata)
-_HANDLERS.register(Passthrough, Encoder._on_passthrough)
-_HANDLERS.register(Completed, Encoder._on_completed)
-_HANDLERS.register(Failed, Encoder._on_failed)
-_HANDLERS.ignore(RateLimits, Notice, ItemProgress)

@@ -9,9 +9,8 @@ calls, which become arguments once they are complete.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
-from streamlib.request.report import Change, Report
+from streamlib.request.report import Report
 from streamlib.wires.cohere.build_messages import listed_citations, placed_citation
 from streamlib.wires.cohere.encode_body import encode_body, error_body
 from streamlib.wires.cohere.encode_envelope import (
@@ -28,7 +27,7 @@ from streamlib.wires.cohere.encode_items import (
     signature_fields,
 )
 from streamlib.wires.encoders import is_foreign_event, sse
-from streamlib.wires.event_handlers import EventHandlers
+from streamlib.wires.event_encoder import EventEncoder
 from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (
     AnnotationAdded,
@@ -36,18 +35,14 @@ from streamlib_parsers.events import (
     Created,
     Failed,
     FunctionCallArgumentsDelta,
-    ItemProgress,
     MediaDelta,
-    Notice,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
     Passthrough,
-    RateLimits,
     ReasoningContentDelta,
     ReasoningSummaryDelta,
     RefusalDelta,
-    ResponseEvent,
     ResponseMetadata,
     TokenCount,
 )
@@ -79,10 +74,11 @@ class _Open:
         """Index of the call on the wire."""
 
 
-class Encoder:
+class Encoder(EventEncoder):
     """Encodes one stream."""
 
     media_type = "text/event-stream"
+    no_such_event = "Cohere has no such event"
 
     def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
         self._response_id = response_id
@@ -109,19 +105,6 @@ class Encoder:
         self._gaps = SummaryGaps()
         if model is not None:
             self._report_model()
-
-    @property
-    def report(self) -> list[Change]:
-        """What Cohere could not carry."""
-        return self._report.changes
-
-    def feed(self, event: ResponseEvent) -> bytes:
-        """Returns the bytes of one event."""
-        handler = _HANDLERS.get(type(event))
-        if handler is None:
-            self._report.dropped(f"/{type(event).__name__}", "Cohere has no such event")
-            return b""
-        return handler(self, event)
 
     def close(self) -> bytes:
         """Returns the end mark, if the response has ended."""
@@ -346,22 +329,3 @@ def _event(kind: str, fields: JsonObject, message: JsonObject) -> bytes:
 def _arguments(opened: _Open, text: str) -> bytes:
     call = {"function": {"arguments": text}}
     return _event("tool-call-delta", {"index": opened.call}, {"tool_calls": call})
-
-
-_HANDLERS: Final = EventHandlers[Encoder]()
-_HANDLERS.register(OutputTextDelta, Encoder._on_text)
-_HANDLERS.register(ReasoningContentDelta, Encoder._on_reasoning)
-_HANDLERS.register(FunctionCallArgumentsDelta, Encoder._on_arguments)
-_HANDLERS.register(ReasoningSummaryDelta, Encoder._on_summary)
-_HANDLERS.register(OutputItemAdded, Encoder._on_added)
-_HANDLERS.register(OutputItemDone, Encoder._on_done)
-_HANDLERS.register(TokenCount, Encoder._on_usage)
-_HANDLERS.register(RefusalDelta, Encoder._on_refusal)
-_HANDLERS.register(AnnotationAdded, Encoder._on_annotation)
-_HANDLERS.register(MediaDelta, Encoder._on_media)
-_HANDLERS.register(Created, Encoder._on_created)
-_HANDLERS.register(ResponseMetadata, Encoder._on_metadata)
-_HANDLERS.register(Passthrough, Encoder._on_passthrough)
-_HANDLERS.register(Completed, Encoder._on_completed)
-_HANDLERS.register(Failed, Encoder._on_failed)
-_HANDLERS.ignore(RateLimits, Notice, ItemProgress)

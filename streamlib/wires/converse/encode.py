@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamlib.request.report import Change, Report
+from streamlib.request.report import Report
 from streamlib.wires.bedrock_frames import MEDIA_TYPE, error_body, event_frame, exception_frame
 from streamlib.wires.converse.encode_blocks import (
     IMAGE_FORMATS,
@@ -33,7 +33,7 @@ from streamlib.wires.converse.encode_envelope import (
     native_stop,
 )
 from streamlib.wires.encoders import is_foreign_event
-from streamlib.wires.event_handlers import EventHandlers
+from streamlib.wires.event_encoder import EventEncoder
 from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (
     AnnotationAdded,
@@ -41,18 +41,14 @@ from streamlib_parsers.events import (
     Created,
     Failed,
     FunctionCallArgumentsDelta,
-    ItemProgress,
     MediaDelta,
-    Notice,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
     Passthrough,
-    RateLimits,
     ReasoningContentDelta,
     ReasoningSummaryDelta,
     RefusalDelta,
-    ResponseEvent,
     ResponseMetadata,
     TokenCount,
 )
@@ -73,10 +69,11 @@ EVENT_NAME_LENGTH: Final = 1024
 """Maximum characters of an event's name; a frame header can hold little more."""
 
 
-class Encoder:
+class Encoder(EventEncoder):
     """Encodes one stream."""
 
     media_type = MEDIA_TYPE
+    no_such_event = "Converse has no such event"
 
     def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
         self._report = Report()
@@ -99,19 +96,6 @@ class Encoder:
         self._envelope: JsonObject = {}
         # The latest usage, sent at the end.
         self._usage: Usage | None = None
-
-    @property
-    def report(self) -> list[Change]:
-        """What Converse could not carry."""
-        return self._report.changes
-
-    def feed(self, event: ResponseEvent) -> bytes:
-        """Returns the bytes of one event."""
-        handler = _HANDLERS.get(type(event))
-        if handler is None:
-            self._report.dropped(f"/{type(event).__name__}", "Converse has no such event")
-            return b""
-        return handler(self, event)
 
     def close(self) -> bytes:
         """Returns nothing: Converse has no end mark of its own."""
@@ -378,22 +362,3 @@ class Encoder:
 
     def _on_failed(self, event: Failed) -> bytes:
         return self._open_pending() + exception_frame(event.error)
-
-
-_HANDLERS: Final = EventHandlers[Encoder]()
-_HANDLERS.register(OutputTextDelta, Encoder._on_text)
-_HANDLERS.register(ReasoningContentDelta, Encoder._on_reasoning)
-_HANDLERS.register(FunctionCallArgumentsDelta, Encoder._on_arguments)
-_HANDLERS.register(ReasoningSummaryDelta, Encoder._on_summary)
-_HANDLERS.register(OutputItemAdded, Encoder._on_added)
-_HANDLERS.register(OutputItemDone, Encoder._on_done)
-_HANDLERS.register(TokenCount, Encoder._on_usage)
-_HANDLERS.register(RefusalDelta, Encoder._on_refusal)
-_HANDLERS.register(MediaDelta, Encoder._on_media)
-_HANDLERS.register(AnnotationAdded, Encoder._on_annotation)
-_HANDLERS.register(Created, Encoder._on_created)
-_HANDLERS.register(ResponseMetadata, Encoder._on_metadata)
-_HANDLERS.register(Passthrough, Encoder._on_passthrough)
-_HANDLERS.register(Completed, Encoder._on_completed)
-_HANDLERS.register(Failed, Encoder._on_failed)
-_HANDLERS.ignore(RateLimits, Notice, ItemProgress)

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib.request.report import Change, Report
+from streamlib.request.report import Report
 from streamlib.wires.encoders import sse
-from streamlib.wires.event_handlers import EventHandlers
+from streamlib.wires.event_encoder import EventEncoder
 from streamlib.wires.gemini.encode_arguments import ArgumentBuffer
 from streamlib.wires.gemini.encode_body import encode_body
 from streamlib.wires.gemini.encode_candidates import (
@@ -39,17 +39,13 @@ from streamlib_parsers.events import (
     Failed,
     FinishedChoice,
     FunctionCallArgumentsDelta,
-    ItemProgress,
     MediaDelta,
-    Notice,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
-    RateLimits,
     ReasoningContentDelta,
     ReasoningSummaryDelta,
     RefusalDelta,
-    ResponseEvent,
     ResponseMetadata,
     TokenCount,
 )
@@ -70,10 +66,11 @@ EMPTY_PART: Final[JsonObject] = {"text": ""}
 """The part of a chunk without content: clients read the text of every chunk."""
 
 
-class Encoder:
+class Encoder(EventEncoder):
     """Encodes one stream."""
 
     media_type = "text/event-stream"
+    no_such_event = "Gemini has no such event"
 
     def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
         # Fields that every chunk repeats, known or not.
@@ -96,20 +93,6 @@ class Encoder:
         self._blocked: str | None = None
         # Whether `Created` came and no chunk has carried id and model yet.
         self._created_pending = False
-
-    @property
-    def report(self) -> list[Change]:
-        """What Gemini could not carry."""
-        return self._report.changes
-
-    def feed(self, event: ResponseEvent) -> bytes:
-        """Returns the bytes of one event."""
-        handler = _HANDLERS.get(type(event))
-        if handler is None:
-            # `Passthrough` comes here: readers of this wire ignore events, or fail on them.
-            self._report.dropped(f"/{type(event).__name__}", "Gemini has no such event")
-            return b""
-        return handler(self, event)
 
     def close(self) -> bytes:
         """Returns nothing: the stream ends with its last chunk."""
@@ -243,6 +226,9 @@ class Encoder:
         self._report.dropped("/annotations", "Gemini cites by byte ranges of the complete response")
         return b""
 
+    def _on_media(self, event: MediaDelta) -> bytes:
+        return b""  # sent complete, when its item is done
+
     def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:
         out = self._send_complete_calls(but=event.index)
         arguments = self._calls.get(event.index)
@@ -331,21 +317,3 @@ def _without_text(item: ResponseItem) -> ResponseItem:
 def _last_position(fields: Iterable[MetadataField]) -> int:
     """Returns the position in a chunk at which a parser reads the last of these fields."""
     return max(field.position for field in fields)
-
-
-_HANDLERS: Final = EventHandlers[Encoder]()
-_HANDLERS.register(OutputTextDelta, Encoder._on_text)
-_HANDLERS.register(ReasoningContentDelta, Encoder._on_reasoning)
-_HANDLERS.register(FunctionCallArgumentsDelta, Encoder._on_arguments)
-_HANDLERS.register(ReasoningSummaryDelta, Encoder._on_summary)
-_HANDLERS.register(OutputItemAdded, Encoder._on_added)
-_HANDLERS.register(OutputItemDone, Encoder._on_done)
-_HANDLERS.register(TokenCount, Encoder._on_usage)
-_HANDLERS.register(RefusalDelta, Encoder._on_refusal)
-_HANDLERS.register(AnnotationAdded, Encoder._on_annotation)
-_HANDLERS.register(Created, Encoder._on_created)
-_HANDLERS.register(ResponseMetadata, Encoder._on_metadata)
-_HANDLERS.register(Completed, Encoder._on_completed)
-_HANDLERS.register(Failed, Encoder._on_failed)
-# Media are sent complete, when their item is done.
-_HANDLERS.ignore(MediaDelta, RateLimits, Notice, ItemProgress)

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from streamlib.request.report import Change, Report
+from streamlib.request.report import Report
 from streamlib.wires.encoders import is_foreign_event, sse
-from streamlib.wires.event_handlers import EventHandlers
+from streamlib.wires.event_encoder import EventEncoder
 from streamlib.wires.interactions.build_parts import content
 from streamlib.wires.interactions.encode_body import encode_body, error_body
 from streamlib.wires.interactions.encode_envelope import (
@@ -30,18 +30,14 @@ from streamlib_parsers.events import (
     Created,
     Failed,
     FunctionCallArgumentsDelta,
-    ItemProgress,
     MediaDelta,
-    Notice,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
     Passthrough,
-    RateLimits,
     ReasoningContentDelta,
     ReasoningSummaryDelta,
     RefusalDelta,
-    ResponseEvent,
     ResponseMetadata,
     TokenCount,
 )
@@ -82,10 +78,11 @@ class _Step:
         """Annotations of text that is still to come."""
 
 
-class Encoder:
+class Encoder(EventEncoder):
     """Encodes one stream."""
 
     media_type = "text/event-stream"
+    no_such_event = "Interactions has no such event"
 
     def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
         self._model = model
@@ -109,19 +106,6 @@ class Encoder:
         """The latest usage."""
         self._usage_pending = False
         """Whether that usage is still to be sent."""
-
-    @property
-    def report(self) -> list[Change]:
-        """What Interactions could not carry."""
-        return self._report.changes
-
-    def feed(self, event: ResponseEvent) -> bytes:
-        """Returns the bytes of one event."""
-        handler = _HANDLERS.get(type(event))
-        if handler is None:
-            self._report.dropped(f"/{type(event).__name__}", "Interactions has no such event")
-            return b""
-        return handler(self, event)
 
     def close(self) -> bytes:
         """Returns the end mark, if the response has ended."""
@@ -367,22 +351,3 @@ def _with_id(fields: JsonObject, event_id: Any) -> JsonObject:
     if event_id is None:
         return fields
     return {**fields, "event_id": event_id}
-
-
-_HANDLERS: Final = EventHandlers[Encoder]()
-_HANDLERS.register(OutputTextDelta, Encoder._on_text)
-_HANDLERS.register(ReasoningContentDelta, Encoder._on_reasoning)
-_HANDLERS.register(FunctionCallArgumentsDelta, Encoder._on_arguments)
-_HANDLERS.register(ReasoningSummaryDelta, Encoder._on_summary)
-_HANDLERS.register(OutputItemAdded, Encoder._on_added)
-_HANDLERS.register(OutputItemDone, Encoder._on_done)
-_HANDLERS.register(TokenCount, Encoder._on_usage)
-_HANDLERS.register(RefusalDelta, Encoder._on_refusal)
-_HANDLERS.register(AnnotationAdded, Encoder._on_annotation)
-_HANDLERS.register(MediaDelta, Encoder._on_media)
-_HANDLERS.register(Created, Encoder._on_created)
-_HANDLERS.register(ResponseMetadata, Encoder._on_metadata)
-_HANDLERS.register(Passthrough, Encoder._on_passthrough)
-_HANDLERS.register(Completed, Encoder._on_completed)
-_HANDLERS.register(Failed, Encoder._on_failed)
-_HANDLERS.ignore(RateLimits, Notice, ItemProgress)

@@ -9,13 +9,13 @@ free-form call, until it is complete, since it becomes JSON.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-from streamlib.request.report import Change, Report
+from streamlib.request.report import Report
 from streamlib.wires.encoders import is_foreign_event, sse
-from streamlib.wires.event_handlers import EventHandlers
+from streamlib.wires.event_encoder import EventEncoder
 from streamlib.wires.messages.encode_blocks import (
     block_of,
     compaction_fields,
@@ -31,17 +31,13 @@ from streamlib_parsers.events import (
     Created,
     Failed,
     FunctionCallArgumentsDelta,
-    ItemProgress,
-    Notice,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
     Passthrough,
-    RateLimits,
     ReasoningContentDelta,
     ReasoningSummaryDelta,
     RefusalDelta,
-    ResponseEvent,
     ResponseMetadata,
     TokenCount,
 )
@@ -63,10 +59,11 @@ from streamlib_parsers.wires.messages.token_counts import ESTIMATE
 __all__ = ["Encoder", "encode_body", "error_body"]
 
 
-class Encoder:
+class Encoder(EventEncoder):
     """Encodes one stream."""
 
     media_type = "text/event-stream"
+    no_such_event = "Messages has no such event"
 
     def __init__(
         self,
@@ -111,20 +108,6 @@ class Encoder:
         self._unclosed: set[int] = set()
         # Item index of the thinking that is open.
         self._thinking: int | None = None
-
-    @property
-    def report(self) -> list[Change]:
-        """What Messages could not carry."""
-        return self._report.changes
-
-    def feed(self, event: ResponseEvent) -> bytes:
-        """Returns the bytes of one event."""
-        handler = _HANDLERS.get(type(event))
-        if handler is None:
-            # `MediaDelta` comes here: Messages has no images or audio in a response.
-            self._report.dropped(f"/{type(event).__name__}", "Messages has no such event")
-            return b""
-        return handler(self, event)
 
     def close(self) -> bytes:
         """Returns nothing: Messages has no end mark of its own."""
@@ -358,21 +341,3 @@ def _estimated_tokens(previous: Usage | None, usage: Usage) -> int:
 def _starts_when_done(item: ResponseItem) -> bool:
     """Whether the start of the block must have the complete content, which is not there yet."""
     return isinstance(item, ServerToolResult) and item.output is None
-
-
-_HANDLERS: Final = EventHandlers[Encoder]()
-_HANDLERS.register(OutputTextDelta, Encoder._on_text)
-_HANDLERS.register(ReasoningContentDelta, Encoder._on_reasoning)
-_HANDLERS.register(FunctionCallArgumentsDelta, Encoder._on_arguments)
-_HANDLERS.register(ReasoningSummaryDelta, Encoder._on_summary)
-_HANDLERS.register(OutputItemAdded, Encoder._on_added)
-_HANDLERS.register(OutputItemDone, Encoder._on_done)
-_HANDLERS.register(TokenCount, Encoder._on_usage)
-_HANDLERS.register(RefusalDelta, Encoder._on_refusal)
-_HANDLERS.register(AnnotationAdded, Encoder._on_annotation)
-_HANDLERS.register(Created, Encoder._on_created)
-_HANDLERS.register(ResponseMetadata, Encoder._on_metadata)
-_HANDLERS.register(Passthrough, Encoder._on_passthrough)
-_HANDLERS.register(Completed, Encoder._on_completed)
-_HANDLERS.register(Failed, Encoder._on_failed)
-_HANDLERS.ignore(RateLimits, Notice, ItemProgress)

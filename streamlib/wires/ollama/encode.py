@@ -11,12 +11,12 @@ and metadata, which belong to the last line. A failed stream ends with `{"error"
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-from streamlib.request.report import Change, Report
-from streamlib.wires.event_handlers import EventHandlers
+from streamlib.request.report import Report
+from streamlib.wires.event_encoder import EventEncoder
 from streamlib.wires.ollama.encode_body import encode_body
 from streamlib.wires.ollama.encode_objects import (
     EPOCH,
@@ -36,17 +36,13 @@ from streamlib_parsers.events import (
     Created,
     Failed,
     FunctionCallArgumentsDelta,
-    ItemProgress,
     MediaDelta,
-    Notice,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
-    RateLimits,
     ReasoningContentDelta,
     ReasoningSummaryDelta,
     RefusalDelta,
-    ResponseEvent,
     ResponseMetadata,
     TokenCount,
 )
@@ -65,7 +61,7 @@ from streamlib_parsers.usage import Usage
 __all__ = ["Encoder", "encode_body", "error_body"]
 
 
-class Encoder:
+class Encoder(EventEncoder):
     """Encodes one stream.
 
     created_at: RFC 3339. An encoder has no clock; without it, the start of 1970 is written, which
@@ -73,6 +69,7 @@ class Encoder:
     """
 
     media_type = "application/x-ndjson"
+    no_such_event = NOT_IN_OLLAMA
 
     def __init__(
         self, *, model: str | None = None, response_id: str | None = None, created_at: str = EPOCH
@@ -91,20 +88,6 @@ class Encoder:
         # Calls that had arguments.
         self._with_arguments: set[int] = set()
         self._gaps = SummaryGaps()
-
-    @property
-    def report(self) -> list[Change]:
-        """What Ollama could not carry."""
-        return self._report.changes
-
-    def feed(self, event: ResponseEvent) -> bytes:
-        """Returns the bytes of one event."""
-        handler = _HANDLERS.get(type(event))
-        if handler is None:
-            # `Passthrough` comes here.
-            self._report.dropped(f"/{type(event).__name__}", NOT_IN_OLLAMA)
-            return b""
-        return handler(self, event)
 
     def close(self) -> bytes:
         """Returns nothing: the last line is the end mark."""
@@ -179,6 +162,9 @@ class Encoder:
         self._report.dropped("/annotations", NOT_IN_OLLAMA)
         return b""
 
+    def _on_media(self, event: MediaDelta) -> bytes:
+        return b""  # sent complete, when its item is done
+
     def _on_done(self, event: OutputItemDone) -> bytes:
         item = event.item
         has_state = item.signature is not None
@@ -220,21 +206,3 @@ class Encoder:
 
     def _on_failed(self, event: Failed) -> bytes:
         return encode_line(error_body(event.error))
-
-
-_HANDLERS: Final = EventHandlers[Encoder]()
-_HANDLERS.register(OutputTextDelta, Encoder._on_text)
-_HANDLERS.register(ReasoningContentDelta, Encoder._on_reasoning)
-_HANDLERS.register(FunctionCallArgumentsDelta, Encoder._on_arguments)
-_HANDLERS.register(ReasoningSummaryDelta, Encoder._on_summary)
-_HANDLERS.register(OutputItemAdded, Encoder._on_added)
-_HANDLERS.register(OutputItemDone, Encoder._on_done)
-_HANDLERS.register(TokenCount, Encoder._on_usage)
-_HANDLERS.register(RefusalDelta, Encoder._on_refusal)
-_HANDLERS.register(AnnotationAdded, Encoder._on_annotation)
-_HANDLERS.register(Created, Encoder._on_created)
-_HANDLERS.register(ResponseMetadata, Encoder._on_metadata)
-_HANDLERS.register(Completed, Encoder._on_completed)
-_HANDLERS.register(Failed, Encoder._on_failed)
-# Images are sent complete, when their item is done.
-_HANDLERS.ignore(MediaDelta, RateLimits, Notice, ItemProgress)

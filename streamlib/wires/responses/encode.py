@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from streamlib.request.report import Change, Report
+from streamlib.request.report import Report
 from streamlib.wires.encoders import is_foreign_event, sse
-from streamlib.wires.event_handlers import EventHandlers
+from streamlib.wires.event_encoder import EventEncoder
 from streamlib.wires.responses.encode_body import encode_body
 from streamlib.wires.responses.encode_envelope import (
     FIRST_ID,
@@ -54,16 +54,13 @@ from streamlib_parsers.events import (
     FunctionCallArgumentsDelta,
     ItemProgress,
     MediaDelta,
-    Notice,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
     Passthrough,
-    RateLimits,
     ReasoningContentDelta,
     ReasoningSummaryDelta,
     RefusalDelta,
-    ResponseEvent,
     ResponseMetadata,
     TokenCount,
 )
@@ -85,7 +82,7 @@ REPEATED_KEYS: Final = 64
 new key in every event would fill the stream with repetitions."""
 
 
-class Encoder:
+class Encoder(EventEncoder):
     """Encodes one stream.
 
     created_at: unix seconds. An encoder has no clock; without it, the response has only what the
@@ -96,6 +93,7 @@ class Encoder:
     """
 
     media_type = "text/event-stream"
+    no_such_event = "Responses has no such event"
 
     def __init__(
         self,
@@ -138,19 +136,6 @@ class Encoder:
         self._incomplete: list[OutputItem] = []
         # Whether all items were made on this wire; None before the first item.
         self._is_own: bool | None = None
-
-    @property
-    def report(self) -> list[Change]:
-        """What Responses could not carry."""
-        return self._report.changes
-
-    def feed(self, event: ResponseEvent) -> bytes:
-        """Returns the bytes of one event."""
-        handler = _HANDLERS.get(type(event))
-        if handler is None:
-            self._report.dropped(f"/{type(event).__name__}", "Responses has no such event")
-            return b""
-        return handler(self, event)
 
     def close(self) -> bytes:
         """Returns the end mark, if the response has ended: Open Responses requires it."""
@@ -514,23 +499,3 @@ class Encoder:
         self._ended = True
         out += self._frame("error", **fields)
         return out + self._frame("response.failed", response=response)
-
-
-_HANDLERS: Final = EventHandlers[Encoder]()
-_HANDLERS.register(OutputTextDelta, Encoder._on_text)
-_HANDLERS.register(RefusalDelta, Encoder._on_refusal)
-_HANDLERS.register(ReasoningContentDelta, Encoder._on_reasoning)
-_HANDLERS.register(ReasoningSummaryDelta, Encoder._on_summary)
-_HANDLERS.register(FunctionCallArgumentsDelta, Encoder._on_arguments)
-_HANDLERS.register(AnnotationAdded, Encoder._on_annotation)
-_HANDLERS.register(MediaDelta, Encoder._on_media)
-_HANDLERS.register(ItemProgress, Encoder._on_progress)
-_HANDLERS.register(OutputItemAdded, Encoder._on_added)
-_HANDLERS.register(OutputItemDone, Encoder._on_done)
-_HANDLERS.register(Created, Encoder._on_created)
-_HANDLERS.register(ResponseMetadata, Encoder._on_metadata)
-_HANDLERS.register(TokenCount, Encoder._on_usage)
-_HANDLERS.register(Passthrough, Encoder._on_passthrough)
-_HANDLERS.register(Completed, Encoder._on_completed)
-_HANDLERS.register(Failed, Encoder._on_failed)
-_HANDLERS.ignore(RateLimits, Notice)

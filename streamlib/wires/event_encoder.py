@@ -1,0 +1,144 @@
+"""The base of all encoders: a method for each class of event, found by that class.
+
+An encoder overrides the methods of the events that its wire has a form for. All others are reported
+as dropped, so that nothing is lost silently; three classes need no bytes on any wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
+
+from streamlib.request.report import Change, Report
+from streamlib_parsers.events import (
+    AnnotationAdded,
+    Completed,
+    Created,
+    Event,
+    Failed,
+    FunctionCallArgumentsDelta,
+    ItemProgress,
+    MediaDelta,
+    Notice,
+    OutputItemAdded,
+    OutputItemDone,
+    OutputTextDelta,
+    Passthrough,
+    RateLimits,
+    ReasoningContentDelta,
+    ReasoningSummaryDelta,
+    RefusalDelta,
+    ResponseEvent,
+    ResponseMetadata,
+    TokenCount,
+)
+
+METHODS: Final[dict[type[Event], str]] = {
+    OutputTextDelta: "_on_text",
+    ReasoningContentDelta: "_on_reasoning",
+    ReasoningSummaryDelta: "_on_summary",
+    RefusalDelta: "_on_refusal",
+    FunctionCallArgumentsDelta: "_on_arguments",
+    MediaDelta: "_on_media",
+    AnnotationAdded: "_on_annotation",
+    OutputItemAdded: "_on_added",
+    OutputItemDone: "_on_done",
+    ItemProgress: "_on_progress",
+    Created: "_on_created",
+    ResponseMetadata: "_on_metadata",
+    TokenCount: "_on_usage",
+    RateLimits: "_on_rate_limits",
+    Notice: "_on_notice",
+    Passthrough: "_on_passthrough",
+    Completed: "_on_completed",
+    Failed: "_on_failed",
+}
+"""Class of event -> name of the method that encodes it. Subclasses are not looked up."""
+
+
+class EventEncoder:
+    """Encodes one stream. Subclasses set `_report` and override the methods of `METHODS`.
+
+    A `match` over the eighteen classes would test the rare ones one after another at every delta;
+    a table of functions would hide from type checkers what each function takes.
+    """
+
+    no_such_event: ClassVar[str]
+    """Why an event is dropped that the wire has no form for."""
+    _methods: ClassVar[dict[type[Event], Callable[[Any, Any], bytes]]]
+    """The unbound method of each class of event."""
+    _report: Report
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._methods = {kind: getattr(cls, name) for kind, name in METHODS.items()}
+
+    @property
+    def report(self) -> list[Change]:
+        """What the wire could not carry, so far."""
+        return self._report.changes
+
+    def feed(self, event: ResponseEvent) -> bytes:
+        """Returns the bytes of one event; empty if it is buffered or cannot be encoded."""
+        method = self._methods.get(type(event))
+        if method is None:
+            return self._drop(event)
+        return method(self, event)
+
+    def _drop(self, event: Event) -> bytes:
+        self._report.dropped(f"/{type(event).__name__}", self.no_such_event)
+        return b""
+
+    def _on_text(self, event: OutputTextDelta) -> bytes:
+        return self._drop(event)
+
+    def _on_reasoning(self, event: ReasoningContentDelta) -> bytes:
+        return self._drop(event)
+
+    def _on_summary(self, event: ReasoningSummaryDelta) -> bytes:
+        return self._drop(event)
+
+    def _on_refusal(self, event: RefusalDelta) -> bytes:
+        return self._drop(event)
+
+    def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:
+        return self._drop(event)
+
+    def _on_media(self, event: MediaDelta) -> bytes:
+        return self._drop(event)
+
+    def _on_annotation(self, event: AnnotationAdded) -> bytes:
+        return self._drop(event)
+
+    def _on_added(self, event: OutputItemAdded) -> bytes:
+        return self._drop(event)
+
+    def _on_done(self, event: OutputItemDone) -> bytes:
+        return self._drop(event)
+
+    def _on_created(self, event: Created) -> bytes:
+        return self._drop(event)
+
+    def _on_metadata(self, event: ResponseMetadata) -> bytes:
+        return self._drop(event)
+
+    def _on_usage(self, event: TokenCount) -> bytes:
+        return self._drop(event)
+
+    def _on_passthrough(self, event: Passthrough) -> bytes:
+        return self._drop(event)
+
+    def _on_completed(self, event: Completed) -> bytes:
+        return self._drop(event)
+
+    def _on_failed(self, event: Failed) -> bytes:
+        return self._drop(event)
+
+    def _on_progress(self, event: ItemProgress) -> bytes:
+        return b""  # the item's end follows
+
+    def _on_rate_limits(self, event: RateLimits) -> bytes:
+        return b""  # they are headers of the response
+
+    def _on_notice(self, event: Notice) -> bytes:
+        return b""  # a parser of the encoded stream makes them itself
