@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     # All of it is public here too: its list is `streamlib_parsers.__all__`.
     from streamlib_parsers import *  # noqa: F403
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __getattr__, __dir__ = lazy(
     __name__,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from lab.dialect_sources.registered import Registered
-from streamlib_parsers.dialects.sources import DIALECT_SOURCES, Source
+from streamlib_parsers.dialects.sources import DIALECT_SOURCES, DialectSource
 
 NOT_READ: Final[Mapping[str, str]] = {
     "beam": "channels with XML arguments of their own; no model without a server that parses them",
@@ -58,7 +58,7 @@ def compare(server: str, registered: Registered) -> Comparison:
     return Comparison(registered.version, tuple(known), tuple(new), tuple(gone))
 
 
-def sources_of(server: str) -> list[Source]:
+def sources_of(server: str) -> list[DialectSource]:
     """The sources of all dialects in a server."""
     return [
         source

@@ -21,7 +21,7 @@ import uvicorn
 
 from streamlib.durable import Log, LogError, open_log
 from streamlib.durable.asgi import Exchange, Receive, Scope, Send
-from streamlib.durable.records import Cursor, Entry, encode_event, parse_cursor
+from streamlib.durable.records import Entry, LogCursor, encode_event, parse_cursor
 from streamlib.durable.rules import Append, Open
 from streamlib.durable.stream_protocol import BadRequest, Messages, StreamRequest, offset_of
 from streamlib_parsers.events import Completed, Passthrough, ResponseEvent
@@ -190,7 +190,7 @@ class Adapter:
 
     async def _write(self, name: str, values: list[bytes], *, closes: bool) -> None:
         """One record; behind the last message of a closed stream an event that is none."""
-        cursor: Cursor = parse_cursor((await self.log.head(name)).cursor)
+        cursor: LogCursor = parse_cursor((await self.log.head(name)).cursor)
         events: list[ResponseEvent] = []
         for value in values:
             events.append(Passthrough("m", base64.b64encode(value).decode()))

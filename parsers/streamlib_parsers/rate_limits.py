@@ -37,7 +37,7 @@ from streamlib_parsers.events import RateLimits, Window
 # ---------------------------------------------------------------- tables
 
 
-class Family(NamedTuple):
+class HeaderFamily(NamedTuple):
     """One way to name headers. The groups `window` and `field` may be missing."""
 
     pattern: str
@@ -49,19 +49,21 @@ class Family(NamedTuple):
 
 _FIELD = "(?P<field>limit|remaining|reset|renewalperiod)"
 FAMILIES: Final = (
-    Family("anthropic-ratelimit-(?P<window>.+)-(?P<field>limit|remaining|reset|utilization)"),
-    Family(f"anthropic-(?P<window>(?:priority|fast)-.+)-{_FIELD}"),
-    Family(f"(?:x-)?rate-?limit-{_FIELD}(?:-(?P<window>.+))?"),
+    HeaderFamily("anthropic-ratelimit-(?P<window>.+)-(?P<field>limit|remaining|reset|utilization)"),
+    HeaderFamily(f"anthropic-(?P<window>(?:priority|fast)-.+)-{_FIELD}"),
+    HeaderFamily(f"(?:x-)?rate-?limit-{_FIELD}(?:-(?P<window>.+))?"),
     # Anthropic's OpenAI-compatible endpoint: the limits.
-    Family("x-ratelimit-(?P<window>requests|tokens)"),
+    HeaderFamily("x-ratelimit-(?P<window>requests|tokens)"),
     # Mistral until 2025.
-    Family(f"(?:x-)?ratelimitbysize-{_FIELD}(?:-(?P<window>.+))?", "tokens"),
-    Family(
+    HeaderFamily(f"(?:x-)?ratelimitbysize-{_FIELD}(?:-(?P<window>.+))?", "tokens"),
+    HeaderFamily(
         "x-(?P<window>codex-(?:.+-)?(?:primary|secondary))"
         "-(?P<field>used-percent|reset-at|reset-after-seconds)"
     ),
     # Cohere.
-    Family("x-(?P<window>trial-endpoint-call|endpoint-monthly-call)-(?P<field>limit|remaining)"),
+    HeaderFamily(
+        "x-(?P<window>trial-endpoint-call|endpoint-monthly-call)-(?P<field>limit|remaining)"
+    ),
 )
 USAGE_FRACTIONS: Final = {"utilization": 1.0, "used-percent": 100.0}
 """Fields that carry the used share of a window instead of counts -> the number that means all."""

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from streamlib import __version__
-from streamlib.cli.arguments import Parser, did_you_mean
+from streamlib.cli.arguments import CommandParser, did_you_mean
 from streamlib.cli.commands import COMMANDS, names_a_file, nearest_command
 from streamlib.printable import one_line
 
@@ -127,7 +127,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def top_parser() -> argparse.ArgumentParser:
     """The parser of the options before a command: help and version."""
     summaries = [f"  {name:<12}{summary}" for name, summary in COMMANDS.items()]
-    parser = Parser(
+    parser = CommandParser(
         prog="streamlib",
         usage=USAGE,
         description=DESCRIPTION,
@@ -147,9 +147,9 @@ def whole_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(name: str) -> Parser:
+def _command(name: str) -> CommandParser:
     """The parser of one command."""
-    commands = Parser(prog="streamlib").add_subparsers(prog="streamlib")
+    commands = CommandParser(prog="streamlib").add_subparsers(prog="streamlib")
     importlib.import_module(f"streamlib.cli.{name}").add(commands)
     return commands.choices[name]
 

@@ -17,7 +17,7 @@ from streamlib.cli.commands import COMMANDS
 from streamlib.cli.numbers import positive_seconds
 from streamlib.printable import one_line
 from streamlib.testing.fuzz_targets import TARGETS, FuzzTarget, find_target
-from streamlib.testing.fuzzing import Campaign, Finding, reproducer, shrink
+from streamlib.testing.fuzzing import Campaign, FuzzFinding, reproducer, shrink
 
 LINE_WIDTH: Final = 100
 """Columns of the progress line, so that a shorter text overwrites a longer one."""
@@ -152,7 +152,7 @@ def _counts(campaign: Campaign) -> str:
     )
 
 
-def _write_reproducer(target: FuzzTarget, finding: Finding, folder: Path) -> None:
+def _write_reproducer(target: FuzzTarget, finding: FuzzFinding, folder: Path) -> None:
     small = shrink(target, finding)
     # The target may be `module:callable`; the file must be importable by pytest.
     suffix = "".join(char if char.isalnum() else "_" for char in target.name)

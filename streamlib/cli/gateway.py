@@ -276,7 +276,7 @@ def _serve_with_workers(
     token: Secret | None,
     listener: socket.socket,
 ) -> int:
-    from streamlib.cli.gateway_workers import Workers
+    from streamlib.cli.gateway_workers import GatewayWorkers
 
     bury: Callable[[int], object] = lambda process: None  # noqa: E731
     with ExitStack() as stack:
@@ -292,7 +292,7 @@ def _serve_with_workers(
         def serve(number: int) -> int:
             return _serve_alone(arguments, table, token, listener, number=number, parent=parent)
 
-        return Workers(arguments.workers, serve, arguments.grace, bury, listener.close).run()
+        return GatewayWorkers(arguments.workers, serve, arguments.grace, bury, listener.close).run()
 
 
 def _serve_alone(

@@ -33,7 +33,7 @@ SPARE_SECONDS: Final = 10.0
 """Seconds beyond the grace period after which workers that still run are killed."""
 
 
-class Workers:
+class GatewayWorkers:
     """The worker processes of one gateway."""
 
     def __init__(
@@ -64,7 +64,7 @@ class Workers:
         self._started: dict[int, float] = {}
         """Process id -> start of the worker, in seconds of the monotonic clock."""
         self._failed_starts = 0
-        """Workers in a row that died soon after their start."""
+        """GatewayWorkers in a row that died soon after their start."""
         self._exit_code: int | None = None
         """Exit code of the gateway; None before it stops."""
 

@@ -15,7 +15,7 @@ from streamlib.cli.timeline import fitted, page
 from streamlib.inspection.capture import Capture
 from streamlib.inspection.document import Finding
 from streamlib.inspection.event_text import quote, shorten, tool_name, usage_text
-from streamlib.inspection.inspector import Reading, outcome_text, read_capture
+from streamlib.inspection.inspector import CaptureReading, outcome_text, read_capture
 from streamlib.printable import one_line, printable
 from streamlib.recording.files import RecordedRequest
 from streamlib.request.built_in_text import describe_call
@@ -29,7 +29,7 @@ MARKS: Final = {"ok": ("=", GREEN), "warning": ("!", YELLOW), "error": ("!", RED
 """Level of a finding -> the mark in front of it, and its colour."""
 
 
-def reading_of(capture: Capture) -> Reading:
+def reading_of(capture: Capture) -> CaptureReading:
     """Reads a capture; shows the progress if that takes long."""
     with Progress(f"reading {capture.name}", len(capture.recording.body)) as progress:
         return read_capture(capture, progress.update)

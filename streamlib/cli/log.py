@@ -162,7 +162,7 @@ async def _list(engine: Engine, *, as_json: bool) -> None:
 async def _head(engine: Engine, log_id: str) -> dict[str, Any] | None:
     """The facts of a log, as JSON; None if it no longer exists."""
     from streamlib.durable.engine import Overview
-    from streamlib.durable.records import START, Cursor
+    from streamlib.durable.records import START, LogCursor
 
     state, now, _ = await engine.read(log_id, START, 0)
     if state is None or state.gone:
@@ -176,7 +176,7 @@ async def _head(engine: Engine, log_id: str) -> dict[str, Any] | None:
     return {
         "id": log_id,
         "state": _state_name(state),
-        "cursor": str(Cursor(state.epoch, state.last)),
+        "cursor": str(LogCursor(state.epoch, state.last)),
         "events": state.last,
         "bytes": state.size,
         "epoch": state.epoch,
@@ -267,17 +267,17 @@ async def _tail(
     engine: Engine, log_id: str, events: int, most: int
 ) -> list[tuple[str, ResponseEvent]]:
     """The last events, each with its cursor. Reading them does not count as a reader."""
-    from streamlib.durable.records import Cursor
+    from streamlib.durable.records import LogCursor
     from streamlib.durable.settings import READ_RECORDS
 
     entries: deque[tuple[str, ResponseEvent]] = deque(maxlen=most)
-    after = Cursor(1, max(0, events - most))
+    after = LogCursor(1, max(0, events - most))
     while True:
         _, _, records = await engine.read(log_id, after, READ_RECORDS)
         for record in records:
-            after = Cursor(record.epoch, record.last)
+            after = LogCursor(record.epoch, record.last)
             for offset, event in enumerate(record.events()):
-                entries.append((str(Cursor(record.epoch, record.first + offset)), event))
+                entries.append((str(LogCursor(record.epoch, record.first + offset)), event))
         if len(records) < READ_RECORDS:
             return list(entries)
 

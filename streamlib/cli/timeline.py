@@ -41,7 +41,7 @@ _MERGE_FIELDS: Final[dict[type, tuple[str, ...]]] = {
 MergeKey: TypeAlias = list[tuple[Any, ...]]
 
 
-class Row:
+class TimelineRow:
     """Adjacent frames of the same kind that append to the same text."""
 
     def __init__(self, step: Step) -> None:
@@ -110,16 +110,16 @@ def merge_key(events: list[ResponseEvent]) -> MergeKey | None:
     return key
 
 
-def rows(steps: Iterable[Step]) -> Iterator[Row]:
+def rows(steps: Iterable[Step]) -> Iterator[TimelineRow]:
     """Merges adjacent frames into rows."""
-    row: Row | None = None
+    row: TimelineRow | None = None
     for step in steps:
         if row is not None and row.accepts(step):
             row.add(step)
             continue
         if row is not None:
             yield row
-        row = Row(step)
+        row = TimelineRow(step)
     if row is not None:
         yield row
 

@@ -18,7 +18,7 @@ import anyio
 import msgspec
 
 from streamlib.client.body import BodyCollector, MessageFeeder
-from streamlib.client.sources import Source
+from streamlib.client.sources import ResponseSource
 from streamlib.errors import StreamError
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.transport import HttpResponse, ReadTimeout
@@ -84,7 +84,7 @@ class Attempt:
 
     def __init__(
         self,
-        source: Source,
+        source: ResponseSource,
         parse: Parse,
         timer: DeadlineTimer,
         wire_api: WireApi,

@@ -15,7 +15,7 @@ import anyio
 from streamlib.client.attempt import AnyParser, Attempt, Clock, Parse
 from streamlib.client.resumption import Resumption
 from streamlib.client.retry import RetryPolicy
-from streamlib.client.sources import Source
+from streamlib.client.sources import ResponseSource
 from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import ResponseEvent
@@ -44,7 +44,7 @@ class ReconnectingAttempt(Attempt):
 
     def __init__(
         self,
-        source: Source,
+        source: ResponseSource,
         parse: Parse,
         timer: DeadlineTimer,
         wire_api: WireApi,
@@ -90,7 +90,7 @@ class ReconnectingAttempt(Attempt):
                 break
         return []
 
-    def _next_connection(self, failure: ErrorInfo) -> tuple[float, Source] | None:
+    def _next_connection(self, failure: ErrorInfo) -> tuple[float, ResponseSource] | None:
         """Seconds until the next connection, and its source; None if there is none."""
         parser = self.parser
         # Without an id or a position nothing can be resumed: the stream is truncated.
@@ -122,7 +122,7 @@ class ReconnectingAttempt(Attempt):
         self._scope = None
         self._timer.add_waited(seconds)
 
-    async def _connect(self, source: Source) -> ErrorInfo | None:
+    async def _connect(self, source: ResponseSource) -> ErrorInfo | None:
         """Sends the request for the rest of the stream; None, or the failure."""
         parser = self.parser
         if isinstance(parser, ResumableParser):

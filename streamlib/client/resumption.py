@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from streamlib.client.cursor import Cursor
-from streamlib.client.sources import Source
+from streamlib.client.sources import ResponseSource
 from streamlib_parsers.items import Origin
 from streamlib_parsers.resumable import Position, ResumableParser
 
@@ -24,7 +24,7 @@ class Resumption(Struct, frozen=True, kw_only=True):
     """
 
     origin: Origin
-    connect: Callable[[str, Position], Source]
+    connect: Callable[[str, Position], ResponseSource]
     response_id: str | None = None
     automatic: bool = False
 

@@ -24,7 +24,7 @@ from streamlib.client.hooks import AttemptHooks, OnEvent, OnRequest, OnResponse
 from streamlib.client.response_parser import response_parser, resumable_parsers
 from streamlib.client.resumption import Resumption
 from streamlib.client.retry import RetryPolicy
-from streamlib.client.sources import HttpSource, LoopGuard, Source
+from streamlib.client.sources import HttpSource, LoopGuard, ResponseSource
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode, StreamConfig, check_errors, wall_clock
 from streamlib.errors import invalid_request
@@ -173,7 +173,7 @@ class ClientSetup:
         self,
         service: Provider,
         request: Request,
-        source: Source,
+        source: ResponseSource,
         tools: Sequence[ToolSpec],
         dialects: Sequence[str] | None,
         errors: ErrorMode | None,

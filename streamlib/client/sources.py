@@ -69,7 +69,7 @@ class LoopGuard:
             raise invalid_request(message, "event_loop")
 
 
-class Source(Protocol):
+class ResponseSource(Protocol):
     """Where a response comes from."""
 
     slots: anyio.CapacityLimiter | None
@@ -161,13 +161,13 @@ class HttpSource:
         self.slots: anyio.CapacityLimiter | None = getattr(transport, "slots", None)
 
     def check_loop(self) -> None:
-        """See `Source`."""
+        """See `ResponseSource`."""
         # A transport without slots has no connections: a replay, or one of the user's own.
         if self.slots is not None:
             self._loop_guard.check()
 
     async def run_request_hook(self) -> None:
-        """See `Source`."""
+        """See `ResponseSource`."""
         if self.hooks is None:
             return
         self._attempts += 1
@@ -176,7 +176,7 @@ class HttpSource:
             await call_hook(self.hooks.on_request, self._seen)
 
     async def run_response_hook(self, response: HttpResponse) -> None:
-        """See `Source`."""
+        """See `ResponseSource`."""
         if self.hooks is None or self.hooks.on_response is None or self._seen is None:
             return
         headers = self.redact_headers(response.headers)
@@ -189,7 +189,7 @@ class HttpSource:
         return {name.lower(): value for name, value in headers.items()}
 
     async def send(self) -> HttpResponse:
-        """See `Source`."""
+        """See `ResponseSource`."""
         request = self._request
         origin_of(request.url)  # refuses an invalid URL before a key is looked up for it
         own_headers: Mapping[str, str] = self._own_headers
@@ -210,20 +210,20 @@ class HttpSource:
             raise error.with_traceback(None) from None
 
     def name_server(self, info: ErrorInfo) -> ErrorInfo:
-        """See `Source`."""
+        """See `ResponseSource`."""
         return name_server(info, self._request.url, self._provider.name)
 
     def redact(self, info: ErrorInfo) -> ErrorInfo:
-        """See `Source`."""
+        """See `ResponseSource`."""
         return self._auth.redact(info)
 
     def redact_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
-        """See `Source`."""
+        """See `ResponseSource`."""
         redacted: dict[str, str] = self._auth.redact_value(dict(headers))
         return redacted
 
     def redact_rate_limits(self, event: RateLimits) -> RateLimits:
-        """See `Source`."""
+        """See `ResponseSource`."""
         return msgspec.structs.replace(
             event,
             windows=self._auth.redact_value(event.windows),
@@ -251,7 +251,7 @@ class BytesSource:
         """Nothing: there is no response of HTTP."""
 
     async def send(self) -> HttpResponse:
-        """See `Source`."""
+        """See `ResponseSource`."""
         return IteratorResponse(self._chunks)
 
     def name_server(self, info: ErrorInfo) -> ErrorInfo:

@@ -1,20 +1,24 @@
-"""The events of a stream in lists, one list per read."""
+"""What a reader returns in lists, one list per read."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
 
-from streamlib_parsers.events import ResponseEvent
+T = TypeVar("T")
 
 
-class Batches:
-    """Async iterator over the batches of a stream: see `ResponseStream.batches`."""
+class Batches(Generic[T]):
+    """Async iterator over lists that a function returns; it raises `StopAsyncIteration` at the end.
 
-    def __init__(self, next_batch: Callable[[], Awaitable[list[ResponseEvent]]]) -> None:
+    A class and not a generator: a generator that is left early stays suspended in its source.
+    """
+
+    def __init__(self, next_batch: Callable[[], Awaitable[list[T]]]) -> None:
         self._next_batch = next_batch
 
-    def __aiter__(self) -> Batches:
+    def __aiter__(self) -> Batches[T]:
         return self
 
-    async def __anext__(self) -> list[ResponseEvent]:
+    async def __anext__(self) -> list[T]:
         return await self._next_batch()

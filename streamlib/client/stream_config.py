@@ -13,7 +13,7 @@ from streamlib.client.attempt import Attempt, Clock, Parse
 from streamlib.client.reconnect import ReconnectingAttempt
 from streamlib.client.resumption import Resumption
 from streamlib.client.retry import NO_RETRY, RetryPolicy
-from streamlib.client.sources import Source
+from streamlib.client.sources import ResponseSource
 from streamlib.request.build import Request
 from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib.transport.deadlines import Deadlines
@@ -66,7 +66,7 @@ class StreamConfig(Struct, frozen=True, kw_only=True):
         resumption: how the stream is resumed where it broke; None if it cannot be.
     """
 
-    source: Source
+    source: ResponseSource
     parse: Parse
     wire_api: WireApi
     request: Request | None = None

@@ -36,7 +36,7 @@ _DELIMITER_ROW: Final = re.compile(r"\|? *:?-+:? *(\| *:?-+:? *)*\|? *$")
 _CELL_END: Final = re.compile(r"(?<!\\)\|")
 
 
-class Page(Protocol):
+class MarkdownPage(Protocol):
     """What the blocks are shown on."""
 
     def enter_quote(self) -> None:
@@ -108,7 +108,7 @@ class Container:
 class BlockReader:
     """Reads lines and calls the methods of a page for what they are."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: MarkdownPage) -> None:
         self._page = page
         self._containers: list[Container] = []
         self._leaf: LeafKind | None = None
@@ -126,7 +126,7 @@ class BlockReader:
         self._blank_code = 0
         """Empty lines of indented code; they count where more code follows."""
 
-    def copy(self, page: Page) -> BlockReader:
+    def copy(self, page: MarkdownPage) -> BlockReader:
         """An independent copy that continues on another page."""
         other = BlockReader(page)
         for name in self.__dict__.keys() - {"_page", "_containers"}:

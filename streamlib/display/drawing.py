@@ -10,7 +10,7 @@ from streamlib.display.cells import cells, split_cells
 from streamlib.display.paragraphs import Paragraph
 from streamlib.display.tables import Table
 from streamlib.display.themes import Theme
-from streamlib.display.wrapping import Fragment, paint
+from streamlib.display.wrapping import StyledText, paint
 from streamlib.printable import one_line
 
 NARROWEST: Final = 10
@@ -24,7 +24,7 @@ RULE_WIDTH: Final = 60
 
 
 @dataclass(slots=True)
-class Frame:
+class LinePrefix:
     """The prefix of the lines of an open quote or item.
 
     Attributes:
@@ -52,7 +52,7 @@ class Code:
         self._width = width
         self._theme = theme
         self._line: str | None = None
-        self._lines: list[list[Fragment]] = []
+        self._lines: list[list[StyledText]] = []
 
     def copy(self) -> Code:
         """An independent copy."""
@@ -75,16 +75,16 @@ class Code:
         # The full rows of a very long line are settled.
         while cells(line) > self._width:
             row, line = split_cells(line, self._width)
-            self._lines.append([Fragment(one_line(row), self._theme.block)])
+            self._lines.append([StyledText(one_line(row), self._theme.block)])
         self._line = line
 
-    def take_lines(self) -> list[list[Fragment]]:
+    def take_lines(self) -> list[list[StyledText]]:
         """The lines that cannot change any more, each once."""
         lines = self._lines
         self._lines = []
         return lines
 
-    def finish(self) -> list[list[Fragment]]:
+    def finish(self) -> list[list[StyledText]]:
         """Ends the block; returns the remaining lines."""
         self._end_line()
         return self.take_lines()
@@ -92,7 +92,7 @@ class Code:
     def _end_line(self) -> None:
         if self._line is not None:
             self.add_more("")
-            self._lines.append([Fragment(one_line(self._line.rstrip()), self._theme.block)])
+            self._lines.append([StyledText(one_line(self._line.rstrip()), self._theme.block)])
             self._line = None
 
 
@@ -112,7 +112,7 @@ class Drawing:
         """Lines that cannot change any more; the caller that shows them removes them."""
         self._width = width
         self._theme = theme
-        self._frames: list[Frame] = []
+        self._frames: list[LinePrefix] = []
         self._leaf: Leaf | None = None
         self._wants_blank = False
         """Whether an empty line must be drawn before the next block."""
@@ -128,7 +128,7 @@ class Drawing:
         other = Drawing(self._width, self._theme)
         other._is_preview = True
         for frame in self._frames:
-            other._frames.append(Frame(frame.first, frame.rest, frame.is_drawn))
+            other._frames.append(LinePrefix(frame.first, frame.rest, frame.is_drawn))
         if self._leaf is not None:
             other._leaf = self._leaf.copy()
         other._wants_blank = self._wants_blank
@@ -151,13 +151,13 @@ class Drawing:
     def enter_quote(self) -> None:
         """A quote begins."""
         self._begin_block()
-        self._frames.append(Frame(BAR, BAR))
+        self._frames.append(LinePrefix(BAR, BAR))
 
     def enter_item(self, marker: str) -> None:
         """A list item begins, with its bullet or number."""
         self._begin_block()
         marker += " "
-        self._frames.append(Frame(marker, " " * len(marker)))
+        self._frames.append(LinePrefix(marker, " " * len(marker)))
 
     def leave(self, depth: int) -> None:
         """Containers end until `depth` of them are open."""
@@ -184,7 +184,7 @@ class Drawing:
     def rule(self) -> None:
         """A line across the page."""
         self._begin_block()
-        self._put([Fragment("─" * min(RULE_WIDTH, self._room()), self._theme.faint)])
+        self._put([StyledText("─" * min(RULE_WIDTH, self._room()), self._theme.faint)])
         self._was_heading = True
 
     # --- paragraphs ---
@@ -236,7 +236,7 @@ class Drawing:
             title = "───"
             if language:
                 title = f"─── {one_line(language)}"
-            self._put([Fragment(split_cells(title, self._room())[0], self._theme.faint)])
+            self._put([StyledText(split_cells(title, self._room())[0], self._theme.faint)])
         self._leaf = Code(self._room(), self._theme, is_fenced=is_fenced)
 
     def add_code(self, line: str) -> None:
@@ -257,7 +257,7 @@ class Drawing:
         if self._leaf is not None:
             self._put_all(self._leaf.finish())
             if isinstance(self._leaf, Code) and self._leaf.is_fenced and not self._is_preview:
-                self._put([Fragment("───", self._theme.faint)])
+                self._put([StyledText("───", self._theme.faint)])
             self._leaf = None
 
     # --- lines ---
@@ -270,12 +270,12 @@ class Drawing:
         self._wants_blank = False
         self._was_heading = False
 
-    def _put_all(self, lines: list[list[Fragment]]) -> None:
+    def _put_all(self, lines: list[list[StyledText]]) -> None:
         for line in lines:
             self._put(line)
 
-    def _put(self, fragments: list[Fragment]) -> None:
-        prefix: list[Fragment] = []
+    def _put(self, fragments: list[StyledText]) -> None:
+        prefix: list[StyledText] = []
         for frame in self._frames:
             text = frame.rest
             style = self._theme.faint
@@ -288,17 +288,17 @@ class Drawing:
             # A styled space would be seen where the style is an underline.
             if not text.strip():
                 style = ""
-            prefix.append(Fragment(text, style))
+            prefix.append(StyledText(text, style))
         if cells("".join(part.text for part in prefix)) > self._width - NARROWEST:
             # Nested deeper than the screen is wide.
-            prefix = [Fragment("… ")]
+            prefix = [StyledText("… ")]
         self.lines.append(paint([*prefix, *fragments]))
         self._is_empty = False
 
     def _painted(self, text: str, style: str) -> str:
         if not text:
             return ""
-        return paint([Fragment(text, style)])
+        return paint([StyledText(text, style)])
 
     def _room(self) -> int:
         """Columns for the text of the innermost container."""

@@ -10,10 +10,10 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from streamlib.display.themes import Theme
-from streamlib.display.wrapping import Fragment
+from streamlib.display.wrapping import StyledText
 from streamlib.printable import one_line
 
-LINE_BREAK: Final = Fragment("\n")
+LINE_BREAK: Final = StyledText("\n")
 """A line break that the author wrote."""
 
 OPENERS: Final = frozenset("*_`[~")
@@ -24,7 +24,7 @@ _READER: Final = MarkdownIt("commonmark").enable("strikethrough")
 
 
 @lru_cache(maxsize=256)
-def read_inline(text: str, theme: Theme) -> tuple[Fragment, ...]:
+def read_inline(text: str, theme: Theme) -> tuple[StyledText, ...]:
     """Reads the text of a paragraph, heading or table cell.
 
     Args:
@@ -34,7 +34,7 @@ def read_inline(text: str, theme: Theme) -> tuple[Fragment, ...]:
     Returns:
         Its fragments; `LINE_BREAK` where the author broke the line.
     """
-    fragments: list[Fragment] = []
+    fragments: list[StyledText] = []
     styles: list[str] = []
     """Styles of what is open around a token, the outermost first."""
     links: list[tuple[str, int]] = []
@@ -43,14 +43,14 @@ def read_inline(text: str, theme: Theme) -> tuple[Fragment, ...]:
         style = ";".join(part for part in styles if part)
         match token.type:
             case "text":
-                fragments.append(Fragment(_visible(token.content), style))
+                fragments.append(StyledText(_visible(token.content), style))
             case "softbreak":
-                fragments.append(Fragment(" ", style))
+                fragments.append(StyledText(" ", style))
             case "hardbreak":
                 fragments.append(LINE_BREAK)
             case "code_inline":
                 code = ";".join(part for part in (style, theme.code) if part)
-                fragments.append(Fragment(one_line(token.content), code))
+                fragments.append(StyledText(one_line(token.content), code))
             case "link_open":
                 links.append((str(token.attrs["href"]), len(fragments)))
                 styles.append(theme.link)
@@ -60,14 +60,14 @@ def read_inline(text: str, theme: Theme) -> tuple[Fragment, ...]:
                 shown = "".join(fragment.text for fragment in fragments[start:])
                 fragments += _address(address, shown, theme)
             case "image":
-                fragments.append(Fragment(f"[image: {_visible(token.content)}]", style))
+                fragments.append(StyledText(f"[image: {_visible(token.content)}]", style))
                 fragments += _address(str(token.attrs["src"]), token.content, theme)
             case _:
                 fragments += _other(token, styles, theme)
     return tuple(fragments)
 
 
-def _other(token: Token, styles: list[str], theme: Theme) -> list[Fragment]:
+def _other(token: Token, styles: list[str], theme: Theme) -> list[StyledText]:
     """Opens and closes emphasis; anything else, HTML for one, is shown as it is written."""
     of_tag = {"em": theme.emphasis, "strong": theme.strong, "s": theme.deleted}
     if token.nesting > 0:
@@ -75,7 +75,7 @@ def _other(token: Token, styles: list[str], theme: Theme) -> list[Fragment]:
     elif token.nesting < 0:
         styles.pop()
     else:
-        return [Fragment(_visible(token.content))]
+        return [StyledText(_visible(token.content))]
     return []
 
 
@@ -91,11 +91,11 @@ def _visible(text: str) -> str:
     return one_line(_SPACES.sub(" ", text))
 
 
-def _address(address: str, shown: str, theme: Theme) -> list[Fragment]:
+def _address(address: str, shown: str, theme: Theme) -> list[StyledText]:
     """The address of a link, unless it is the text of the link."""
     if address in (shown, f"mailto:{shown}"):
         return []
-    return [Fragment(f" ({one_line(address)})", theme.address)]
+    return [StyledText(f" ({one_line(address)})", theme.address)]
 
 
 def has_open_end(text: str) -> bool:

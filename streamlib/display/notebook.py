@@ -41,7 +41,7 @@ CODE_LENGTH: Final = 8000
 """Characters from which a block without a boundary, as of code, goes on in another one."""
 
 
-class Output(Protocol):
+class CellOutput(Protocol):
     """One output of a cell."""
 
     def update(self, markdown: str) -> None:
@@ -49,7 +49,7 @@ class Output(Protocol):
         ...
 
 
-MakeOutput = Callable[[str], Output]
+MakeOutput = Callable[[str], CellOutput]
 """Shows Markdown as a new output of the cell."""
 
 
@@ -120,7 +120,7 @@ def notebook_output() -> MakeOutput | None:
     if not hasattr(shell, "kernel"):  # IPython in a terminal, which draws nothing again
         return None
 
-    def make(markdown: str) -> Output:
+    def make(markdown: str) -> CellOutput:
         return _NotebookOutput(ipython.display, markdown)
 
     return make
@@ -134,7 +134,7 @@ class _NotebookOutput:
         self._handle: Any = ipython_display.display(bundle, raw=True, display_id=True)
 
     def update(self, markdown: str) -> None:
-        """See `Output`."""
+        """See `CellOutput`."""
         self._handle.update(_bundle(markdown), raw=True)
 
 
@@ -151,7 +151,7 @@ class _Growing:
         """Deltas after the block's text."""
         self.has_changed = True
         """Whether it must be drawn again."""
-        self.output: Output | None = None
+        self.output: CellOutput | None = None
         """None until it is drawn the first time."""
 
     def add(self, text: str) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from streamlib.display.inline import LINE_BREAK, OPENERS, has_open_end, read_inline
 from streamlib.display.themes import Theme
-from streamlib.display.wrapping import Fragment, Wrapper
+from streamlib.display.wrapping import StyledText, Wrapper
 
 SETTLE: Final = 240
 """Characters that stay unsettled: a shorter paragraph is read as one text."""
@@ -73,18 +73,18 @@ class Paragraph:
         """Whether only its last line is left."""
         return not self._text and not self.is_settled
 
-    def heading(self, style: str) -> list[list[Fragment]]:
+    def heading(self, style: str) -> list[list[StyledText]]:
         """Ends the paragraph as a heading; returns its lines."""
         self._add(self._text + self._last, style)
         self._text, self._last = "", ""
         self._wrapper.finish()
         return self.take_lines()
 
-    def finish(self) -> list[list[Fragment]]:
+    def finish(self) -> list[list[StyledText]]:
         """Ends the paragraph; returns the remaining lines."""
         return self.heading("")
 
-    def take_lines(self) -> list[list[Fragment]]:
+    def take_lines(self) -> list[list[StyledText]]:
         """The lines that cannot change any more, each once."""
         lines = self._wrapper.lines
         self._wrapper.lines = []
@@ -126,11 +126,11 @@ class Paragraph:
         return boundary
 
     def _add(self, source: str, style: str) -> None:
-        fragments: list[Fragment] = []
+        fragments: list[StyledText] = []
         if source[:1] in (" ", "\n"):
             # What was before it is drawn already.
             if self.is_settled:
-                fragments.append(Fragment(" "))
+                fragments.append(StyledText(" "))
             source = source[1:]
         for fragment in read_inline(source, self._theme):
             if fragment is LINE_BREAK:
@@ -139,7 +139,7 @@ class Paragraph:
                 fragments = []
                 continue
             styles = ";".join(part for part in (style, fragment.style) if part)
-            fragments.append(Fragment(fragment.text, styles))
+            fragments.append(StyledText(fragment.text, styles))
         self._wrapper.add(fragments)
 
 

@@ -8,7 +8,7 @@ from streamlib.display.blocks import Alignment
 from streamlib.display.cells import cells
 from streamlib.display.inline import LINE_BREAK, read_inline
 from streamlib.display.themes import Theme
-from streamlib.display.wrapping import Fragment, wrap
+from streamlib.display.wrapping import StyledText, wrap
 
 MEASURED_ROWS: Final = 10
 """Number of rows that determine the widths of the columns."""
@@ -19,8 +19,8 @@ GAP: Final = 2
 NARROWEST: Final = 6
 """Minimum columns of a cell; below it, cells are written under each other."""
 
-Cell = list[Fragment]
-Line = list[Fragment]
+Cell = list[StyledText]
+Line = list[StyledText]
 
 
 class Table:
@@ -105,8 +105,8 @@ class Table:
             rule: Line = []
             for width in self._widths:
                 if rule:
-                    rule.append(Fragment(" " * GAP))
-                rule.append(Fragment("─" * width, self._theme.faint))
+                    rule.append(StyledText(" " * GAP))
+                rule.append(StyledText("─" * width, self._theme.faint))
             self._lines.append(rule)
 
     def _draw_rows(self) -> None:
@@ -124,7 +124,7 @@ class Table:
             line: Line = []
             for index, column in enumerate(columns):
                 if index:
-                    line.append(Fragment(" " * GAP))
+                    line.append(StyledText(" " * GAP))
                 text: Line = []
                 if number < len(column):
                     text = column[number]
@@ -136,7 +136,7 @@ class Table:
         """A row of a table with too many columns: each cell on a line of its own."""
         lines: list[Line] = []
         for name, cell in zip(self._header, row, strict=True):
-            text = [*self._read(name, self._theme.heading), Fragment(": "), *self._read(cell)]
+            text = [*self._read(name, self._theme.heading), StyledText(": "), *self._read(cell)]
             lines += wrap(text, self._width)
         lines.append([])
         return lines
@@ -145,10 +145,10 @@ class Table:
         cell: Cell = []
         for fragment in read_inline(source, self._theme):
             if fragment is LINE_BREAK:
-                cell.append(Fragment(" "))
+                cell.append(StyledText(" "))
                 continue
             styles = ";".join(part for part in (style, fragment.style) if part)
-            cell.append(Fragment(fragment.text, styles))
+            cell.append(StyledText(fragment.text, styles))
         return cell
 
 
@@ -185,7 +185,7 @@ def _aligned(text: Line, width: int, alignment: Alignment) -> Line:
         before = missing
     elif alignment == "center":
         before = missing // 2
-    return [Fragment(" " * before), *text, Fragment(" " * (missing - before))]
+    return [StyledText(" " * before), *text, StyledText(" " * (missing - before))]
 
 
 def _stripped(line: Line) -> Line:

@@ -14,7 +14,7 @@ _PARTS: Final = re.compile(" +|[^ ]+")
 _STYLES: Final = re.compile("\x1b\\[[0-9;]*m")
 
 
-class Fragment(NamedTuple):
+class StyledText(NamedTuple):
     """A text in one style.
 
     Attributes:
@@ -36,11 +36,11 @@ class Run(NamedTuple):
     """
 
     spaces: int
-    fragments: tuple[Fragment, ...]
+    fragments: tuple[StyledText, ...]
     width: int
 
 
-def paint(fragments: Iterable[Fragment]) -> str:
+def paint(fragments: Iterable[StyledText]) -> str:
     """The characters and SGR sequences of a line. It ends in the terminal's own style."""
     parts: list[str] = []
     current = ""
@@ -65,14 +65,14 @@ class Wrapper:
     """
 
     def __init__(self, width: int) -> None:
-        self.lines: list[list[Fragment]] = []
+        self.lines: list[list[StyledText]] = []
         """Full lines; the caller that draws them removes them."""
         self._width = width
         self._line: list[Run] = []
         """Runs of the line that is not full."""
         self._used = 0
         """Columns of `_line`."""
-        self._run: list[Fragment] = []
+        self._run: list[StyledText] = []
         """Fragments of the run that may go on."""
         self._spaces = 0
         """Spaces before that run."""
@@ -95,7 +95,7 @@ class Wrapper:
             self._append(earlier)
         self._run, self._spaces = run, spaces
 
-    def add(self, fragments: Iterable[Fragment]) -> None:
+    def add(self, fragments: Iterable[StyledText]) -> None:
         """Adds text."""
         for text, style in fragments:
             for part in _PARTS.findall(text):
@@ -103,7 +103,7 @@ class Wrapper:
                     self._end_run()
                     self._spaces += len(part)
                 elif part.isascii():
-                    self._extend(Fragment(part, style))
+                    self._extend(StyledText(part, style))
                 else:
                     self._add_wide(part, style)
 
@@ -112,14 +112,14 @@ class Wrapper:
         for index, character in enumerate(part):
             if is_wide(character):
                 if part[start:index]:
-                    self._extend(Fragment(part[start:index], style))
+                    self._extend(StyledText(part[start:index], style))
                 self._end_run()
                 start = index
             elif index and is_wide(part[index - 1]) and cells(character):
-                self._extend(Fragment(part[start:index], style))
+                self._extend(StyledText(part[start:index], style))
                 self._end_run()
                 start = index
-        self._extend(Fragment(part[start:], style))
+        self._extend(StyledText(part[start:], style))
 
     def break_line(self) -> None:
         """Starts a line."""
@@ -132,7 +132,7 @@ class Wrapper:
         if self._line:
             self._emit()
 
-    def _extend(self, fragment: Fragment) -> None:
+    def _extend(self, fragment: StyledText) -> None:
         """Adds to the word; a word wider than a line is broken where the line ends."""
         width = sum(cells(part.text) for part in self._run)
         text = fragment.text
@@ -142,12 +142,12 @@ class Wrapper:
                 self._emit()
                 self._spaces = 0
             first, text = split_cells(text, max(1, self._width - width))
-            self._run.append(Fragment(first, fragment.style))
+            self._run.append(StyledText(first, fragment.style))
             self._end_run()
             self._emit()
             width = 0
         if text:
-            self._run.append(Fragment(text, fragment.style))
+            self._run.append(StyledText(text, fragment.style))
 
     def _end_run(self) -> None:
         if not self._run:
@@ -166,20 +166,20 @@ class Wrapper:
         self._used += run.width
 
     def _emit(self) -> None:
-        fragments: list[Fragment] = []
+        fragments: list[StyledText] = []
         for run in self._line:
             if fragments and run.spaces:
                 # An underline goes on between two words of a link.
                 style = run.fragments[0].style
                 if fragments[-1].style != style:
                     style = ""
-                fragments.append(Fragment(" " * run.spaces, style))
+                fragments.append(StyledText(" " * run.spaces, style))
             fragments += run.fragments
         self.lines.append(fragments)
         self._line, self._used = [], 0
 
 
-def wrap(fragments: Iterable[Fragment], width: int) -> list[list[Fragment]]:
+def wrap(fragments: Iterable[StyledText], width: int) -> list[list[StyledText]]:
     """The lines of a complete text."""
     wrapper = Wrapper(width)
     wrapper.add(fragments)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from streamlib.durable.records import Cursor, Record
+from streamlib.durable.records import LogCursor, Record
 from streamlib.durable.rules import Append, LogState, Operation, Result
 
 Receive: TypeAlias = Callable[[str | None, Record | None], None]
@@ -50,7 +50,7 @@ class Engine(Protocol):
         ...
 
     async def read(
-        self, log_id: str, after: Cursor, most: int
+        self, log_id: str, after: LogCursor, most: int
     ) -> tuple[LogState | None, int, list[Record]]:
         """Returns the state, the engine's time in milliseconds, and the records after a cursor.
 

@@ -19,7 +19,7 @@ from streamlib.durable.hub import Hub
 from streamlib.durable.memory import MemoryEngine
 from streamlib.durable.reader import LogReader, gone
 from streamlib.durable.reaper import append_endings
-from streamlib.durable.records import START, Cursor, check_id, parse_cursor
+from streamlib.durable.records import START, LogCursor, check_id, parse_cursor
 from streamlib.durable.rules import Delete, LogState, Open, Stop
 from streamlib.durable.settings import Settings
 from streamlib.durable.writer import LogWriter
@@ -233,7 +233,7 @@ def _head(state: LogState) -> Head:
     meta: dict[str, Any] = {}
     if state.meta:
         meta = msgspec.json.decode(state.meta)
-    cursor = str(Cursor(state.epoch, state.last))
+    cursor = str(LogCursor(state.epoch, state.last))
     return Head(name, cursor, state.epoch, meta, state.stop or None)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from types import TracebackType
 
+from streamlib.client.stream_batches import Batches
 from streamlib.durable.errors import LogError
 from streamlib.durable.log import Log
 from streamlib.durable.reader import LogReader
@@ -51,7 +52,7 @@ class LogSource:
 
     def batches(self) -> AsyncIterator[list[ResponseEvent]]:
         """The events as lists, one list for each record."""
-        return _Batches(self)
+        return Batches(self._next)
 
     def __aiter__(self) -> AsyncIterator[ResponseEvent]:
         return self._events()
@@ -78,17 +79,6 @@ class LogSource:
         for event in events:
             self._accumulator.feed(event)
         return events
-
-
-class _Batches:
-    def __init__(self, source: LogSource) -> None:
-        self._source = source
-
-    def __aiter__(self) -> _Batches:
-        return self
-
-    async def __anext__(self) -> list[ResponseEvent]:
-        return await self._source._next()
 
 
 def _info(error: LogError) -> ErrorInfo:

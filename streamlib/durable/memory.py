@@ -9,7 +9,7 @@ from collections.abc import Callable
 import anyio
 
 from streamlib.durable.engine import Receive, is_news
-from streamlib.durable.records import Cursor, Record
+from streamlib.durable.records import LogCursor, Record
 from streamlib.durable.rules import Append, LogState, Operation, Result, ask, expired
 
 
@@ -56,7 +56,7 @@ class MemoryEngine:
         return result
 
     async def read(
-        self, log_id: str, after: Cursor, most: int
+        self, log_id: str, after: LogCursor, most: int
     ) -> tuple[LogState | None, int, list[Record]]:
         """See `Engine.read`."""
         now = self._clock()
@@ -117,5 +117,5 @@ class MemoryEngine:
             self._store(log_id, expired(state, now))
 
 
-def _end(record: Record) -> Cursor:
-    return Cursor(record.epoch, record.last)
+def _end(record: Record) -> LogCursor:
+    return LogCursor(record.epoch, record.last)

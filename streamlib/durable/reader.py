@@ -9,11 +9,12 @@ from typing import Final
 
 import anyio
 
+from streamlib.client.stream_batches import Batches
 from streamlib.durable.engine import Engine
 from streamlib.durable.errors import LogError
 from streamlib.durable.hub import Hub
 from streamlib.durable.reaper import end_abandoned
-from streamlib.durable.records import Cursor, Entry, Record, is_terminal
+from streamlib.durable.records import Entry, LogCursor, Record, is_terminal
 from streamlib.durable.rules import LogState
 from streamlib.durable.settings import READ_RECORDS, Settings
 
@@ -29,7 +30,7 @@ class LogReader:
     """
 
     def __init__(
-        self, engine: Engine, hub: Hub, log_id: str, after: Cursor, settings: Settings
+        self, engine: Engine, hub: Hub, log_id: str, after: LogCursor, settings: Settings
     ) -> None:
         self._engine = engine
         self._log_id = log_id
@@ -58,7 +59,7 @@ class LogReader:
         """The last state that the engine returned."""
 
     @property
-    def cursor(self) -> Cursor:
+    def cursor(self) -> LogCursor:
         """The position after the last delivered entry."""
         return self._cursor
 
@@ -85,7 +86,7 @@ class LogReader:
 
     def batches(self) -> AsyncIterator[list[Entry]]:
         """The same entries as lists, one list for each record."""
-        return _Batches(self)
+        return Batches(self._next_batch)
 
     async def available(self) -> tuple[LogState, list[Entry]]:
         """The state of the log, and the entries available now: maybe none, and maybe not all.
@@ -121,11 +122,11 @@ class LogReader:
         """Stops following the log."""
         self._follower.close()
 
-    def _rest_of_record(self) -> list[Entry]:
-        """Entries of the last record that `__anext__` has not returned yet."""
-        entries = self._entries[::-1]
+    async def _next_batch(self) -> list[Entry]:
+        """What is left of the last record that `__anext__` read, else the entries of the next one."""
+        rest = self._entries[::-1]
         self._entries = []
-        return entries
+        return rest or await self._next_entries()
 
     async def _next_entries(self) -> list[Entry]:
         """The entries of the next record.
@@ -174,9 +175,9 @@ class LogReader:
         entries: list[Entry] = []
         events = record.events()
         for offset in range(position + 1 - record.first, len(events)):
-            cursor = Cursor(record.epoch, record.first + offset)
+            cursor = LogCursor(record.epoch, record.first + offset)
             entries.append(Entry(str(cursor), events[offset]))
-        self._cursor = Cursor(record.epoch, record.last)
+        self._cursor = LogCursor(record.epoch, record.last)
         self._received_at = anyio.current_time()
         self._sign = None
         self._ended = bool(events) and is_terminal(events[-1])
@@ -266,20 +267,6 @@ class LogReader:
     def _rewound(self) -> LogError:
         message = f"the log {self._log_id!r} lost events after {self._cursor}: read from its start"
         return LogError("rewound", message)
-
-
-class _Batches:
-    """Async iterator over the records of a reader."""
-
-    def __init__(self, reader: LogReader) -> None:
-        self._reader = reader
-
-    def __aiter__(self) -> _Batches:
-        return self
-
-    async def __anext__(self) -> list[Entry]:
-        rest = self._reader._rest_of_record()
-        return rest or await self._reader._next_entries()
 
 
 def gone(log_id: str, state: LogState | None) -> LogError:

@@ -6,7 +6,7 @@ import secrets
 from typing import Final
 
 from streamlib.durable.engine import Engine
-from streamlib.durable.records import START, Cursor, encode_event, endings
+from streamlib.durable.records import START, LogCursor, encode_event, endings
 from streamlib.durable.rules import Append, Open, Result
 from streamlib.durable.settings import READ_RECORDS, Settings
 from streamlib_parsers.errors import ErrorInfo
@@ -69,11 +69,11 @@ async def append_endings(
 async def read_lines(engine: Engine, log_id: str) -> list[bytes]:
     """The lines of every record of a log."""
     lines: list[bytes] = []
-    after: Cursor = START
+    after: LogCursor = START
     while True:
         _, _, records = await engine.read(log_id, after, READ_RECORDS)
         for record in records:
             lines.append(record.lines)
-            after = Cursor(record.epoch, record.last)
+            after = LogCursor(record.epoch, record.last)
         if len(records) < READ_RECORDS:
             return lines

@@ -24,7 +24,7 @@ MAX_DIGITS: Final = 15
 """Maximum digits of a number in a cursor."""
 
 
-class Cursor(NamedTuple):
+class LogCursor(NamedTuple):
     """A position in a log: after the event with this number. As text: ``epoch-position``."""
 
     epoch: int = 1
@@ -34,10 +34,10 @@ class Cursor(NamedTuple):
         return f"{self.epoch}-{self.position}"
 
 
-START: Final = Cursor()
+START: Final = LogCursor()
 
 
-def parse_cursor(text: str | None) -> Cursor:
+def parse_cursor(text: str | None) -> LogCursor:
     """The cursor in a text; the start for None, and in epoch 1 for a bare number.
 
     Raises:
@@ -51,7 +51,7 @@ def parse_cursor(text: str | None) -> Cursor:
     for number in (epoch, position):
         if not (number.isascii() and number.isdigit() and len(number) <= MAX_DIGITS):
             raise ValueError("a cursor is `epoch-position`, as `Entry.cursor` is")
-    return Cursor(int(epoch), int(position))
+    return LogCursor(int(epoch), int(position))
 
 
 def check_id(log_id: str) -> None:

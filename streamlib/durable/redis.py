@@ -18,7 +18,7 @@ import coredis.exceptions
 
 from streamlib.durable.engine import Receive
 from streamlib.durable.errors import LogError
-from streamlib.durable.records import Cursor, Record
+from streamlib.durable.records import LogCursor, Record
 from streamlib.durable.redis_urls import parse_redis_url, redis_client
 from streamlib.durable.rules import Append, Delete, LogState, Open, Operation, Result, Stop, expired
 
@@ -137,7 +137,7 @@ class RedisEngine:
         return Result(known, int(epoch), int(last), _text(stop))
 
     async def read(
-        self, log_id: str, after: Cursor, most: int
+        self, log_id: str, after: LogCursor, most: int
     ) -> tuple[LogState | None, int, list[Record]]:
         """See `Engine.read`."""
         async with _errors():

@@ -14,7 +14,7 @@ import msgspec
 
 from streamlib.durable.engine import Receive, is_news
 from streamlib.durable.errors import LogError
-from streamlib.durable.records import Cursor, Record
+from streamlib.durable.records import LogCursor, Record
 from streamlib.durable.rules import Append, LogState, Operation, Result, ask, expired
 
 SCHEMA: Final = """
@@ -84,7 +84,7 @@ class SqliteEngine:
         return result
 
     async def read(
-        self, log_id: str, after: Cursor, most: int
+        self, log_id: str, after: LogCursor, most: int
     ) -> tuple[LogState | None, int, list[Record]]:
         """See `Engine.read`."""
         return await self._run(functools.partial(self._read, log_id, after, most))
@@ -181,7 +181,7 @@ class SqliteEngine:
         return result
 
     def _read(
-        self, log_id: str, after: Cursor, most: int
+        self, log_id: str, after: LogCursor, most: int
     ) -> tuple[LogState | None, int, list[Record]]:
         connection = self._open()
         now = self._clock()

@@ -25,7 +25,7 @@ from streamlib.durable.asgi import Exchange, Silence
 from streamlib.durable.log import Log
 from streamlib.durable.public_frames import PublicLines
 from streamlib.durable.reader import LogReader
-from streamlib.durable.records import START, Cursor, Entry, parse_cursor
+from streamlib.durable.records import START, Entry, LogCursor, parse_cursor
 
 STREAM_HEADERS: Final = (
     "stream-next-offset",
@@ -37,7 +37,7 @@ STREAM_HEADERS: Final = (
 """Response headers that pages of other sites need: ``Access-Control-Expose-Headers``."""
 
 INTERVAL_EPOCH: Final = 1_728_432_000
-"""2024-10-09 UTC in Unix seconds: `Stream-Cursor` counts intervals from then."""
+"""2024-10-09 UTC in Unix seconds: `Stream-LogCursor` counts intervals from then."""
 
 INTERVAL_SECONDS: Final = 20
 JITTER_SECONDS: Final = 3600
@@ -124,7 +124,7 @@ class StreamRequest:
         self._ping = ping
         self._lifetime = lifetime
         self._cursor_sent = self._single("cursor")
-        """The `Stream-Cursor` that the client sent."""
+        """The `Stream-LogCursor` that the client sent."""
 
     async def head(self) -> None:
         """Serves HEAD.
@@ -182,7 +182,7 @@ class StreamRequest:
             return None
         return values[0]
 
-    async def _cursor_of(self, offset: str | None) -> Cursor:
+    async def _cursor_of(self, offset: str | None) -> LogCursor:
         match offset:
             case None | "-1":
                 return START
@@ -201,7 +201,7 @@ class StreamRequest:
     async def _respond(
         self,
         reader: LogReader,
-        after: Cursor,
+        after: LogCursor,
         entries: list[Entry],
         *,
         is_live: bool,
@@ -223,7 +223,7 @@ class StreamRequest:
         body = self._messages.body(self._messages.of(entries))
         await self._exchange.respond(200, fields, body)
 
-    def _etag(self, reader: LogReader, after: Cursor) -> str:
+    def _etag(self, reader: LogReader, after: LogCursor) -> str:
         closed = ":c" if reader.is_ended else ""
         name = quote(self._log_id, safe="")
         return f'"{name}:{offset_of(after)}:{offset_of(reader.cursor)}{closed}"'
@@ -236,7 +236,7 @@ class StreamRequest:
             fields["stream-closed"] = "true"
         return fields
 
-    async def _wait_for_entries(self, reader: LogReader, after: Cursor) -> None:
+    async def _wait_for_entries(self, reader: LogReader, after: LogCursor) -> None:
         """Serves a long poll without available entries."""
         entries: list[Entry] | None = None
         async with self._exchange.while_connected():
@@ -300,7 +300,7 @@ class StreamRequest:
         return str(int(theirs) + max(1, jitter // INTERVAL_SECONDS))
 
 
-def offset_of(cursor: Cursor) -> str:
+def offset_of(cursor: LogCursor) -> str:
     """The cursor as an offset; offsets compare as texts in the order of positions."""
     return f"{cursor.epoch:08d}-{cursor.position:012d}"
 

@@ -23,7 +23,7 @@ from typing import Final
 import anyio
 import msgspec
 
-from streamlib.gateway.envelopes import Envelope, envelope_of, is_made_by_model
+from streamlib.gateway.envelopes import SealedItem, envelope_of, is_made_by_model
 from streamlib.gateway.identity import ClientIdentity
 from streamlib.gateway.request_body import Workers
 from streamlib.gateway.restore import StoredResponse, turns_of
@@ -263,12 +263,12 @@ def _digest(*texts: str) -> str:
     return hashlib.blake2b(content, digest_size=20).hexdigest()
 
 
-def _with_state(response: Sequence[ResponseItem], *, only_signed: bool) -> list[Envelope]:
+def _with_state(response: Sequence[ResponseItem], *, only_signed: bool) -> list[SealedItem]:
     """The items that a client may not send back as they are."""
     always: tuple[type[ResponseItem], ...] = HIDDEN
     if not only_signed:
         always = (Reasoning, *HIDDEN)
-    envelopes: list[Envelope] = []
+    envelopes: list[SealedItem] = []
     for index, item in enumerate(response):
         # Alternatives have an order of their own; only one goes into a history.
         if item.choice or item.status == "incomplete":
@@ -293,7 +293,7 @@ def _responses(
         if size > RESTORED_BYTES:
             break
         try:
-            envelopes = msgspec.json.decode(value, type=tuple[Envelope, ...])
+            envelopes = msgspec.json.decode(value, type=tuple[SealedItem, ...])
         except (msgspec.MsgspecError, RecursionError):
             continue  # another release of the gateway has written it
         if not all(is_made_by_model(envelope) for envelope in envelopes):
@@ -306,7 +306,7 @@ def _responses(
     return responses
 
 
-def _as_received(envelope: Envelope, call: FunctionCall | CustomToolCall) -> Envelope:
+def _as_received(envelope: SealedItem, call: FunctionCall | CustomToolCall) -> SealedItem:
     """The envelope of a call with the id that its client has made up for it."""
     item = envelope.item
     if not isinstance(item, CALLS) or item.call_id == call.call_id or item.name != call.name:

@@ -2,7 +2,7 @@
 store and send back.
 
     seal(item, 2)         -> "c3RyZWFtbGliLzE6eyJhdCI6Mi…"   base64 of `streamlib/1:` and JSON
-    open_envelope(text)   -> Envelope(2, item), or None for any text that is not an envelope
+    open_envelope(text)   -> SealedItem(2, item), or None for any text that is not an envelope
 
 The client stores it. It reveals nothing that the client could not send itself: no key, no address
 (the endpoint and the account of the origin are hashes, only to be compared), and nothing in it
@@ -59,7 +59,7 @@ MADE_BY_MODELS: Final = (
 _TO_STANDARD_ALPHABET: Final = str.maketrans("-_", "+/")
 
 
-class Envelope(Struct, frozen=True):
+class SealedItem(Struct, frozen=True):
     """The content of an envelope.
 
     Attributes:
@@ -81,11 +81,11 @@ def seal(item: ResponseItem, index: int) -> str:
     return base64.urlsafe_b64encode(content).decode("ascii")
 
 
-def envelope_of(item: ResponseItem, index: int) -> Envelope:
+def envelope_of(item: ResponseItem, index: int) -> SealedItem:
     """The item of a response as an envelope holds it."""
     # `accumulate` sets `response_id`; `restore_history` numbers turns instead.
     item = msgspec.structs.replace(item, origin=hash_origin(item.origin), response_id=None)
-    return Envelope(index, item)
+    return SealedItem(index, item)
 
 
 def is_envelope(text: object) -> bool:
@@ -93,7 +93,7 @@ def is_envelope(text: object) -> bool:
     return isinstance(text, str) and text.startswith(PREFIX) and len(text) <= MAX_CHARACTERS
 
 
-def open_envelope(text: str) -> Envelope | None:
+def open_envelope(text: str) -> SealedItem | None:
     """The content of an envelope.
 
     None where it was forged, truncated or changed: then it is just some text of the client's.
@@ -103,7 +103,7 @@ def open_envelope(text: str) -> Envelope | None:
         # Some clients strip the padding.
         padding = "=" * (-len(base64_text) % 4)
         raw = base64.b64decode(base64_text + padding, validate=True)
-        envelope = msgspec.json.decode(raw.removeprefix(MAGIC), type=Envelope)
+        envelope = msgspec.json.decode(raw.removeprefix(MAGIC), type=SealedItem)
     except (msgspec.MsgspecError, binascii.Error, ValueError, RecursionError):
         return None
     if not is_made_by_model(envelope):
@@ -111,7 +111,7 @@ def open_envelope(text: str) -> Envelope | None:
     return envelope
 
 
-def is_made_by_model(envelope: Envelope) -> bool:
+def is_made_by_model(envelope: SealedItem) -> bool:
     """Whether an envelope holds what a model makes; any other was forged."""
     item = envelope.item
     if envelope.index < 0 or not isinstance(item, MADE_BY_MODELS):

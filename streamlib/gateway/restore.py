@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from streamlib.gateway.envelopes import Envelope, is_envelope, open_envelope
+from streamlib.gateway.envelopes import SealedItem, is_envelope, open_envelope
 from streamlib.gateway.same_items import (
     is_same,
     item_key,
@@ -116,7 +116,7 @@ class StoredResponse(Struct, frozen=True):
         call_id: id of the call by which it was found; None: it was found by its text.
     """
 
-    envelopes: tuple[Envelope, ...]
+    envelopes: tuple[SealedItem, ...]
     call_id: str | None = None
 
 
@@ -131,7 +131,7 @@ class _Carrier(Struct):
     """
 
     position: int
-    envelopes: list[Envelope]
+    envelopes: list[SealedItem]
     is_list: bool
 
 
@@ -210,7 +210,7 @@ class _Turn:
                     received.add((envelope.index, item_key(envelope.item)))
         responses: list[StoredResponse] = []
         for response in stored:
-            envelopes: list[Envelope] = []
+            envelopes: list[SealedItem] = []
             for envelope in response.envelopes:
                 if (envelope.index, item_key(envelope.item)) not in received:
                     envelopes.append(envelope)
@@ -235,12 +235,12 @@ class _Turn:
             carriers.append(_Carrier(position, envelopes, number == 0))
         return carriers
 
-    def _unedited(self, envelopes: Sequence[Envelope]) -> list[Envelope]:
+    def _unedited(self, envelopes: Sequence[SealedItem]) -> list[SealedItem]:
         """The envelopes; without those of reasoning if the client sent reasoning of its own."""
         sent = {item_key(entry[0]) for entry in self._entries if isinstance(entry[0], Reasoning)}
         if not sent:
             return list(envelopes)
-        unedited: list[Envelope] = []
+        unedited: list[SealedItem] = []
         for envelope in envelopes:
             if not _is_reasoning(envelope) or item_key(envelope.item) in sent:
                 unedited.append(envelope)
@@ -248,7 +248,7 @@ class _Turn:
 
     def _add(self, item: ResponseItem) -> _Carrier | None:
         """Adds an item of the client without its envelopes, unless they replace it completely."""
-        envelopes: list[Envelope] = []
+        envelopes: list[SealedItem] = []
         for text in _envelope_texts(item):
             envelope = open_envelope(text)
             if envelope is not None:
@@ -276,7 +276,7 @@ class _Turn:
         self._is_restored.append(False)
 
     def _restore_from(self, carrier: _Carrier) -> None:
-        remaining: list[Envelope] = []
+        remaining: list[SealedItem] = []
         texts: list[Message] = []
         for envelope in carrier.envelopes:
             item = envelope.item
@@ -400,7 +400,7 @@ def _text_parts(message: Message, text: str) -> list[ResponseItem]:
     return [msgspec.structs.replace(message, content=(Text(text),))]
 
 
-def _is_reasoning(envelope: Envelope) -> bool:
+def _is_reasoning(envelope: SealedItem) -> bool:
     return isinstance(envelope.item, Reasoning)
 
 

@@ -34,7 +34,7 @@ from streamlib_parsers.items import JsonObject
 from streamlib_parsers.response import Response
 
 
-class Reading(Struct, frozen=True, kw_only=True):
+class CaptureReading(Struct, frozen=True, kw_only=True):
     """The parsed capture: a terminal shows it, and an inspection is made from it.
 
     Attributes:
@@ -56,7 +56,7 @@ class Reading(Struct, frozen=True, kw_only=True):
     findings: list[Finding]
 
 
-def read_capture(capture: Capture, report: Report = no_report) -> Reading:
+def read_capture(capture: Capture, report: Report = no_report) -> CaptureReading:
     """Reads a capture frame by frame.
 
     Args:
@@ -67,7 +67,7 @@ def read_capture(capture: Capture, report: Report = no_report) -> Reading:
     positions = Positions(walked)
     clock = Clock(capture)
     waits = Waits(clock, walked)
-    return Reading(
+    return CaptureReading(
         capture=capture,
         steps=walked,
         positions=positions,
@@ -78,7 +78,7 @@ def read_capture(capture: Capture, report: Report = no_report) -> Reading:
     )
 
 
-def inspected(reading: Reading, splits: Iterable[int] | None = ()) -> Inspection:
+def inspected(reading: CaptureReading, splits: Iterable[int] | None = ()) -> Inspection:
     """The inspection of a capture.
 
     Args:

@@ -12,7 +12,7 @@ import anyio.lowlevel
 
 from streamlib.pipeline.chain import Chain
 from streamlib.pipeline.stages import E, Only, PipelineStage, Simple
-from streamlib.pipeline.tee import Batches, Branch, TeeReader
+from streamlib.pipeline.tee import Branch, EventLists, TeeReader
 from streamlib_parsers.events import ResponseEvent, RunEvent
 
 AnyE_co = TypeVar("AnyE_co", bound=RunEvent, covariant=True)
@@ -33,7 +33,7 @@ class Pipeline(Generic[AnyE_co]):
         """Owner of that task; None without a timed stage."""
         self._branch: Branch | None = None
         """The reader's only branch."""
-        self._batches: Batches | None = None
+        self._batches: EventLists | None = None
         """The source, read directly, without a timed stage."""
         self._emitted: deque[Any] = deque()
         """Events that have passed all stages and are not read yet: `AnyE_co`."""
@@ -47,7 +47,7 @@ class Pipeline(Generic[AnyE_co]):
             self._reader = TeeReader(self._source, 1)
             [self._branch] = await self._reader.__aenter__()
         else:
-            self._batches = Batches(self._source)
+            self._batches = EventLists(self._source)
         return self
 
     async def __aexit__(

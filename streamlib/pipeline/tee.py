@@ -16,7 +16,7 @@ READ_AHEAD: Final = 4096
 models."""
 
 
-class Batches:
+class EventLists:
     """Events of a source in lists, as they arrived together where the source has `batches`.
 
     A class and not a generator: a generator that is left early stays suspended in its source.
@@ -157,7 +157,7 @@ class TeeReader:
 
     async def _read(self) -> None:
         try:
-            source = Batches(self._source)
+            source = EventLists(self._source)
             while True:
                 events = await source.batch()
                 for branch in self.branches:

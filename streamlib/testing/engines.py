@@ -12,7 +12,7 @@ import secrets
 from typing import Final
 
 from streamlib.durable.engine import Engine
-from streamlib.durable.records import START, Cursor, Record
+from streamlib.durable.records import START, LogCursor, Record
 from streamlib.durable.rules import (
     Append,
     Delete,
@@ -85,11 +85,11 @@ async def _check_one(engine: Engine, log: _Model, choose: random.Random) -> None
     after = START
     if log.records and choose.random() < 0.5:
         record = choose.choice(log.records)
-        after = Cursor(record.epoch, choose.randint(record.first - 1, record.last))
+        after = LogCursor(record.epoch, choose.randint(record.first - 1, record.last))
     await _compare(engine, log, after, choose.randint(1, 5))
 
 
-async def _compare(engine: Engine, log: _Model, after: Cursor, most: int) -> None:
+async def _compare(engine: Engine, log: _Model, after: LogCursor, most: int) -> None:
     state, _, records = await engine.read(log.log_id, after, most)
     if _comparable(state) != _comparable(log.state):
         raise EngineMismatch(f"state {state}, not {log.state}")

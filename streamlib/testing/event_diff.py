@@ -38,7 +38,7 @@ WIDTH: Final = 88
 """Columns of a row: pytest shows eight lines of 80 unless more are requested."""
 
 
-class Row(Struct, frozen=True):
+class DiffRow(Struct, frozen=True):
     """One event, or adjacent deltas of the same text.
 
     Attributes:
@@ -109,9 +109,9 @@ def explain_difference(
     return lines
 
 
-def folded(events: Sequence[RunEvent]) -> list[Row]:
+def folded(events: Sequence[RunEvent]) -> list[DiffRow]:
     """The rows of a list. Adjacent deltas of one text are joined if they have nothing but text."""
-    rows: list[Row] = []
+    rows: list[DiffRow] = []
     start = 0
     for position in range(1, len(events) + 1):
         if position < len(events) and _continues(events[start], events[position]):
@@ -132,12 +132,12 @@ def _without_text(event: Any) -> Any:
     return msgspec.structs.replace(event, delta="")
 
 
-def _row(position: int, events: Sequence[Any]) -> Row:
+def _row(position: int, events: Sequence[Any]) -> DiffRow:
     """The row of one event, or of deltas of one text."""
     if len(events) == 1:
-        return Row(position, 1, events[0])
+        return DiffRow(position, 1, events[0])
     text = "".join([event.delta for event in events])
-    return Row(position, len(events), msgspec.structs.replace(events[0], delta=text))
+    return DiffRow(position, len(events), msgspec.structs.replace(events[0], delta=text))
 
 
 def _first_difference(left: Sequence[RunEvent], right: Sequence[RunEvent]) -> int:
@@ -152,8 +152,8 @@ def _split_differently(
 ) -> list[str]:
     """The lines for lists that differ only in how their texts are split into deltas."""
     index = _first_difference(left, right)
-    ours = Row(index, 1, left[index])
-    theirs = Row(index, 1, right[index])
+    ours = DiffRow(index, 1, left[index])
+    theirs = DiffRow(index, 1, right[index])
     return [
         f"{len(left)} events == {len(right)} events",
         "they are equal but for where deltas are split (join_deltas makes them equal), first:",
@@ -162,13 +162,13 @@ def _split_differently(
     ]
 
 
-def _row_or_none(rows: Sequence[Row], index: int) -> Row | None:
+def _row_or_none(rows: Sequence[DiffRow], index: int) -> DiffRow | None:
     if index < len(rows):
         return rows[index]
     return None
 
 
-def _line(side: str, row: Row | None, start: int, width: int) -> str:
+def _line(side: str, row: DiffRow | None, start: int, width: int) -> str:
     if row is None:
         return f"{side} nothing more"
     text = row.text
@@ -178,7 +178,7 @@ def _line(side: str, row: Row | None, start: int, width: int) -> str:
     return f"{side} [{row.position}] {name}{rest}"
 
 
-def _differing_offset(left: Row | None, right: Row | None) -> int:
+def _differing_offset(left: DiffRow | None, right: DiffRow | None) -> int:
     """The offset at which the texts of two rows differ."""
     if left is None or right is None:
         return 0
@@ -192,7 +192,7 @@ def _common_length(left: str, right: str) -> int:
     return min(len(left), len(right))
 
 
-def _differing_fields(left: Row | None, right: Row | None, width: int) -> list[str]:
+def _differing_fields(left: DiffRow | None, right: DiffRow | None, width: int) -> list[str]:
     """A line for each field that differs between two events of one class."""
     if left is None or right is None or type(left.event) is not type(right.event):
         return []
@@ -211,7 +211,7 @@ def _differing_fields(left: Row | None, right: Row | None, width: int) -> list[s
     return lines
 
 
-def _aligned(left: Sequence[Row], right: Sequence[Row], width: int) -> list[str]:
+def _aligned(left: Sequence[DiffRow], right: Sequence[DiffRow], width: int) -> list[str]:
     """The rows of both sides; a row of one side only is marked."""
     ours = [row.text for row in left]
     theirs = [row.text for row in right]

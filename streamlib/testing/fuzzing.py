@@ -39,7 +39,7 @@ _PLAIN_BYTES: Final = (b"0", b"a", b" ", b"\n")
 
 
 @dataclass(frozen=True)
-class Finding:
+class FuzzFinding:
     """A body that fails.
 
     Attributes:
@@ -111,7 +111,7 @@ class Campaign:
     splits: int = 2
     executions: int = 0
     readings: int = 0
-    finding: Finding | None = None
+    finding: FuzzFinding | None = None
     _pool: list[bytes] = field(default_factory=list[bytes])
     """Bodies to mutate: the corpus, then those that gave a new set of kinds."""
     _kinds: set[Any] = field(default_factory=set[Any])
@@ -196,17 +196,21 @@ def _kind(result: Any) -> tuple[str, str, str | None]:
     return type(result).__name__, type(item).__name__, code
 
 
-def _finding(target: FuzzTarget, body: bytes, offsets: Sequence[int], error: Exception) -> Finding:
+def _finding(
+    target: FuzzTarget, body: bytes, offsets: Sequence[int], error: Exception
+) -> FuzzFinding:
     invariant = type(error).__name__
     if isinstance(error, InvariantViolation):
         invariant = error.invariant
-    return Finding(target.name, invariant, str(error)[:500], body, tuple(offsets))
+    return FuzzFinding(target.name, invariant, str(error)[:500], body, tuple(offsets))
 
 
 # --- shrinking ---
 
 
-def find_failure(target: FuzzTarget, body: bytes, offsets: Sequence[int] = ()) -> Finding | None:
+def find_failure(
+    target: FuzzTarget, body: bytes, offsets: Sequence[int] = ()
+) -> FuzzFinding | None:
     """The first failure of a body: in one chunk, split at these offsets, or byte by byte.
 
     A short body is also split at each single offset.
@@ -228,7 +232,9 @@ def find_failure(target: FuzzTarget, body: bytes, offsets: Sequence[int] = ()) -
     return None
 
 
-def shrink(target: FuzzTarget, finding: Finding, seconds: float = SHRINK_SECONDS) -> Finding:
+def shrink(
+    target: FuzzTarget, finding: FuzzFinding, seconds: float = SHRINK_SECONDS
+) -> FuzzFinding:
     """The smallest body found in this time that violates the invariant, with fewest offsets."""
     until = time.monotonic() + seconds
     best = finding
@@ -254,7 +260,7 @@ def shrink(target: FuzzTarget, finding: Finding, seconds: float = SHRINK_SECONDS
     return _with_fewer_offsets(target, best)
 
 
-def _remove_chunks(best: Callable[[], Finding], fails: Fails, size: int) -> None:
+def _remove_chunks(best: Callable[[], FuzzFinding], fails: Fails, size: int) -> None:
     """Removes chunks of this size while the rest still fails."""
     start = 0
     while start < len(best().body):
@@ -268,7 +274,7 @@ def _remove_chunks(best: Callable[[], Finding], fails: Fails, size: int) -> None
             start += size
 
 
-def _replace_bytes(best: Callable[[], Finding], fails: Fails) -> None:
+def _replace_bytes(best: Callable[[], FuzzFinding], fails: Fails) -> None:
     """Replaces bytes by plain ones while the body still fails."""
     for index in range(len(best().body)):
         body = best().body
@@ -279,14 +285,16 @@ def _replace_bytes(best: Callable[[], Finding], fails: Fails) -> None:
                 break
 
 
-def _with_fewer_offsets(target: FuzzTarget, finding: Finding) -> Finding:
+def _with_fewer_offsets(target: FuzzTarget, finding: FuzzFinding) -> FuzzFinding:
     for removed in sorted(set(finding.offsets)):
         fewer = sorted({offset for offset in finding.offsets if offset != removed})
         finding = _fail_again(target, finding, fewer) or finding
     return finding
 
 
-def _fail_again(target: FuzzTarget, finding: Finding, offsets: Sequence[int]) -> Finding | None:
+def _fail_again(
+    target: FuzzTarget, finding: FuzzFinding, offsets: Sequence[int]
+) -> FuzzFinding | None:
     """The same failure with other offsets; None if it does not occur with them."""
     try:
         examine(target, finding.body, offsets)
@@ -300,7 +308,7 @@ def _fail_again(target: FuzzTarget, finding: Finding, offsets: Sequence[int]) ->
 # --- reproducers ---
 
 
-def reproducer(finding: Finding) -> str:
+def reproducer(finding: FuzzFinding) -> str:
     """The text of a pytest file that fails until the defect is fixed."""
     name = "".join(char if char.isalnum() else "_" for char in finding.target)
     lines: list[str] = []
@@ -333,10 +341,10 @@ def _quoted(text: str) -> str:
     return printable.replace('"""', "'''").replace("\\", "\\\\")[:400]
 
 
-def replay_bodies(name: str, bodies: Iterable[bytes]) -> list[Finding]:
+def replay_bodies(name: str, bodies: Iterable[bytes]) -> list[FuzzFinding]:
     """The findings on saved bodies."""
     target = find_target(name)
-    findings: list[Finding] = []
+    findings: list[FuzzFinding] = []
     for body in bodies:
         finding = find_failure(target, body)
         if finding is not None:

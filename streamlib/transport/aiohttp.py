@@ -86,7 +86,7 @@ class AiohttpTransport:
             came_too_early = trace.reused and body and not trace.is_sending
             if not (trace.has_unread or came_too_early):
                 return response
-            # Earlier bytes were taken for the response. The request was not sent: see `_Body`.
+            # Earlier bytes were taken for the response. The request was not sent: `_AiohttpBody`.
             await response.aclose()
 
     def _open_session(self) -> aiohttp.ClientSession:
@@ -104,7 +104,7 @@ class AiohttpTransport:
     async def _proxy_for(self, url: URL) -> str | None:
         """The proxy that the environment names for a URL.
 
-        aiohttp would read it with `trust_env`, and with it the passwords of ``~/.netrc``, which it
+        aiohttp would read it with ``trust_env``, and with it the passwords of ``~/.netrc``, which it
         sends to providers and to proxies.
 
         Raises:
@@ -167,7 +167,7 @@ async def _send(
         url,
         headers=headers,
         proxy=proxy,
-        data=_Body(body, trace) if body else None,
+        data=_AiohttpBody(body, trace) if body else None,
         skip_auto_headers=SKIPPED_HEADERS,
         allow_redirects=False,
         raise_for_status=False,
@@ -305,7 +305,7 @@ class _ConnectionTrace:
         """Set if that connection held bytes before the request was sent: it must not be used."""
 
 
-class _Body(aiohttp.BytesIOPayload):
+class _AiohttpBody(aiohttp.BytesIOPayload):
     """The body of a request, which is not sent to a connection that holds unread bytes.
 
     aiohttp looks for them when a response ends, but not when a connection is used again: what was

@@ -397,11 +397,11 @@ def _with_plain_body(stream: Any, body: bytes) -> Any:
 
 @cache
 def _body_type(base: type) -> Any:
-    """`_Body` as a subclass of the library's stream type, which the library checks for."""
-    return type("Body", (_Body, base), {})
+    """`_HttpxBody` as a subclass of the library's stream type, which the library checks for."""
+    return type("Body", (_HttpxBody, base), {})
 
 
-class _Body:
+class _HttpxBody:
     """The bytes of a request; each iteration yields them once."""
 
     def __init__(self, body: bytes) -> None:

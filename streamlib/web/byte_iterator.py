@@ -18,7 +18,7 @@ import anyio.lowlevel
 from streamlib.web.event_sender import EventSender
 from streamlib.web.public_errors import ErrorText, public_text
 from streamlib.web.sources import (
-    EventEncoder,
+    AnyEncoder,
     EventSource,
     OnDone,
     UIProtocol,
@@ -34,7 +34,7 @@ BUFFER_BYTES: Final = 64 << 10
 
 def iter_bytes(
     stream: EventSource,
-    protocol: UIProtocol | EventEncoder,
+    protocol: UIProtocol | AnyEncoder,
     *,
     ping: float | None = 15.0,
     on_done: OnDone | None = None,
@@ -62,7 +62,7 @@ class ByteIterator:
     def __init__(
         self,
         stream: EventSource,
-        protocol: UIProtocol | EventEncoder,
+        protocol: UIProtocol | AnyEncoder,
         *,
         ping: float | None,
         on_done: OnDone | None,
@@ -182,7 +182,7 @@ class ByteIterator:
 class _Pipe:
     """Bytes on their way from the task that encodes to the task that iterates."""
 
-    def __init__(self, encode: EventEncoder) -> None:
+    def __init__(self, encode: AnyEncoder) -> None:
         self._encode = encode
         self._buffer = bytearray()
         self._ended = False

@@ -20,11 +20,11 @@ import anyio
 from streamlib.client.stream import RETRY_SAFE_EVENTS
 from streamlib.client.stream_timing import TOKEN_EVENTS
 from streamlib.errors import StreamError
-from streamlib.pipeline.tee import Batches
+from streamlib.pipeline.tee import EventLists
 from streamlib.web.failure_log import log_failure
 from streamlib.web.http_errors import INTERNAL, public_error
 from streamlib.web.public_errors import ErrorText
-from streamlib.web.sources import EventEncoder, EventSource, OnDone
+from streamlib.web.sources import AnyEncoder, EventSource, OnDone
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Failed, Passthrough, ResponseMetadata, RunEvent
 
@@ -59,7 +59,7 @@ class EventSender:
     def __init__(
         self,
         source: EventSource,
-        encode: EventEncoder,
+        encode: AnyEncoder,
         output: Output,
         *,
         ping: float | None,
@@ -96,7 +96,7 @@ class EventSender:
         """
         try:
             async with self._source as events:
-                batches = Batches(events)  # type: ignore[arg-type]
+                batches = EventLists(events)  # type: ignore[arg-type]
                 while True:
                     try:
                         batch = await batches.batch()

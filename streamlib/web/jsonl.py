@@ -18,7 +18,7 @@ from streamlib_parsers.events import Failed, RunEvent
 from streamlib_parsers.items import JsonObject
 
 
-class Encoder:
+class JsonLinesEncoder:
     """Encodes every event, and every output between the responses of a run; nothing is lost.
 
     Args:
@@ -66,9 +66,13 @@ class Encoder:
         return b"\n"
 
 
-def run_encoder(**options: Any) -> Encoder:
-    """Returns an encoder of a run: each line is an event or an output. Options: see `Encoder`."""
-    return Encoder(**options)
+def run_encoder(**options: Any) -> JsonLinesEncoder:
+    """Returns an encoder of a run: each line is an event or an output.
+
+    Args:
+        **options: those of `JsonLinesEncoder`.
+    """
+    return JsonLinesEncoder(**options)
 
 
 def error_body(error: ErrorInfo) -> JsonObject:

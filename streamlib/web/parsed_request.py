@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from streamlib.request.conversation import History
 from streamlib.request.report import Report
 from streamlib.web.request_body import UIRequestLimits
-from streamlib.web.request_tools import OfferedTools, UICall, UIOutput, output_of
+from streamlib.web.request_tools import RequestTools, UICall, UIOutput, output_of
 from streamlib_parsers.items import JsonObject, Message, Origin, ResponseItem, ToolSpec
 
 NOT_OFFERED: Final = "the server offers no such tool"
@@ -50,7 +50,7 @@ class RequestContext(Struct, frozen=True, kw_only=True):
         origin: where signed state of the conversation was made; None: not known.
     """
 
-    offered: OfferedTools
+    offered: RequestTools
     limits: UIRequestLimits
     report: Report
     takes_urls: bool

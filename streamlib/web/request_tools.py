@@ -37,7 +37,7 @@ OfferedTool: TypeAlias = ToolSpec | NamedFunction | tuple[ToolSpec, Any] | str
 """A tool that the server offers: what `Prompt` or `agent` take, or its name alone."""
 
 
-class OfferedTools:
+class RequestTools:
     """The tools of a request, by name.
 
     Args:

@@ -18,7 +18,7 @@ from streamlib.web.http_errors import error_headers, error_json, http_status, pu
 from streamlib.web.public_errors import ErrorText, public_text
 from streamlib.web.request_errors import UIRequestError
 from streamlib.web.sources import (
-    EventEncoder,
+    AnyEncoder,
     EventSource,
     OnDone,
     UIProtocol,
@@ -49,7 +49,7 @@ class StreamResponse(Response):
     def __init__(
         self,
         stream: EventSource,
-        protocol: UIProtocol | EventEncoder,
+        protocol: UIProtocol | AnyEncoder,
         *,
         ping: float | None = PING,
         on_done: OnDone | None = None,

@@ -53,7 +53,7 @@ class _OneMessage(Protocol):
     def close(self) -> bytes: ...
 
 
-class RunEncoder:
+class MessageRunEncoder:
     """Encodes the responses of a run, and the outputs between them, as one message."""
 
     def __init__(self, encoder: _OneMessage, keep_alive: bytes) -> None:

@@ -44,7 +44,7 @@ class EventSource(Protocol):
     ) -> bool | None: ...
 
 
-class EventEncoder(Protocol):
+class AnyEncoder(Protocol):
     """What `streamlib.encoder` returns, or your own encoder of the same form."""
 
     media_type: str
@@ -58,7 +58,7 @@ class EventEncoder(Protocol):
         ...
 
 
-def encoder_for(protocol: UIProtocol | EventEncoder, source: EventSource) -> EventEncoder:
+def encoder_for(protocol: UIProtocol | AnyEncoder, source: EventSource) -> AnyEncoder:
     """Returns `protocol` if it is an encoder, else a new encoder of that protocol.
 
     Raises:
@@ -77,7 +77,7 @@ def encoder_for(protocol: UIProtocol | EventEncoder, source: EventSource) -> Eve
     raise ValueError(f"no protocol {protocol!r} for a browser; one of {names}, or an encoder")
 
 
-def stream_headers(encode: EventEncoder) -> dict[str, str]:
+def stream_headers(encode: AnyEncoder) -> dict[str, str]:
     """Returns the headers of a stream beside its content type."""
     headers = dict(STREAM_HEADERS)
     headers.update(getattr(encode, "headers", {}))

@@ -291,7 +291,7 @@ def files(item: Message) -> Iterator[File | None]:
                 yield None
 
 
-class Source(NamedTuple):
+class CitedSource(NamedTuple):
     """The target of an annotation: a page, if it has a `url`, else a document."""
 
     url: str | None
@@ -299,7 +299,7 @@ class Source(NamedTuple):
     filename: str | None
 
 
-def source(annotation: JsonObject) -> Source | None:
+def source(annotation: JsonObject) -> CitedSource | None:
     """Returns the source that a citation of any wire names, if it names one."""
     fields = dict(annotation)
     for key in ("url_citation", "location", "web"):
@@ -310,7 +310,7 @@ def source(annotation: JsonObject) -> Source | None:
     title = _first_text(fields, "title", "document_title", "filename", "file_id")
     if url is None and title is None:
         return None
-    return Source(url, title, _first_text(fields, "filename"))
+    return CitedSource(url, title, _first_text(fields, "filename"))
 
 
 def _first_url(fields: JsonObject, *keys: str) -> str | None:

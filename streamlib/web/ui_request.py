@@ -21,7 +21,7 @@ from streamlib.web.agui.request import parse_agui
 from streamlib.web.http_errors import kept_text
 from streamlib.web.parsed_request import ParsedRequest, RequestContext, ToolApproval
 from streamlib.web.request_body import DEFAULT_LIMITS, RequestBody, UIRequestLimits, read_body
-from streamlib.web.request_tools import OfferedTool, OfferedTools
+from streamlib.web.request_tools import OfferedTool, RequestTools
 from streamlib.web.vercel.request import parse_vercel
 from streamlib.wires.encoders import RunEncoder, encoder
 from streamlib_parsers.items import JsonObject, Origin, ToolSpec
@@ -124,7 +124,7 @@ def parse_ui_request(
     """
     if protocol not in ("vercel", "agui"):
         raise ValueError(f"no requests of protocol {protocol!r}; one of vercel, agui")
-    offered = OfferedTools(tools)
+    offered = RequestTools(tools)
     context = RequestContext(
         offered=offered, limits=limits, report=Report(), takes_urls=urls, origin=origin
     )

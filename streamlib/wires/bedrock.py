@@ -21,7 +21,7 @@ Choice: TypeAlias = Literal["auto", "any", "tool"]
 CachePosition: TypeAlias = Literal["tools", "system", "messages"]
 
 
-class Family(Struct, frozen=True, gc=False, omit_defaults=True):
+class BedrockFamily(Struct, frozen=True, gc=False, omit_defaults=True):
     """One family. Numbers such as B17 are the rows of the rule table in docs/wires/converse.md."""
 
     name: str
@@ -62,7 +62,7 @@ class Family(Struct, frozen=True, gc=False, omit_defaults=True):
 _ALL_CHOICES: Final[tuple[Choice, ...]] = ("auto", "any", "tool")
 _ALL_POSITIONS: Final[tuple[CachePosition, ...]] = ("tools", "system", "messages")
 
-CLAUDE: Final = Family(
+CLAUDE: Final = BedrockFamily(
     "claude",
     ("anthropic.", "claude-"),
     "messages",
@@ -73,7 +73,7 @@ CLAUDE: Final = Family(
     caches=_ALL_POSITIONS,
     top_k="top_k",
 )
-NOVA: Final = Family(
+NOVA: Final = BedrockFamily(
     "nova",
     ("amazon.nova",),
     "converse",
@@ -82,7 +82,7 @@ NOVA: Final = Family(
     caches=("system", "messages"),
     top_k="inferenceConfig.topK",
 )
-NOVA_2: Final = Family(
+NOVA_2: Final = BedrockFamily(
     "nova-2",
     ("amazon.nova-2",),
     "converse",
@@ -94,45 +94,47 @@ NOVA_2: Final = Family(
     thinking_on={"reasoningConfig": {"type": "enabled"}},
     thinking_off={"reasoningConfig": {"type": "disabled"}},
 )
-ANY: Final = Family(
+ANY: Final = BedrockFamily(
     "any", body="messages", choices=_ALL_CHOICES, reasoning="any", caches=_ALL_POSITIONS
 )
 FAMILIES: Final = (
     CLAUDE,
     NOVA_2,  # before NOVA, whose mark is in these names too
     NOVA,
-    Family("titan", ("amazon.titan",), system=False, choices=()),
-    Family("llama", ("meta.llama",), mixed_turns=False),
-    Family(
+    BedrockFamily("titan", ("amazon.titan",), system=False, choices=()),
+    BedrockFamily("llama", ("meta.llama",), mixed_turns=False),
+    BedrockFamily(
         "mistral-large",
         ("mistral.mistral-large", "mistral.pixtral-large"),
         choices=("auto", "any"),
         mixed_turns=False,
     ),
-    Family(
+    BedrockFamily(
         "mistral-first",
         ("mistral.mistral-7b", "mistral.mixtral"),
         system=False,
         mixed_turns=False,
     ),
-    Family("mistral", ("mistral.",), mixed_turns=False),
-    Family("cohere", ("cohere.",), choices=()),
-    Family("jamba", ("ai21.",), "chat", choices=()),
-    Family("palmyra", ("writer.",)),
-    Family("gpt-oss", ("openai.gpt-oss",), "chat", choices=_ALL_CHOICES, effort="reasoning_effort"),
-    Family(
+    BedrockFamily("mistral", ("mistral.",), mixed_turns=False),
+    BedrockFamily("cohere", ("cohere.",), choices=()),
+    BedrockFamily("jamba", ("ai21.",), "chat", choices=()),
+    BedrockFamily("palmyra", ("writer.",)),
+    BedrockFamily(
+        "gpt-oss", ("openai.gpt-oss",), "chat", choices=_ALL_CHOICES, effort="reasoning_effort"
+    ),
+    BedrockFamily(
         "gpt",
         ("openai.",),
         choices=_ALL_CHOICES,
         effort="reasoning.effort",
         efforts=("low", "medium", "high", "xhigh"),
     ),
-    Family("qwen", ("qwen.",), choices=_ALL_CHOICES, effort="reasoning_config"),
-    Family(
+    BedrockFamily("qwen", ("qwen.",), choices=_ALL_CHOICES, effort="reasoning_config"),
+    BedrockFamily(
         "kimi", ("moonshot.", "moonshotai."), choices=_ALL_CHOICES, status=True, reasoning="text"
     ),
-    Family("glm", ("zai.",), choices=_ALL_CHOICES, reasoning="text"),
-    Family("deepseek", ("deepseek.",), choices=_ALL_CHOICES),
+    BedrockFamily("glm", ("zai.",), choices=_ALL_CHOICES, reasoning="text"),
+    BedrockFamily("deepseek", ("deepseek.",), choices=_ALL_CHOICES),
 )
 """All families. A model belongs to the first one with a mark that its name contains.
 
@@ -140,7 +142,7 @@ Sources: botocore's shapes, recordings, issue threads of LangChain, Strands and 
 """
 
 
-def family(model: str) -> Family:
+def family(model: str) -> BedrockFamily:
     """The family of a model, by its name."""
     for row in FAMILIES:
         if any(mark in model for mark in row.marks):
@@ -148,7 +150,7 @@ def family(model: str) -> Family:
     return ANY
 
 
-def family_of(target: Target) -> Family:
+def family_of(target: Target) -> BedrockFamily:
     """The family of a target's model.
 
     Where its name shows none, traits with Claude's forms of thinking (`Client(models=…)`) make it

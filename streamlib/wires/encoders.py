@@ -27,11 +27,11 @@ from streamlib_parsers.items import JsonObject, WireApi
 from streamlib_parsers.protocol import WIRE_APIS
 
 UI_PROTOCOLS: Final = {
-    "vercel": "streamlib.web.vercel.encode",
-    "agui": "streamlib.web.agui.encode",
-    "jsonl": "streamlib.web.jsonl",
+    "vercel": ("streamlib.web.vercel.encode", "VercelEncoder"),
+    "agui": ("streamlib.web.agui.encode", "AguiEncoder"),
+    "jsonl": ("streamlib.web.jsonl", "JsonLinesEncoder"),
 }
-"""Names of the encoders in `streamlib.web`; the others are wire APIs."""
+"""Name of an encoder for user interfaces -> its module and class; all others are wire APIs."""
 
 SSE_COMMENT: Final = b": keep-alive\n\n"
 """A comment, which every reader of server-sent events ignores."""
@@ -129,7 +129,8 @@ def encoder(
     """
     module = _module(wire_api)
     if not run:
-        encode = module.Encoder(model=model, response_id=response_id, **options)
+        _, class_name = UI_PROTOCOLS.get(wire_api, ("", "Encoder"))
+        encode = getattr(module, class_name)(model=model, response_id=response_id, **options)
         # JSON lines hold the complete item already.
         if wire_api == "jsonl":
             json_lines: Encoder = encode
@@ -262,7 +263,7 @@ def _module(wire_api: str) -> Any:
     """Returns the module with `Encoder`, `encode_body` and `error_body`, loaded when first used."""
     name = f"streamlib.wires.{wire_api}.encode"
     if wire_api in UI_PROTOCOLS:
-        name = UI_PROTOCOLS[wire_api]
+        name, _ = UI_PROTOCOLS[wire_api]
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:

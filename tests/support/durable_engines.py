@@ -7,7 +7,7 @@ import anyio
 from streamlib.durable import Engine, LogError
 from streamlib.durable.engine import Receive
 from streamlib.durable.memory import MemoryEngine
-from streamlib.durable.records import Cursor, Record
+from streamlib.durable.records import LogCursor, Record
 from streamlib.durable.rules import LogState, Operation, Result
 
 
@@ -53,7 +53,7 @@ class Connection:
         return result
 
     async def read(
-        self, log_id: str, after: Cursor, most: int
+        self, log_id: str, after: LogCursor, most: int
     ) -> tuple[LogState | None, int, list[Record]]:
         await self._pass()
         return await self.engine.read(log_id, after, most)

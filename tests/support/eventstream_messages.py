@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.framing.eventstream import (
+    AwsMessage,
     EventStreamFraming,
-    Message,
     encode_message,
 )
 from streamlib_parsers.limits import LIMITS, Limits
@@ -23,7 +23,7 @@ EVENT = {
 
 def messages_of(
     chunks: Iterable[bytes], limits: Limits = LIMITS
-) -> tuple[list[Message], ErrorInfo | None]:
+) -> tuple[list[AwsMessage], ErrorInfo | None]:
     """Reads a body; returns its messages and its failure."""
     framing = EventStreamFraming(limits)
     messages = [message for chunk in chunks for message in framing.messages(chunk)]

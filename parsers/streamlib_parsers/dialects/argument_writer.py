@@ -29,7 +29,7 @@ from streamlib_parsers.dialects.coercion import (
     unescaped,
     unwrapped,
 )
-from streamlib_parsers.dialects.cursor import Cursor
+from streamlib_parsers.dialects.cursor import TextCursor
 from streamlib_parsers.dialects.literal_search import StringBuffer
 from streamlib_parsers.dialects.sink import GrammarSink
 from streamlib_parsers.json_text import dumps
@@ -71,7 +71,7 @@ RAW: Final = ValueRules()
 class ArgumentWriter:
     """The arguments of one call."""
 
-    def __init__(self, text: Cursor, sink: GrammarSink, name: str, rules: ValueRules) -> None:
+    def __init__(self, text: TextCursor, sink: GrammarSink, name: str, rules: ValueRules) -> None:
         """Begins a call.
 
         Args:

@@ -49,7 +49,7 @@ class BufferFull(Exception):
     """
 
 
-class Cursor:
+class TextCursor:
     """The text that is not read yet, and what was read since the last commit."""
 
     __slots__ = ("_earlier", "_uncommitted_from", "ended", "index", "opener", "text")

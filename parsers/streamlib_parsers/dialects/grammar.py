@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 if TYPE_CHECKING:
-    from streamlib_parsers.dialects.cursor import Cursor, Parse
+    from streamlib_parsers.dialects.cursor import Parse, TextCursor
     from streamlib_parsers.dialects.sink import GrammarSink
 
 NAME: Final = string.ascii_letters + string.digits + "_"
@@ -60,7 +60,7 @@ class Grammar(Protocol):
         """
         ...
 
-    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """Reads on after the opener (`text.opener`) and reports to `sink`.
 
         Raises:

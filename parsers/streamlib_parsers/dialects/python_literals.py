@@ -48,7 +48,7 @@ def literal(text: str) -> Any:
     Raises:
         ValueError: the text is not one.
     """
-    reader = _Reader(text)
+    reader = _LiteralReader(text)
     value = reader.value(0)
     reader.end()
     return value
@@ -60,7 +60,7 @@ def keyword_arguments(text: str) -> dict[str, Any]:
     Raises:
         ValueError: anything but keyword arguments with literals.
     """
-    reader = _Reader(text)
+    reader = _LiteralReader(text)
     arguments: dict[str, Any] = {}
     while not reader.done:
         name = reader.bare_word()
@@ -74,7 +74,7 @@ def keyword_arguments(text: str) -> dict[str, Any]:
     return arguments
 
 
-class _Reader:
+class _LiteralReader:
     """An index into a text; every method leaves it at something other than white space."""
 
     def __init__(self, text: str) -> None:

@@ -31,8 +31,8 @@ class _CallCollector:
         self.text_size = 0
         """Characters of text before it."""
 
-    def call(self, name: str, call_id: str) -> _Call:
-        return _Call(name, call_id, self)
+    def call(self, name: str, call_id: str) -> _ReasoningCall:
+        return _ReasoningCall(name, call_id, self)
 
     def add(self, call: ReasoningCall, literal: str) -> None:
         """A complete call."""
@@ -67,7 +67,7 @@ class _CallCollector:
         """Ignored."""
 
 
-class _Call:
+class _ReasoningCall:
     """The `CallWriter` of one call."""
 
     def __init__(self, name: str, call_id: str, collector: _CallCollector) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from streamlib_parsers.dialects.code_spans import CodeSpans
-from streamlib_parsers.dialects.cursor import BufferFull, Cursor, NestedMatch, NoMatch, Parse
+from streamlib_parsers.dialects.cursor import BufferFull, NestedMatch, NoMatch, Parse, TextCursor
 from streamlib_parsers.dialects.grammar import Dialect, Grammar, Opener
 from streamlib_parsers.dialects.grammars.channel_marks import Citations, Marks
 from streamlib_parsers.dialects.grammars.reasoning_tags import ReasoningTags
@@ -103,7 +103,7 @@ class Scanner:
         self._table = table
         self._sink = sink
         self._limit = max(limit, LEAST)
-        self._cursor = Cursor()
+        self._cursor = TextCursor()
         self._code = CodeSpans()
         self._grammar_sink = GrammarSink(self._cursor, sink, tools, self._code, table.markers)
         self._grammar_sink.marks = table.marks

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from streamlib_parsers.dialects.code_spans import CodeSpans
-from streamlib_parsers.dialects.cursor import Cursor, NoMatch
+from streamlib_parsers.dialects.cursor import NoMatch, TextCursor
 from streamlib_parsers.dialects.literal_search import StringBuffer
 from streamlib_parsers.items import JsonObject, ToolSpec
 
@@ -144,7 +144,7 @@ class GrammarSink:
 
     def __init__(
         self,
-        text: Cursor,
+        text: TextCursor,
         sink: Sink,
         tools: OfferedTools,
         code: CodeSpans,

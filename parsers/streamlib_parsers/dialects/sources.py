@@ -18,7 +18,7 @@ EARLIER: Final = "2026-11-21"
 """When threads were read, through excerpts."""
 
 
-class Source(Struct, frozen=True):
+class DialectSource(Struct, frozen=True):
     """Where something was read.
 
     Args:
@@ -34,15 +34,15 @@ class Source(Struct, frozen=True):
     reasoning: tuple[str, ...] = ()
 
 
-Sources: TypeAlias = tuple[Source, ...]
+Sources: TypeAlias = tuple[DialectSource, ...]
 
 
-def _vllm(*parsers: str, reasoning: tuple[str, ...] = ()) -> Source:
-    return Source(VLLM, READ, parsers, reasoning)
+def _vllm(*parsers: str, reasoning: tuple[str, ...] = ()) -> DialectSource:
+    return DialectSource(VLLM, READ, parsers, reasoning)
 
 
-def _sglang(*parsers: str, reasoning: tuple[str, ...] = ()) -> Source:
-    return Source(SGLANG, READ, parsers, reasoning)
+def _sglang(*parsers: str, reasoning: tuple[str, ...] = ()) -> DialectSource:
+    return DialectSource(SGLANG, READ, parsers, reasoning)
 
 
 _THINK: Final = (
@@ -113,10 +113,10 @@ _THINK: Final = (
 )
 
 DIALECT_SOURCES: Final[dict[str, Sources]] = {
-    "xai": (Source("threads of OpenCode about Grok: 2288, 2291, 37841", EARLIER),),
+    "xai": (DialectSource("threads of OpenCode about Grok: 2288, 2291, 37841", EARLIER),),
     "anthropic": (
-        Source("Anthropic's legacy tool use prompt", EARLIER),
-        Source("threads of Claude Code: 77061, 71952, 69529, 74518", EARLIER),
+        DialectSource("Anthropic's legacy tool use prompt", EARLIER),
+        DialectSource("threads of Claude Code: 77061, 71952, 69529, 74518", EARLIER),
     ),
     "hermes": (
         _vllm("hermes", "qwen3_json", "granite4"),
@@ -146,14 +146,14 @@ DIALECT_SOURCES: Final[dict[str, Sources]] = {
     "llama3_json": (
         _vllm("llama3_json", "llama4_json"),
         _sglang("llama3"),
-        Source("Meta's prompt format of Llama 3.1: custom tools", READ),
+        DialectSource("Meta's prompt format of Llama 3.1: custom tools", READ),
     ),
     "pythonic": (
         _vllm("pythonic", "llama4_pythonic", "olmo3", "lfm2"),
         _sglang("pythonic", "lfm2"),
     ),
     "mistral": (_vllm("mistral"), _sglang("mistral")),
-    "nemotron": (Source("tests of NVIDIA's Dynamo: nemotron_deci", READ),),
+    "nemotron": (DialectSource("tests of NVIDIA's Dynamo: nemotron_deci", READ),),
     "harmony": (
         _vllm("openai", reasoning=("openai_gptoss",)),
         _sglang("gpt-oss", reasoning=("gpt-oss",)),
@@ -169,12 +169,12 @@ DIALECT_SOURCES: Final[dict[str, Sources]] = {
     ),
     "iquest_q1": (_sglang("iquest_q1", reasoning=("iquest_q1",)),),
     "ernie45": (_vllm("ernie45", reasoning=("ernie45",)),),
-    "apriel": (Source("llama.cpp, its parser of Apriel 1.5", READ),),
+    "apriel": (DialectSource("llama.cpp, its parser of Apriel 1.5", READ),),
     "longcat": (_vllm("longcat"),),
     "cohere": (
         _vllm("cohere_command3", "cohere_command4"),
         _sglang("cohere_command4"),
-        Source("the prompt of Command R+, in public repositories", READ),
+        DialectSource("the prompt of Command R+, in public repositories", READ),
     ),
     "dots": (_vllm("dots"), _sglang("dots")),
     "step3": (_vllm("step3"), _sglang("step3")),
@@ -193,13 +193,13 @@ DIALECT_SOURCES: Final[dict[str, Sources]] = {
 }
 """By the name of a dialect."""
 
-_GUIDE: Final = Source(f"{VLLM}, its guide to tool calling", READ)
-_THREADS: Final = Source("threads about the model in agents' repositories", EARLIER)
-_VLLM_PARSER: Final = Source(f"{VLLM}, the parser named like the model", READ)
-_SGLANG_PARSER: Final = Source(f"{SGLANG}, the parser named like the model", READ)
-_FAMILY: Final = Source("not read: the form of the models it was made of", READ)
+_GUIDE: Final = DialectSource(f"{VLLM}, its guide to tool calling", READ)
+_THREADS: Final = DialectSource("threads about the model in agents' repositories", EARLIER)
+_VLLM_PARSER: Final = DialectSource(f"{VLLM}, the parser named like the model", READ)
+_SGLANG_PARSER: Final = DialectSource(f"{SGLANG}, the parser named like the model", READ)
+_FAMILY: Final = DialectSource("not read: the form of the models it was made of", READ)
 
-MODEL_SOURCES: Final[dict[str, Source]] = {
+MODEL_SOURCES: Final[dict[str, DialectSource]] = {
     "grok": _THREADS,
     "claude": _THREADS,
     "qwen3-coder": _GUIDE,
@@ -230,7 +230,7 @@ MODEL_SOURCES: Final[dict[str, Source]] = {
     "nous": _GUIDE,
     "tulu": _FAMILY,
     "smollm": _FAMILY,
-    "apriel": Source("llama.cpp, its parser of Apriel 1.5", READ),
+    "apriel": DialectSource("llama.cpp, its parser of Apriel 1.5", READ),
     "nemotron": _VLLM_PARSER,
     "llama": _GUIDE,
     "mistral": _GUIDE,
@@ -261,13 +261,13 @@ MODEL_SOURCES: Final[dict[str, Source]] = {
     "apertus": _GUIDE,
     "lfm": _VLLM_PARSER,
     "olmo": _GUIDE,
-    "command-r": Source("the prompt of Command R+, in public repositories", READ),
+    "command-r": DialectSource("the prompt of Command R+, in public repositories", READ),
     "command": _GUIDE,
     "cohere": _GUIDE,
     "spark": _SGLANG_PARSER,
     "ling-3": _VLLM_PARSER,
     "ling-": _FAMILY,
-    "reka": Source("its description, of its reasoning; its calls: not read", READ),
-    "": Source("the forms of the most used models", READ),
+    "reka": DialectSource("its description, of its reasoning; its calls: not read", READ),
+    "": DialectSource("the forms of the most used models", READ),
 }
 """By the substring of a row of `DIALECTS_BY_MODEL`."""

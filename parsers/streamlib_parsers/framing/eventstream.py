@@ -61,7 +61,7 @@ _EXCERPT_BYTES: Final = 200
 _T = TypeVar("_T")
 
 
-class Message(NamedTuple):
+class AwsMessage(NamedTuple):
     """One message with all its headers."""
 
     headers: Mapping[str, HeaderValue]
@@ -114,9 +114,9 @@ class EventStreamFraming:
         self._take(chunk, self._frame, self._event_makers, frames)
         return frames
 
-    def messages(self, chunk: bytes) -> list[Message]:
+    def messages(self, chunk: bytes) -> list[AwsMessage]:
         """Returns what `feed` does as messages with all headers. Call only one of the two."""
-        messages: list[Message] = []
+        messages: list[AwsMessage] = []
         self._take(chunk, self._message, {}, messages)
         return messages
 
@@ -248,13 +248,13 @@ class EventStreamFraming:
             self._event_names[block] = frame.event
         return frame
 
-    def _message(self, block: bytes, payload: bytes) -> Message:
+    def _message(self, block: bytes, payload: bytes) -> AwsMessage:
         headers = self._known.get(block)
         if headers is None:
             headers = _headers(block, self._limits)
             if len(self._known) < _CACHED_BLOCKS and len(block) <= _CACHED_BLOCK_BYTES:
                 self._known[block] = headers
-        return Message(headers, payload)
+        return AwsMessage(headers, payload)
 
     def _unfinished(self, data: bytes) -> ParseFailure:
         if len(data) >= _PRELUDE.size and not self._is_event_stream:
@@ -262,7 +262,7 @@ class EventStreamFraming:
         return truncated(f"the event stream ended inside a message, {len(data)} bytes into it")
 
 
-def decode_message(data: bytes, limits: Limits = LIMITS) -> Message:
+def decode_message(data: bytes, limits: Limits = LIMITS) -> AwsMessage:
     """Decodes the one message that `data` holds, with all its headers.
 
     Raises:
@@ -310,7 +310,7 @@ def _encode_prelude(size: int, header_size: int) -> bytes:
     return lengths + _CHECKSUM.pack(zlib.crc32(lengths))
 
 
-def frame_of(message: Message) -> Frame:
+def frame_of(message: AwsMessage) -> Frame:
     """Returns the frame a wire reads.
 
     The name of an exception or error begins with its message type and a colon, so that no wire
@@ -337,7 +337,7 @@ _NAME_HEADERS: Final = {
 }
 
 
-def _error_payload(message: Message) -> bytes:
+def _error_payload(message: AwsMessage) -> bytes:
     """Returns an error as JSON, which wires read.
 
     A message of type `error` describes it in a header, one of type `exception` in a JSON payload.

@@ -23,7 +23,7 @@ from streamlib.client.auth import KeyStore
 from streamlib.client.credentials import ApiKey
 from streamlib.client.hooks import AttemptHooks, OnEvent
 from streamlib.client.retry import RetryPolicy
-from streamlib.client.sources import HttpSource, LoopGuard, Source
+from streamlib.client.sources import HttpSource, LoopGuard, ResponseSource
 from streamlib.client.stream_config import ErrorMode, StreamConfig
 from streamlib.client.websocket.continuation import LaneRequest
 from streamlib.client.websocket.lane_socket import LaneSocket
@@ -47,7 +47,8 @@ from streamlib_parsers.wires.responses.lanes import LANE_NAME, steer_message
 CLOSED: Final = ErrorInfo("cancelled", "the connection was closed before the response was complete")
 
 StreamConfigurer = Callable[
-    [Request, Source, Sequence[ToolSpec], Sequence[str] | None, ErrorMode | None], StreamConfig
+    [Request, ResponseSource, Sequence[ToolSpec], Sequence[str] | None, ErrorMode | None],
+    StreamConfig,
 ]
 """Request, source, tools, dialects, error mode -> the configuration of a stream."""
 

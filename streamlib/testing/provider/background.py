@@ -169,7 +169,7 @@ class StreamedChunks(Sequence[bytes]):
             yield chunk
 
 
-class BackgroundResponses:
+class LoopbackBackground:
     """The background responses of a loopback provider."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from streamlib.errors import StreamError
 from streamlib.request.prompt import Prompt
-from streamlib.testing.provider.background import BackgroundResponses, runs_in_background
+from streamlib.testing.provider.background import LoopbackBackground, runs_in_background
 from streamlib.testing.provider.behaviour import Behaviour, ReceivedRequest, RequestHook
 from streamlib.testing.provider.responses import scripted_response
 from streamlib.testing.provider.served import JSON, ServedResponse, error_response, split_body
@@ -51,7 +51,7 @@ class Loopback:
         """Called with each request of a wire."""
         self._respond = respond
         """Makes the events of a response if there is no recording."""
-        self._background = BackgroundResponses()
+        self._background = LoopbackBackground()
         """Responses that run in the background, by their id."""
         self._requests = 0
         """Requests of a wire so far; `Behaviour.failing` counts these."""

@@ -102,7 +102,7 @@ async def _accept(stream: SocketStream, path: str, headers: Mapping[str, str]) -
     return WebSocket(stream, protocol, [], LIMITS.event_bytes)
 
 
-class _Response:
+class _SocketResponse:
     """A response that runs or has ended, as steering needs it.
 
     Attributes:
@@ -160,7 +160,7 @@ class _Session:
         """Response id -> its complete input and output, for responses that can be continued."""
         self._stored: set[str] = set()
         """Ids of stored responses, which stay in `_memory`."""
-        self._responses: dict[str, _Response] = {}
+        self._responses: dict[str, _SocketResponse] = {}
         """Response id -> response, for all responses of the connection."""
         self._steers = 0
         """Number of steering messages so far, for their ids."""
@@ -259,7 +259,7 @@ class _Session:
     ) -> tuple[str | None, list[Any]]:
         """Sends the events; returns the response's id and output once it is complete."""
         events = list(_events(served))
-        response = _Response(name)
+        response = _SocketResponse(name)
         response_id: str | None = None
         fault_before = fault_index(len(events), served.behaviour.at)
         for number, event in enumerate(events):
@@ -361,7 +361,9 @@ class _Session:
 
     # --- sending ---
 
-    async def _send_of(self, response: _Response, name: str | None, event: JsonObject) -> None:
+    async def _send_of(
+        self, response: _SocketResponse, name: str | None, event: JsonObject
+    ) -> None:
         """Sends an event of a response, with its number."""
         number = response.sent
         response.sent += 1

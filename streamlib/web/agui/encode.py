@@ -38,7 +38,7 @@ from streamlib.web.agui.events import (
 from streamlib.web.generated_ids import new_id
 from streamlib.web.message_encoder import MessageEncoder
 from streamlib.web.public_errors import ErrorText, error_data
-from streamlib.web.run_encoder import NOT_RUN, RunEncoder
+from streamlib.web.run_encoder import NOT_RUN, MessageRunEncoder
 from streamlib.web.ui_parts import (
     ABANDONED,
     CALLS,
@@ -80,12 +80,12 @@ from streamlib_parsers.items import (
     ServerToolResult,
 )
 
-__all__ = ["Encoder", "encode_body", "error_body", "run_encoder"]
+__all__ = ["AguiEncoder", "encode_body", "error_body", "run_encoder"]
 
 NOT_SENT_BACK: Final = "the page gets it, and messages that it sends back have no place for it"
 
 
-class Encoder(MessageEncoder):
+class AguiEncoder(MessageEncoder):
     """Encodes one run of the protocol: one response, or several with their outputs between them.
 
     Args:
@@ -454,9 +454,9 @@ class Encoder(MessageEncoder):
         )
 
 
-def run_encoder(**options: Any) -> RunEncoder:
-    """Returns an encoder of a run; options as those of `Encoder`."""
-    return RunEncoder(Encoder(run=True, **options), SSE_COMMENT)
+def run_encoder(**options: Any) -> MessageRunEncoder:
+    """Returns an encoder of a run; options as those of `AguiEncoder`."""
+    return MessageRunEncoder(AguiEncoder(run=True, **options), SSE_COMMENT)
 
 
 def _end_reasoning(message_id: str) -> bytes:

@@ -64,7 +64,7 @@ SAME_NAME: Final = "a tool of this name is offered already"
 
 
 # Field names are the protocol's.
-class _Body(Struct):
+class _AguiBody(Struct):
     threadId: str  # noqa: N815
     runId: str  # noqa: N815
     messages: list[Any]
@@ -144,7 +144,7 @@ class _Resume(Struct):
     payload: Any = None
 
 
-class _Approval(Struct):
+class _AguiApproval(Struct):
     approved: bool = False
     reason: str | None = None
 
@@ -155,7 +155,7 @@ def parse_agui(body: JsonObject, parsed: ParsedRequest) -> None:
     Raises:
         UIRequestError: The body is not such a request.
     """
-    fields = read_struct(body, _Body, "")
+    fields = read_struct(body, _AguiBody, "")
     limits = parsed.context.limits
     if len(fields.messages) > limits.messages:
         raise UIRequestError(f"more than {limits.messages} messages", too_large=True)
@@ -186,9 +186,9 @@ def _read_resume(entry: JsonObject, path: str, parsed: ParsedRequest) -> None:
     if call is None:
         # The application made this interrupt itself.
         return
-    approval = _Approval()
+    approval = _AguiApproval()
     if resume.status == "resolved" and isinstance(resume.payload, dict):
-        approval = read_struct(resume.payload, _Approval, f"{path}/payload")
+        approval = read_struct(resume.payload, _AguiApproval, f"{path}/payload")
     decision = ToolApproval(
         id=resume.interruptId,
         call_id=call.call_id,

@@ -33,7 +33,7 @@ import msgspec
 
 from streamlib.web.message_encoder import MessageEncoder
 from streamlib.web.public_errors import ErrorText
-from streamlib.web.run_encoder import NOT_RUN, RunEncoder
+from streamlib.web.run_encoder import NOT_RUN, MessageRunEncoder
 from streamlib.web.ui_parts import (
     ABANDONED,
     CALLS,
@@ -91,7 +91,7 @@ from streamlib_parsers.items import (
     ServerToolResult,
 )
 
-__all__ = ["HEADERS", "Encoder", "encode_body", "error_body", "run_encoder"]
+__all__ = ["HEADERS", "VercelEncoder", "encode_body", "error_body", "run_encoder"]
 
 CUSTOM: Final = (Opaque, *BUILT_IN_CALLS)
 """Items that version 7 of the SDK shows as `custom` parts."""
@@ -117,7 +117,7 @@ FINISH_REASONS: Final[dict[StopReason, str]] = {
 }
 
 
-class Encoder(MessageEncoder):
+class VercelEncoder(MessageEncoder):
     """Encodes one assistant message: of one step, or of a run of several.
 
     Args:
@@ -436,6 +436,6 @@ class Encoder(MessageEncoder):
         )
 
 
-def run_encoder(**options: Any) -> RunEncoder:
-    """Returns an encoder of a run; options as those of `Encoder`."""
-    return RunEncoder(Encoder(run=True, **options), SSE_COMMENT)
+def run_encoder(**options: Any) -> MessageRunEncoder:
+    """Returns an encoder of a run; options as those of `VercelEncoder`."""
+    return MessageRunEncoder(VercelEncoder(run=True, **options), SSE_COMMENT)

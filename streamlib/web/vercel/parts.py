@@ -7,7 +7,7 @@ from typing import Any
 from streamlib.request.report import Report
 from streamlib.web.public_errors import error_data
 from streamlib.web.run_encoder import Waiting
-from streamlib.web.ui_parts import Source, files, shown_output, total_tokens
+from streamlib.web.ui_parts import CitedSource, files, shown_output, total_tokens
 from streamlib.wires.encoders import sse
 from streamlib.wires.json_objects import without_none
 from streamlib_parsers.errors import ErrorInfo
@@ -52,7 +52,7 @@ def custom_frame(item: Opaque | BuiltInCall) -> bytes:
     return part_frame("custom", kind=f"{provider}.{kind}", providerMetadata={provider: payload})
 
 
-def source_frame(cited: Source, source_id: str) -> bytes:
+def source_frame(cited: CitedSource, source_id: str) -> bytes:
     """Returns the part of a source: a page, or a document."""
     if cited.url is not None:
         fields: JsonObject = {"sourceId": source_id, "url": cited.url}

@@ -29,7 +29,12 @@ from streamlib.web.request_files import PROVIDERS_FILE, file_from_url
 from streamlib.web.request_outputs import output_value
 from streamlib.web.request_tools import UICall, UIOutput
 from streamlib.web.ui_parts import TRUNCATED_CALL, opaque_state
-from streamlib.web.vercel.signatures import Signed, merged_reasoning, signed_reasoning, signed_state
+from streamlib.web.vercel.signatures import (
+    SignedPart,
+    merged_reasoning,
+    signed_reasoning,
+    signed_state,
+)
 from streamlib_parsers.items import (
     ContentPart,
     JsonObject,
@@ -58,7 +63,7 @@ NO_PART: Final = "only the page shows it"
 
 
 # Field names are the protocol's.
-class _Body(Struct):
+class _VercelBody(Struct):
     messages: list[Any] | None = None
     message: Any = None
     id: str | None = None
@@ -93,7 +98,7 @@ class _SteeringPart(Struct):
     parts: list[Any]
 
 
-class _Approval(Struct):
+class _VercelApproval(Struct):
     id: str
     approved: bool | None = None
     reason: str | None = None
@@ -110,7 +115,7 @@ class _ToolPart(Struct):
     preliminary: bool | None = None
     providerExecuted: bool | None = None  # noqa: N815
     callProviderMetadata: JsonObject | None = None  # noqa: N815
-    approval: _Approval | None = None
+    approval: _VercelApproval | None = None
 
 
 BODY_KEYS: Final = ("messages", "message", "id", "trigger", "messageId")
@@ -123,7 +128,7 @@ def parse_vercel(body: JsonObject, parsed: ParsedRequest) -> None:
     Raises:
         UIRequestError: The body is not such a request.
     """
-    fields = read_struct(body, _Body, "")
+    fields = read_struct(body, _VercelBody, "")
     messages = fields.messages
     if messages is None:
         # Pages that keep history on the server send the last message alone.
@@ -195,7 +200,7 @@ def _file(value: Any, path: str, parsed: ParsedRequest) -> ContentPart | None:
     return result.part
 
 
-def _decision(approval: _Approval, call_id: str, name: str) -> ToolApproval:
+def _decision(approval: _VercelApproval, call_id: str, name: str) -> ToolApproval:
     return ToolApproval(
         id=approval.id,
         call_id=call_id,
@@ -284,7 +289,7 @@ class _Steps:
             item = Message("assistant", content, signature=signed.signature, origin=signed.origin)
             self._items.append(item)
 
-    def _signed(self, metadata: JsonObject | None, path: str) -> Signed:
+    def _signed(self, metadata: JsonObject | None, path: str) -> SignedPart:
         """The signature in a provider's metadata; any other metadata is reported."""
         signed = signed_state(metadata)
         if metadata and signed.signature is None:

@@ -1,4 +1,4 @@
-"""Signed state of providers in the metadata that the AI SDK keeps with parts of a message.
+"""SignedPart state of providers in the metadata that the AI SDK keeps with parts of a message.
 
 ``useChat`` has it if the page's server is the AI SDK's own; this library leaves it on the server.
 
@@ -28,21 +28,21 @@ ORIGINS: Final[dict[str, Origin]] = {
 SIGNATURES: Final = ("signature", "thoughtSignature")
 
 
-class Signed(NamedTuple):
+class SignedPart(NamedTuple):
     """A signature, and where it was made."""
 
     signature: str | None = None
     origin: Origin | None = None
 
 
-def signed_state(metadata: JsonObject | None) -> Signed:
+def signed_state(metadata: JsonObject | None) -> SignedPart:
     """Returns the signature in the metadata of a text or a call, if there is one."""
     for origin, values in _of_providers(metadata):
         for key in SIGNATURES:
             value = values.get(key)
             if isinstance(value, str) and value:
-                return Signed(value, origin)
-    return Signed()
+                return SignedPart(value, origin)
+    return SignedPart()
 
 
 def signed_reasoning(text: str, metadata: JsonObject | None) -> Reasoning | None:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from streamlib.request.prompt import CacheOptions
 from streamlib.request.report import Report
-from streamlib.wires.bedrock import Family
+from streamlib.wires.bedrock import BedrockFamily
 from streamlib.wires.converse.build_content import Block
 from streamlib.wires.converse.build_turns import NO_ITEM, SystemText, Turn
 from streamlib_parsers.items import JsonObject
@@ -31,7 +31,7 @@ class Cacheable(NamedTuple):
 
 
 def add_cache_points(
-    cache: str | CacheOptions, body: Cacheable, family: Family, report: Report
+    cache: str | CacheOptions, body: Cacheable, family: BedrockFamily, report: Report
 ) -> None:
     """Adds the cache points.
 
@@ -52,7 +52,7 @@ def add_cache_points(
     _mark_items(options, body, report)
 
 
-def _mark_ends(point: JsonObject, body: Cacheable, family: Family, report: Report) -> None:
+def _mark_ends(point: JsonObject, body: Cacheable, family: BedrockFamily, report: Report) -> None:
     if body.tools and "tools" in family.caches and "cachePoint" not in body.tools[-1]:
         body.tools.append(point)
     if body.system_blocks and "system" in family.caches:

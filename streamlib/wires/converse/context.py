@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from streamlib.request.context import BuildContext
-from streamlib.wires.bedrock import Family
+from streamlib.wires.bedrock import BedrockFamily
 
 
 @dataclass(frozen=True, slots=True)
 class ConverseContext(BuildContext):
     """The context of one build, with the family of its model."""
 
-    family: Family
+    family: BedrockFamily
     document_names: dict[str, int] = field(default_factory=dict)
     """Document names in use -> the last number tried for a second document of that name.
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from streamlib_parsers import Failed, ToolSpec, accumulate
 from streamlib_parsers.dialects import Dialect, Opener
-from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
 from streamlib_parsers.dialects.grammar import anywhere
 from streamlib_parsers.dialects.sink import GrammarSink
 from streamlib_parsers.limits import Limits
@@ -116,7 +116,7 @@ class ToTheMark(Struct, frozen=True):
     openers: Sequence[Opener] = anywhere("@")
     first: str = ""
 
-    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         yield from text.until(("!",), lambda _: None)
         raise NoMatch
 

@@ -26,7 +26,7 @@ from streamlib_parsers import (
     accumulate,
 )
 from streamlib_parsers.dialects import Dialect, DialectFilter, Opener
-from streamlib_parsers.dialects.cursor import Cursor, Parse
+from streamlib_parsers.dialects.cursor import Parse, TextCursor
 from streamlib_parsers.dialects.grammars.json_calls import JsonCalls
 from streamlib_parsers.dialects.sink import GrammarSink
 from streamlib_parsers.errors import ErrorInfo
@@ -386,7 +386,7 @@ class MisbehavingGrammar:
     openers = (Opener("@"),)
     first = ""
 
-    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """Ends a call that never began, begins reasoning that never ends, or ends a call twice."""
         letter = yield from text.word()
         if letter == "w":

@@ -19,11 +19,11 @@ from streamlib_parsers.dialects.sources import (
     MODEL_SOURCES,
     SGLANG,
     VLLM,
-    Source,
+    DialectSource,
 )
 
 
-def check_source(source: Source) -> None:
+def check_source(source: DialectSource) -> None:
     assert source.title
     assert dt.date.fromisoformat(source.date) > dt.date(2026, 1, 1)
     assert source.title in (VLLM, SGLANG) or not (source.parsers or source.reasoning)

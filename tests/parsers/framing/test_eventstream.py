@@ -19,8 +19,8 @@ from streamlib_parsers.errors import ParseFailure
 from streamlib_parsers.framing import Frame, Framing
 from streamlib_parsers.framing.eventstream import (
     HEADER_BLOCK_BYTES,
+    AwsMessage,
     EventStreamFraming,
-    Message,
     decode_message,
     encode_message,
     frame_of,
@@ -98,7 +98,7 @@ def test_published_files_are_read_or_refused_as_specified(
             n: base64.b64decode(v["bytes_b64"]) if isinstance(v, dict) else v
             for n, v in expected["headers"].items()
         }
-        assert messages == [Message(headers, base64.b64decode(expected["payload_b64"]))]
+        assert messages == [AwsMessage(headers, base64.b64decode(expected["payload_b64"]))]
 
 
 @each_recording("bedrock-converse", [".eventstream"])
@@ -157,7 +157,7 @@ def agree_with_botocore(body: bytes) -> None:
     oracle.add_data(body)
     messages, failure = messages_of([body])
     assert failure is None
-    assert messages == [Message(theirs.headers, theirs.payload) for theirs in oracle]
+    assert messages == [AwsMessage(theirs.headers, theirs.payload) for theirs in oracle]
 
 
 # --- rules ---
@@ -349,7 +349,7 @@ def test_header_block_cache_is_bounded() -> None:
 
 
 def test_event_is_named_by_its_event_type() -> None:
-    assert frame_of(Message(EVENT, b"{}")) == Frame("contentBlockDelta", b"{}")
+    assert frame_of(AwsMessage(EVENT, b"{}")) == Frame("contentBlockDelta", b"{}")
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_event_is_named_by_its_event_type() -> None:
 def test_message_of_another_type_is_never_named_as_an_event(
     headers: Mapping[str, Any], payload: bytes, frame: Frame
 ) -> None:
-    assert frame_of(Message(headers, payload)) == frame
+    assert frame_of(AwsMessage(headers, payload)) == frame
 
 
 def test_feed_returns_the_frames_of_the_messages() -> None:
@@ -419,7 +419,7 @@ def test_feed_returns_the_frames_of_the_messages() -> None:
 )
 def test_encoded_message_is_decoded_unchanged(headers: dict[str, str], payload: bytes) -> None:
     body = encode_message(headers, payload)
-    assert decode_message(body) == Message(headers, payload)
+    assert decode_message(body) == AwsMessage(headers, payload)
     assert body == raw_message(
         b"".join(string(name, value) for name, value in headers.items()), payload
     )

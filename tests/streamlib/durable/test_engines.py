@@ -10,7 +10,7 @@ import pytest
 
 from streamlib.durable import Engine, open_log
 from streamlib.durable.memory import MemoryEngine
-from streamlib.durable.records import Cursor, Record
+from streamlib.durable.records import LogCursor, Record
 from streamlib.durable.rules import LogState, Operation, Result
 from streamlib.durable.sqlite import SqliteEngine
 from streamlib.testing.engines import EngineMismatch, check_engine
@@ -33,9 +33,9 @@ class Forgetful(MemoryEngine):
     """Does not look at the epoch of a reader's place."""
 
     async def read(
-        self, log_id: str, after: Cursor, most: int
+        self, log_id: str, after: LogCursor, most: int
     ) -> tuple[LogState | None, int, list[Record]]:
-        return await super().read(log_id, Cursor(1, after.position), most)
+        return await super().read(log_id, LogCursor(1, after.position), most)
 
 
 class Generous(MemoryEngine):

@@ -12,7 +12,7 @@ from lab.durable.scenarios import FAULTS, counts, run_many
 from streamlib.durable import Log, LogError, open_log
 from streamlib.durable.hub import MAX_WAITING, SWEEP_FIRST, Hub
 from streamlib.durable.memory import MemoryEngine
-from streamlib.durable.records import Cursor, Record
+from streamlib.durable.records import LogCursor, Record
 from streamlib.durable.rules import Append, LogState, Open, Result
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import Completed, accumulate
@@ -201,7 +201,7 @@ class Rounded(Connection):
     """Tells its readers the lease in whole seconds, as an engine's expiry may be."""
 
     async def read(
-        self, log_id: str, after: Cursor, most: int
+        self, log_id: str, after: LogCursor, most: int
     ) -> tuple[LogState | None, int, list[Record]]:
         state, now, records = await super().read(log_id, after, most)
         if state is not None:

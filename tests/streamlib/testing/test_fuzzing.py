@@ -20,7 +20,7 @@ from streamlib.testing.frame_generators import frame_generators
 from streamlib.testing.fuzz_targets import TARGETS, find_target
 from streamlib.testing.fuzzing import (
     Campaign,
-    Finding,
+    FuzzFinding,
     examine,
     find_failure,
     replay_bodies,
@@ -86,7 +86,7 @@ def mine() -> Iterator[str]:
     del sys.modules[module.__name__]
 
 
-def finding_in(name: str, executions: int = 5_000) -> Finding:
+def finding_in(name: str, executions: int = 5_000) -> FuzzFinding:
     campaign = Campaign(find_target(name), seed=1)
     rng = random.Random(1)
     while campaign.finding is None and campaign.executions < executions:
@@ -120,7 +120,7 @@ def test_reproducer_fails_until_the_parser_is_fixed(
 
 def test_reproducer_of_any_bytes_and_text_is_valid_python() -> None:
     text = reproducer(
-        Finding("a:b.c", "any partition", 'says """ \\ \n \ud83d', bytes(range(256)), (1, 2))
+        FuzzFinding("a:b.c", "any partition", 'says """ \\ \n \ud83d', bytes(range(256)), (1, 2))
     )
     namespace: dict[str, object] = {}
     exec(compile(text.replace("def test_", "def saved_"), "test_fuzz.py", "exec"), namespace)

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from streamlib_parsers.dialects.balanced import decoded
 from streamlib_parsers.dialects.coercion import coerced, json_object_text, property_schema
-from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
 from streamlib_parsers.dialects.grammar import Opener
 from streamlib_parsers.dialects.grammars.keyed_calls import expect
 from streamlib_parsers.dialects.literal_search import StringBuffer
@@ -47,7 +47,7 @@ class BraceCalls(Struct, frozen=True):
     turn_ends: Sequence[str] = ()
     first: str = "c:"
 
-    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """`call:f{...}` and its closing token."""
         yield from text.spaces()
         prefixed_name = yield from text.word()
@@ -61,7 +61,7 @@ class BraceCalls(Struct, frozen=True):
             raise NoMatch
         close = "}" if brace == "{" else ")"
         next_openers = tuple(opener.marker for opener in self.openers)
-        reader = _Reader(text, self.quote, sink.schema(name))
+        reader = _BraceReader(text, self.quote, sink.schema(name))
         reader.bare_ends = tuple(dict.fromkeys((*BARE_ENDS, close)))
         reader.foreign = (self.quote, *next_openers, *self.closes)
         arguments = yield from reader.members(reader.schema, close, 1)
@@ -74,7 +74,7 @@ class BraceCalls(Struct, frozen=True):
         sink.add_call(name, arguments, has_end=has_end)
         yield from self._end(text, sink)
 
-    def _end(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def _end(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """Tokens that end the call once more, and what a server then leaves of the next turn."""
         while True:
             yield from text.spaces()
@@ -83,10 +83,10 @@ class BraceCalls(Struct, frozen=True):
             sink.end_section()
 
 
-class _Reader:
+class _BraceReader:
     """Reads the arguments of one call as JSON text."""
 
-    def __init__(self, text: Cursor, quote: str, schema: JsonObject) -> None:
+    def __init__(self, text: TextCursor, quote: str, schema: JsonObject) -> None:
         """Begins after the name.
 
         Args:
@@ -157,7 +157,7 @@ class _Reader:
         return f"[{','.join(values)}]"
 
 
-def _bare_key(text: Cursor) -> Parse[str]:
+def _bare_key(text: TextCursor) -> Parse[str]:
     key, _ = yield from text.head(":", barred="\n{}[],<", leave=True)
     key = key.strip()
     if key.startswith('"'):
@@ -167,7 +167,7 @@ def _bare_key(text: Cursor) -> Parse[str]:
     return key
 
 
-def _has_ended(text: Cursor, close: str, *, first: bool) -> Parse[bool]:
+def _has_ended(text: TextCursor, close: str, *, first: bool) -> Parse[bool]:
     """Whether the list or object ends here; before any element but the first reads a comma."""
     yield from text.spaces()
     if (yield from text.literal(close)):

@@ -17,7 +17,7 @@ from typing import Final
 from msgspec import Struct
 
 from streamlib_parsers.dialects.balanced import decoded
-from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
 from streamlib_parsers.dialects.grammar import Opener, anywhere
 from streamlib_parsers.dialects.literal_search import StringBuffer
 from streamlib_parsers.dialects.sink import GrammarSink
@@ -40,7 +40,7 @@ class ChannelCalls(Struct, frozen=True):
     openers: Sequence[Opener] = anywhere(*BEGINS)
     first: str = ""
 
-    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """One message after the other."""
         begin = text.opener
         while begin in BEGINS:
@@ -61,7 +61,7 @@ class ChannelCalls(Struct, frozen=True):
                 yield from text.spaces()
                 begin = yield from text.literal(*BEGINS)
 
-    def _output_text(self, text: Cursor, sink: GrammarSink) -> Parse[str]:
+    def _output_text(self, text: TextCursor, sink: GrammarSink) -> Parse[str]:
         """Output text up to a token. A token inside code is only mentioned."""
         while True:
             end = yield from text.until((*BEGINS, *ENDS), sink.text)
@@ -70,7 +70,7 @@ class ChannelCalls(Struct, frozen=True):
                 return end
             sink.text(end)
 
-    def _call(self, text: Cursor, sink: GrammarSink, recipient: str) -> Parse[None]:
+    def _call(self, text: TextCursor, sink: GrammarSink, recipient: str) -> Parse[None]:
         yield from text.spaces()
         sink.call(recipient.removeprefix("functions."))
         yield from text.json_object(sink.arguments)
@@ -90,7 +90,7 @@ class LeakedChannel(Struct, frozen=True):
     openers: Sequence[Opener] = anywhere("to=functions.", f"to={PARALLEL}")
     first: str = ""
 
-    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """Name, noise, arguments, the end of the message."""
         sink.defer_calls()
         name = ""

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
 from streamlib_parsers.dialects.grammar import Opener, anywhere
 from streamlib_parsers.dialects.sink import GrammarSink
 
@@ -31,7 +31,7 @@ class Marks(Struct, frozen=True):
         """The marks."""
         return anywhere(*self.marks)
 
-    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """Nothing follows a mark."""
         text.commit()
         yield from ()
@@ -49,7 +49,7 @@ class Citations(Struct, frozen=True):
     openers: Sequence[Opener] = anywhere("<co>", "<co:", "</co>", "</co:")
     first: str = ""
 
-    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """One tag; the text between two of them is text."""
         sources = ""
         if text.opener.endswith(":"):

@@ -21,7 +21,7 @@ from streamlib_parsers.dialects.coercion import (
     json_object_text,
     property_schema,
 )
-from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
 from streamlib_parsers.dialects.grammar import Opener, anywhere
 from streamlib_parsers.dialects.grammars.tagged_calls import attributes_of
 from streamlib_parsers.dialects.literal_search import StringBuffer
@@ -63,7 +63,7 @@ class ElementCalls(Struct, frozen=True):
         """The wrapper, or a call without one."""
         return anywhere(f"{self.mark}<{self.wrapper}>", f"{self.mark}<{self.call}")
 
-    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """A wrapper with its calls, or one call."""
         begin, end = f"{self.mark}<{self.call}", f"{self.mark}</{self.wrapper}>"
         has_call = False
@@ -83,7 +83,7 @@ class ElementCalls(Struct, frozen=True):
                 sink.end_section()
             return
 
-    def _call(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def _call(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         head, _ = yield from text.head(">")
         name = attributes_of(head).get("name", "")
         call = _Element(self.call)
@@ -91,7 +91,7 @@ class ElementCalls(Struct, frozen=True):
         schema = sink.schema(name)
         sink.add_call(name, json_object_text(_members(call, schema, schema)))
 
-    def _content(self, text: Cursor, element: _Element, depth: int) -> Parse[None]:
+    def _content(self, text: TextCursor, element: _Element, depth: int) -> Parse[None]:
         """Reads from the end of an element's tag to the end of its closing tag."""
         if depth > DEEPEST:
             raise NoMatch

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from streamlib_parsers.dialects.balanced import decoded
 from streamlib_parsers.dialects.coercion import NESTED, unwrapped
-from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
 from streamlib_parsers.dialects.grammar import Opener
 from streamlib_parsers.dialects.literal_search import StringBuffer
 from streamlib_parsers.dialects.sink import GrammarSink
@@ -30,7 +30,7 @@ KEYS: Final = NAMES | ARGUMENTS | IDS | {WRAPPER, "type", "index"}
 """One of these comes first in an object that is a call."""
 
 
-class _Call:
+class _JsonCall:
     """What is known of one call."""
 
     __slots__ = ("arguments", "call_id", "is_streamed", "key_count", "name")
@@ -60,7 +60,7 @@ class JsonCalls(Struct, frozen=True):
     between: Sequence[str] = (",", ";")
     first: str = "{["
 
-    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """One object, several, or an array of them."""
         yield from text.spaces()
         while (yield from text.literal(text.opener)):
@@ -80,7 +80,7 @@ class JsonCalls(Struct, frozen=True):
         if self.closes:
             yield from self._close(text, sink, needs_close=needs_close)
 
-    def _objects(self, text: Cursor, sink: GrammarSink, *, needs_close: bool) -> Parse[None]:
+    def _objects(self, text: TextCursor, sink: GrammarSink, *, needs_close: bool) -> Parse[None]:
         """Reads objects, from the end of the first brace on."""
         while True:
             yield from call_object(text, sink)
@@ -95,7 +95,7 @@ class JsonCalls(Struct, frozen=True):
                 sink.end_call()
             text.take(text.index + 1)
 
-    def _close(self, text: Cursor, sink: GrammarSink, *, needs_close: bool) -> Parse[None]:
+    def _close(self, text: TextCursor, sink: GrammarSink, *, needs_close: bool) -> Parse[None]:
         """The closing token; the end of the message and the next opener stand for it."""
         yield from text.spaces()
         is_closed = yield from text.literal(*self.closes)
@@ -118,7 +118,7 @@ class BareJson(Struct, frozen=True):
     openers: Sequence[Opener] = (Opener("{", "start"),)
     first: str = ""
 
-    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """Objects, with `;` or white space between them, and nothing else."""
         sink.defer_calls()
         while True:
@@ -134,12 +134,12 @@ class BareJson(Struct, frozen=True):
         sink.release_calls()
 
 
-def call_object(text: Cursor, sink: GrammarSink) -> Parse[None]:
+def call_object(text: TextCursor, sink: GrammarSink) -> Parse[None]:
     """Reads one call after its opening brace, closing brace included.
 
     The caller calls `sink.end_call`.
     """
-    call = _Call()
+    call = _JsonCall()
     yield from _members(text, sink, call)
     if not call.name:
         raise NoMatch
@@ -148,7 +148,7 @@ def call_object(text: Cursor, sink: GrammarSink) -> Parse[None]:
         sink.arguments(unwrapped(call.arguments, sink.schema(call.name)))
 
 
-def _members(text: Cursor, sink: GrammarSink, call: _Call) -> Parse[None]:
+def _members(text: TextCursor, sink: GrammarSink, call: _JsonCall) -> Parse[None]:
     while True:
         yield from text.spaces()
         if (yield from text.literal("}")):
@@ -163,7 +163,7 @@ def _members(text: Cursor, sink: GrammarSink, call: _Call) -> Parse[None]:
         yield from _member(text, sink, call, key)
 
 
-def _key(text: Cursor) -> Parse[str]:
+def _key(text: TextCursor) -> Parse[str]:
     if not (yield from text.ahead('"')):
         raise NoMatch
     key = decoded((yield from text.json_text()))
@@ -174,7 +174,7 @@ def _key(text: Cursor) -> Parse[str]:
     return str(key)
 
 
-def _member(text: Cursor, sink: GrammarSink, call: _Call, key: str) -> Parse[None]:
+def _member(text: TextCursor, sink: GrammarSink, call: _JsonCall, key: str) -> Parse[None]:
     opening = yield from text.ahead("{", '"')
     if key == WRAPPER and opening == "{":
         text.take(text.index + 1)
@@ -189,7 +189,9 @@ def _member(text: Cursor, sink: GrammarSink, call: _Call, key: str) -> Parse[Non
             call.call_id = value
 
 
-def _arguments(text: Cursor, sink: GrammarSink, call: _Call, *, is_object: bool) -> Parse[None]:
+def _arguments(
+    text: TextCursor, sink: GrammarSink, call: _JsonCall, *, is_object: bool
+) -> Parse[None]:
     if call.is_streamed:
         raise NoMatch  # arguments twice
     if call.name and is_object:
@@ -214,7 +216,7 @@ def _arguments(text: Cursor, sink: GrammarSink, call: _Call, *, is_object: bool)
     call.arguments = arguments
 
 
-def _first_key(text: Cursor) -> Parse[tuple[str, str]]:
+def _first_key(text: TextCursor) -> Parse[tuple[str, str]]:
     """What was read of an object up to its first key, and that key; "" where there is none."""
     text.take(text.index + 1)
     yield from text.spaces()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from streamlib_parsers.dialects.balanced import decoded
-from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
 from streamlib_parsers.dialects.grammar import Opener
 from streamlib_parsers.dialects.sink import GrammarSink
 
@@ -29,7 +29,7 @@ class KeyedCalls(Struct, frozen=True):
     closes: Sequence[str]
     first: str = "["
 
-    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """The list and its closing token."""
         yield from text.spaces()
         yield from expect(text, "[")
@@ -44,7 +44,7 @@ class KeyedCalls(Struct, frozen=True):
         sink.end_section()
 
 
-def _call(text: Cursor, sink: GrammarSink) -> Parse[None]:
+def _call(text: TextCursor, sink: GrammarSink) -> Parse[None]:
     yield from text.spaces()
     yield from expect(text, "{")
     yield from text.spaces()
@@ -62,7 +62,7 @@ def _call(text: Cursor, sink: GrammarSink) -> Parse[None]:
     yield from text.spaces()
 
 
-def expect(text: Cursor, mark: str) -> Parse[None]:
+def expect(text: TextCursor, mark: str) -> Parse[None]:
     """Reads a literal that must come next.
 
     Raises:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
 from streamlib_parsers.dialects.grammar import NAME, Opener, anywhere
 from streamlib_parsers.dialects.sink import GrammarSink
 
@@ -50,7 +50,7 @@ class NamedCalls(Struct, frozen=True):
         """A section, or a call without one."""
         return anywhere(*self.sections, *self.calls)
 
-    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """A section, or calls without one."""
         if text.opener in self.sections:
             yield from text.spaces()
@@ -65,7 +65,7 @@ class NamedCalls(Struct, frozen=True):
             if part not in self.calls:
                 return
 
-    def _call(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def _call(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         # A name before a fence ends with its line, any other one stays on it.
         barred = "" if self.fence else "\n<"
         header, _ = yield from text.head(*self.after_name, barred=barred)
@@ -114,7 +114,7 @@ class MistralCalls(Struct, frozen=True):
     openers: Sequence[Opener] = anywhere("[TOOL_CALLS]")
     first: str = NAME
 
-    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """One call; the next one has an opener of its own."""
         yield from text.spaces()
         name = yield from text.word()

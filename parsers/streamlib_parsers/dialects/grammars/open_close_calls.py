@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from streamlib_parsers.dialects.argument_writer import RAW, ArgumentWriter
 from streamlib_parsers.dialects.coercion import unescaped
-from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
 from streamlib_parsers.dialects.grammar import Opener, anywhere
 from streamlib_parsers.dialects.grammars.keyed_calls import expect
 from streamlib_parsers.dialects.grammars.tagged_calls import attributes_of
@@ -39,7 +39,7 @@ class OpenCloseCalls(Struct, frozen=True):
     openers: Sequence[Opener] = anywhere(SECTION, CALL)
     first: str = ""
 
-    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """A section, or a call without one."""
         has_call = False
         if text.opener == CALL:
@@ -58,7 +58,7 @@ class OpenCloseCalls(Struct, frozen=True):
                 sink.end_section()
             return
 
-    def _call(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def _call(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         attributes = yield from _attributes(text)
         name = attributes.get("tool", "")
         yield from text.spaces()
@@ -85,7 +85,7 @@ class OpenCloseCalls(Struct, frozen=True):
         writer.end()
 
 
-def _argument(text: Cursor, writer: ArgumentWriter) -> Parse[str]:
+def _argument(text: TextCursor, writer: ArgumentWriter) -> Parse[str]:
     """Reads an argument and what ends it: its own end, or the next argument."""
     attributes = yield from _attributes(text)
     if not attributes.get("key"):
@@ -101,6 +101,6 @@ def _argument(text: Cursor, writer: ArgumentWriter) -> Parse[str]:
     return stop
 
 
-def _attributes(text: Cursor) -> Parse[dict[str, str]]:
+def _attributes(text: TextCursor) -> Parse[dict[str, str]]:
     head, _ = yield from text.head(SEP)
     return {key: unescaped(value) for key, value in attributes_of(head).items()}

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from streamlib_parsers.dialects.argument_writer import ArgumentWriter, ValueRules
-from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
 from streamlib_parsers.dialects.grammar import NAME, Opener, anywhere
 from streamlib_parsers.dialects.grammars.keyed_calls import expect
 from streamlib_parsers.dialects.grammars.tag_value import ValueTags, tag_value
@@ -49,7 +49,7 @@ class PairCalls(Struct, frozen=True):
         """The call's own tag, and what is around several."""
         return anywhere(self.begin, *(opening for opening, _ in self.wrappers))
 
-    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """One call, or a wrapper with its calls."""
         if text.opener != self.begin:
             yield from text.spaces()
@@ -66,7 +66,7 @@ class PairCalls(Struct, frozen=True):
             if part != self.begin:
                 return
 
-    def _call(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def _call(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """Reads one call after its opening tag."""
         yield from text.spaces()
         name = yield from text.word()

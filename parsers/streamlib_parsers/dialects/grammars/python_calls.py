@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
 from streamlib_parsers.dialects.grammar import NAME, Opener
 from streamlib_parsers.dialects.grammars.json_calls import JsonCalls
 from streamlib_parsers.dialects.literal_search import StringBuffer
@@ -31,7 +31,7 @@ class PythonCalls(Struct, frozen=True):
     closes: Sequence[str] = ()
     first: str = NAME + "[{"
 
-    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """The list, or the calls between the tags."""
         yield from text.spaces()
         if self.closes:
@@ -56,7 +56,7 @@ class PythonCalls(Struct, frozen=True):
         sink.release_calls()
 
 
-def _calls(text: Cursor, sink: GrammarSink, end: str) -> Parse[None]:
+def _calls(text: TextCursor, sink: GrammarSink, end: str) -> Parse[None]:
     """Calls up to `end`, the bracket that closes their list; without one, as many as there are."""
     while True:
         yield from text.spaces()
@@ -77,7 +77,7 @@ def _calls(text: Cursor, sink: GrammarSink, end: str) -> Parse[None]:
             return
 
 
-def _call(text: Cursor, sink: GrammarSink, name: str) -> Parse[None]:
+def _call(text: TextCursor, sink: GrammarSink, name: str) -> Parse[None]:
     written = StringBuffer()
     sink.call(name)
     yield from text.parentheses(written.add)

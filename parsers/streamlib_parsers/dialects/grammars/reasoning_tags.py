@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from streamlib_parsers.dialects.cursor import BufferFull, Cursor, Parse
+from streamlib_parsers.dialects.cursor import BufferFull, Parse, TextCursor
 from streamlib_parsers.dialects.grammar import Opener, Position
 from streamlib_parsers.dialects.literal_search import StringBuffer
 from streamlib_parsers.dialects.sink import GrammarSink
@@ -45,7 +45,7 @@ class ReasoningTags(Struct, frozen=True):
         openers += [Opener(closing, "orphan") for closing in self.unopened]
         return openers
 
-    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """Reads on after a tag or, without an opener, from the first character of the response."""
         closing = self._closing(text.opener)
         if closing:
@@ -60,7 +60,7 @@ class ReasoningTags(Struct, frozen=True):
         """The closing tags of an opening one; none where it is not an opening tag."""
         return tuple(closing for tag, closing in self.tags if tag == opening)
 
-    def _begun_reasoning(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def _begun_reasoning(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """The chat template wrote the opening tag, but the model may repeat it."""
         yield from text.spaces()
         opening = yield from text.literal(*(opening for opening, _ in self.tags))
@@ -81,7 +81,9 @@ class ReasoningTags(Struct, frozen=True):
             sink.reasoning(text.uncommitted().removeprefix("\n"))
         yield from self._reasoning(text, sink, tuple(self.unopened))
 
-    def _reasoning(self, text: Cursor, sink: GrammarSink, closing: tuple[str, ...]) -> Parse[None]:
+    def _reasoning(
+        self, text: TextCursor, sink: GrammarSink, closing: tuple[str, ...]
+    ) -> Parse[None]:
         opener = text.uncommitted()
         ends = closing + tuple("\n" + tag for tag in closing)
         # With the newline before it, if there is one: that belongs to neither.
@@ -116,7 +118,7 @@ class ReasoningTags(Struct, frozen=True):
         yield from _newlines(text, 2)
 
 
-def _newlines(text: Cursor, most: int) -> Parse[None]:
+def _newlines(text: TextCursor, most: int) -> Parse[None]:
     for _ in range(most):
         if not (yield from text.literal("\n")):
             break

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from streamlib_parsers.dialects.cursor import HEAD, Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.cursor import HEAD, NoMatch, Parse, TextCursor
 from streamlib_parsers.dialects.literal_search import StringBuffer
 
 
@@ -112,7 +112,7 @@ class _Value:
         return self._last == "\n"
 
 
-def tag_value(text: Cursor, tags: ValueTags, output: ValueText) -> Parse[str]:
+def tag_value(text: TextCursor, tags: ValueTags, output: ValueText) -> Parse[str]:
     """Reads a value and the tag after it.
 
     Args:
@@ -131,7 +131,7 @@ def tag_value(text: Cursor, tags: ValueTags, output: ValueText) -> Parse[str]:
     return _raw_value(text, tags, output)
 
 
-def _raw_value(text: Cursor, tags: ValueTags, output: ValueText) -> Parse[str]:
+def _raw_value(text: TextCursor, tags: ValueTags, output: ValueText) -> Parse[str]:
     """A value that may itself contain tags."""
     value, stops = _Value(output), tags.stops
     while True:
@@ -156,7 +156,7 @@ def _raw_value(text: Cursor, tags: ValueTags, output: ValueText) -> Parse[str]:
         value.add_stop(stop, opens=stop in tags.opens)
 
 
-def _private_value(text: Cursor, tags: ValueTags, output: ValueText) -> Parse[str]:
+def _private_value(text: TextCursor, tags: ValueTags, output: ValueText) -> Parse[str]:
     """A value that contains no tags: the first one but a closing tag ends it.
 
     Raises:

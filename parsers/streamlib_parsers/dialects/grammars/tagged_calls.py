@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from streamlib_parsers.dialects.argument_writer import RAW, ArgumentWriter, ValueRules
-from streamlib_parsers.dialects.cursor import Cursor, NestedMatch, NoMatch, Parse
+from streamlib_parsers.dialects.cursor import NestedMatch, NoMatch, Parse, TextCursor
 from streamlib_parsers.dialects.grammar import NAME, Opener, anywhere
 from streamlib_parsers.dialects.grammars.tag_value import ValueTags, tag_value
 from streamlib_parsers.dialects.sink import GrammarSink
@@ -74,7 +74,7 @@ class TaggedCalls(Struct, frozen=True):
                 openers.append(Opener(f"{stray}\n{call}", "start"))
         return openers
 
-    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """A wrapper with its calls, or one call."""
         closing = tuple(end for _, end in self.wrappers)
         in_wrapper = text.opener in dict(self.wrappers)
@@ -102,7 +102,7 @@ class TaggedCalls(Struct, frozen=True):
                 sink.end_section()
             return
 
-    def _call(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+    def _call(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """Reads a call after `<invoke`."""
         if self.equals:
             # `<function=f` may end with its line instead of `>`.
@@ -120,7 +120,7 @@ class TaggedCalls(Struct, frozen=True):
         stop = yield from text.literal(*self.parameters, *self.call_ends, *self.calls)
         yield from self._parameters(text, sink, name, stop)
 
-    def _parameters(self, text: Cursor, sink: GrammarSink, name: str, stop: str) -> Parse[None]:
+    def _parameters(self, text: TextCursor, sink: GrammarSink, name: str, stop: str) -> Parse[None]:
         """Reads parameters after the tag of the first one, `stop`, to the end of the call."""
         writer = ArgumentWriter(text, sink, name, self._rules_for(sink.schema(name)))
         tags = ValueTags(
@@ -154,7 +154,7 @@ class TaggedCalls(Struct, frozen=True):
             return replace(self.rules, json_if_untyped=True)
         return self.rules
 
-    def _json(self, text: Cursor, sink: GrammarSink, name: str) -> Parse[None]:
+    def _json(self, text: TextCursor, sink: GrammarSink, name: str) -> Parse[None]:
         """The body of a call as one JSON object."""
         sink.call(name)
         yield from text.json_object(sink.arguments)

@@ -38,7 +38,7 @@ class Signed(Struct, frozen=True, array_like=True):
     count: int
 
 
-class StoredResponse(Struct, frozen=True):
+class LedgerResponse(Struct, frozen=True):
     """A response that the service stores (`store` of Responses).
 
     Attributes:
@@ -58,7 +58,7 @@ class Ledger:
     """
 
     def __init__(self, account: str = "loopback") -> None:
-        self.stored: dict[str, StoredResponse] = {}
+        self.stored: dict[str, LedgerResponse] = {}
         self.reasoning_before: dict[str, str] = {}
         self.cached: dict[str, str] = {}
         self._key = hashlib.sha256(f"streamlib strict {account}".encode()).digest()

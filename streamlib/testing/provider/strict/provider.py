@@ -26,7 +26,7 @@ from streamlib.testing.provider.strict import (
 )
 from streamlib.testing.provider.strict.cached_contents import CacheResponse, cache_response
 from streamlib.testing.provider.strict.chat_signatures import signs_calls, signs_reasoning
-from streamlib.testing.provider.strict.ledger import Ledger, Signed, StoredResponse
+from streamlib.testing.provider.strict.ledger import Ledger, LedgerResponse, Signed
 from streamlib.testing.provider.strict.messages_thinking import THINKING_RULES
 from streamlib.testing.provider.strict.messages_tools import TOOL_RULES
 from streamlib.testing.provider.strict.rules import (
@@ -162,7 +162,7 @@ class StrictProvider:
             return
         request = StrictRequest("responses", body, {}, "", self.ledger)
         items = (*responses.conversation(request), *signer.output)
-        self.ledger.stored[signer.response_id] = StoredResponse(items)
+        self.ledger.stored[signer.response_id] = LedgerResponse(items)
 
 
 class _Signer:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from streamlib.testing.provider.strict import chat, chat_signatures, responses
-from streamlib.testing.provider.strict.ledger import StoredResponse
+from streamlib.testing.provider.strict.ledger import LedgerResponse
 from streamlib.testing.provider.strict.provider import RULES
 from streamlib_parsers.items import JsonObject
 from tests.support.strict_cases import (
@@ -51,7 +51,7 @@ def reasoning(**fields: Any) -> JsonObject:
     }
 
 
-LEDGER.stored["resp_stored"] = StoredResponse(({"type": "message", "id": "msg_stored", **HELLO},))
+LEDGER.stored["resp_stored"] = LedgerResponse(({"type": "message", "id": "msg_stored", **HELLO},))
 LEDGER.reasoning_before["fc_after"] = "rs_before"
 
 RESPONSES_CASES: Final = (
