@@ -199,7 +199,6 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         event_prefixes=("response.",),
         has_blocks=True,
         json_is_complete_body=True,
-        lost_settings=("cache.instructions", "cache.automatic"),
         completed_by="response.completed, or response.incomplete",
         stored_history=("previous_response_id", "conversation"),
         call_ids=Charset(_PRINTABLE),

@@ -1,9 +1,11 @@
-"""JSON objects of a wire without the fields that are not known."""
+"""JSON objects of a wire: without what is not known, or without what typed fields hold."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TypeVar
+
+from streamlib_parsers.items import JsonObject
 
 ValueT = TypeVar("ValueT")
 
@@ -11,3 +13,9 @@ ValueT = TypeVar("ValueT")
 def without_none(values: Mapping[str, ValueT | None]) -> dict[str, ValueT]:
     """Returns the entries whose value is not None, in their order."""
     return {key: value for key, value in values.items() if value is not None}
+
+
+def rest_of(values: JsonObject, *read: str) -> JsonObject | None:
+    """Returns the fields that no typed field holds, without nulls; None if there are none."""
+    rest = {key: value for key, value in values.items() if key not in read and value is not None}
+    return rest or None

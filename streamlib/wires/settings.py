@@ -70,7 +70,8 @@ class Setting:
     """One setting on one wire.
 
     Attributes:
-        name: the field of `Prompt`.
+        name: the field of `Prompt`; "" for a field of the body that no setting has: its rule always
+            decides.
         path: where the body has it, with a dot between keys. "" where a rule writes several fields,
             or none are needed.
         also: further paths at which it is read (older names, names of other servers), or those that
@@ -123,8 +124,11 @@ class Setting:
         if self.read is not None:
             return self.read(fields)
         value = None
-        for path in (self.path, *self.also):
-            other = take(fields, path) if path else None
+        for path in filter(None, (self.path, *self.also)):
+            key = _parent(path)
+            if key != path and not isinstance(fields.get(key), dict | None):
+                raise TypeError(f"{key} is not an object")
+            other = take(fields, path)
             if value is None:
                 value = other
             elif other is not None and other != value:
@@ -167,7 +171,7 @@ class SettingsTable:
         body: JsonObject = {}
         for row in self.rows:
             is_written = row.path or row.write is not None
-            if not is_written or _value(prompt, row.name) is None:
+            if not is_written or (row.name and _value(prompt, row.name) is None):
                 continue
             value = row.sent(prompt, context)
             if value is not None and row.path:

@@ -19,10 +19,10 @@ from streamlib.wires.chat.build_parts import is_list
 from streamlib.wires.chat.decode_parts import (
     assistant_parts,
     content_parts,
-    rest_of,
     text_of,
 )
 from streamlib.wires.chat.settings import SETTINGS, read_choice
+from streamlib.wires.json_objects import rest_of
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.items import (
     FunctionCall,

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from streamlib.wires.chat.build_parts import is_list
+from streamlib.wires.json_objects import rest_of
 from streamlib_parsers.items import (
     Audio,
     ContentPart,
@@ -26,12 +27,6 @@ from streamlib_parsers.items import (
 
 AUDIO_SUBTYPES: Final = {"mp3": "mpeg", "m4a": "mp4"}
 """`input_audio.format` -> subtype of the media type; other formats are their own subtype."""
-
-
-def rest_of(message: JsonObject, *read: str) -> JsonObject | None:
-    """The keys that no typed field holds."""
-    rest = {key: value for key, value in message.items() if key not in read and value is not None}
-    return rest or None
 
 
 def text_of(content: Any) -> str:

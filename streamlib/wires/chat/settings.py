@@ -22,7 +22,7 @@ from streamlib.request.json_objects import merged, nested
 from streamlib.request.prompt import EFFORTS, Prompt, ReasoningOptions
 from streamlib.request.schemas import ANY_OBJECT, strict_schema
 from streamlib.request.target import Target
-from streamlib.wires.chat.decode_parts import rest_of
+from streamlib.wires.json_objects import rest_of
 from streamlib.wires.settings import (
     Setting,
     SettingsTable,

@@ -15,6 +15,7 @@ from msgspec import Raw
 from streamlib.request.prompt import Prompt
 from streamlib.wires.cohere.build_messages import MESSAGE_FIELDS
 from streamlib.wires.cohere.settings import SETTINGS, read_tools
+from streamlib.wires.json_objects import rest_of
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.events import Passthrough, ResponseEvent
 from streamlib_parsers.items import (
@@ -172,12 +173,6 @@ def _unplaced_citations(events: list[ResponseEvent]) -> list[Any]:
 
 
 _PLAIN_KEYS: Final = {"role", "content"}
-
-
-def rest_of(message: JsonObject, *read: str) -> JsonObject | None:
-    """The keys that no typed field holds."""
-    rest = {key: value for key, value in message.items() if key not in read and value is not None}
-    return rest or None
 
 
 def _parts(sent: Any) -> tuple[ContentPart, ...]:

@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Raw
 
 from streamlib.request.prompt import Prompt
-from streamlib.wires.json_objects import without_none
-from streamlib.wires.ollama.settings import SETTINGS, read_tool, rest_of
+from streamlib.wires.json_objects import rest_of, without_none
+from streamlib.wires.ollama.settings import SETTINGS, read_tool
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.items import (
     ContentPart,

@@ -15,6 +15,7 @@ from streamlib.request.prompt import EFFORTS, Prompt, ReasoningOptions
 from streamlib.request.report import Report
 from streamlib.request.schemas import ANY_OBJECT
 from streamlib.request.tool_options import option_fields
+from streamlib.wires.json_objects import rest_of
 from streamlib.wires.settings import Setting, SettingsTable, read_stop, switched_logprobs, take
 from streamlib_parsers.items import JsonObject, ToolOptions, ToolSpec
 
@@ -69,12 +70,6 @@ def read_tool(tool: JsonObject) -> ToolSpec:
     return ToolSpec(
         function["name"], function.get("description"), function.get("parameters"), options=options
     )
-
-
-def rest_of(block: JsonObject, *read: str) -> JsonObject | None:
-    """The keys that no typed field holds."""
-    rest = {key: value for key, value in block.items() if key not in read and value is not None}
-    return rest or None
 
 
 # --- rules ---

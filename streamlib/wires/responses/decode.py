@@ -16,16 +16,11 @@ from msgspec import Raw
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.hosted_forms import read_hosted
 from streamlib.request.prompt import CacheOptions, Prompt
+from streamlib.wires.json_objects import rest_of
 from streamlib.wires.responses.build_input_rules import BREAKPOINT
 from streamlib.wires.responses.decode_outputs import BuiltInCalls
-from streamlib.wires.responses.decode_settings import (
-    extra_fields,
-    logprobs,
-    output_schema,
-    reasoning_options,
-    rest_of,
-    tool_choice,
-)
+from streamlib.wires.responses.settings import SETTINGS, read_choice, read_include
+from streamlib.wires.settings import take
 from streamlib_parsers.items import (
     BUILT_IN_CALLS,
     ApprovalRequest,
@@ -74,29 +69,23 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     reader = _InputReader()
     for item in _objects(raw.get("input")):
         reader.read(item)
-    tools = [_tool(tool) for tool in fields.get("tools") or ()]
-    text = fields.get("text") or {}
+    read_include(fields)
+    model, stream = fields.pop("model", None), bool(fields.pop("stream", False))
+    instructions = fields.pop("instructions", None)
+    # The type of a WebSocket message.
+    fields.pop("type", None)
+    tools = [_tool(tool) for tool in fields.pop("tools", None) or ()]
+    tool_choice = read_choice(fields, tools)
+    cache = reader.take_cache_options(fields)
     return Prompt(
         input=reader.items,
-        instructions=fields.get("instructions"),
+        instructions=instructions,
         tools=tools,
-        tool_choice=tool_choice(fields.get("tool_choice"), tools),
-        parallel_tools=fields.get("parallel_tool_calls"),
-        reasoning=reasoning_options(fields.get("reasoning")),
-        verbosity=text.get("verbosity"),
-        output_schema=output_schema(text.get("format") or {}),
-        max_output_tokens=fields.get("max_output_tokens"),
-        temperature=fields.get("temperature"),
-        top_p=fields.get("top_p"),
-        logprobs=logprobs(fields),
-        cache=reader.cache_options(fields.get("prompt_cache_options") or {}),
-        metadata=fields.get("metadata") or None,
-        service_tier=fields.get("service_tier"),
-        conversation_id=fields.get("prompt_cache_key"),
-        user_id=fields.get("safety_identifier") or fields.get("user"),
-        extra=extra_fields(fields, tools, has_lifetimes=reader.ttl is not None),
-        model=fields.get("model"),
-        stream=bool(fields.get("stream")),
+        tool_choice=tool_choice,
+        cache=cache,
+        model=model,
+        stream=stream,
+        **SETTINGS.read(fields),
     )
 
 
@@ -156,9 +145,12 @@ class _InputReader:
         else:
             del last[BREAKPOINT]
 
-    def cache_options(self, options: JsonObject) -> CacheOptions | None:
+    def take_cache_options(self, fields: JsonObject) -> CacheOptions | None:
         """`Prompt.cache`, from the breakpoints and `prompt_cache_options`."""
-        ttl = options.get("ttl") or self.ttl
+        ttl = (fields.get("prompt_cache_options") or {}).get("ttl") or self.ttl
+        if self.ttl is None:
+            # The builder writes it, unless a breakpoint has a lifetime of its own.
+            take(fields, "prompt_cache_options.ttl")
         if not ttl and not self.marked:
             return None
         return CacheOptions(ttl, tuple(self.marked))

@@ -9,39 +9,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
 
 from streamlib_parsers.items import JsonObject
 
-
-class RepeatedSettings(Struct):
-    """The members of a request that a response repeats; other members are not decoded."""
-
-    previous_response_id: Any = None
-    instructions: Any = None
-    tools: Any = None
-    tool_choice: Any = None
-    truncation: Any = None
-    parallel_tool_calls: Any = None
-    text: Any = None
-    top_p: Any = None
-    presence_penalty: Any = None
-    frequency_penalty: Any = None
-    top_logprobs: Any = None
-    temperature: Any = None
-    reasoning: Any = None
-    user: Any = None
-    max_output_tokens: Any = None
-    max_tool_calls: Any = None
-    store: Any = None
-    background: Any = None
-    service_tier: Any = None
-    metadata: Any = None
-    safety_identifier: Any = None
-    prompt_cache_key: Any = None
-
-
 DEFAULTS: Final[JsonObject] = {
+    "previous_response_id": None,
+    "instructions": None,
     "tools": [],
     "tool_choice": "auto",
     "truncation": "disabled",
@@ -52,11 +25,23 @@ DEFAULTS: Final[JsonObject] = {
     "frequency_penalty": 0.0,
     "top_logprobs": 0,
     "temperature": 1.0,
+    "reasoning": None,
+    "user": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "store": None,
     "background": False,
     "service_tier": "default",
     "metadata": {},
+    "safety_identifier": None,
+    "prompt_cache_key": None,
 }
-"""Values of settings that the request leaves out and that must not be null."""
+"""The members of a request that a response repeats, and their values where it leaves them out."""
+
+RepeatedSettings: Final = msgspec.defstruct(
+    "RepeatedSettings", [(name, Any, None) for name in DEFAULTS]
+)
+"""These members; others (the input above all) are not decoded."""
 
 
 def request_settings(body: bytes, *, is_stored: bool) -> JsonObject:

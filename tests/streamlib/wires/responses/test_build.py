@@ -273,7 +273,8 @@ def test_item_of_no_known_wire_becomes_text(item: ResponseItem) -> None:
 def test_every_rule_of_the_builder_is_on_the_page() -> None:
     page = (ROOT / "docs" / "wires" / "responses.md").read_text("utf-8")
     folder = ROOT / "streamlib" / "wires" / "responses"
-    sources = [path.read_text("utf-8") for path in folder.glob("build*.py")]
+    paths = [*folder.glob("build*.py"), folder / "settings.py"]
+    sources = [path.read_text("utf-8") for path in paths]
     named = set(re.findall(r"\b([RS]\d)\b", "".join(sources)))
     assert named == set(re.findall(r"^\| ([RS]\d) ", page, re.MULTILINE))
 
