@@ -30,11 +30,15 @@ class TextDeltas:
         """The response so far, for the exception."""
         self._is_output: dict[int, bool] = {}
         """Item index to whether its text belongs to `Response.text`."""
+        self._has_begun = False
 
     def __aiter__(self) -> TextDeltas:
         return self
 
     async def __anext__(self) -> str:
+        if not self._has_begun:
+            aiter(self._events)  # raises if the stream was read to its end
+            self._has_begun = True
         while True:
             event = await anext(self._events)
             if isinstance(event, OutputTextDelta):

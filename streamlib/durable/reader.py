@@ -123,7 +123,7 @@ class LogReader:
         self._follower.close()
 
     async def _next_batch(self) -> list[Entry]:
-        """What is left of the last record that `__anext__` read, else the entries of the next one."""
+        """What `__anext__` left of the last record, else the entries of the next one."""
         rest = self._entries[::-1]
         self._entries = []
         return rest or await self._next_entries()

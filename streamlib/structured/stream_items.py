@@ -143,6 +143,7 @@ class _StreamItems(Generic[T]):
             if self._ready:
                 break
             if self._has_ended:
+                await anext(self._events, None)  # tells the stream that it was read to its end
                 raise StopAsyncIteration
             try:
                 event = await anext(self._events)

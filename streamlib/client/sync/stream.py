@@ -145,7 +145,8 @@ class LockedStream(ResponseStream):
 class SyncStream:
     """One response as an iterator of events. Used with `with`; created by `SyncClient.stream`.
 
-    It has one reader. Any thread may look at `snapshot`, and may `close` it: a reader that waits
+    It has one reader, and is read once: once a loop came to the end, a further one is a
+    RuntimeError. Any thread may look at `snapshot`, and may `close` it: a reader that waits
     then ends with `cancelled`.
     """
 
@@ -293,6 +294,7 @@ class SyncStream:
     # --- reading ---
 
     def __iter__(self) -> SyncStream:
+        aiter(self._stream)  # raises if it was read to its end
         return self
 
     def __next__(self) -> ResponseEvent:
@@ -387,11 +389,15 @@ class _Batches:
 
     def __init__(self, stream: SyncStream) -> None:
         self._stream = stream
+        self._has_begun = False
 
     def __iter__(self) -> _Batches:
         return self
 
     def __next__(self) -> list[ResponseEvent]:
+        if not self._has_begun:
+            iter(self._stream)  # raises if it was read to its end
+            self._has_begun = True
         return self._stream._next_batch()
 
 
@@ -402,11 +408,15 @@ class _Texts:
         self._stream = stream
         self._deltas = TextDeltas(stream._stream, stream._stream.item, lambda: stream.response)
         """Decides which deltas belong to the text; never iterated itself."""
+        self._has_begun = False
 
     def __iter__(self) -> _Texts:
         return self
 
     def __next__(self) -> str:
+        if not self._has_begun:
+            iter(self._stream)  # raises if it was read to its end
+            self._has_begun = True
         while True:
             event = next(self._stream)
             if isinstance(event, OutputTextDelta):
@@ -421,7 +431,7 @@ class _JsonItems(Generic[T]):
     """Iterator over the elements of a list in a response."""
 
     def __init__(self, stream: SyncStream, items: EventItems[T]) -> None:
-        self._stream = stream
+        self._stream = iter(stream)
         self._items = items
         self._ready: deque[T] = deque()
         """Values that are closed and not given yet."""
@@ -434,6 +444,7 @@ class _JsonItems(Generic[T]):
     def __next__(self) -> T:
         while not self._ready:
             if self._has_ended:
+                next(self._stream, None)  # tells the stream that it was read to its end
                 raise StopIteration
             event = next(self._stream, None)
             if event is None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from contextlib import suppress
+from typing import Any, Final
 
 import anyio
 import anyio.lowlevel
@@ -12,6 +13,8 @@ import pytest
 
 from streamlib.client.stream import ResponseStream
 from streamlib.errors import StreamError
+from streamlib.pipeline import only, pipe, tee
+from streamlib.structured import json_items
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import (
     Completed,
@@ -245,6 +248,87 @@ async def test_stream_is_entered_once() -> None:
     await all_events(stream)
     with pytest.raises(RuntimeError, match="once"):
         await all_events(stream)
+
+
+READERS: Final[dict[str, Callable[[ResponseStream], AsyncIterable[Any]]]] = {
+    "events": lambda stream: stream,
+    "batches": lambda stream: stream.batches(),
+    "text": lambda stream: stream.text(),
+    "json_items": lambda stream: json_items(stream, "/cities", str),
+}
+CITIES: Final = MESSAGE.replace(b"Hello", rb"{\"cities\": [\"Rome\"").replace(b" there", b"]}")
+
+
+async def read_by(stream: ResponseStream, name: str) -> list[Any]:
+    """Everything that one way to read delivers."""
+    return [value async for value in READERS[name](stream)]
+
+
+@pytest.mark.parametrize("first", READERS)
+@pytest.mark.parametrize("second", READERS)
+async def test_stream_is_read_once(first: str, second: str) -> None:
+    """The second loop got nothing, as if the response were empty."""
+    async with stream_over(CITIES) as stream:
+        assert await read_by(stream, first)
+        with pytest.raises(RuntimeError, match=r"read once: .*`stream\.response`"):
+            await read_by(stream, second)
+        assert stream.snapshot.text == '{"cities": ["Rome"]}'
+    with pytest.raises(RuntimeError, match="read once"):
+        await read_by(stream, second)
+    assert stream.response.status == "completed"
+
+
+@pytest.mark.parametrize("errors", ["raise", "event"])
+@pytest.mark.parametrize("second", ["events", "batches"])
+async def test_failed_stream_is_read_once(errors: Any, second: str) -> None:
+    async with stream_over(START, errors=errors) as stream:
+        with suppress(StreamError):
+            await read_by(stream, "events")
+        with pytest.raises(RuntimeError, match="read once"):
+            await read_by(stream, second)
+    assert stream.response.error is not None
+
+
+async def test_reader_made_before_the_end_reads_nothing_after_it() -> None:
+    async with stream_over(MESSAGE) as stream:
+        batches, texts = stream.batches(), stream.text()
+        await read_by(stream, "events")
+        for reader in (batches, texts):
+            with pytest.raises(RuntimeError, match="read once"):
+                await anext(reader)
+
+
+async def test_stages_of_a_stream_that_was_read_raise() -> None:
+    async with stream_over(MESSAGE) as stream:
+        await read_by(stream, "events")
+        with pytest.raises(RuntimeError, match="read once"):
+            async with pipe(stream, only(OutputTextDelta)):
+                pass
+        async with tee(stream, 1) as (branch,):
+            with pytest.raises(RuntimeError, match="read once"):
+                await anext(branch)
+
+
+@pytest.mark.parametrize("second", ["events", "batches", "text"])
+async def test_loop_that_was_left_may_be_followed_by_another(second: str) -> None:
+    async with stream_over(*FRAMES) as stream:
+        async for event in stream:
+            if isinstance(event, OutputTextDelta):
+                break
+        assert await read_by(stream, second)
+    assert stream.response.text == HELLO_TEXT
+
+
+async def test_iterator_that_ended_stays_ended() -> None:
+    """As iterators do: the end by `anext` is no loop, and the same iterator is no second one."""
+    async with stream_over(MESSAGE) as stream:
+        while await anext(stream, None) is not None:
+            pass
+        assert await read_by(stream, "events") == []
+    async with stream_over(MESSAGE) as stream:
+        batches = stream.batches()
+        assert [batch async for batch in batches]
+        assert [batch async for batch in batches] == []
 
 
 async def test_second_reader_is_refused_and_the_first_continues() -> None:

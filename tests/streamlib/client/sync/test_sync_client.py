@@ -8,8 +8,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, Final, get_type_hints
 
 import anyio
@@ -22,6 +23,7 @@ from streamlib.client import Client, StreamOptions
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.stream import ResponseStream
 from streamlib.client.sync import SyncOptions
+from streamlib.client.sync.stream import SyncStream
 from streamlib.testing import MODEL, sync_loopback, sync_replay
 from streamlib_parsers import Completed, Failed, OutputTextDelta
 from tests.support.clients import MemoryTransport, make_client, make_request
@@ -265,9 +267,38 @@ def test_a_stream_is_read_inside_its_block_once() -> None:
             next(stream)
         with stream:
             list(stream)
-        assert list(stream) == []
+        with pytest.raises(RuntimeError, match="read once"):
+            list(stream)
         with pytest.raises(RuntimeError, match="entered once"):
             stream.__enter__()
+
+
+READERS: Final[dict[str, Callable[[SyncStream], Iterable[Any]]]] = {
+    "events": lambda stream: stream,
+    "batches": lambda stream: stream.batches(),
+    "text": lambda stream: stream.text(),
+    "json_items": lambda stream: stream.json_items("/cities", str),
+}
+
+
+@pytest.mark.parametrize("first", ["events", "batches", "text"])
+@pytest.mark.parametrize("second", READERS)
+def test_a_second_loop_is_an_error_however_it_reads(first: str, second: str) -> None:
+    """It got nothing, as if the response were empty."""
+    with memory_client(MESSAGE) as client, client.stream(make_request(URL)) as stream:
+        made_before = [stream.batches(), stream.text()]
+        assert list(READERS[first](stream))
+        for reader in [*made_before, partial(READERS[second], stream)]:
+            with pytest.raises(RuntimeError, match="read once"):
+                list(reader() if callable(reader) else reader)
+        assert stream.response.text == "Hello there"
+
+
+def test_a_loop_that_was_left_may_be_followed_by_another() -> None:
+    with memory_client(MESSAGE) as client, client.stream(make_request(URL)) as stream:
+        for _ in stream:
+            break
+        assert "".join(stream.text()) == "Hello there"
 
 
 def test_a_client_that_sends_nothing_starts_no_thread() -> None:
