@@ -42,7 +42,6 @@ PARTS: Final[Mapping[str, Part]] = {
     "ndjson": Part(("framing/ndjson.py",), ("framing/test_ndjson.py",)),
     "json_array": Part(("framing/json_array.py",), ("framing/test_json_array.py",)),
     "sse_or_json": Part(("framing/sse_or_json.py",), ("framing/test_sse_or_json.py",)),
-    "templates": Part(("templates.py",), ("test_templates.py", "test_template_gaps.py")),
     "base64_text": Part(("base64_text.py",), ("test_base64_text.py",)),
     "json_fragments": Part(("json_fragments.py",), ("test_json_fragments.py",)),
     "rate_limits": Part(("rate_limits.py", "durations.py"), ("test_rate_limits.py",)),

@@ -1,4 +1,4 @@
-"""Mutation testing of framings, wires, dialects and templates.
+"""Mutation testing of framings, wires and dialects.
 
     python -m lab.mutation --quote                # up to 100 mutants a file, an hour or two;
     saved python -m lab.mutation --part chat --each 20  # a seeded sample of one part; lists
@@ -41,7 +41,7 @@ from lab.coverage_by_part.parts import PACKAGE, PARTS, SLOW_WORDS
 from lab.proof.results import QUOTED
 from tests.support.shared import ROOT
 
-MUTATED: Final = ("framing/**/*.py", "wires/**/*.py", "dialects/**/*.py", "templates.py")
+MUTATED: Final = ("framing/**/*.py", "wires/**/*.py", "dialects/**/*.py")
 """Files of the package (globs)."""
 HANGS: Final = 20
 """Seconds for one test; the slowest needs three."""

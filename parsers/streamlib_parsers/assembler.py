@@ -187,56 +187,6 @@ class EventAssembler(Envelope):
             self._seq = seq = self._seq + 1
             self._events.append(ReasoningContentDelta(item.index, part, delta, logprobs, seq=seq))
 
-    def appender(self, item: OpenItem, part: int = 0) -> Callable[[str], bool]:
-        """Returns a function that does what `text`, `reasoning` or `arguments` does, for one item.
-
-        It may be called while the item is open, and always returns True, as templates require.
-
-        Args:
-            item: a message, reasoning or a call.
-            part: the content part of the message or reasoning.
-        """
-        if isinstance(item.item, Message):
-            return self._text_appender(item, part, EventAssembler.text, OutputTextDelta)
-        if isinstance(item.item, Reasoning):
-            return self._text_appender(item, part, EventAssembler.reasoning, ReasoningContentDelta)
-
-        def append_arguments(delta: str) -> bool:
-            self.arguments(item, delta)
-            return True
-
-        return append_arguments
-
-    def summary_appender(self, item: OpenItem, part: int) -> Callable[[str], bool]:
-        """As `appender`, for a paragraph of a reasoning summary."""
-
-        def append_summary(delta: str) -> bool:
-            self.summary(item, delta, part)
-            return True
-
-        return append_summary
-
-    def _text_appender(
-        self,
-        item: OpenItem,
-        part: int,
-        append: Emit,
-        event_class: type[OutputTextDelta | ReasoningContentDelta],
-    ) -> Callable[[str], bool]:
-        index = item.index
-        add_fragment = item.part(part).fragments.append
-
-        def append_text(delta: str) -> bool:
-            if self.surrogates is not None:
-                append(self, item, delta, part)
-            elif delta:
-                add_fragment(delta)
-                self._seq = seq = self._seq + 1
-                self._events.append(event_class(index, part, delta, None, seq=seq))
-            return True
-
-        return append_text
-
     def summary(self, item: OpenItem, delta: str, part: int = 0) -> None:
         """Appends a delta to a paragraph of a reasoning summary."""
         if self.surrogates is not None:

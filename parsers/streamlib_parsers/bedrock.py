@@ -7,38 +7,14 @@ exception:throttlingException       {"message":"Too many requests"}
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-import msgspec
-
-from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo, ParseFailure, malformed
 from streamlib_parsers.items import JsonObject
-from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
-
-DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
-"""What a msgspec decoder raises on bytes that are not of its type."""
-
+from streamlib_parsers.json_text import decode_any
 
 # --- reading JSON ---
-
-
-def payload_of(assembler: EventAssembler, data: bytes) -> tuple[JsonObject, bytes]:
-    """A payload as a dict, and its bytes, both with lone surrogates marked.
-
-    Raises:
-        ParseFailure: `malformed`, for anything but an object.
-    """
-    marked = mark_surrogates(data)
-    if marked is not None:
-        if assembler.surrogates is None:
-            assembler.surrogates = SurrogateJoiner()
-        data = marked
-    value = decode_any(data)
-    if not isinstance(value, dict):
-        raise malformed("an event is not a JSON object", data)
-    return value, data
 
 
 def json_or_text(data: bytes) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from streamlib_parsers.errors import malformed
 from streamlib_parsers.events import (
     Created,
     Notice,
@@ -19,7 +20,13 @@ from streamlib_parsers.events import (
     ResponseMetadata,
     TokenCount,
 )
-from streamlib_parsers.json_text import SurrogateJoiner, scrub
+from streamlib_parsers.json_text import (
+    DECODE_ERRORS,
+    SurrogateJoiner,
+    decode_any,
+    mark_surrogates,
+    scrub,
+)
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage
 
@@ -62,10 +69,36 @@ class Envelope:
         self._seq += 1
         return self._seq
 
-    @property
-    def event_count(self) -> int:
-        """How many events were emitted."""
-        return self._seq + 1
+    # --- payloads ---
+
+    def decode(self, data: bytes) -> tuple[Any, bytes]:
+        """A payload as a JSON value, and its bytes, both with lone surrogates marked.
+
+        Raises:
+            ParseFailure: `malformed`, where the payload is not JSON or nested too deep.
+        """
+        try:
+            return msgspec.json.decode(data), data
+        except DECODE_ERRORS:
+            # Only now are surrogates looked for: nearly every payload has no lone one.
+            data = self.mark_surrogates(data)
+        return decode_any(data), data
+
+    def decode_object(self, data: bytes) -> tuple[dict[str, Any], bytes]:
+        """As `decode`, for a payload that is `malformed` unless it is an object."""
+        value, data = self.decode(data)
+        if not isinstance(value, dict):
+            raise malformed("an event is not a JSON object", data)
+        return value, data
+
+    def mark_surrogates(self, data: bytes) -> bytes:
+        """The payload with lone surrogates marked; from the first one on deltas are joined."""
+        marked = mark_surrogates(data)
+        if marked is None:
+            return data
+        if self.surrogates is None:
+            self.surrogates = SurrogateJoiner()
+        return marked
 
     # --- the envelope ---
 

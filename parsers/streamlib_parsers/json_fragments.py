@@ -28,7 +28,7 @@ import msgspec
 from streamlib_parsers.errors import InvalidArguments, ParseFailure
 from streamlib_parsers.growing_text import GrowingText
 from streamlib_parsers.json_reader import JsonReader
-from streamlib_parsers.json_text import decode_any, is_json_bytes, scrub
+from streamlib_parsers.json_text import DECODE_ERRORS, decode_any, is_json_bytes, scrub
 
 
 class IncrementalJson:
@@ -66,7 +66,7 @@ class IncrementalJson:
         data = (text or "{}").encode("utf-8", "surrogatepass")
         try:
             return msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+        except DECODE_ERRORS:
             # Half a surrogate pair, which msgspec refuses; the slower decoder takes it.
             pass
         try:

@@ -33,6 +33,12 @@ _ESCAPE: Final = re.compile(
     rb"|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)",
     re.DOTALL,
 )
+
+DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
+"""What a msgspec decoder raises on bytes that are not of its type."""
+
+_skip: Final = msgspec.json.Decoder(msgspec.Raw).decode
+_REFUSALS: Final = (msgspec.DecodeError, UnicodeError)
 _HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _MARK: Final = re.compile("[\ufffe\uffff][\ufdd0-\ufdef]{2}")
 _PAIR: Final = re.compile("\ufffe([\ufdd0-\ufdef]{2})\uffff([\ufdd0-\ufdef]{2})")
@@ -49,7 +55,8 @@ def mark_surrogates(data: bytes) -> bytes | None:
         text.decode("utf-8")
     except UnicodeDecodeError:
         text = text.decode("utf-8", "replace").encode("utf-8")
-    if _HALF.search(text):
+    # Two plain searches take a tenth of the time of one that knows all digits.
+    if b"\\ud" in text or b"\\uD" in text:
         text = _ESCAPE.sub(_mark_half, text)
     if text == data:
         return None
@@ -95,14 +102,19 @@ def is_json(text: str) -> bool:
 
 def is_json_bytes(data: bytes) -> bool:
     """Whether `data` is exactly one JSON value."""
-    for candidate in (data, mark_surrogates(data)):
-        try:
-            if candidate is not None:
-                msgspec.json.decode(candidate, type=msgspec.Raw)
-                return True
-        except (msgspec.DecodeError, RecursionError):
-            continue
-    return False
+    if _is_valid(data):
+        return True
+    marked = mark_surrogates(data)
+    return marked is not None and _is_valid(marked)
+
+
+def _is_valid(data: bytes) -> bool:
+    """Whether the decoder takes `data` as it is."""
+    try:
+        _skip(data)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
 
 
 def decode_any(data: bytes) -> Any:
@@ -111,15 +123,21 @@ def decode_any(data: bytes) -> Any:
     Raises:
         ParseFailure: `malformed`, where the data is not JSON or nested too deep.
     """
-    for candidate in (data, mark_surrogates(data)):
-        try:
-            if candidate is not None:
-                return msgspec.json.decode(candidate)
-        except (msgspec.DecodeError, UnicodeError):
-            continue
-        except RecursionError:
-            raise malformed("JSON nested too deep", data) from None
-    raise malformed("not JSON", data)
+    try:
+        return msgspec.json.decode(data)
+    except _REFUSALS:
+        # Only now are halves of surrogate pairs looked for: nearly every payload has none.
+        marked = mark_surrogates(data)
+    except RecursionError:
+        raise malformed("JSON nested too deep", data) from None
+    if marked is None:
+        raise malformed("not JSON", data)
+    try:
+        return msgspec.json.decode(marked)
+    except _REFUSALS:
+        raise malformed("not JSON", data) from None
+    except RecursionError:
+        raise malformed("JSON nested too deep", data) from None
 
 
 def string_or_none(values: dict[str, Any], key: str) -> str | None:

@@ -27,26 +27,15 @@ from streamlib_parsers.errors import (
 )
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.filter_chain import EventFilter, FilterChain
-from streamlib_parsers.framing import Frame, Framing, NamedPayload
+from streamlib_parsers.framing import Frame, Framing
 from streamlib_parsers.items import Origin, ToolSpec, WireApi
 from streamlib_parsers.json_text import (
-    SurrogateJoiner,
     decode_any,
     is_complete_frame,
     is_truncated_json,
-    mark_surrogates,
 )
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.namespaces import NamespaceFilter, Namespaces, flat_tools
-from streamlib_parsers.templates import (
-    CR,
-    DECODE_ERRORS,
-    LEARN_BYTES,
-    LF,
-    EventFraming,
-    Fit,
-    TemplateReader,
-)
 
 if TYPE_CHECKING:
     from streamlib_parsers.dialects import Dialect
@@ -124,16 +113,6 @@ class Parser:
         # Bound once: `feed` calls them for every chunk.
         self._single = self._framing.single
         self._read_frame = self._machine.frame
-        self._templates: TemplateReader | None = None
-        """For wires whose machine finds gaps."""
-        self._fit: Fit | None = None
-        """How the next chunk is read if it is one event of the template; None if it cannot be."""
-        find_gap = getattr(self._machine, "find_gap", None)
-        if find_gap is not None:
-            event_framing = cast("EventFraming", self._framing)
-            self._templates = TemplateReader(
-                event_framing, find_gap, lambda: assembler.event_count, limits.event_bytes
-            )
         self._module = module
         self._limits = limits
         self._remaining_bytes = limits.response_bytes
@@ -174,14 +153,12 @@ class Parser:
         """
         assembler = self._assembler
         if not assembler.ended:
+            if type(chunk) is not bytes:
+                chunk = _as_bytes(chunk)
             try:
                 self._take(chunk)
             except (ParseFailure, RecursionError) as failure:
                 assembler.fail(_as_error_info(failure))
-            except (TypeError, AttributeError):
-                # Checked here, not before: no chunk of a good stream pays for it.
-                _check_bytes(chunk)
-                raise
         return self._drain()
 
     def feed_event(self, data: bytes | str, event: str | None = None) -> list[ResponseEvent]:
@@ -214,75 +191,24 @@ class Parser:
     # --- bytes ---
 
     def _take(self, chunk: bytes) -> None:
-        size = len(chunk)
-        self._remaining_bytes = remaining = self._remaining_bytes - size
-        # While a model writes, nearly every chunk is one event that fits the template. Not a method
-        # of its own: each call is a tenth of the time that such a chunk takes.
-        if self._fit is not None and remaining >= 0:
-            prefix, suffix, around, limit, decode, apply = self._fit
-            gap = chunk.removeprefix(prefix).removesuffix(suffix)
-            is_whole = size - len(gap) == around and size <= limit
-            # A line end means several events, or one that goes on after it.
-            if is_whole and LF not in gap and CR not in gap:
-                try:
-                    if apply(decode(gap)):
-                        return
-                except DECODE_ERRORS:
-                    pass  # another event
-        elif self._templates is None and remaining >= 0:
-            payload = self._single(chunk)
-            if payload is not None:
-                self._framed = True
-                self._read_frame(*payload)
-                return
-        self._take_any(chunk, remaining)
-
-    def _take_any(self, chunk: bytes, remaining: int) -> None:
-        """Reads a chunk of any kind; `remaining` is what is left of `response_bytes`."""
+        self._remaining_bytes = remaining = self._remaining_bytes - len(chunk)
         # What fits into the limit is read before the limit ends the stream, so that its events do
         # not depend on the split.
         if remaining < 0:
             chunk = chunk[:remaining]
-        if self._templates is not None:
-            chunk = self._take_fitting(self._templates, chunk)
-        if chunk and not self._assembler.ended:
-            self._frame(chunk)
-        if remaining < 0 and not self._assembler.ended:
-            raise self._too_many_bytes()
-        if self._templates is not None:
-            self._fit = self._templates.fit()
-
-    def _take_fitting(self, templates: TemplateReader, chunk: bytes) -> bytes:
-        """Reads what fits the stream's template; returns the rest, for the framing."""
-        start = 0
-        while chunk and not self._assembler.ended:
-            chunk = templates.take(chunk)
-            end = templates.end_of_event(chunk, start)
-            if end == len(chunk):
-                break
-            # One event, then a few, of the last of which a template may be made that the others
-            # fit. Ever more, so that a chunk of any size is divided only a few times.
-            self._frame(chunk[:end])
-            chunk = chunk[end:]
-            start = max(LEARN_BYTES, 2 * start)
-        return chunk
-
-    def _frame(self, chunk: bytes) -> None:
-        """Reads the frames of a chunk."""
         payload = self._single(chunk)
         if payload is not None:
             self._framed = True
             self._read_frame(*payload)
-        else:
-            payload = self._read_frames(chunk)
-        if payload is not None and self._templates is not None:
-            self._templates.learn(*payload)
+        elif chunk:
+            self._read_frames(chunk)
+        if remaining < 0 and not self._assembler.ended:
+            raise self._too_many_bytes()
 
-    def _read_frames(self, chunk: bytes) -> NamedPayload | None:
-        """Reads the frames of a chunk; returns the last one of them."""
+    def _read_frames(self, chunk: bytes) -> None:
+        """Reads the frames of a chunk that is not a single one."""
         # Bound once: this loop runs for every frame.
         assembler, framing, read_frame = self._assembler, self._framing, self._read_frame
-        last: Frame | None = None
         for frame in framing.feed(chunk):
             if frame.stray:
                 self._read_stray_lines(frame)
@@ -290,14 +216,10 @@ class Parser:
             if data is not None:
                 self._framed = True
                 read_frame(frame.event, data)
-                last = frame
                 if assembler.ended:
-                    return None
+                    return
         if framing.failure is not None:
             raise framing.failure
-        if last is None or last.data is None:
-            return None
-        return last.event, last.data
 
     def _count(self, size: int) -> None:
         self._remaining_bytes -= size
@@ -309,8 +231,6 @@ class Parser:
 
     def _finish(self) -> None:
         framing = self._framing
-        if self._templates is not None:
-            self._frame(self._templates.take_buffered())
         for frame in framing.close():
             if frame.stray:
                 self._read_stray_lines(frame)
@@ -376,7 +296,7 @@ class Parser:
         Raises:
             TypeError: `body` is not bytes.
         """
-        _check_bytes(body)
+        body = _as_bytes(body)
         assembler = self._assembler
         if not assembler.ended:
             try:
@@ -391,9 +311,7 @@ class Parser:
     def _feed_body(self, body: bytes) -> None:
         self._framed = True
         # Once, here: in the frames made of the body the machine finds no half emoji any more.
-        marked = mark_surrogates(body)
-        if marked is not None:
-            self._assembler.surrogates, body = SurrogateJoiner(), marked
+        body = self._assembler.mark_surrogates(body)
         try:
             for event, data in self._module.body_frames(body):
                 self._machine.frame(event, data)
@@ -413,10 +331,11 @@ class Parser:
         return self._drain()
 
 
-def _check_bytes(data: object) -> None:
-    """Raises a clear `TypeError` for text: many HTTP libraries can return that as well."""
+def _as_bytes(data: object) -> bytes:
+    """Returns the bytes; raises a clear `TypeError` for text, which HTTP libraries can return."""
     if not isinstance(data, bytes | bytearray):
         raise TypeError(f"a parser reads bytes, not {type(data).__name__}: pass undecoded bytes")
+    return bytes(data)
 
 
 SSE_FIELDS: Final = (b"data", b"event", b"id", b"retry")

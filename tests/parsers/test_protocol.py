@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from streamlib.testing.bench import bodies
+from streamlib.testing.bench.responses import SampleCall, SampleText
 from streamlib_parsers import (
     Failed,
     Image,
@@ -16,6 +18,8 @@ from streamlib_parsers import (
     Reasoning,
     Refusal,
     Text,
+    envelope,
+    json_text,
     parser,
 )
 from streamlib_parsers.accumulate import Accumulator, accumulate
@@ -39,6 +43,31 @@ def test_parser_raises_type_error_for_text(feed: Any, text: Any) -> None:
     # The second is what a compiled parser says.
     with pytest.raises(TypeError, match=r"a parser reads bytes, not|bytes object expected; got"):
         feed(parser("chat"), text)
+
+
+def test_parser_reads_a_bytearray() -> None:
+    body = b"".join(bodies.messages([SampleText(["a", "b", "c"])]))
+    read = parser("messages")
+    assert [*read.feed(bytearray(body)), *read.close()] == events_of("messages", body)
+
+
+@pytest.mark.parametrize("wire", ["messages", "chat", "responses", "interactions", "cohere"])
+def test_surrogates_are_sought_only_where_decoding_failed(
+    wire: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = SampleCall("call_0", "f", ['{"k":', "1}"])
+    body = b"".join(getattr(bodies, wire)([SampleText(["a", "b", "\U0001f600"]), call]))
+    # Before anything is replaced: the wire's modules are loaded here.
+    expected = events_of(wire, body)
+
+    def refuse(data: bytes) -> None:
+        raise AssertionError(data)
+
+    for module in (json_text, envelope):
+        monkeypatch.setattr(module, "mark_surrogates", refuse, raising=False)
+    assert events_of(wire, body) == expected
+    with pytest.raises(AssertionError):
+        events_of(wire, body.replace(b'"b"', rb'"\ud83d"'))
 
 
 class BrokenFraming:

@@ -17,7 +17,7 @@ from streamlib_parsers.classes.libraries import (
 from streamlib_parsers.classes.pointers import dict_key_path, pointer_of, walked
 from streamlib_parsers.classes.schemas import DEFINITIONS, WRAPPER_KEY, json_schema
 from streamlib_parsers.errors import InvalidOutput, ParseFailure
-from streamlib_parsers.json_text import decode_any, is_json_bytes, scrub
+from streamlib_parsers.json_text import DECODE_ERRORS, decode_any, is_json_bytes, scrub
 
 FENCE: Final = "```"
 
@@ -125,7 +125,7 @@ def _decoded_by_pydantic(data: bytes, kind: Any) -> Any:
         problem, location = str(first["msg"]), first["loc"]
         try:
             value = msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+        except DECODE_ERRORS:
             raise InvalidOutput(f"not JSON: {problem}") from error
         raise InvalidOutput(problem, pointer_of(walked(value, location))) from error
 
@@ -138,7 +138,7 @@ def _cleaned(data: bytes, kind: Any) -> bytes | None:
     del kind
     try:
         msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+    except DECODE_ERRORS:
         pass
     else:
         return None
@@ -167,7 +167,7 @@ def _without_nulls(data: bytes, kind: Any) -> bytes | None:
     try:
         value = msgspec.json.decode(data)
         pruned = _pruned(value, schema, schema.get("$defs", {}))
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+    except DECODE_ERRORS:
         return None
     if pruned == value:
         return None

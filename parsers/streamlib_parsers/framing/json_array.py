@@ -83,8 +83,6 @@ class JsonArrayFraming:
         self.failure: ParseFailure | None = None
         # True until a byte other than white space or a byte order mark arrives.
         self.blank = True
-        # Always: an element is part of the array.
-        self.at_event_start = False
         # Longest element in bytes; never changes.
         self._limit = limits.event_bytes
         # Position in the grammar of the array; changes with each structural byte.

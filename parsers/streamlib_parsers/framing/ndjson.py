@@ -36,19 +36,18 @@ class NdjsonFraming:
         self._buffered = bytearray()
         # False after the first line, which alone may begin with a byte order mark.
         self._is_first_line = True
-        # As in `SSEFraming`: False before the first line, too.
-        self.at_event_start = False
 
     def single(self, chunk: bytes) -> NamedPayload | None:
         """Returns a chunk that is one line, without its LF, else None."""
-        # A line that begins with a brace is not blank, and no byte order mark precedes it.
-        if self._buffered or not chunk.startswith(b"{") or len(chunk) > self._limit:
+        line, _, behind = chunk.partition(b"\n")
+        if behind or self._buffered or len(line) > self._limit:
             return None
-        if not chunk.endswith(b"}\n") or chunk.find(b"\n") != len(chunk) - 1:
+        # A line from brace to brace is not blank, and neither a byte order mark nor a CR is at
+        # its ends.
+        if line[:1] != b"{" or line[-1:] != b"}" or len(line) == len(chunk):
             return None
         self._is_first_line = self.blank = False
-        self.at_event_start = True
-        return None, chunk[:-1]
+        return None, line
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Returns one frame for each line that `chunk` completes."""
@@ -66,19 +65,7 @@ class NdjsonFraming:
                 frames.append(Frame(None, line))
         if self._check_limit(rest):
             self._buffered += rest
-            self.at_event_start = not (self._buffered or self._is_first_line)
         return frames
-
-    def form_of(self, event: str | None) -> tuple[bytes, bytes]:
-        """Returns the bytes before and behind the JSON of the usual lines."""
-        return b"", b"\n"
-
-    def end_of_event(self, data: bytes, start: int) -> int:
-        """Returns the offset behind the first line that ends behind `start`, or that of the end."""
-        offset = data.find(b"\n", start)
-        if offset < 0:
-            return len(data)
-        return offset + 1
 
     def close(self) -> list[Frame]:
         """Returns, at the end of input, the unfinished line, if any.
@@ -100,7 +87,6 @@ class NdjsonFraming:
         if len(self._buffered) + len(fragment) <= self._limit:
             return True
         self.failure = limit_exceeded("event_bytes", self._limit)
-        self.at_event_start = False
         self._buffered.clear()
         return False
 

@@ -23,15 +23,15 @@ Lines that are neither a field nor a comment (`error: {…}`, bare JSON) have no
 standard. Real servers put errors there, so they travel as `Frame.stray` and never change which
 events are emitted.
 
-Nearly all events of a stream have the same form: `event: x`, one `data: `, a blank line. Once two
-in a row had it, their payloads are split at the bytes between them, and everything else is read
-line by line.
+Nearly all events are usual ones: a line with their name or none, one `data: ` line and a blank
+line, which ends in LF or CRLF. They are read at once: the bytes before `data: ` are looked up in a
+table of the names seen in this stream. Everything else is read line by line.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final, TypeAlias
+from typing import Final
 
 from streamlib_parsers.errors import ParseFailure, limit_exceeded
 from streamlib_parsers.framing import Frame, NamedPayload
@@ -44,23 +44,21 @@ CR: Final = 0x0D
 MAX_RETRY: Final = 2**31 - 1
 """Milliseconds, 24 days: what browsers' timers hold. A larger `retry:` is clamped to it."""
 
-EventForm: TypeAlias = tuple[bytes, bytes, int, str | None]
-"""The form of nearly all events of a stream: prefix (everything before the payload), suffix (the
-line end and the blank line), how many bytes both are, event name. A tuple, because unpacking one is
-cheaper than reading four attributes for each chunk."""
+# The end of an event: a line end and a blank line.
+_LF_END: Final = b"\n\n"
+_CRLF_END: Final = b"\r\n\r\n"
 
-_LF_SUFFIX: Final = b"\n\n"
-_CRLF_SUFFIX: Final = b"\r\n\r\n"
+# What stands before the `data: ` of a usual event with a name.
+_NAME_LINE: Final = re.compile(rb"event: ?([^\r\n]{0,128})\r?\n")
 
-# The prefix of an event in the usual form. Longer names are not worth remembering.
-_PREFIX: Final = re.compile(rb"(?:event: ?([^\r\n]{0,128})(?:\r\n|\n))?data: ")
+_MAX_NAMES: Final = 64
+"""Names a stream may add to its table: the richest wire has 59. Further ones are read each time,
+so that a server that invents names does not grow the table."""
 
-# One event, with its name or without.
-_ONE_EVENT: Final = re.compile(
-    rb"((?:event: ?([^\r\n]{0,128})\n)?data: )([^\r\n]*+)\n\n", re.DOTALL
-)
+_UNKNOWN: Final = ""
+"""In place of the name of an event that is not usual: an empty name is None in the table."""
 
-# A larger event is read by lines, which are few, and teaches no form.
+# A larger event is read by lines, which are few.
 _LARGE: Final = 4096
 _LINES_OF_EVENT: Final = 3
 
@@ -75,22 +73,20 @@ class SSEFraming:
         last_event_id: The id of the last block that ended, None while there was none; a server
             resets it with "".
         retry: The reconnection time the server requested, in milliseconds.
-        at_event_start: Whether nothing is buffered, so that the next byte begins an event.
     """
 
     __slots__ = (
+        "_at_event_start",
         "_block_has_lines",
         "_data",
         "_event",
-        "_form",
         "_further_data",
         "_id",
-        "_last_prefix",
         "_limit",
+        "_names",
         "_partial_line",
         "_skip",
         "_stray",
-        "at_event_start",
         "blank",
         "failure",
         "last_event_id",
@@ -104,11 +100,11 @@ class SSEFraming:
         self.retry: int | None = None
         # Longest line and longest event in bytes; never changes.
         self._limit = limits.event_bytes
-        # The usual form; replaced when two events in a row have another.
-        self._form: EventForm = (b"data: ", _LF_SUFFIX, 8, None)
-        # Prefix of the last event that `_learn_form` examined.
-        self._last_prefix = b""
-        self.at_event_start = False
+        # Bytes before `data: ` -> name of the event. Of this stream alone, so that no stream
+        # changes what another one costs.
+        self._names: dict[bytes, str | None] = {b"": None}
+        # Whether nothing is buffered, so that the next byte begins an event.
+        self._at_event_start = False
         # Skipped if the next bytes start with it: the BOM, or the LF after a CR.
         self._skip = BOM
         # The line that has no end yet, or the beginning of the bytes to skip.
@@ -130,29 +126,36 @@ class SSEFraming:
         self._id: str | None = None
 
     def single(self, chunk: bytes) -> NamedPayload | None:
-        """Returns name and payload of a chunk that is one event of a few lines, else None."""
-        if not self.at_event_start or len(chunk) > self._limit:
+        """Returns name and payload of a chunk that is one usual event, else None."""
+        if not self._at_event_start or len(chunk) > self._limit:
             return None
-        prefix, suffix, around, event = self._form
-        data = chunk.removeprefix(prefix).removesuffix(suffix)
-        # A line end within means several events, or an event of several lines.
-        if len(chunk) - len(data) == around and LF not in data and CR not in data:
-            self.blank = False
-            return event, data
-        if len(chunk) > _LARGE:
+        head, _, rest = chunk.partition(b"data: ")
+        name = self._names.get(head, _UNKNOWN)
+        if name == _UNKNOWN:
+            name = self._read_head(head)
+            if name == _UNKNOWN:
+                return None
+        data, _, behind = rest.partition(b"\n")
+        # Anything else than a blank line means several events, or an event of several lines.
+        if behind not in (b"\n", b"\r\n"):
             return None
-        return self._single_of_another_form(chunk)
-
-    def _single_of_another_form(self, chunk: bytes) -> NamedPayload | None:
-        """As `single`, for an event before and after which the events have another name."""
-        match = _ONE_EVENT.fullmatch(chunk)
-        if match is None:
-            return None
+        if CR in data:
+            # Unless it belongs to the line's end, another one is left, which ends a line too.
+            data = data[:-1]
+            if CR in data:
+                return None
         self.blank = False
-        prefix, encoded_name, data = match.groups()
-        event = _name_or_none(encoded_name or b"")
-        self._note_prefix(prefix, _LF_SUFFIX, event)
-        return event, data
+        return name, data
+
+    def _read_head(self, head: bytes) -> str | None:
+        """Returns the name in bytes before `data: ` that are not in the table; or `_UNKNOWN`."""
+        match = _NAME_LINE.fullmatch(head)
+        if match is None:
+            return _UNKNOWN
+        name = _name_or_none(match[1])
+        if len(self._names) <= _MAX_NAMES:
+            self._names[head] = name
+        return name
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Returns the frames that `chunk` completes."""
@@ -163,29 +166,10 @@ class SSEFraming:
             if self._skip:
                 chunk = self._without_skipped(chunk)
             self._read(chunk, frames)
-            self.at_event_start = not (self._block_has_lines or self._partial_line or self._skip)
+            self._at_event_start = not (self._block_has_lines or self._partial_line or self._skip)
         except ParseFailure as failure:
             self._fail(failure)
         return frames
-
-    def form_of(self, event: str | None) -> tuple[bytes, bytes] | None:
-        """Returns the bytes before and after the payload of the usual events of this name."""
-        prefix, suffix, _, usual_event = self._form
-        if event != usual_event:
-            return None
-        return prefix, suffix
-
-    def end_of_event(self, data: bytes, start: int) -> int:
-        """Returns the offset behind the first blank line that ends behind `start`, or the end's.
-
-        By lines: a search for two bytes takes ten times as long as two for one, in a long line.
-        """
-        offset = data.find(b"\n", start)
-        while offset >= 0:
-            if data.startswith(b"\n", offset + 1):
-                return offset + 2
-            offset = data.find(b"\n", offset + 1)
-        return len(data)
 
     def close(self) -> list[Frame]:
         """Returns, at the end of input, the unfinished event, and stray lines without an event.
@@ -206,63 +190,31 @@ class SSEFraming:
         return frames
 
     def _read(self, chunk: bytes, frames: list[Frame]) -> None:
-        """Reads `chunk` by events from its first to its last usual one, the rest by lines."""
-        first = -1
-        # One large event (a text in full) is not worth several searches through all of it. Without
-        # an LF the chunk is a fragment of a long line, or the server ends lines by CR.
+        """Reads `chunk` by events, and by lines what is no usual event."""
+        # One large event (a text in full) is not worth a search for two bytes, which takes ten
+        # times as long as one for LF. Without an LF the chunk is a fragment of a long line, or the
+        # server ends lines by CR.
         is_large_event = len(chunk) > _LARGE and _has_few_lines(chunk)
-        if LF in chunk and not is_large_event:
-            first = self._find_first(chunk)
-            if first < 0:
-                self._learn_form(chunk)
-                first = self._find_first(chunk)
-        prefix, suffix, _, event = self._form
-        end = chunk.rfind(suffix)
-        has_usual_event = 0 <= first <= end - len(prefix)
-        if not has_usual_event or len(chunk) > self._limit:
+        if LF not in chunk or is_large_event:
             self._read_lines(chunk, frames)
             return
-        self._read_lines(chunk[:first], frames)
-        self.blank = False
-        for data in chunk[first + len(prefix) : end].split(suffix + prefix):
-            if LF in data or CR in data:
-                self._read_lines(b"".join((prefix, data, suffix)), frames)
+        event_end = _LF_END
+        if CR in chunk:
+            event_end = _CRLF_END
+        start = 0
+        while (end := chunk.find(event_end, start)) >= 0:
+            end += len(event_end)
+            event = chunk[start:end]
+            payload = self.single(event)
+            if payload is None:
+                self._read_lines(event, frames)
             else:
-                frames.append(Frame(event, data, self.last_event_id))
-        self._read_lines(chunk[end + len(suffix) :], frames)
-
-    def _find_first(self, chunk: bytes) -> int:
-        """Returns the offset of the first usual event, or -1.
-
-        A suffix is a line end and a blank line wherever it stands, so that what follows it begins
-        an event.
-        """
-        prefix, suffix, *_ = self._form
-        if self.at_event_start and chunk.startswith(prefix):
-            return 0
-        offset = chunk.find(suffix + prefix)
-        if offset < 0:
-            return -1
-        return offset + len(suffix)
-
-    def _learn_form(self, chunk: bytes) -> None:
-        """Makes the form of the last events in `chunk` the usual one if two in a row had it."""
-        suffix = _LF_SUFFIX
-        if CR in chunk and _CRLF_SUFFIX in chunk:
-            suffix = _CRLF_SUFFIX
-        # The two last events that end in `chunk`; what follows the last suffix is unfinished.
-        for event in chunk.rsplit(suffix, 3)[-3:-1]:
-            match = _PREFIX.match(event)
-            if match is None:
-                self._last_prefix = b""
-                continue
-            self._note_prefix(match[0], suffix, _name_or_none(match[1] or b""))
-
-    def _note_prefix(self, prefix: bytes, suffix: bytes, event: str | None) -> None:
-        """Makes the form of an event the usual one if the event before it had it."""
-        if prefix == self._last_prefix:
-            self._form = (prefix, suffix, len(prefix) + len(suffix), event)
-        self._last_prefix = prefix
+                name, data = payload
+                frames.append(Frame(name, data, self.last_event_id))
+            # Whatever stood before: the bytes that were searched for end with a blank line.
+            self._at_event_start = True
+            start = end
+        self._read_lines(chunk[start:], frames)
 
     def _read_lines(self, chunk: bytes, frames: list[Frame]) -> None:
         """Reads every line that ends in `chunk`."""
@@ -301,6 +253,7 @@ class SSEFraming:
             self._partial_line += start
             return b""
         skip, self._skip = self._skip, b""
+        self._at_event_start = not self._block_has_lines
         return start.removeprefix(skip)
 
     def _read_line(self, line: bytes) -> None:
@@ -376,7 +329,7 @@ class SSEFraming:
 
     def _fail(self, failure: ParseFailure) -> None:
         self.failure = failure
-        self.at_event_start = False
+        self._at_event_start = False
         self._partial_line.clear()
         self._start_block()
 

@@ -31,8 +31,6 @@ class SSEOrJsonFraming:
         self.failure: ParseFailure | None = None
         # As in `Framing`; from the choice on, that of the chosen framing.
         self.blank = True
-        # As in `SSEFraming`, from the choice on; False for JSON.
-        self.at_event_start = False
         # Passed on to the chosen framing; never changes.
         self._limits = limits
         # Blank bytes that arrived before the choice.
@@ -58,20 +56,7 @@ class SSEOrJsonFraming:
                 return []
         frames = framing.feed(chunk)
         self.failure, self.blank = framing.failure, framing.blank
-        self.at_event_start = framing.at_event_start
         return frames
-
-    def form_of(self, event: str | None) -> tuple[bytes, bytes] | None:
-        """Returns what `SSEFraming` returns; None for JSON."""
-        if isinstance(self._framing, SSEFraming):
-            return self._framing.form_of(event)
-        return None
-
-    def end_of_event(self, data: bytes, start: int) -> int:
-        """Returns what `SSEFraming` returns; the end for JSON."""
-        if isinstance(self._framing, SSEFraming):
-            return self._framing.end_of_event(data, start)
-        return len(data)
 
     def close(self) -> list[Frame]:
         """Returns what the chosen framing returns at the end of input."""

@@ -354,8 +354,17 @@ def test_stray_lines_never_change_the_events(lines: list[bytes], data: st.DataOb
         (b"event: \ndata: a\n\n", (None, b"a")),
         (b"event: x\ndata: \n\n", ("x", b"")),
         (b"event: " + b"x" * 129 + b"\ndata: a\n\n", None),
-        (b"event: x\ndata: " + b"a" * 5000 + b"\n\n", None),
-        (b"event: x\r\ndata: a\r\n\r\n", None),
+        (b"event: x\ndata: " + b"a" * 5000 + b"\n\n", ("x", b"a" * 5000)),
+        (b"event: x\r\ndata: a\r\n\r\n", ("x", b"a")),
+        (b"event: x\ndata: a\r\n\n", ("x", b"a")),
+        (b"event: x\r\ndata: a\n\r\n", ("x", b"a")),
+        (b"event: x\ndata: a\r\r\n\n", None),
+        (b"data: a\r\r\n\r\n", None),
+        (b"\ndata: a\n\n", None),
+        (b"data: a\n\r", None),
+        (b"event: a\n\n", None),
+        (b"event: data: a\n\n", None),
+        (b"\xef\xbb\xbfdata: a\n\n", None),
         (b"event: x\rdata: a\r\r", None),
         (b"event: x\ndata: a\rb\n\n", None),
         (b"event: x\ndata: a\ndata: b\n\n", None),
@@ -366,18 +375,19 @@ def test_stray_lines_never_change_the_events(lines: list[bytes], data: st.DataOb
         (b"event: x\ndata: a\n\n\n", None),
     ],
 )
-def test_single_event_is_what_feed_returns(
+def test_single_event_is_what_reading_by_lines_returns(
     chunk: bytes, expected: tuple[str | None, bytes] | None
 ) -> None:
     framing, by_lines = SSEFraming(), SSEFraming()
     for each in (framing, by_lines):
         each.feed(b"event: y\ndata: first\n\n")
-    # Twice, since the second may be of the usual form.
+    # Twice, since the first may add its name to the table.
     for _ in range(2):
         single = framing.single(chunk)
         assert single == expected
         if single is not None:
-            assert [(frame.event, frame.data) for frame in by_lines.feed(chunk)] == [single]
+            frames = [frame for byte in byte_by_byte(chunk) for frame in by_lines.feed(byte)]
+            assert [(frame.event, frame.data) for frame in frames] == [single]
 
 
 def test_no_event_is_single_where_a_line_is_unfinished() -> None:
@@ -386,3 +396,51 @@ def test_no_event_is_single_where_a_line_is_unfinished() -> None:
     framing.feed(b"data: a\n\nda")
     assert framing.single(b"ta: a\n\n") is None
     assert framing.single(b"data: a\n\n") is None
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
+def test_usual_events_are_not_read_by_lines(
+    line_end: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[bytes] = []
+    read_line = SSEFraming._read_line
+
+    def counted(framing: SSEFraming, line: bytes) -> None:
+        lines.append(line)
+        read_line(framing, line)
+
+    monkeypatch.setattr(SSEFraming, "_read_line", counted)
+    different = [b"event: a\ndata: 1\n\n", b"data: 2\n\n", b"event: b\ndata: 3\n\n"]
+    chunks = [event.replace(b"\n", line_end) for event in different] * 20
+    expected = [Frame("a", b"1"), Frame(None, b"2"), Frame("b", b"3")] * 20
+    assert run(chunks).strict == run([b"".join(chunks)]).strict == expected
+    assert run(byte_by_byte(b"".join(chunks), 200)).strict == expected
+    # Only the events that the chunks of 200 bytes divide.
+    assert len(lines) < 20
+
+
+def test_events_of_a_chunk_that_starts_inside_one_are_usual(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    framing = SSEFraming()
+    framing.feed(b"data: 1\n\ndata: ")
+    lines: list[bytes] = []
+    monkeypatch.setattr(SSEFraming, "_read_line", lambda _, line: lines.append(line))
+    frames = framing.feed(b"2\n\ndata: 3\n\ndata: 4\n\nda")
+    assert lines == [b"data: 2"]
+    assert frames == [Frame(None, b"3"), Frame(None, b"4")]
+
+
+def test_invented_event_names_do_not_grow_the_table() -> None:
+    framing = SSEFraming()
+    framing.feed(b"data: first\n\n")
+    for number in range(1000):
+        name, event = f"name {number}", b"event: name %d\ndata: x\n\n" % number
+        assert framing.single(event) == (name, b"x")
+        assert framing.feed(event + event) == [Frame(name, b"x")] * 2
+    assert len(framing._names) <= 65
+
+
+def test_event_names_of_one_stream_are_unknown_to_another() -> None:
+    SSEFraming().feed(b"event: a\ndata: x\n\nevent: a\ndata: x\n\n")
+    assert SSEFraming()._names == {b"": None}

@@ -70,6 +70,16 @@ def test_block_over_the_limit_fails_after_earlier_frames(
         assert outcome.tolerant == [Frame(None, b"1"), Frame("e", b"2")]
 
 
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
+def test_large_event_fails_behind_usual_ones_of_its_chunk(line_end: bytes) -> None:
+    usual, large = b"event: a\ndata: 1\n\n", b"event: a\ndata: " + b"x" * 95 + b"\n\n"
+    body = (usual * 30 + large + usual * 30).replace(b"\n", line_end)
+    for chunks in ([body], byte_by_byte(body, 16), byte_by_byte(body, 300)):
+        outcome = run(chunks, Limits(event_bytes=100))
+        assert outcome.failed
+        assert outcome.tolerant == [Frame("a", b"1")] * 30
+
+
 @pytest.mark.parametrize(
     "block",
     [
@@ -147,6 +157,13 @@ def test_endless_small_events_do_not_grow_memory() -> None:
     peak, framing, count = peak_of(chunks, LIMITS)
     assert (framing.failure, count) == (None, 20_000)
     assert peak < 256 * 1024
+
+
+def test_invented_event_names_do_not_grow_memory() -> None:
+    chunks = (b"event: %064d\ndata: {}\n\n" % number * 2 for number in range(10_000))
+    peak, framing, count = peak_of(chunks, LIMITS)
+    assert (framing.failure, count) == (None, 20_000)
+    assert peak < 128 * 1024
 
 
 def test_long_event_names_are_not_cached() -> None:

@@ -27,6 +27,7 @@ import msgspec
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.errors import limit_exceeded, malformed
 from streamlib_parsers.items import CustomToolCall, FunctionCall
+from streamlib_parsers.json_text import DECODE_ERRORS
 from streamlib_parsers.open_items import OpenItem
 
 __all__ = ["MAX_INDEX", "CallKind", "CallState", "Calls", "JsonDepth"]
@@ -422,7 +423,7 @@ class Calls:
             inner = msgspec.json.decode("".join(call.buffered), type=str)
             # Only if it holds an object: other strings may be the arguments themselves.
             msgspec.json.decode(inner, type=dict[str, msgspec.Raw])
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+        except DECODE_ERRORS:
             return  # not encoded twice (T11): the text is emitted as received
         call.buffered = [inner]
         self._assembler.notice(

@@ -16,11 +16,8 @@ The wire, by OpenAI's schema and recordings of some thirty servers that claim it
 The variants add other names for reasoning, usage anywhere, `message` for `delta`, wrappers, and
 errors with status 200; they leave out `[DONE]`, `index`, `finish_reason`.
 
-A chunk takes the first of three paths that fits; all lead to the same calls of the assembler:
-
-1. only its text differs from the chunk before: only the text is decoded (`gaps.py`);
-2. it has the usual shape: it is decoded into structs (`chunks.py`);
-3. any other is read from a dict (`delta.py`).
+A chunk takes one of two paths; both lead to the same calls of the assembler: one of the usual shape
+is decoded into structs (`chunks.py`), any other is read from a dict (`delta.py`).
 
 Buffered: the end of every item that may still grow (see `calls.py` and `choice.py`), and
 `Completed` until `[DONE]` or the end of input: usage follows the finish, and from some servers
@@ -32,8 +29,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
-
-import msgspec
 
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.classification import classify
@@ -49,13 +44,11 @@ from streamlib_parsers.events import FinishedChoice, StopReason
 # `framing` is the name that every wire gives its framing.
 from streamlib_parsers.framing.sse import SSEFraming as framing  # noqa: N813
 from streamlib_parsers.items import JsonObject
-from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
-from streamlib_parsers.open_items import OpenItem
-from streamlib_parsers.templates import DECODE_ERRORS, Gap
+from streamlib_parsers.json_text import DECODE_ERRORS, decode_any
 from streamlib_parsers.usage import overlay
 from streamlib_parsers.wires.chat.calls import MAX_INDEX
-from streamlib_parsers.wires.chat.choice import REASONING, REFUSAL, TEXT, ChoiceAssembler
-from streamlib_parsers.wires.chat.chunks import Choice, Chunk, ToolCall, decode_chunk
+from streamlib_parsers.wires.chat.choice import REASONING, REFUSAL, ChoiceAssembler
+from streamlib_parsers.wires.chat.chunks import Chunk, ToolCall, decode_chunk
 from streamlib_parsers.wires.chat.delta import (
     EMPTY,
     failure_of,
@@ -66,7 +59,6 @@ from streamlib_parsers.wires.chat.delta import (
     unknown_keys,
     unwrapped,
 )
-from streamlib_parsers.wires.chat.gaps import find_gap, text_key_of
 from streamlib_parsers.wires.chat.raw_arguments import RawArguments
 from streamlib_parsers.wires.chat.token_counts import contradictions, usage
 
@@ -157,45 +149,11 @@ class Machine:
             return
         try:
             chunk = decode_chunk(data)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+        except DECODE_ERRORS:
             # Any other shape, `[DONE]`, a lone surrogate, or no JSON at all.
             self._read_untyped(event, data)
         else:
             self._read_typed(chunk)
-
-    def find_gap(self, event: str | None, data: bytes) -> Gap | None:
-        """The text of a chunk that brought one text and nothing else; None for any other."""
-        if event is not None:
-            return None
-        try:
-            chunk = decode_chunk(data)
-        except DECODE_ERRORS:
-            return None
-        key = text_key_of(chunk)
-        if not key:
-            return None
-        item = self._target_of(chunk.choices[0], key)
-        if item is None:
-            return None
-        return find_gap(data, chunk, key, self._assembler.appender(item))
-
-    def _target_of(self, typed: Choice, key: str) -> OpenItem | None:
-        """The item that received this chunk's text, if the next text may be appended directly.
-
-        None if the next chunk must be read in full.
-        """
-        choice = self._choices[typed.index]
-        if key == "arguments":
-            if not typed.delta.tool_calls:
-                return None
-            return choice.calls.running.get(typed.delta.tool_calls[0].index)
-        if choice.part:  # the text goes to another part than the first
-            return None
-        if key == "content" and choice.kind == TEXT:
-            return choice.item
-        if key != "content" and choice.kind == REASONING:
-            return choice.item
-        return None
 
     # --- the usual shape ---
 
@@ -288,15 +246,7 @@ class Machine:
             return
         if not text:
             return
-        repaired = mark_surrogates(data)
-        if repaired is not None:
-            # From now on the assembler joins halves over deltas (X35).
-            self._assembler.surrogates = self._assembler.surrogates or SurrogateJoiner()
-            data = repaired or data
-        self._read_json(event, data)
-
-    def _read_json(self, event: str | None, data: bytes) -> None:
-        value: Any = decode_any(data)
+        value, data = self._assembler.decode(data)
         # Google's compatible endpoint sends an error as a list of one object.
         if isinstance(value, list) and value and failure_of(value[0]) is not None:
             raise ParseFailure(classify(None, value))

@@ -39,7 +39,13 @@ REASONING_TOKENS: Final = (
 )
 """Names of the reasoning tokens; the first that has a number is taken."""
 
-MODALITIES: Final = ("text", "image", "audio", "video")
+MODALITY_KEYS: Final = {
+    "text": "text_tokens",
+    "image": "image_tokens",
+    "audio": "audio_tokens",
+    "video": "video_tokens",
+}
+"""Modality -> its key in an object of details."""
 
 
 def usage(raw: JsonObject) -> Usage:
@@ -68,12 +74,18 @@ def usage(raw: JsonObject) -> Usage:
     )
 
 
-def _modalities(raw: JsonObject, *details: str) -> dict[str, int]:
+def _modalities(raw: JsonObject, *names: str) -> dict[str, int]:
     counts: dict[str, int] = {}
-    for modality in MODALITIES:
-        number = count(raw, *(f"{key}.{modality}_tokens" for key in details))
-        if number is not None:
-            counts[modality] = number
+    # Most servers send none of these objects: then no modality is looked for.
+    details = [raw[name] for name in names if isinstance(raw.get(name), dict)]
+    if not details:
+        return counts
+    for modality, key in MODALITY_KEYS.items():
+        for values in details:
+            number = count(values, key)
+            if number is not None:
+                counts[modality] = number
+                break
     return counts
 
 

@@ -28,8 +28,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
-
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import (
@@ -49,15 +47,12 @@ from streamlib_parsers.items import (
     ResponseItem,
 )
 from streamlib_parsers.json_text import (
-    SurrogateJoiner,
-    decode_any,
+    DECODE_ERRORS,
     dumps,
-    mark_surrogates,
     string_or_none,
 )
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.stop_reasons import reconcile
-from streamlib_parsers.templates import DECODE_ERRORS, Gap
 from streamlib_parsers.wires.cohere.citations import add_citation, content_index
 from streamlib_parsers.wires.cohere.events import (
     V1,
@@ -65,7 +60,6 @@ from streamlib_parsers.wires.cohere.events import (
     ToolCallDelta,
     decode_frequent,
 )
-from streamlib_parsers.wires.cohere.gaps import find_gap
 from streamlib_parsers.wires.cohere.token_counts import usage
 
 STOP_REASONS: Final[dict[str, StopReason]] = {
@@ -112,7 +106,7 @@ class Machine:
         """
         try:
             message = decode_frequent(data)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+        except DECODE_ERRORS:
             self._read_any(event, data)
             return
         if type(message) is ContentDelta:
@@ -135,21 +129,6 @@ class Machine:
             return
         self._read_any(event, data)
 
-    def find_gap(self, event: str | None, data: bytes) -> Gap | None:
-        """Returns the text of a delta as a gap; None for any other event."""
-        try:
-            message = decode_frequent(data)
-        except DECODE_ERRORS:
-            return None
-        # Other events of the same shape may close an item that ended.
-        if self._ended is not None:
-            return None
-        if type(message) is ContentDelta and message.logprobs is None:
-            return find_gap(data, message, self._contents.get(message.index), self._assembler)
-        if type(message) is ToolCallDelta:
-            return find_gap(data, message, self._calls.get(message.index), self._assembler)
-        return None
-
     def end(self) -> None:
         """Raises an error: `message-end` completes the response at once, so it was truncated."""
         raise truncated("the stream ended before message-end")
@@ -160,14 +139,7 @@ class Machine:
         # The end mark shows nothing: the response has ended before it, or is truncated.
         if data.strip()[:6].upper() == b"[DONE]":
             return
-        marked = mark_surrogates(data)
-        if marked is not None:
-            if self._assembler.surrogates is None:
-                self._assembler.surrogates = SurrogateJoiner()
-            data = marked
-        value = decode_any(data)
-        if not isinstance(value, dict):
-            raise malformed("an event is not a JSON object", data)
+        value, data = self._assembler.decode_object(data)
         kind = value.get("type") or event
         handler = EVENTS.get(kind) if isinstance(kind, str) else None
         if handler is not None:

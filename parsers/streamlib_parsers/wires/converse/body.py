@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Raw
 
-from streamlib_parsers.bedrock import DECODE_ERRORS, body_failure, without_keys
+from streamlib_parsers.bedrock import body_failure, without_keys
 from streamlib_parsers.errors import malformed
+from streamlib_parsers.json_text import DECODE_ERRORS
 from streamlib_parsers.wires.converse.payloads import decode_members, members_of
 
 STOP_KEYS = ("stopReason", "additionalModelResponseFields")

@@ -30,14 +30,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from streamlib_parsers.assembler import EventAssembler
-from streamlib_parsers.bedrock import (
-    DECODE_ERRORS,
-    at_path,
-    failure_of,
-    json_or_text,
-    payload_of,
-    string_at,
-)
+from streamlib_parsers.bedrock import at_path, failure_of, json_or_text, string_at
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, generation_failed, malformed, truncated
 from streamlib_parsers.events import StopReason
@@ -50,7 +43,7 @@ from streamlib_parsers.items import (
     ResponseItem,
     ServerToolResult,
 )
-from streamlib_parsers.json_text import decode_any
+from streamlib_parsers.json_text import DECODE_ERRORS, decode_any
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.stop_reasons import reconcile
 from streamlib_parsers.usage import overlay
@@ -198,7 +191,7 @@ class Machine:
 
     def _read(self, name: str, data: bytes) -> None:
         """Reads a known event; a payload that is wrapped in its own name is unwrapped once."""
-        value, data = payload_of(self._assembler, data)
+        value, data = self._assembler.decode_object(data)
         if isinstance(value.get(name), dict):
             value = value[name]
             data = bytes(decode_members(data)[name])
@@ -229,7 +222,7 @@ class Machine:
             if not isinstance(payload, dict):
                 self._assembler.passthrough(event, payload)
                 return
-        value, data = payload_of(self._assembler, data)
+        value, data = self._assembler.decode_object(data)
         names = [name for name in value if name in HANDLERS and isinstance(value[name], dict)]
         if not names:
             self._read_unknown(event, value)

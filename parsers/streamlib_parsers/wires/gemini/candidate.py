@@ -47,7 +47,6 @@ class Candidate:
     """One candidate while it is read."""
 
     __slots__ = (
-        "_append",
         "_assembler",
         "_is_reasoning",
         "_text_item",
@@ -65,8 +64,6 @@ class Candidate:
         """The last `finishReason`, by name or number; None until one is received."""
         self._text_item: OpenItem | None = None
         """The open message or reasoning that unsigned text is appended to, if any."""
-        self._append: Callable[[str], bool] | None = None
-        """Appends to that item; None without one."""
         self._is_reasoning = False
         """Whether that item is reasoning."""
         self._unanswered: dict[str, None] = {}
@@ -74,17 +71,21 @@ class Candidate:
 
     # --- text ---
 
-    def appender(self, *, is_reasoning: bool) -> Callable[[str], bool]:
-        """Returns what appends unsigned text to the open item of its kind; opens one if needed.
+    def append(self, text: str, *, is_reasoning: bool) -> None:
+        """Appends unsigned text to the open item of its kind; opens one if needed.
 
         Must not be called for empty text, which opens no item.
         """
-        if self._append is None or is_reasoning is not self._is_reasoning:
-            return self._open_text(is_reasoning=is_reasoning)
-        return self._append
+        item = self._text_item
+        if item is None or is_reasoning is not self._is_reasoning:
+            item = self._open_text(is_reasoning=is_reasoning)
+        if is_reasoning:
+            self._assembler.reasoning(item, text)
+        else:
+            self._assembler.text(item, text)
 
-    def _open_text(self, *, is_reasoning: bool) -> Callable[[str], bool]:
-        """Open an item for text; returns what appends to it."""
+    def _open_text(self, *, is_reasoning: bool) -> OpenItem:
+        """Open an item for text."""
         self.close_text()
         if is_reasoning:
             item = self._assembler.open(Reasoning(choice=self.index))
@@ -92,15 +93,13 @@ class Candidate:
             item = self._assembler.open(Message("assistant", choice=self.index))
         self._text_item = item
         self._is_reasoning = is_reasoning
-        self._append = self._assembler.appender(item)
-        return self._append
+        return item
 
     def close_text(self) -> None:
         """Close the open message or reasoning, if any."""
         if self._text_item is not None:
             self._assembler.close(self._text_item)
             self._text_item = None
-            self._append = None
 
     def _open(self, item: ResponseItem) -> OpenItem:
         """Open an item that ends the text before it."""
@@ -125,7 +124,7 @@ class Candidate:
         fields = state(part, kind, "thought")
         if not fields:
             if text:
-                self.appender(is_reasoning=is_reasoning)(text)
+                self.append(text, is_reasoning=is_reasoning)
             return
         if is_reasoning:
             item = self._open(Reasoning(**fields))

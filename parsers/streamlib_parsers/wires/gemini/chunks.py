@@ -67,12 +67,4 @@ class TextChunk(Struct, gc=False, forbid_unknown_fields=True):
     createTime: str | None = None  # noqa: N815
 
 
-class Growth(Struct, gc=False, forbid_unknown_fields=True):
-    """The counts that differ from chunk to chunk."""
-
-    candidatesTokenCount: Count  # noqa: N815
-    totalTokenCount: Count  # noqa: N815
-
-
-decode_growth: Final = msgspec.json.Decoder(Growth).decode
 decode_text_chunk: Final = msgspec.json.Decoder(TextChunk).decode

@@ -26,7 +26,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-import msgspec
 from msgspec import Raw
 
 from streamlib_parsers.assembler import EventAssembler
@@ -36,11 +35,9 @@ from streamlib_parsers.events import FinishedChoice, StopReason
 
 # `framing` is the name that every wire gives its framing.
 from streamlib_parsers.framing.sse_or_json import SSEOrJsonFraming as framing  # noqa: N813
-from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
-from streamlib_parsers.templates import DECODE_ERRORS, Gap, ReadGap
+from streamlib_parsers.json_text import DECODE_ERRORS, decode_any
 from streamlib_parsers.wires.gemini.candidate import Candidate
 from streamlib_parsers.wires.gemini.chunks import TextChunk, decode_text_chunk
-from streamlib_parsers.wires.gemini.gaps import find_gap
 from streamlib_parsers.wires.gemini.parts import (
     NULL,
     Object,
@@ -111,34 +108,13 @@ class Machine:
         """Read one chunk."""
         try:
             chunk = decode_text_chunk(data)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+        except DECODE_ERRORS:
             # A chunk with any other key, the end of a body, or no JSON at all.
             self._read_untyped(event, data)
         else:
             self._read_text_chunk(chunk)
 
-    def find_gap(self, event: str | None, data: bytes) -> Gap | None:
-        """Returns what differs in a chunk of the usual shape; None for any other chunk."""
-        try:
-            chunk = decode_text_chunk(data)
-        except DECODE_ERRORS:
-            return None
-        typed = chunk.candidates[0]
-        if len(typed.content.parts) == 1 and typed.content.parts[0].text:
-            append = self._candidates[typed.index].appender(
-                is_reasoning=typed.content.parts[0].thought
-            )
-            gap = find_gap(data, chunk, append, self._reports, self._assembler)
-            if gap is not None:
-                return gap
-        # Any chunk of the usual shape can be read like this one, whatever came before it.
-        return ReadGap(b"", b"", self._read_text_payload)
-
     # --- chunks ---
-
-    def _read_text_payload(self, data: bytes) -> bool:
-        self._read_text_chunk(decode_text_chunk(data))
-        return True
 
     def _read_text_chunk(self, chunk: TextChunk) -> None:
         """Read a chunk of the usual shape."""
@@ -150,7 +126,7 @@ class Machine:
         candidate = self._candidates.get(typed.index) or self._add_candidate(typed.index)
         for part in typed.content.parts:
             if part.text:
-                candidate.appender(is_reasoning=part.thought)(part.text)
+                candidate.append(part.text, is_reasoning=part.thought)
         if chunk.createTime is not None and chunk.createTime != self._create_time:
             self._read_envelope({"createTime": chunk.createTime})
         if chunk.usageMetadata is not None:
@@ -160,10 +136,8 @@ class Machine:
         if event is _END_OF_BODY:
             self._is_body = True
         elif data.strip().lower() != b"[done]":  # some proxies add it
-            repaired = mark_surrogates(data)
-            if repaired is not None:
-                self._assembler.surrogates = self._assembler.surrogates or SurrogateJoiner()
-            self._read_json(repaired or data)
+            # Before any part is read: their values are decoded one by one.
+            self._read_json(self._assembler.mark_surrogates(data))
 
     def _read_json(self, data: bytes) -> None:
         try:
@@ -173,7 +147,7 @@ class Machine:
                     self._read_chunk(present(chunk))
             else:
                 self._read_chunk(present(as_object(data)))
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        except DECODE_ERRORS as error:
             raise malformed(f"not a GenerateContentResponse: {error}", data) from None
 
     def _read_chunk(self, chunk: Object) -> None:
@@ -239,7 +213,7 @@ class Machine:
     def _read_counts(self, raw: Raw) -> None:
         try:
             report = as_report(raw)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+        except DECODE_ERRORS:
             # A usage of a wrong shape must not cost the response.
             self._assembler.passthrough("usageMetadata", decode_any(bytes(raw)))
             return

@@ -63,43 +63,6 @@ class Reports:
             self._usage = usage(self.merged)
         return self._usage
 
-    @property
-    def counts(self) -> Counts | None:
-        """The last report, if it was of the usual shape and nothing before had another key."""
-        return self._counts
-
-    def grow(self, counts: Counts, candidates: int, total: int) -> Usage:
-        """The usage after a report that differs from the last one in the output alone.
-
-        Args:
-            counts: The value of the property `counts`; it is modified.
-            candidates: `candidatesTokenCount`, which the last report had, too.
-            total: `totalTokenCount`, likewise.
-        """
-        counts.candidatesTokenCount = candidates
-        counts.totalTokenCount = total
-        report = self.merged.copy()
-        report["candidatesTokenCount"] = candidates
-        report["totalTokenCount"] = total
-        self.merged = report
-        before = self._usage
-        # By position: half the time of keywords, and this runs once a chunk.
-        self._usage = usage = Usage(
-            before.input_tokens,
-            output_tokens(counts),
-            before.cache_read_input_tokens,
-            None,
-            before.reasoning_output_tokens,
-            None,
-            None,
-            None,
-            before.input_modalities,
-            before.output_modalities,
-            before.cache_modalities,
-            report,
-        )
-        return usage
-
 
 def usage(raw: dict[str, Any]) -> Usage:
     """The meaning of a report of any shape."""

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from streamlib_parsers.errors import malformed
-from streamlib_parsers.json_text import mark_surrogates
+from streamlib_parsers.json_text import DECODE_ERRORS, mark_surrogates
 from streamlib_parsers.wires.interactions.events import LEGACY
 
 
@@ -21,7 +21,7 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
     try:
         interaction = msgspec.json.decode(mark_surrogates(body) or body, type=dict[str, Raw])
         steps = msgspec.json.decode(interaction.pop("steps", Raw(b"null")), type=list[Raw] | None)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+    except DECODE_ERRORS:
         raise malformed("the body is not an interaction", body) from None
     if steps is None and "outputs" in interaction:
         raise malformed(LEGACY, body, "legacy_schema")

@@ -43,15 +43,13 @@ from streamlib_parsers.items import (
     ServerToolResult,
 )
 from streamlib_parsers.json_text import (
-    SurrogateJoiner,
+    DECODE_ERRORS,
     decode_any,
-    mark_surrogates,
     objects_at,
     string_or_none,
 )
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.stop_reasons import reconcile
-from streamlib_parsers.templates import DECODE_ERRORS, Gap
 from streamlib_parsers.wires.interactions.contents import Contents
 from streamlib_parsers.wires.interactions.envelope import STOP_REASONS, UNFINISHED, Envelope
 from streamlib_parsers.wires.interactions.events import (
@@ -65,7 +63,6 @@ from streamlib_parsers.wires.interactions.events import (
     decode_position,
     decode_start,
 )
-from streamlib_parsers.wires.interactions.gaps import find_gap, has_text
 from streamlib_parsers.wires.interactions.steps import item_of, output_of
 
 _EMPTY_ARGUMENTS: Final = (b"", b"null")
@@ -140,7 +137,7 @@ class Machine:
         """
         try:
             message = decode_frequent(data)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+        except DECODE_ERRORS:
             self._read_any(event, data)
             return
         step = self._steps.get(message.index)
@@ -151,33 +148,6 @@ class Machine:
         step.emit_text(step.item, delta.text)  # type: ignore[misc]  # set with `text_delta`
         if message.metadata is not None or message.event_id is not None:
             self._after(message.metadata, message.event_id)
-
-    def find_gap(self, event: str | None, data: bytes) -> Gap | None:
-        """Returns the text of a delta as a gap, and its id; None for any other event."""
-        try:
-            value = msgspec.json.decode(data)
-        except DECODE_ERRORS:
-            return None
-        if not isinstance(value, dict) or value.get("event_type") != "step.delta":
-            return None
-        step = self._steps.get(value["index"])
-        # A delta without a text has opened no part of its item, and an appender would open one.
-        if step is None or not has_text(value["delta"]):
-            return None
-        append = self._appender(step, value["delta"].get("type"))
-        if append is None:
-            return None
-        return find_gap(data, value, append, self._report_id)
-
-    def _appender(self, step: Step, kind: Any) -> Callable[[str], bool] | None:
-        """Returns what appends the texts of such deltas; None if these are more than texts."""
-        if step.text_delta is TextDelta and kind == "text":
-            return self._assembler.appender(step.item)
-        if step.text_delta is ArgumentsDelta and kind == "arguments_delta":
-            return self._assembler.appender(step.item)
-        if isinstance(step.item.item, Reasoning) and kind == "thought_summary":
-            return self._assembler.summary_appender(step.item, step.paragraph)
-        return None
 
     def end(self) -> None:
         """Raises an error: `interaction.completed` completes the response at once."""
@@ -192,14 +162,7 @@ class Machine:
         # The end mark shows nothing: the response has ended before it, or is truncated.
         if data.strip()[:6].upper() == b"[DONE]":
             return
-        marked = mark_surrogates(data)
-        if marked is not None:
-            if self._assembler.surrogates is None:
-                self._assembler.surrogates = SurrogateJoiner()
-            data = marked
-        value = decode_any(data)
-        if not isinstance(value, dict):
-            raise malformed("an event is not a JSON object", data)
+        value, data = self._assembler.decode_object(data)
         kind = value.get("event_type") or event
         if not isinstance(kind, str):
             kind = ""

@@ -25,10 +25,10 @@ import msgspec
 from msgspec import Struct, field
 
 from streamlib_parsers.assembler import EventAssembler
-from streamlib_parsers.bedrock import DECODE_ERRORS, at_path, failure_of, json_or_text, payload_of
+from streamlib_parsers.bedrock import at_path, failure_of, json_or_text
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.items import JsonObject
-from streamlib_parsers.json_text import decode_any
+from streamlib_parsers.json_text import DECODE_ERRORS, decode_any
 from streamlib_parsers.protocol import Machine as InnerMachine
 from streamlib_parsers.protocol import wire
 from streamlib_parsers.wires.invoke.families import BEDROCK, BY_NAME, METRICS, Family, family_of
@@ -113,7 +113,7 @@ class Machine:
             return
         metrics: Any = None
         if BEDROCK_KEY in data:
-            value, _ = payload_of(self._assembler, data)
+            value, _ = self._assembler.decode_object(data)
             added = {key: content for key, content in value.items() if key.startswith(BEDROCK)}
             self._assembler.metadata(added)
             metrics = added.get(METRICS)
@@ -129,7 +129,7 @@ class Machine:
 
     def _read_family_payload(self, event: str | None, data: bytes) -> None:
         if self._reader is None:
-            value, _ = payload_of(self._assembler, data)
+            value, _ = self._assembler.decode_object(data)
             family = family_of(value)
             if family is None:
                 self._pass_unknown(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from streamlib_parsers.assembler import EventAssembler
-from streamlib_parsers.bedrock import at_path, payload_of, without_keys
+from streamlib_parsers.bedrock import at_path, without_keys
 from streamlib_parsers.errors import truncated
 from streamlib_parsers.items import JsonObject, Message
 from streamlib_parsers.open_items import OpenItem
@@ -50,7 +50,7 @@ class TextMachine:
 
     def frame(self, event: str | None, data: bytes) -> None:
         """Reads one payload."""
-        value, data = payload_of(self._assembler, data)
+        value, data = self._assembler.decode_object(data)
         if self._family.inside is not None:
             inner = value.get(self._family.inside)
             if isinstance(inner, dict):

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from streamlib_parsers.errors import malformed
-from streamlib_parsers.json_text import mark_surrogates
+from streamlib_parsers.json_text import DECODE_ERRORS, mark_surrogates
 
 
 def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
@@ -20,7 +20,7 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
     try:
         message = msgspec.json.decode(mark_surrogates(body) or body, type=dict[str, Raw])
         blocks = msgspec.json.decode(message.pop("content", Raw(b"null")), type=list[Raw] | None)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+    except DECODE_ERRORS:
         raise malformed("the body is not a Message", body) from None
     # Gateways send errors with status 200 too.
     if message.get("type") == Raw(b'"error"'):

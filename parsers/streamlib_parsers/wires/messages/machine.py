@@ -45,21 +45,13 @@ from streamlib_parsers.items import (
     tag,
 )
 from streamlib_parsers.json_text import (
-    SurrogateJoiner,
+    DECODE_ERRORS,
     decode_any,
-    mark_surrogates,
     objects_at,
     string_or_none,
 )
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.stop_reasons import reconcile
-from streamlib_parsers.templates import (
-    DECODE_ERRORS,
-    ENCODED_PROBE,
-    PROBE,
-    TextGap,
-    around_string,
-)
 from streamlib_parsers.usage import count, overlay, total
 from streamlib_parsers.wires.messages.blocks import item_of, string_at
 from streamlib_parsers.wires.messages.events import (
@@ -137,13 +129,6 @@ ACCEPTED_DELTAS: Final[dict[type[ResponseItem], tuple[type[Delta], ...]]] = {
 }
 """Item class -> the deltas that can be applied to it; any other one marks it incomplete."""
 
-TEXT_KEYS: Final[dict[type[Delta], str]] = {
-    TextDelta: "text",
-    ThinkingDelta: "thinking",
-    InputJsonDelta: "partial_json",
-}
-"""Deltas -> the key of their text."""
-
 CALLS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 """Block kinds whose `input` is the arguments of a call."""
 
@@ -197,7 +182,7 @@ class Machine:
         """
         try:
             message = decode(data)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+        except DECODE_ERRORS:
             self._read_malformed(event, data)
             return
         if type(message) is ContentBlockDelta:
@@ -209,31 +194,6 @@ class Machine:
                 block.emit_text(block.item, delta.text)
                 return
         self._apply(message, data)
-
-    def find_gap(self, event: str | None, data: bytes) -> TextGap | None:
-        """Returns the text of a delta as a gap; None for any other event."""
-        try:
-            message = decode(data)
-        except DECODE_ERRORS:
-            return None
-        if type(message) is not ContentBlockDelta:
-            return None
-        block = self._blocks.get(message.index)
-        delta = message.delta
-        if block is None or not isinstance(delta, TextDelta | InputJsonDelta | ThinkingDelta):
-            return None
-        # An estimate is reported if there is no text.
-        has_estimate = isinstance(delta, ThinkingDelta) and delta.estimated_tokens is not None
-        if type(delta) is not block.text_delta or has_estimate:
-            return None
-        around = around_string(data, TEXT_KEYS[type(delta)])
-        if around is None:
-            return None
-        delta.text = PROBE
-        prefix, suffix = around
-        if decode(prefix + ENCODED_PROBE + suffix) != message:
-            return None
-        return TextGap(prefix, suffix, self._assembler.appender(block.item))
 
     def end(self) -> None:
         """Completes the response, if `message_stop` was seen."""
@@ -298,17 +258,7 @@ class Machine:
         # Gateways in front of several wires end this one with OpenAI's `[DONE]` too.
         if data.strip().lower() in (b"", b"[done]"):
             return
-        marked = mark_surrogates(data)
-        if marked:
-            if self._assembler.surrogates is None:
-                self._assembler.surrogates = SurrogateJoiner()
-            data = marked
-        self._read_json(event, data)
-
-    def _read_json(self, event: str | None, data: bytes) -> None:
-        value = decode_any(data)
-        if not isinstance(value, dict):
-            raise malformed("an event is not a JSON object", data)
+        value, data = self._assembler.decode_object(data)
         # Some gateways send the type in the SSE event line alone.
         kind = value.get("type") or event
         if not isinstance(kind, str | None):

@@ -51,4 +51,6 @@ def usage(raw: dict[str, Any]) -> Usage:
 
 
 def _sum(objects: list[dict[str, Any]], path: str) -> int | None:
+    if len(objects) == 1:
+        return count(objects[0], path)
     return total(*(count(counts, path) for counts in objects))

@@ -34,5 +34,4 @@ class ChatLine(Struct, gc=False):
 
 decode: Final = msgspec.json.Decoder(ChatLine).decode
 decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
-DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 NO_MESSAGE: Final = LineMessage()

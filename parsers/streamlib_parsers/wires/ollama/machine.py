@@ -33,13 +33,10 @@ from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.events import StopReason
 from streamlib_parsers.items import FunctionCall, Image, JsonObject, Message, Reasoning
-from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
+from streamlib_parsers.json_text import DECODE_ERRORS, decode_any
 from streamlib_parsers.open_items import OpenItem
-from streamlib_parsers.templates import Gap
 from streamlib_parsers.usage import Usage, count
-from streamlib_parsers.wires.ollama.gaps import find_gap
 from streamlib_parsers.wires.ollama.lines import (
-    DECODE_ERRORS,
     NO_MESSAGE,
     ChatLine,
     LineMessage,
@@ -69,8 +66,8 @@ TYPED_KEYS: Final = frozenset(
 
 
 def is_unknown(line: ChatLine) -> bool:
-    """Whether a line has nothing by which lines of this wire are known."""
-    return line.message is None and line.response is None and line.done is None
+    """Whether a line without a message has nothing else by which lines of this wire are known."""
+    return line.response is None and line.done is None
 
 
 class Machine:
@@ -96,25 +93,17 @@ class Machine:
             line, data = self._read_malformed(data)
         if line.error:
             raise ParseFailure(classify(None, decode_any(data)))
-        if is_unknown(line):
-            self._assembler.passthrough("line", decode_any(data))
-            return
-        self._assembler.identify(None, line.model)
-        self._append_text(line, line.message or NO_MESSAGE)
+        message = line.message
+        if message is None:
+            if is_unknown(line):
+                self._assembler.passthrough("line", decode_any(data))
+                return
+            message = NO_MESSAGE
+        if self._assembler.model is None:
+            self._assembler.identify(None, line.model)
+        self._append_text(line, message)
         if line.done:
             self._complete(decode_any(data))
-
-    def find_gap(self, event: str | None, data: bytes) -> Gap | None:
-        """Returns text and time of a line as a gap; None for a line with more than these."""
-        if self._open is None:
-            return None
-        try:
-            line = decode(data)
-        except DECODE_ERRORS:
-            return None
-        if is_unknown(line):
-            return None
-        return find_gap(data, line, self._assembler.appender(self._open))
 
     def end(self) -> None:
         """Raises an error: `done` completes the response at once, so the input was truncated."""
@@ -122,11 +111,7 @@ class Machine:
 
     def _read_malformed(self, data: bytes) -> tuple[ChatLine, bytes]:
         """Reads what the decoder refused: half a surrogate pair, or no line of this wire."""
-        marked = mark_surrogates(data)
-        if marked is not None:
-            data = marked
-            if self._assembler.surrogates is None:
-                self._assembler.surrogates = SurrogateJoiner()
+        data = self._assembler.mark_surrogates(data)
         try:
             return decode(data), data
         except DECODE_ERRORS as error:
@@ -144,9 +129,9 @@ class Machine:
         if reasoning:
             # The logprobs of a line with both are those of its text.
             logprobs = None if text else line.logprobs
-            self._assembler.reasoning(self._item(Reasoning), reasoning, logprobs=logprobs)
+            self._assembler.reasoning(self._item(Reasoning), reasoning, 0, logprobs)
         if text:
-            self._assembler.text(self._item(Message), text, logprobs=line.logprobs)
+            self._assembler.text(self._item(Message), text, 0, line.logprobs)
         if message.images is not None:
             for image in message.images:
                 self._add_image(image)
@@ -156,11 +141,12 @@ class Machine:
 
     def _item(self, kind: type[Message | Reasoning]) -> OpenItem:
         """Returns the open item of that kind; a change of kind closes the one before."""
-        if self._open is None or type(self._open.item) is not kind:
+        item = self._open
+        if item is None or type(item.item) is not kind:
             self._close_open()
-            item = Message("assistant") if kind is Message else Reasoning()
-            self._open = self._assembler.open(item)
-        return self._open
+            item = self._assembler.open(Message("assistant") if kind is Message else Reasoning())
+            self._open = item
+        return item
 
     def _close_open(self) -> None:
         if self._open is not None:

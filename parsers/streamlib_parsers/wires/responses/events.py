@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
-from msgspec import Meta, Raw, Struct, field
+from msgspec import Meta, Raw, Struct
 
 from streamlib_parsers.errors import malformed
 
@@ -98,35 +98,6 @@ Frequent: TypeAlias = (
     TextDelta | AnyReasoningDelta | SummaryDelta | RefusalDelta | CallDelta | ItemAdded | ItemDone
 )
 decode: Final = msgspec.json.Decoder(Frequent).decode
-
-
-# --- deltas of a text whose item is known ---
-
-
-class KnownDelta(Struct, gc=False, tag_field="type", kw_only=True):
-    """A frequent delta of an item that its index names; `part` is the number of its part."""
-
-    output_index: Index
-    item_id: str | None = None
-    delta: str
-    part: Index = 0
-    logprobs: Any = None
-
-
-class KnownTextDelta(KnownDelta, tag=TextDelta.__struct_config__.tag, kw_only=True):
-    """Text of a message."""
-
-    part: Index = field(name="content_index", default=0)
-
-
-class KnownSummaryDelta(KnownDelta, tag=SummaryDelta.__struct_config__.tag, kw_only=True):
-    """A summary of reasoning."""
-
-    part: Index = field(name="summary_index", default=0)
-
-
-class KnownArgumentsDelta(KnownDelta, tag=ArgumentsDelta.__struct_config__.tag, kw_only=True):
-    """Arguments of a function call, which have no parts."""
 
 
 def name_of(event: ItemEvent | type[ItemEvent]) -> str:

@@ -27,7 +27,7 @@ from msgspec import Raw, Struct
 
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo, limit_exceeded, malformed
-from streamlib_parsers.json_text import decode_any, mark_surrogates
+from streamlib_parsers.json_text import DECODE_ERRORS, decode_any, mark_surrogates
 from streamlib_parsers.wires.responses.events import END_EVENTS
 
 LANE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}")
@@ -378,7 +378,7 @@ class Lanes:
             return []
         try:
             head = _read_head(message)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+        except DECODE_ERRORS:
             return self.fail(malformed("a message is not an event of Responses", message).info)
         if head.type == "error" and head.stream_id is None:
             return self._receive_error(head, message)

@@ -36,10 +36,9 @@ from streamlib_parsers.framing.sse import (
     SSEFraming as framing,  # noqa: N813  # the name every wire gives its framing
 )
 from streamlib_parsers.items import Message, Reasoning, ServerToolCall
-from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
+from streamlib_parsers.json_text import DECODE_ERRORS, decode_any
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.rate_limits import read_in_band
-from streamlib_parsers.templates import DECODE_ERRORS, Gap
 from streamlib_parsers.wires.responses.envelope import Envelope
 from streamlib_parsers.wires.responses.events import (
     AUDIO_EVENTS,
@@ -74,7 +73,6 @@ from streamlib_parsers.wires.responses.events import (
     name_of,
     nonempty_string,
 )
-from streamlib_parsers.wires.responses.gaps import find_gap
 from streamlib_parsers.wires.responses.output import OutputItems
 from streamlib_parsers.wires.responses.texts import (
     CALLS,
@@ -113,22 +111,10 @@ class Machine:
         """Reads one event."""
         try:
             message = decode(data)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+        except DECODE_ERRORS:
             self._read_slow(event, data)
         else:
             FAST_HANDLERS[type(message)](self, message, data)
-
-    def find_gap(self, event: str | None, data: bytes) -> Gap | None:
-        """Returns a gap if later deltas of this text need no look-up; else None."""
-        try:
-            message = decode(data)
-        except DECODE_ERRORS:
-            return None
-        item = self._by_index.get(message.output_index)
-        # If the wire numbers parts differently, each event must be read in full.
-        if item is None or self._positions:
-            return None
-        return find_gap(message, item, self._assembler)
 
     def end(self) -> None:
         """Raises an error: a response is complete at its `completed` or `incomplete` event only."""
@@ -226,15 +212,7 @@ class Machine:
         # Chat's end mark, which some servers send here too.
         if data.lstrip()[:6].upper() == b"[DONE]":
             return
-        try:
-            event = msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            data = mark_surrogates(data) or data
-            event = decode_any(data)
-            if self._assembler.surrogates is None:
-                self._assembler.surrogates = SurrogateJoiner()
-        if not isinstance(event, dict):
-            raise malformed("an event is not a JSON object", data)
+        event, data = self._assembler.decode_object(data)
         # Some servers name the event only in the `event:` line.
         kind = event.get("type") or event_name
         if not isinstance(kind, str):

@@ -28,7 +28,7 @@ from streamlib_parsers.items import (
     ResponseItem,
     Text,
 )
-from streamlib_parsers.json_text import decode_any, mark_surrogates, scrub
+from streamlib_parsers.json_text import DECODE_ERRORS, decode_any, mark_surrogates, scrub
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.wires.responses.events import (
     ItemAdded,
@@ -126,7 +126,7 @@ class OutputItems:
         raw = bytes(item)
         try:
             block = msgspec.json.decode(raw)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+        except DECODE_ERRORS:
             raw = mark_surrogates(raw) or raw
             block = decode_any(raw)
         if block is None:

@@ -6,7 +6,6 @@ import json
 import re
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,7 +29,6 @@ from streamlib_parsers.wires.chat import (
     FAILURE_REASONS,
     REASONING_TOKENS,
     STOP_REASONS,
-    Machine,
 )
 from streamlib_parsers.wires.chat.choice import PARTS
 from streamlib_parsers.wires.chat.chunks import Chunk
@@ -165,15 +163,6 @@ def test_generated_stream_keeps_invariants_for_any_partition(
     expected = wires.events_of("chat", body)
     assert_invariants(expected)
     assert wires.events_of("chat", *data.draw(partitions(body))) == expected
-
-
-@given(CHUNKS)
-def test_template_changes_no_event(chunks: list[Json]) -> None:
-    body = sse(*chunks)
-    with_templates = wires.events_of("chat", body)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Machine, "find_gap", lambda *_: None)
-        assert wires.events_of("chat", body) == with_templates
 
 
 JSON = st.recursive(
