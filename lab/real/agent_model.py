@@ -31,6 +31,7 @@ from streamlib_parsers.items import (
     ResponseItem,
     Text,
     WireApi,
+    snake_case,
 )
 from streamlib_parsers.tool_specs import ToolSpec
 
@@ -294,6 +295,26 @@ class Signatures:
                 self.returned += sum(signature in standard for signature in signatures)
 
 
+def history_of(prompt: Prompt) -> list[str]:
+    """The kinds of the items from the first turn of the model on; adjacent texts are one."""
+    kinds: list[str] = []
+    for item in prompt.items:
+        match item:
+            case Message(role="assistant"):
+                # A signature of Gemini's comes after its text, in a text of its own.
+                if not kinds or kinds[-1] != "text":
+                    kinds.append("text")
+            case Message():
+                # What agents add of their own, and the next question.
+                if kinds:
+                    kinds.append(item.role)
+            case FunctionCall():
+                kinds.append(f"call {item.name}")
+            case _:
+                kinds.append(snake_case(type(item).__name__))
+    return kinds
+
+
 class Upstream(Loopback):
     """The strict provider of one case.
 
@@ -301,6 +322,8 @@ class Upstream(Loopback):
         refused: bodies of errors for requests that the service does not take.
         requests: how many requests came.
         signatures: what came back of what it has signed.
+    history: what the newest request of the conversation holds, from the first turn of the model
+        on, as kinds of items; a call has its tool.
     """
 
     def __init__(self, scenario: Scenario, work: Path) -> None:
@@ -308,6 +331,7 @@ class Upstream(Loopback):
         self.refused: list[str] = []
         self.requests = 0
         self.signatures = Signatures()
+        self.history: list[str] = []
         self._script = Script(scenario, work)
         self._first = scenario.behaviour
         """For the first request of the conversation."""
@@ -315,6 +339,8 @@ class Upstream(Loopback):
         """The request is of the conversation, and not of a title or the like."""
 
     def _answer(self, prompt: Prompt, wire: Any) -> Sequence[ResponseEvent]:
+        if self._is_main:
+            self.history = history_of(prompt)
         return self._script(prompt, wire)
 
     def next_behaviour(self) -> Behaviour:

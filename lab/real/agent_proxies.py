@@ -27,10 +27,21 @@ MODELS: Final[dict[WireApi, str]] = {
     "responses": "openai:gpt-5.5",
     "chat": "openai:gpt-5.5",
     "gemini": "google:gemini-3.5-flash",
+    "interactions": "google:gemini-3.5-flash",
+    "converse": "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+    "invoke": "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+    "ollama": "ollama:qwen3",
+    "cohere": "cohere:command-a-reasoning-08-2025",
 }
 """Upstream wire -> the model there, with its provider's rules."""
 
-KEYS: Final = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
+KEYS: Final = (
+    "ANTHROPIC_API_KEY",
+    "OPENAI_API_KEY",
+    "GEMINI_API_KEY",
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "CO_API_KEY",
+)
 READY_SECONDS: Final = 180.0
 """How long a proxy may take until it listens: LiteLLM imports for half a minute when idle."""
 
@@ -46,7 +57,11 @@ Between = Callable[[str, WireApi, Path], AbstractAsyncContextManager[str]]
 
 def base_url(url: str, wire: WireApi) -> str:
     """The base URL of a wire at the strict provider."""
-    return {"gemini": f"{url}/v1beta", "messages": url}.get(wire, f"{url}/v1")
+    if wire in ("gemini", "interactions"):
+        return f"{url}/v1beta"
+    if wire in ("responses", "chat"):
+        return f"{url}/v1"
+    return url
 
 
 @asynccontextmanager

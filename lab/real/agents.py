@@ -49,11 +49,13 @@ class Outcome(NamedTuple):
     fault: why it failed, or None.
     returned: signed items that came back.
     due: those that should have.
+    history: what the last request of the conversation held (`history_of`).
     """
 
     fault: str | None
     returned: int = 0
     due: int = 0
+    history: tuple[str, ...] = ()
 
     @property
     def signatures(self) -> str:
@@ -78,7 +80,7 @@ async def case(agent: str, through: str, wire: WireApi, scenario: Scenario) -> O
             fault = f"refused: {upstream.refused[0][:300]}"
         fault = fault or fault_in_files(work, scenario)
         counted = upstream.signatures
-        return Outcome(fault, counted.returned, counted.due)
+        return Outcome(fault, counted.returned, counted.due, tuple(upstream.history))
 
 
 async def both_runs(agent: str, url: str, home: Path, work: Path, scenario: Scenario) -> str | None:
@@ -120,6 +122,20 @@ def fault_in_files(work: Path, scenario: Scenario) -> str | None:
         if path.read_text(encoding="utf-8") != text:
             return f"{name} has another text"
     return None
+
+
+def outcome_of_history(outcome: Outcome, wire: WireApi, first: Outcome) -> Outcome:
+    """The outcome; a case fails whose history is another than that on the first wire.
+
+    Agents join turns that seem to be one: the order of calls and outputs shows it.
+    """
+    expected = first.history
+    if wire == "chat":
+        # OpenAI takes no thoughts there.
+        expected = tuple(kind for kind in expected if kind != "reasoning")
+    if outcome.fault is not None or outcome.history == expected:
+        return outcome
+    return outcome._replace(fault=f"its history is {outcome.history}, and not {expected}")
 
 
 class Cells:
@@ -164,6 +180,7 @@ async def run(arguments: argparse.Namespace) -> int:
 async def run_scenario(agent: str, name: str, arguments: argparse.Namespace, cells: Cells) -> int:
     """The cases of one agent in one scenario."""
     failed = 0
+    histories: dict[str, Outcome] = {}
     limit: str | None = None
     for through in arguments.through or (DIRECT, "gateway"):
         if agent_proxies.missing(through):
@@ -174,6 +191,8 @@ async def run_scenario(agent: str, name: str, arguments: argparse.Namespace, cel
             wires = [AGENTS[agent].wire]
         for wire in wires:
             outcome = await case(agent, through, wire, SCENARIOS[name])
+            if through != DIRECT:
+                outcome = outcome_of_history(outcome, wire, histories.setdefault(through, outcome))
             cells.add(agent, name, through, wire, outcome)
             text = "passed"
             if outcome.fault is not None and through == DIRECT:

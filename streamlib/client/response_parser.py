@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from hashlib import sha256
+from typing import Final
+from uuid import uuid4
 
 from streamlib.client.attempt import AnyParser, Parse
 from streamlib.request.build import Request
@@ -13,6 +14,10 @@ from streamlib_parsers.items import ToolSpec
 from streamlib_parsers.limits import Limits
 from streamlib_parsers.protocol import Parser, parser
 from streamlib_parsers.resumable import Position, ResumableParser
+
+ATTEMPT_DIGITS: Final = 16
+"""Hexadecimal digits of a generated call id that name the attempt. Chat's ids have at most 40
+characters."""
 
 
 def response_parser(
@@ -25,14 +30,14 @@ def response_parser(
 ) -> Parser:
     """The parser of a response to `request`.
 
-    Ids for calls without one are generated from the request's bytes, so that they are unique within
-    a conversation: every further request of it is longer.
+    Ids for calls without one differ in every attempt: the same request, sent twice, may become two
+    turns of a conversation.
     """
 
     @cache
-    def digest() -> str:
-        # Computed only if a call has no id.
-        return sha256(request.body).hexdigest()[:8]
+    def attempt() -> str:
+        # Made only if a call has no id.
+        return uuid4().hex[:ATTEMPT_DIGITS]
 
     return parser(
         request.wire_api,
@@ -42,7 +47,7 @@ def response_parser(
         received_at=received_at,
         origin=request.origin,
         limits=limits,
-        call_id=lambda n: f"call_{digest()}_{n}",
+        call_id=lambda n: f"call_{attempt()}_{n}",
         names=request.names,
         namespaces=request.namespaces,
     )

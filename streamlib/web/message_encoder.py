@@ -23,6 +23,7 @@ class MessageEncoder(EventEncoder, ABC):
         self,
         *,
         model: str | None,
+        message_id: str | None,
         run: bool,
         page_tools: Collection[str],
         approval_tools: Collection[str],
@@ -45,7 +46,7 @@ class MessageEncoder(EventEncoder, ABC):
         """The number of the step, from 1; ids in a run contain it."""
         self._is_in_step = False
         """Whether the start of a step was sent, but not its end."""
-        self._call_ids = CallIds()
+        self._call_ids = CallIds(message_id)
         self._gaps = ReasoningGaps()
         self._open: set[int] = set()
         """Items whose part was started and not ended."""

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from streamlib.wires.generated_ids import new_id
 from streamlib_parsers.errors import ErrorInfo, InvalidArguments
 from streamlib_parsers.events import ReasoningContentDelta, ReasoningSummaryDelta
 from streamlib_parsers.items import (
@@ -94,7 +95,9 @@ def opaque_state(item: ResponseItem) -> str | None:
 class CallIds:
     """The ids of calls as the front end sees them: never empty, always unique."""
 
-    def __init__(self) -> None:
+    def __init__(self, message_id: str | None) -> None:
+        # Ids of calls that have none begin with it, so that those of two messages differ.
+        self._prefix = message_id or new_id("call-")
         self._by_index: dict[int, str] = {}
         # The newest id for each `call_id` of the provider, which may repeat it.
         self._newest: dict[str, str] = {}
@@ -103,7 +106,7 @@ class CallIds:
 
     def add(self, index: int, call_id: str) -> str:
         """Returns the id of a call that starts; `call_id` is the provider's."""
-        unique_id = call_id or f"call-{index}"
+        unique_id = call_id or f"{self._prefix}-{index}"
         while unique_id in self._used:
             unique_id = f"{unique_id}-{index}"
         self._used.add(unique_id)

@@ -117,7 +117,8 @@ def encoder(
     Args:
         wire_api: A wire API (`messages`, `chat` …) or a UI protocol (`vercel`, `agui`, `jsonl`).
         model: The model's name, used if the events bring none.
-        response_id: The id of the response, used if the events bring none.
+        response_id: The id of the response, used if the events bring none; random if not given,
+            on wires whose responses need one. Ids of items are made from it.
         run: Takes the events of several responses, and the outputs between them, as one message of
             a UI protocol: what `agent` yields. A response that waits for no output ends the
             message, otherwise `close` does.
@@ -167,6 +168,7 @@ def encode_body(
     response: Response,
     *,
     model: str | None = None,
+    response_id: str | None = None,
     report: list[Change] | None = None,
     created_at: int | None = None,
     clock: Callable[[], float] | None = None,
@@ -181,6 +183,7 @@ def encode_body(
         wire_api: As in `encoder`.
         response: The response to encode.
         model: The model's name, used if the response has none.
+        response_id: The id of the response, used if it has none; random if not given.
         report: Receives what the wire could not carry.
         created_at: Unix seconds, for wires whose bodies have a time: an encoder has no clock.
         clock: Returns the response's end in unix seconds, for a body that repeats `settings`.
@@ -193,6 +196,8 @@ def encode_body(
     if response.status == "incomplete" and response.stop_reason is None:
         error = response.error or UNFINISHED
         response = msgspec.structs.replace(response, status="failed", error=error)
+    if response_id is not None and response.response_id is None:
+        response = msgspec.structs.replace(response, response_id=response_id)
     module = _module(wire_api)
     if wire_api in UI_PROTOCOLS:
         ui_body: bytes = module.encode_body(response, model, message_id)

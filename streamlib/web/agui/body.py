@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from streamlib.web.agui.events import result_id
-from streamlib.web.generated_ids import new_id
 from streamlib.web.ui_parts import (
     TRUNCATED_CALL,
     Call,
@@ -17,6 +16,7 @@ from streamlib.web.ui_parts import (
     visible_reasoning,
     why_hidden,
 )
+from streamlib.wires.generated_ids import new_id
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.items import (
     ApprovalRequest,
@@ -41,7 +41,7 @@ def encode_body(
         model: Not used: messages do not name it.
         message_id: Prefix of the message ids; random if not given.
     """
-    messages = _Messages(message_id or new_id("run"))
+    messages = _Messages(message_id or new_id("run-"))
     for index, item in enumerate(response.items):
         if why_hidden(item) is None:
             messages.add(index, item)
@@ -65,7 +65,7 @@ class _Messages:
         self._results_of_call: dict[str, list[JsonObject]] = {}
         # Ids of provider-run calls that have no result yet, as keys.
         self._running: dict[str, None] = {}
-        self._call_ids = CallIds()
+        self._call_ids = CallIds(prefix)
 
     def in_order(self) -> list[JsonObject]:
         """Returns all messages, each result after the message with its call."""

@@ -35,7 +35,6 @@ from streamlib.web.agui.events import (
     output_fields,
     result_id,
 )
-from streamlib.web.generated_ids import new_id
 from streamlib.web.message_encoder import MessageEncoder
 from streamlib.web.public_errors import ErrorText, error_data
 from streamlib.web.run_encoder import NOT_RUN, MessageRunEncoder
@@ -51,6 +50,7 @@ from streamlib.web.ui_parts import (
     why_hidden,
 )
 from streamlib.wires.encoders import SSE_COMMENT, sse
+from streamlib.wires.generated_ids import new_id
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
@@ -121,6 +121,7 @@ class AguiEncoder(MessageEncoder):
     ) -> None:
         super().__init__(
             model=model,
+            message_id=message_id or run_id,
             run=run,
             page_tools=page_tools,
             approval_tools=approval_tools,
@@ -128,7 +129,7 @@ class AguiEncoder(MessageEncoder):
             error_text=error_text,
         )
         self._thread_id = thread_id
-        self._run_id = run_id or new_id("run")
+        self._run_id = run_id or new_id("run-")
         self._prefix = message_id or self._run_id
         """Prefix of every message id."""
         self._texts: dict[int, str] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from streamlib.web.generated_ids import new_id
 from streamlib.web.ui_parts import (
     Call,
     CallIds,
@@ -16,6 +15,7 @@ from streamlib.web.ui_parts import (
     why_hidden,
 )
 from streamlib.web.vercel.parts import message_metadata, provider_executed
+from streamlib.wires.generated_ids import new_id
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.items import (
     ApprovalRequest,
@@ -40,7 +40,7 @@ def encode_body(
         model: The model's name, used if the response has none.
         message_id: The message's id; random if not given, since the page keeps messages by it.
     """
-    call_ids = CallIds()
+    call_ids = CallIds(message_id)
     calls: dict[str, JsonObject] = {}
     parts: list[JsonObject] = [{"type": "step-start"}]
     for index, item in enumerate(response.items):
@@ -48,7 +48,7 @@ def encode_body(
             parts += _item_parts(index, item, call_ids, calls)
     if response.stop_reason != "pause":
         _end_running_calls(parts)
-    body: JsonObject = {"id": message_id or new_id("msg"), "role": "assistant"}
+    body: JsonObject = {"id": message_id or new_id("msg-"), "role": "assistant"}
     metadata = message_metadata(response.usage, response.model or model)
     if metadata:
         body["metadata"] = metadata

@@ -154,6 +154,7 @@ class VercelEncoder(MessageEncoder):
     ) -> None:
         super().__init__(
             model=model,
+            message_id=message_id,
             run=run,
             page_tools=page_tools,
             approval_tools=approval_tools,

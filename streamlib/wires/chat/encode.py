@@ -18,7 +18,7 @@ from typing import Any
 from streamlib.request.report import Report
 from streamlib.wires.chat.encode_body import encode_body
 from streamlib.wires.chat.encode_objects import (
-    FIRST_ID,
+    ID_PREFIX,
     NOT_IN_CHAT,
     annotation_object,
     audio_object,
@@ -36,6 +36,7 @@ from streamlib.wires.chat.encode_reasoning import has_more_than_text, reasoning_
 from streamlib.wires.chat.encode_usage import chat_usage
 from streamlib.wires.encoders import sse
 from streamlib.wires.event_encoder import EventEncoder
+from streamlib.wires.generated_ids import new_id
 from streamlib.wires.openai_errors import error_body
 from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (
@@ -96,7 +97,7 @@ class Encoder(EventEncoder):
         self._report = Report()
         self._names_in_deltas = names_in_deltas
         # Used if `Created` has no id.
-        self._response_id = response_id or FIRST_ID
+        self._response_id = response_id or new_id(ID_PREFIX)
         # Used if `Created` has no model.
         self._model = model or ""
         # Fields that every chunk repeats. Id and model are set by `Created`.

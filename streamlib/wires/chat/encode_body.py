@@ -8,7 +8,7 @@ import msgspec
 
 from streamlib.request.report import Report
 from streamlib.wires.chat.encode_objects import (
-    FIRST_ID,
+    ID_PREFIX,
     NOT_IN_CHAT,
     annotation_object,
     audio_object,
@@ -22,6 +22,7 @@ from streamlib.wires.chat.encode_objects import (
 )
 from streamlib.wires.chat.encode_reasoning import reasoning_keys
 from streamlib.wires.chat.encode_usage import chat_usage
+from streamlib.wires.generated_ids import new_id
 from streamlib.wires.openai_errors import error_body
 from streamlib.wires.reasoning_text import reasoning_text
 from streamlib_parsers.accumulate import Choice, Response
@@ -54,7 +55,7 @@ def encode_body(
         choices = (Choice(0, response.items, *stop),)
     envelope = envelope_of(response.metadata, report)
     body: JsonObject = {
-        "id": response.response_id or FIRST_ID,
+        "id": response.response_id or new_id(ID_PREFIX),
         "object": "chat.completion",
         "created": 0,
         "model": response.model or model or "",

@@ -20,8 +20,8 @@ from streamlib_parsers.items import (
 from streamlib_parsers.namespaces import flat_call_name
 from streamlib_parsers.wires.chat import CHUNK_KEYS, STOP_REASONS
 
-FIRST_ID: Final = "chatcmpl-0"
-"""The id of a response that has none: clients require one."""
+ID_PREFIX: Final = "chatcmpl-"
+"""Beginning of the id of a response that has none: clients require one."""
 NOT_IN_CHAT: Final = "Chat has no field for it"
 FINISH_REASONS: Final[dict[StopReason, str]] = {
     "stop": "stop",

@@ -28,6 +28,7 @@ from streamlib.wires.cohere.encode_items import (
 )
 from streamlib.wires.encoders import is_foreign_event, sse
 from streamlib.wires.event_encoder import EventEncoder
+from streamlib.wires.generated_ids import new_id
 from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (
     AnnotationAdded,
@@ -81,8 +82,8 @@ class Encoder(EventEncoder):
     no_such_event = "Cohere has no such event"
 
     def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
-        self._response_id = response_id
-        """Used if `Created` has none."""
+        self._response_id = response_id or new_id("")
+        """Used if `Created` has none. Cohere's own ids have no prefix."""
         self._report = Report()
         self._started = False
         """Whether `message-start` was sent."""
@@ -130,7 +131,7 @@ class Encoder(EventEncoder):
         self._started = True
         message: JsonObject = {"role": "assistant", "content": [], "tool_plan": ""}
         message |= {"tool_calls": [], "citations": []}
-        return _event("message-start", {"id": self._response_id or ""}, message)
+        return _event("message-start", {"id": self._response_id}, message)
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
         self._envelope.update(event.values)

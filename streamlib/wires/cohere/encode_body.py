@@ -20,6 +20,7 @@ from streamlib.wires.cohere.encode_items import (
     report_losses,
     signature_fields,
 )
+from streamlib.wires.generated_ids import new_id
 from streamlib.wires.reasoning_text import reasoning_text
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.items import (
@@ -127,7 +128,7 @@ def encode_body(response: Response, model: str | None, report: Report) -> bytes:
     body: JsonObject = {
         # First, so that a key of another wire cannot replace one of ours.
         **metadata_fields(response.metadata),
-        "id": response.response_id or "",
+        "id": response.response_id or new_id(""),
         "finish_reason": reason,
         "message": body_parts.message(),
     }

@@ -16,9 +16,11 @@ from typing import Any, Final
 from streamlib.request.report import Report
 from streamlib.wires.encoders import is_foreign_event, sse
 from streamlib.wires.event_encoder import EventEncoder
+from streamlib.wires.generated_ids import new_id
 from streamlib.wires.interactions.build_parts import content
 from streamlib.wires.interactions.encode_body import encode_body, error_body
 from streamlib.wires.interactions.encode_envelope import (
+    ID_PREFIX,
     interactions_usage,
     metadata_fields,
     native_status,
@@ -87,7 +89,7 @@ class Encoder(EventEncoder):
     def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
         self._model = model
         """Used if `Created` has no model."""
-        self._response_id = response_id
+        self._response_id = response_id or new_id(ID_PREFIX)
         """Used if `Created` has no id."""
         self._report = Report()
         self._interaction: JsonObject | None = None
@@ -117,7 +119,7 @@ class Encoder(EventEncoder):
 
     def _on_created(self, event: Created) -> bytes:
         self._interaction = {
-            "id": event.response_id or self._response_id or "",
+            "id": event.response_id or self._response_id,
             "object": "interaction",
             "model": event.model or self._model or "",
             "status": "in_progress",
@@ -328,7 +330,6 @@ class Encoder(EventEncoder):
         interaction: JsonObject = {
             **metadata_fields(self._envelope),
             **known,
-            "id": known.get("id") or event.response_id or "",
             "model": known.get("model") or event.model or "",
             "status": native_status(event.stop_reason, event.native_stop_reason, self._report),
         }

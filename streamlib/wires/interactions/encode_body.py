@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from streamlib.request.report import Report
+from streamlib.wires.generated_ids import new_id
 from streamlib.wires.interactions.encode_envelope import (
+    ID_PREFIX,
     error_body,
     interactions_usage,
     metadata_fields,
@@ -35,7 +37,7 @@ def encode_body(response: Response, model: str | None, report: Report) -> bytes:
     body: JsonObject = {
         # First, so that a key of another wire cannot replace one of ours.
         **metadata_fields(response.metadata),
-        "id": response.response_id or "",
+        "id": response.response_id or new_id(ID_PREFIX),
         "object": "interaction",
         "model": response.model or model or "",
         "status": status,

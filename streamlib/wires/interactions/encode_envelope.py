@@ -14,6 +14,9 @@ from streamlib_parsers.usage import Usage
 from streamlib_parsers.wires.interactions import STOP_REASONS
 from streamlib_parsers.wires.interactions import usage as read_usage
 
+ID_PREFIX: Final = "v1_"
+"""Beginning of the id of a response that has none."""
+
 STATUSES: Final[dict[StopReason, str]] = {
     "stop": "completed",
     "tool_calls": "requires_action",

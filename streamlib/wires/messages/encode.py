@@ -16,6 +16,7 @@ import msgspec
 from streamlib.request.report import Report
 from streamlib.wires.encoders import is_foreign_event, sse
 from streamlib.wires.event_encoder import EventEncoder
+from streamlib.wires.generated_ids import new_id
 from streamlib.wires.messages.encode_blocks import (
     block_of,
     compaction_fields,
@@ -23,7 +24,7 @@ from streamlib.wires.messages.encode_blocks import (
     skeleton,
 )
 from streamlib.wires.messages.encode_body import encode_body, error_body
-from streamlib.wires.messages.encode_envelope import FIRST_ID, messages_usage, native_stop
+from streamlib.wires.messages.encode_envelope import ID_PREFIX, messages_usage, native_stop
 from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (
     AnnotationAdded,
@@ -117,7 +118,7 @@ class Encoder(EventEncoder):
 
     def _on_created(self, event: Created) -> bytes:
         self._message = {
-            "id": event.response_id or self._response_id or FIRST_ID,
+            "id": event.response_id or self._response_id or new_id(ID_PREFIX),
             "type": "message",
             "role": "assistant",
             "model": event.model or self._model or "",

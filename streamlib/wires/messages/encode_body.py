@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from streamlib.request.report import Report
+from streamlib.wires.generated_ids import new_id
 from streamlib.wires.messages.encode_blocks import block_of
 from streamlib.wires.messages.encode_envelope import (
-    FIRST_ID,
+    ID_PREFIX,
     error_body,
     messages_usage,
     native_stop,
@@ -34,7 +35,7 @@ def encode_body(response: Response, model: str | None, report: Report) -> bytes:
     body = {
         # First, so that a key of another wire cannot replace one of ours.
         **response.metadata,
-        "id": response.response_id or FIRST_ID,
+        "id": response.response_id or new_id(ID_PREFIX),
         "type": "message",
         "role": "assistant",
         "model": response.model or model or "",

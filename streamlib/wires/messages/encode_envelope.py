@@ -14,8 +14,8 @@ from streamlib_parsers.usage import Usage
 from streamlib_parsers.wires.messages import STOP_REASONS
 from streamlib_parsers.wires.messages import usage as read_usage
 
-FIRST_ID: Final = "msg_0"
-"""The id of a response that has none: clients require one."""
+ID_PREFIX: Final = "msg_"
+"""Beginning of the id of a response that has none: clients require one."""
 
 NATIVE_STOP: Final[dict[StopReason, str]] = {
     "stop": "end_turn",

@@ -17,9 +17,10 @@ from typing import Any, Final
 from streamlib.request.report import Report
 from streamlib.wires.encoders import is_foreign_event, sse
 from streamlib.wires.event_encoder import EventEncoder
+from streamlib.wires.generated_ids import new_id
 from streamlib.wires.responses.encode_body import encode_body
 from streamlib.wires.responses.encode_envelope import (
-    FIRST_ID,
+    ID_PREFIX,
     ending,
     envelope_of,
     incomplete_details,
@@ -105,7 +106,7 @@ class Encoder(EventEncoder):
         clock: Callable[[], float] | None = None,
     ) -> None:
         # Fields of every response object. Id and model are replaced by those of `Created`.
-        self._common: JsonObject = {"id": response_id or FIRST_ID, "model": model or ""}
+        self._common: JsonObject = {"id": response_id or new_id(ID_PREFIX), "model": model or ""}
         if created_at is not None:
             self._common.update(created_at=created_at, parallel_tool_calls=True, tool_choice="auto")
         # Settings of the request, which every response object repeats.

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import msgspec
 
 from streamlib.request.report import Report
+from streamlib.wires.generated_ids import new_id
 from streamlib.wires.responses.encode_envelope import (
-    FIRST_ID,
+    ID_PREFIX,
     ending,
     envelope_of,
     incomplete_details,
@@ -58,7 +59,7 @@ def encode_body(
     if response.error is not None and response.response_id is None and not response.items:
         return msgspec.json.encode(error_body(response.error))
     common: JsonObject = {
-        "id": response.response_id or FIRST_ID,
+        "id": response.response_id or new_id(ID_PREFIX),
         "model": response.model or model or "",
     }
     if created_at is not None:

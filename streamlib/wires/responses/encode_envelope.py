@@ -14,8 +14,8 @@ from streamlib_parsers.usage import Usage
 from streamlib_parsers.wires.responses import usage as read_usage
 from streamlib_parsers.wires.responses.events import TYPED_KEYS
 
-FIRST_ID: Final = "resp_0"
-"""The id of a response that has none: clients require one."""
+ID_PREFIX: Final = "resp_"
+"""Beginning of the id of a response that has none: clients require one."""
 INCOMPLETE_REASONS: Final[dict[StopReason, str]] = {
     "length": "max_output_tokens",
     "content_filter": "content_filter",

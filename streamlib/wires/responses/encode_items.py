@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Final
 
 import msgspec
@@ -176,9 +177,13 @@ def images_of(item: ResponseItem) -> list[JsonObject]:
 
 
 def generated_id(kind: str, response_id: str, output_index: int) -> str:
-    """Returns an item id: always the same for an index of a response."""
+    """Returns an item id: made of its response's id, so that items of two responses differ."""
     prefix = ID_PREFIXES.get(kind, "item")
-    return f"{prefix}_{response_id.removeprefix('resp_')[:RESPONSE_ID_LENGTH]}_{output_index}"
+    base = response_id.removeprefix("resp_")
+    if len(base) > RESPONSE_ID_LENGTH:
+        # Cut off, the ids of two responses might be alike: a provider's often begin so.
+        base = sha256(base.encode("utf-8", "surrogatepass")).hexdigest()[:RESPONSE_ID_LENGTH]
+    return f"{prefix}_{base}_{output_index}"
 
 
 def item_object(item: ResponseItem, status: str, response_id: str, output_index: int) -> JsonObject:

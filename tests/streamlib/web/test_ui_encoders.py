@@ -152,7 +152,7 @@ def texts_of(item: Message) -> list[str]:
 def test_coalescing_changes_only_the_number_of_deltas(
     protocol: str, events: list[ResponseEvent]
 ) -> None:
-    options = {"vercel": {}, "agui": {"run_id": "r"}}[protocol]
+    options = {"vercel": {"message_id": "m"}, "agui": {"run_id": "r"}}[protocol]
     joined = through(events, coalesce(float("inf")))
     kinds = (OutputTextDelta, ReasoningContentDelta, FunctionCallArgumentsDelta)
     assert sum(isinstance(event, kinds) for event in joined) <= sum(

@@ -39,6 +39,7 @@ from streamlib.testing.provider.strict.rules import (
     names,
     object_of,
     objects,
+    repeated_call_rejection,
     string,
     unknown_key,
 )
@@ -202,6 +203,14 @@ def _call_rejection(call: JsonObject, path: str, further: frozenset[str]) -> Rej
     return None
 
 
+def check_call_ids(request: StrictRequest) -> Rejection | None:
+    """No two calls have the same id (see `repeated_call_rejection`)."""
+    call_ids: list[Any] = []
+    for message in objects(request.body["messages"]):
+        call_ids += [call.get("id") for call in objects(message.get("tool_calls"))]
+    return repeated_call_rejection(call_ids)
+
+
 def check_pairing(request: StrictRequest) -> Rejection | None:
     """Each call has its tool message directly after its own message (C1; genkit-plugins#225).
 
@@ -337,6 +346,7 @@ RULES: Final[tuple[Rule, ...]] = (
     check_fields,
     check_messages,
     check_calls,
+    check_call_ids,
     check_pairing,
     check_tools,
     check_tool_choice,

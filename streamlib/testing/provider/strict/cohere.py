@@ -7,7 +7,7 @@ reported it.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from streamlib.testing.provider.strict.rules import (
     Rejection,
@@ -17,6 +17,7 @@ from streamlib.testing.provider.strict.rules import (
     names,
     object_of,
     objects,
+    repeated_call_rejection,
     string,
     unknown_key,
 )
@@ -100,6 +101,14 @@ def _content_rejection(content: JsonObject, role: str, path: str) -> Rejection |
     return None
 
 
+def check_call_ids(request: StrictRequest) -> Rejection | None:
+    """No two calls have the same id (see `repeated_call_rejection`)."""
+    call_ids: list[Any] = []
+    for message in objects(request.body["messages"]):
+        call_ids += [call.get("id") for call in objects(message.get("tool_calls"))]
+    return repeated_call_rejection(call_ids)
+
+
 def check_pairs(request: StrictRequest) -> Rejection | None:
     """Every call has one result after it, and every result a call (H4; langchain-oracle#10)."""
     waiting: set[str] = set()
@@ -162,6 +171,7 @@ def check_settings(request: StrictRequest) -> Rejection | None:
 RULES: Final[tuple[Rule, ...]] = (
     check_fields,
     check_messages,
+    check_call_ids,
     check_pairs,
     check_tools,
     check_settings,

@@ -21,6 +21,7 @@ from streamlib.testing.provider.strict.rules import (
     names,
     object_of,
     objects,
+    repeated_call_rejection,
     string,
     unknown_key,
 )
@@ -232,6 +233,12 @@ def check_calls(request: StrictRequest) -> Rejection | None:
                 " for the field and try again."
             )
     return None
+
+
+def check_call_ids(request: StrictRequest) -> Rejection | None:
+    """No two calls have the same id (see `repeated_call_rejection`)."""
+    calls = [block["toolUse"] for _, _, block in all_blocks(request) if "toolUse" in block]
+    return repeated_call_rejection([call["toolUseId"] for call in calls])
 
 
 def check_pairing(request: StrictRequest) -> Rejection | None:
@@ -466,6 +473,7 @@ RULES: Final[tuple[Rule, ...]] = (
     check_media,
     check_calls,
     check_pairing,
+    check_call_ids,
     check_results,
     check_tools,
     check_cache_points,

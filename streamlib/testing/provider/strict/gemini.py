@@ -22,6 +22,7 @@ from streamlib.testing.provider.strict.rules import (
     names,
     object_of,
     objects,
+    repeated_call_rejection,
     schemas_in,
     string,
     unknown_key,
@@ -165,6 +166,12 @@ def check_calls(request: StrictRequest) -> Rejection | None:
         if "$ref" in canonical(response.get("response")) and not response.get("parts"):
             return Rejection(f"Invalid part reference in '{path}.function_response.response'.")
     return None
+
+
+def check_call_ids(request: StrictRequest) -> Rejection | None:
+    """No two calls have the same id (see `repeated_call_rejection`)."""
+    calls = [object_of(part.get("functionCall")) for _, part in _function_parts(request)]
+    return repeated_call_rejection([call.get("id") for call in calls])
 
 
 def _function_parts(request: StrictRequest) -> Iterator[tuple[str, JsonObject]]:
@@ -452,6 +459,7 @@ RULES: Final[tuple[Rule, ...]] = (
     check_fields,
     check_contents,
     check_calls,
+    check_call_ids,
     check_call_places,
     check_pairing,
     check_signatures,

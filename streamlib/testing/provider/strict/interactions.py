@@ -20,6 +20,7 @@ from streamlib.testing.provider.strict.rules import (
     names,
     object_of,
     objects,
+    repeated_call_rejection,
     schemas_in,
     string,
     unknown_key,
@@ -154,6 +155,12 @@ def _content_rejection(content: JsonObject, path: str) -> Rejection | None:
     return None
 
 
+def check_call_ids(request: StrictRequest) -> Rejection | None:
+    """No two calls have the same id (see `repeated_call_rejection`)."""
+    steps = [step for step in steps_of(request) if step.get("type") == "function_call"]
+    return repeated_call_rejection([step["id"] for step in steps])
+
+
 def check_pairs(request: StrictRequest) -> Rejection | None:
     """Every call has one result, and every result a call (I4)."""
     waiting: set[str] = set()
@@ -253,6 +260,7 @@ RULES: Final[tuple[Rule, ...]] = (
     check_agent,
     check_background,
     check_steps,
+    check_call_ids,
     check_pairs,
     check_signatures,
     check_signed_calls,

@@ -16,6 +16,7 @@ from streamlib.testing.provider.strict.rules import (
     StrictRequest,
     object_of,
     objects,
+    repeated_call_rejection,
 )
 from streamlib_parsers.items import JsonObject
 
@@ -88,6 +89,14 @@ def _calls_rejection(message: JsonObject) -> Rejection | None:
     return None
 
 
+def check_call_ids(request: StrictRequest) -> Rejection | None:
+    """No two calls have the same id (see `repeated_call_rejection`)."""
+    call_ids: list[Any] = []
+    for message in objects(request.body.get("messages")):
+        call_ids += [call.get("id") for call in objects(message.get("tool_calls"))]
+    return repeated_call_rejection(call_ids)
+
+
 def check_tools(request: StrictRequest) -> Rejection | None:
     """A tool is a function with a name; hosted tools do not exist (O6, B1)."""
     for n, tool in enumerate(objects(request.body.get("tools"))):
@@ -137,6 +146,7 @@ def check_options(request: StrictRequest) -> Rejection | None:
 RULES: Final[tuple[Rule, ...]] = (
     check_model,
     check_messages,
+    check_call_ids,
     check_tools,
     check_think,
     check_options,

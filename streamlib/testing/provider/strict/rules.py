@@ -122,6 +122,17 @@ def first_repeated(values: Iterable[T]) -> T | None:
     return None
 
 
+def repeated_call_rejection(call_ids: Iterable[Any]) -> Rejection | None:
+    """No two calls of a conversation have the same id: outputs and clients find calls by it.
+
+    Some services accept it. A model never makes such a conversation: an id was generated twice.
+    """
+    repeated = first_repeated([call_id for call_id in map(string, call_ids) if call_id])
+    if repeated is None:
+        return None
+    return Rejection(f"Duplicate tool call found for call id {repeated}.")
+
+
 def canonical(value: Any) -> str:
     """A JSON value as text; equal values have the same text, whatever the order of their keys."""
     return msgspec.json.encode(value, order="sorted").decode()

@@ -65,7 +65,7 @@ PROMPT = Prompt(
     tools=[ToolSpec("w", schema={"type": "object", "properties": {"c": {"type": "string"}}})],
     reasoning="low",
 )
-GENERATED_ID = "chatcmpl-0"
+GIVEN_ID = "chatcmpl-given"
 
 
 def parsed(body: bytes) -> list[ResponseEvent]:
@@ -130,7 +130,7 @@ def _comparable(event: ResponseEvent) -> ResponseEvent:
     if isinstance(event, (OutputItemAdded, OutputItemDone)):
         return msgspec.structs.replace(event, item=msgspec.structs.replace(event.item, native=None))
     if isinstance(event, (Created, Completed)) and event.response_id is None:
-        event = msgspec.structs.replace(event, response_id=GENERATED_ID)
+        event = msgspec.structs.replace(event, response_id=GIVEN_ID)
     if isinstance(event, Completed):
         choices = tuple(
             FinishedChoice(
@@ -151,7 +151,7 @@ def test_recorded_stream_parses_back_equal(recording: Recording) -> None:
     events = parsed(recording.body)
     if not isinstance(events[-1], Completed):
         return
-    encode = encoder("chat")
+    encode = encoder("chat", response_id=GIVEN_ID)
     again = parsed(encode_events(encode, events))
     assert comparable(again) == comparable(events)
     assert accumulate(again).metadata == accumulate(events).metadata
@@ -545,7 +545,8 @@ def test_logprobs_accompany_their_text() -> None:
     assembly.close(declined)
     assembly.complete("stop", "stop")
     events = assembly.take()
-    assert comparable(parsed(encode_all("chat", events))) == comparable(events)
+    encoded = encode_all("chat", events, response_id=GIVEN_ID)
+    assert comparable(parsed(encoded)) == comparable(events)
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,17 @@ CONVERSE_CASES: Final = (
         "exceeds the number of toolUse blocks",
     ),
     Case(
+        converse.check_call_ids,
+        body(*LOOP, [CALL], [RESULT], toolConfig=TOOLS),
+        body(
+            *LOOP,
+            [{"toolUse": {**CALL["toolUse"], "toolUseId": "t2"}}],
+            [{"toolResult": {**RESULT["toolResult"], "toolUseId": "t2"}}],
+            toolConfig=TOOLS,
+        ),
+        "Duplicate tool call found for call id t1",
+    ),
+    Case(
         converse.check_results,
         body(
             [TEXT],

@@ -60,6 +60,12 @@ CASES: Final = (
         body({"role": "user", "content": [{"type": "text", "text": "x"}]}),
         "must not be empty",
     ),
+    Case(
+        cohere.check_call_ids,
+        body(CALLING, RESULT, CALLING, RESULT),
+        body(CALLING, RESULT),
+        "Duplicate tool call found for call id c",
+    ),
     Case(cohere.check_pairs, body(RESULT), body(CALLING, RESULT), "of no tool call"),
     Case(cohere.check_pairs, body(CALLING, HELLO), body(CALLING, RESULT), "did not have response"),
     Case(

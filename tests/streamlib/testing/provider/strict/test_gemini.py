@@ -25,9 +25,13 @@ def body(*turns: JsonObject, **fields: Any) -> JsonObject:
     return {"contents": [HELLO, *turns], **fields}
 
 
-def part(*, name: str = "f", signed: str | None = "issued") -> JsonObject:
+def part(
+    *, name: str = "f", signed: str | None = "issued", call_id: str | None = None
+) -> JsonObject:
     """A call: with the signature that was issued with it, another one, or none."""
     call: JsonObject = {"functionCall": {"name": name, "args": {"a": 1.0}}}
+    if call_id is not None:
+        call["functionCall"]["id"] = call_id
     if signed == "issued":
         call["thoughtSignature"] = signature("gemini", "f")
     elif signed is not None:
@@ -68,6 +72,13 @@ SWITCH: Final = {"includeServerSideToolInvocations": True}
 LEDGER.cached.update({"cachedContents/1": NEW, "cachedContents/old": OLD})
 
 CASES: Final = (
+    Case(
+        gemini.check_call_ids,
+        body(calling(part(call_id="c")), results("f"), calling(part(call_id="c")), results("f")),
+        body(*LOOP, *LOOP),
+        "Duplicate tool call found for call id c",
+        NEW,
+    ),
     Case(gemini.check_fields, body(max_tokens=9), body(), 'Unknown name "maxTokens"', NEW),
     Case(
         gemini.check_fields,

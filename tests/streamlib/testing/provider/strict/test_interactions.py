@@ -57,6 +57,12 @@ CASES: Final = (
         body(),
         "must not be empty",
     ),
+    Case(
+        interactions.check_call_ids,
+        body(THOUGHT, CALL, RESULT, THOUGHT, CALL, RESULT),
+        body(THOUGHT, CALL, RESULT),
+        "Duplicate tool call found for call id c",
+    ),
     Case(interactions.check_pairs, body(RESULT), body(THOUGHT, CALL, RESULT), "No function call"),
     Case(
         interactions.check_pairs,

@@ -20,10 +20,10 @@ def body(*messages: JsonObject, **fields: Any) -> JsonObject:
     return {"model": "qwen3:4b", "messages": [HELLO, *messages], **fields}
 
 
-def calling(arguments: Any) -> JsonObject:
+def calling(arguments: Any, **fields: Any) -> JsonObject:
     """A message with a call."""
     function = {"name": "f", "arguments": arguments}
-    return {"role": "assistant", "content": "", "tool_calls": [{"function": function}]}
+    return {"role": "assistant", "content": "", "tool_calls": [{**fields, "function": function}]}
 
 
 CASES: Final = (
@@ -45,6 +45,12 @@ CASES: Final = (
         body({**HELLO, "images": ["https://x"]}),
         body({**HELLO, "images": ["aGk="]}),
         "illegal base64",
+    ),
+    Case(
+        ollama.check_call_ids,
+        body(calling({}, id="c"), calling({}, id="c")),
+        body(calling({}), calling({})),
+        "Duplicate tool call found for call id c",
     ),
     Case(
         ollama.check_tools,

@@ -280,6 +280,12 @@ CHAT_CASES: Final = (
         "must be a response to a preceeding message",
     ),
     Case(
+        chat.check_call_ids,
+        chat_body(calling(), CHAT_OUTPUT, calling(), CHAT_OUTPUT),
+        chat_body(calling(), CHAT_OUTPUT),
+        "Duplicate tool call found for call id c1",
+    ),
+    Case(
         chat.check_tools,
         chat_body(tools=[{"type": "web_search"}]),
         chat_body(tools=[CHAT_TOOL]),
