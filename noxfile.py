@@ -15,20 +15,14 @@ from pathlib import Path, PurePosixPath
 
 import nox
 
+ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT))  # nox does not run from there
+
+from lab.house.where import find_tests  # noqa: E402
+
 nox.options.default_venv_backend = "none"
 nox.options.sessions = ["check"]
 nox.needs_version = ">=2025.2.9"
-
-ROOT = Path(__file__).parent
-MIRRORS = {
-    "parsers/streamlib_parsers": "tests/parsers",
-    "streamlib": "tests/streamlib",
-    "docs": "tests/docs",
-    "benchmarks": "tests/lab/speeds",
-    "lab": "tests/lab",
-    "examples": "tests/examples",
-}
-"""Folder -> the folder of its tests."""
 
 VERSION_TESTS = ("tests/parsers", "tests/streamlib/client", "tests/streamlib/transport")
 """What is run with other versions: what depends on them."""
@@ -223,7 +217,7 @@ def changed_files() -> list[str]:
 
 
 def tests_of(files: list[str]) -> list[str]:
-    """The nearest test folder or file for each file, by the mirror of the packages."""
+    """The nearest test folder or file for each file, as `lab.house.where` has them."""
     found: set[str] = set()
     for name in files:
         path = PurePosixPath(name)
@@ -231,23 +225,10 @@ def tests_of(files: list[str]) -> list[str]:
             if path.name.startswith("test_") and (ROOT / path).exists():
                 found.add(name)
             continue
-        mirrored = mirror(path)
-        if mirrored is not None:
-            found.add(mirrored)
+        its_tests = find_tests(path)
+        if its_tests is not None:
+            found.add(its_tests)
     return sorted(found)
-
-
-def mirror(path: PurePosixPath) -> str | None:
-    """The tests of a source file: `test_<stem>.py` in the mirrored folder, else that folder."""
-    for folder, tests_folder in MIRRORS.items():
-        if not path.is_relative_to(folder):
-            continue
-        mirrored = PurePosixPath(tests_folder) / path.relative_to(folder)
-        candidates = [mirrored.with_name(f"test_{path.stem}.py"), *mirrored.parents]
-        for candidate in candidates:
-            if (ROOT / candidate).exists():
-                return str(candidate)
-    return None
 
 
 def _git(*arguments: str) -> list[str]:

@@ -21,7 +21,7 @@ from streamlib.pipeline import coalesce, pipe, tee
 from streamlib.recording import Chunk, Recording, dump_events, from_body, load, save
 from streamlib.recording.replay import random_pieces
 from streamlib.testing import replay
-from tests.streamlib.test_recording import bare, events_of
+from tests.streamlib.recording.test_recording import bare, events_of
 from tests.support.shared import ROOT
 from tests.support.virtual_time import anyio_backend  # noqa: F401  # the fixture
 
