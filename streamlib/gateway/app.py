@@ -20,8 +20,8 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
+from streamlib.asgi import AsgiExchange, Receive, Scope, Send
 from streamlib.client import Client
 from streamlib.client.credentials import Secret
 from streamlib.durable import Log, open_log
@@ -292,6 +292,7 @@ class Gateway:
         watch = watch_of(scope, request_id, self._observers)
         if self._record is not None:
             receive, send = self._record.watch(request_id, scope, receive, send)
+        asgi = AsgiExchange(scope, receive, send)
         stored: StoredResponse | None = None
         try:
             request = await self._reader.read(scope, receive, watch)
@@ -302,7 +303,7 @@ class Gateway:
             watch.exchange.status = status_of(wire_api, error.info)
             headers = id_header(wire_api, request_id) | refusal_headers(scope, wire_api, error)
             try:
-                await refuse(wire_api, error.info, send, headers)
+                await refuse(wire_api, error.info, asgi, headers)
             finally:
                 # After the response: a record of the exchange has it too.
                 end_refused(watch, error.info)
@@ -311,12 +312,12 @@ class Gateway:
             end_unread(watch, error)
             raise
         if stored is not None and self._background is not None:
-            await self._background.respond(request, stored, receive, send)
+            await self._background.respond(request, stored, asgi)
             return
         handler = HANDLERS[request.operation](
             request,
             self.client,
-            send,
+            asgi,
             self._keep_alive,
             self._workers,
             self.pool,
@@ -324,8 +325,8 @@ class Gateway:
             self._state,
         )
         try:
-            with self.streams.entered(handler.stop):
-                await handler.run(receive)
+            with self.streams.entered(asgi.stop):
+                await handler.run()
         finally:
             # Also when the request is cancelled: the log has a line of every request.
             await self._end(handler.targets, handler.error)
@@ -356,11 +357,12 @@ class Gateway:
 
     async def stored(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves a request about a response in the background (ASGI)."""
+        asgi = AsgiExchange(scope, receive, send)
         if self._background is not None:
-            await self._background(scope, receive, send)
+            await self._background.serve(asgi)
             return
         message = "this gateway keeps no responses: `streamlib gateway --log` names where it may"
-        await refuse("responses", ErrorInfo("not_found", message, code="log"), send)
+        await refuse("responses", ErrorInfo("not_found", message, code="log"), asgi)
 
 
 def _needs_loopback(table: RouteTable) -> bool:

@@ -19,14 +19,14 @@ import re
 import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from types import TracebackType
 from typing import Final
-from urllib.parse import parse_qs
 
 import anyio
 import msgspec
-from starlette.types import Receive, Scope, Send
 
+from streamlib.asgi import SSE_HEADERS, AsgiExchange, Pings, Scope
 from streamlib.client import Client
 from streamlib.client.stream import ResponseStream
 from streamlib.durable import Head, Log, LogError
@@ -34,7 +34,6 @@ from streamlib.durable.records import parse_cursor
 from streamlib.errors import StreamError
 from streamlib.gateway.access import refuse, send_json
 from streamlib.gateway.client_state import ClientState
-from streamlib.gateway.event_stream import EventStream
 from streamlib.gateway.headers import id_header
 from streamlib.gateway.identity import identity_of
 from streamlib.gateway.log_text import log_error, log_text
@@ -294,48 +293,45 @@ class BackgroundResponses:
             await self._finish(targets, writer.error)
 
     async def respond(
-        self, request: GatewayRequest, stored: StoredResponse, receive: Receive, send: Send
+        self, request: GatewayRequest, stored: StoredResponse, asgi: AsgiExchange
     ) -> None:
         """Responds to the request that has started one in the background."""
         headers = id_header("responses", request.request_id)
         if request.is_stream:
-            await self._send_frames(stored, -1, receive, send, headers)
+            await self._send_frames(stored, -1, asgi, headers)
         else:
             body = response_object(stored, Accumulator().response, "queued")
-            await send_json(send, 200, msgspec.json.encode(body), headers)
+            await send_json(asgi, 200, msgspec.json.encode(body), headers)
 
     # --- by id ---
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves a request about a response that exists (ASGI)."""
+    async def serve(self, asgi: AsgiExchange) -> None:
+        """Serves a request about a response that exists."""
         headers = id_header("responses", f"req_{secrets.token_hex(12)}")
         try:
-            await self._serve(scope, receive, send, headers)
+            await self._serve(asgi, headers)
         except LogError as error:
-            await refuse("responses", _failure(error), send, headers)
+            await refuse("responses", _failure(error), asgi, headers)
         except StreamError as error:
-            await refuse("responses", error.info, send, headers)
+            await refuse("responses", error.info, asgi, headers)
 
-    async def _serve(
-        self, scope: Scope, receive: Receive, send: Send, headers: dict[str, str]
-    ) -> None:
-        response_id: str = scope["path_params"]["response_id"]
-        stored, head = await self._find(response_id, scope)
+    async def _serve(self, asgi: AsgiExchange, headers: dict[str, str]) -> None:
+        response_id: str = asgi.scope["path_params"]["response_id"]
+        stored, head = await self._find(response_id, asgi.scope)
         body: JsonObject
-        if scope["method"] == "DELETE":
+        if asgi.method == "DELETE":
             await self._durable.delete(response_id)
             body = {"id": response_id, "object": "response", "deleted": True}
-        elif scope["method"] == "POST":
+        elif asgi.method == "POST":
             await self._cancel(response_id, head)
             body = await self._current(stored, await self._durable.head(response_id))
         else:
-            query = parse_qs(scope["query_string"].decode("latin-1"))
-            if query.get("stream", [""])[-1].lower() == "true":
-                after = _starting_after(query)
-                await self._send_frames(stored, after, receive, send, headers)
+            if _last(asgi.query("stream")).lower() == "true":
+                after = _starting_after(asgi)
+                await self._send_frames(stored, after, asgi, headers)
                 return
             body = await self._current(stored, head)
-        await send_json(send, 200, msgspec.json.encode(body), headers)
+        await send_json(asgi, 200, msgspec.json.encode(body), headers)
 
     async def _find(self, response_id: str, scope: Scope) -> tuple[StoredResponse, Head]:
         """The response of this client; another's is not there for it.
@@ -407,23 +403,21 @@ class BackgroundResponses:
     # --- streams ---
 
     async def _send_frames(
-        self,
-        stored: StoredResponse,
-        after: int,
-        receive: Receive,
-        send: Send,
-        headers: dict[str, str],
+        self, stored: StoredResponse, after: int, asgi: AsgiExchange, headers: dict[str, str]
     ) -> None:
+        asgi.head = lambda: (200, SSE_HEADERS | headers)
         numbered = NumberedFrames(stored, after)
-        ping = gateway_spec("responses").keep_alive
-        stream = EventStream(send, headers, ping, self._keep_alive)
-        # The response may go on at another gateway: its client reads on there.
-        with self._streams.entered(stream.stop):
-            await stream.run(
-                self._frames(numbered, stored.response_id),
-                receive,
-                last_frame=lambda: numbered.feed(Failed(STOPPING)),
-            )
+        keep_alive = gateway_spec("responses").keep_alive
+        pings = Pings(lambda: keep_alive, self._keep_alive)
+
+        async def end_early() -> None:
+            # The response may go on at another gateway: its client reads on there.
+            await asgi.write(numbered.feed(Failed(STOPPING)), more=False)
+
+        frames = self._frames(numbered, stored.response_id)
+        with self._streams.entered(asgi.stop):
+            async with aclosing(frames), asgi.while_connected(pings, end_early):
+                await asgi.write_all(frames)
 
     async def _frames(self, frames: NumberedFrames, response_id: str) -> AsyncGenerator[bytes]:
         """The frames of a response, from its first event to its end."""
@@ -481,13 +475,18 @@ def refuse_own_history(request_extra: JsonObject | None) -> None:
         raise StreamError(ErrorInfo("invalid_request", message, code="previous_response_id"))
 
 
-def _starting_after(query: dict[str, list[str]]) -> int:
+def _last(values: list[str]) -> str:
+    """The last value of a query parameter; "" if there is none."""
+    return values[-1] if values else ""
+
+
+def _starting_after(asgi: AsgiExchange) -> int:
     """Wire: `starting_after`.
 
     Raises:
         StreamError: It is not a number.
     """
-    text = query.get("starting_after", ["-1"])[-1]
+    text = _last(asgi.query("starting_after")) or "-1"
     if text != "-1" and not (text.isascii() and text.isdigit() and len(text) < 16):
         message = "starting_after is a sequence_number of this response"
         raise StreamError(ErrorInfo("invalid_request", message, code="starting_after"))

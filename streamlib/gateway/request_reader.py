@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 import msgspec
-from starlette.types import Receive, Scope
 
+from streamlib.asgi import Receive, Scope
 from streamlib.errors import StreamError
 from streamlib.gateway.admission import Admission, admit, reserve
 from streamlib.gateway.background import refuse_own_history

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-from starlette.types import Send
 
+from streamlib.asgi import AsgiExchange
 from streamlib.client import Client
 from streamlib.errors import StreamError
 from streamlib.gateway.client_state import ClientState
@@ -87,7 +87,7 @@ class CompactionHandler(RequestHandler):
         self,
         request: GatewayRequest,
         client: Client,
-        send: Send,
+        asgi: AsgiExchange,
         keep_alive: float,
         workers: Workers,
         pool: TargetPool,
@@ -95,7 +95,7 @@ class CompactionHandler(RequestHandler):
         state: ClientState | None = None,
     ) -> None:
         for_summary = msgspec.structs.replace(request, prompt=summary_prompt(request.prompt))
-        super().__init__(for_summary, client, send, keep_alive, workers, pool, watch, state)
+        super().__init__(for_summary, client, asgi, keep_alive, workers, pool, watch, state)
         self._conversation = request
         """The request as it was received."""
 
