@@ -19,12 +19,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from streamlib.asgi import UNBUFFERED, AsgiExchange, Head, Pings
-from streamlib.client import Client
-from streamlib.client.stream import ResponseStream
-from streamlib.errors import StreamError
 from streamlib.gateway.access import refuse, send_json
 from streamlib.gateway.admission import own_limits
-from streamlib.gateway.client_state import ClientState
 from streamlib.gateway.headers import (
     MODEL,
     error_headers,
@@ -37,16 +33,10 @@ from streamlib.gateway.json_array import JsonArray
 from streamlib.gateway.log_text import log_error, log_name
 from streamlib.gateway.observer import Watch
 from streamlib.gateway.open_streams import STOPPING
-from streamlib.gateway.request_body import Workers
-from streamlib.gateway.target_pool import Lease, TargetPool
-from streamlib.gateway.target_streams import (
-    REQUEST_FAULTS,
-    GatewayRequest,
-    TargetStreams,
-    failure_before_output,
-    hide_missing_key,
-    until_first_output,
-)
+from streamlib.gateway.services import Services
+from streamlib.gateway.target_pool import Slot
+from streamlib.gateway.target_streams import GatewayRequest, TargetStreams, hide_missing_key
+from streamlib.pipeline.attempts import Opened
 from streamlib.providers.wire_specs import gateway_spec
 from streamlib.wires.encoders import Encoder, encode_body, encoder
 from streamlib_parsers.accumulate import Accumulator
@@ -62,26 +52,19 @@ class RequestHandler:
     def __init__(
         self,
         request: GatewayRequest,
-        client: Client,
         asgi: AsgiExchange,
-        keep_alive: float,
-        workers: Workers,
-        pool: TargetPool,
+        services: Services,
         watch: Watch,
-        state: ClientState | None = None,
     ) -> None:
         self.request = request
         self.error: ErrorInfo | None = None
         """What ended the request, unless it succeeded."""
-        self.targets = TargetStreams(request, client, workers, watch, state)
+        self.targets = TargetStreams(request, services, watch)
         self._exchange = watch.exchange
-        self._client = client
-        self._workers = workers
+        self._services = services
         self._asgi = asgi
         """The HTTP exchange with the client."""
         asgi.head = self._stream_head
-        self._keep_alive = keep_alive
-        self._pool = pool
         # The encoders are pure: they read no clock.
         self._body_options: dict[str, Any] = {"created_at": int(time.time())}
         """What a response has of its time and its request, for `encode_body`."""
@@ -107,10 +90,10 @@ class RequestHandler:
         pings: Pings | None = None
         # One JSON body has no place for a keep-alive.
         if self.request.is_stream:
-            pings = Pings(self._encoder.ping, self._keep_alive)
+            pings = Pings(self._encoder.ping, self._services.keep_alive)
         async with self._asgi.while_connected(pings, self._end_early):
             try:
-                await self._try_hops()
+                await self._try_targets()
             except Exception as error:  # noqa: BLE001
                 # A defect here must not truncate the stream without an error.
                 text = log_error(error)
@@ -127,66 +110,39 @@ class RequestHandler:
 
     # --- targets ---
 
-    async def _try_hops(self) -> None:
-        failure: ErrorInfo | None = None
-        remaining = list(self.request.hops)
-        while remaining:
-            if failure is not None:
+    async def _try_targets(self) -> None:
+        seconds = self.request.rule.queue_seconds
+        attempts = self._services.pool.attempts(self.request.targets, seconds)
+        async for slot in attempts:
+            if attempts.failures:
                 _log.info(
                     "%s %s failed with %s: trying the next target",
                     self.request.request_id,
                     log_name(self.targets.model),
-                    failure.kind,
+                    attempts.failures[-1].kind,
                 )
-            try:
-                lease = await self._pool.lease(remaining, self.request.rule.queue_seconds)
-            except StreamError as error:
-                # What the target said that was asked is worth more to the client.
-                failure = failure or error.info
-                break
-            remaining.remove(lease.hop)
-            with lease:
-                failure = await self._try(lease)
-                lease.ended(failure or self.error)
-            if failure is None:
-                return
-            # Two responses in one stream would be worse than a failure. A keep-alive, too, starts
-            # the stream.
-            if failure.kind in REQUEST_FAULTS or self._asgi.is_started:
-                break
-        if failure is not None:
-            await self._send_error(failure)
+            with slot:
+                failure = await self._try(slot)
+                slot.ended(failure or self.error)
+            if failure is not None:
+                attempts.failed(failure)
+        if attempts.failure is not None:
+            await self._send_error(attempts.failure)
 
-    async def _try(self, lease: Lease) -> ErrorInfo | None:
+    async def _try(self, slot: Slot) -> ErrorInfo | None:
         """Sends the response of one target.
 
         Returns:
-            The failure, if nothing was sent yet, so that another target may be tried; else None.
+            The failure, if nothing of it was sent, so that another target may be tried; else None.
         """
-        try:
-            opened = await self.targets.open(lease.hop)
-        except StreamError as error:
-            self.targets.watch.failed(error.info)
-            return error.info
-        async with opened as stream:
-            if self.request.is_stream:
-                return await self._send_stream(stream, lease)
-            return await self._send_body(stream)
-
-    async def _send_stream(self, stream: ResponseStream, lease: Lease) -> ErrorInfo | None:
-        batches = aiter(stream.batches())
-        first = await until_first_output(batches)
-        failure = failure_before_output(first)
-        # After output, the failure belongs in the stream: the client gets what there is.
-        if failure is not None and not self._asgi.is_started:
-            self.targets.watch.failed(failure)
-            return failure
-        if failure is None:
-            lease.responded()
-        self._limit_headers = self._limits_of(stream.rate_limits)
-        await self._write_events(first)
-        async for batch in batches:
-            await self._write_events(batch)
+        async with self.targets.opened(slot) as opened:
+            if opened.failure is not None:
+                return opened.failure
+            if not self.request.is_stream:
+                return await self._send_body(opened)
+            self._limit_headers = self._limits_of(self.targets.rate_limits)
+            async for batch in opened:
+                await self._write_events(batch)
         await self._asgi.write(self._encoder.close(), more=False)
         self.targets.report += self._encoder.report
         self.targets.report_translation()
@@ -204,9 +160,9 @@ class RequestHandler:
         data = b"".join([encode(event) for event in self.targets.client_events(batch)])
         await self._asgi.write(data)
 
-    async def _send_body(self, stream: ResponseStream) -> ErrorInfo | None:
+    async def _send_body(self, opened: Opened) -> ErrorInfo | None:
         accumulator = Accumulator()
-        async for batch in stream.batches():
+        async for batch in opened:
             for event in self.targets.client_events(batch):
                 accumulator.feed(event)
         response = accumulator.response
@@ -271,8 +227,7 @@ class RequestHandler:
             return
         wire_api = self.request.wire_api
         headers = self._response_headers()
-        if self.targets.stream is not None:
-            headers.update(self._limits_of(self.targets.stream.rate_limits))
+        headers.update(self._limits_of(self.targets.rate_limits))
         headers.update(error_headers(error))
         self._exchange.status = status_of(wire_api, error)
         await refuse(wire_api, error, self._asgi, headers)
