@@ -19,8 +19,9 @@ from urllib.parse import quote
 import anyio
 import uvicorn
 
+from streamlib.asgi import Receive, Scope, Send
 from streamlib.durable import Log, LogError, open_log
-from streamlib.durable.asgi import Exchange, Receive, Scope, Send
+from streamlib.durable.log_exchange import LogExchange
 from streamlib.durable.records import Entry, LogCursor, encode_event, parse_cursor
 from streamlib.durable.rules import Append, Open
 from streamlib.durable.stream_protocol import BadRequest, Messages, StreamRequest, offset_of
@@ -81,7 +82,7 @@ class Adapter:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             raise ValueError("HTTP only")
-        exchange = Exchange(scope, receive, send)
+        exchange = LogExchange(scope, receive, send)
         name = scope["path"].removeprefix("/v1/stream/").replace("/", "~")
         try:
             await self._serve(exchange, name, receive)
@@ -91,7 +92,7 @@ class Adapter:
         except BadRequest as error:
             await exchange.refuse(400, "invalid_request", str(error))
 
-    async def _serve(self, exchange: Exchange, name: str, receive: Receive) -> None:
+    async def _serve(self, exchange: LogExchange, name: str, receive: Receive) -> None:
         match exchange.method:
             case "GET" | "HEAD":
                 await self._read(exchange, name)
@@ -107,7 +108,7 @@ class Adapter:
             case _:
                 await exchange.respond(405)
 
-    async def _read(self, exchange: Exchange, name: str) -> None:
+    async def _read(self, exchange: LogExchange, name: str) -> None:
         head = await self.log.head(name)
         request = StreamRequest(
             exchange,
@@ -125,7 +126,7 @@ class Adapter:
 
     # --- writing ---
 
-    async def _create(self, exchange: Exchange, name: str, body: bytes) -> None:
+    async def _create(self, exchange: LogExchange, name: str, body: bytes) -> None:
         content_type = exchange.header("content-type") or "application/octet-stream"
         meta = {"type": content_type}
         closes = is_closing(exchange)
@@ -148,7 +149,7 @@ class Adapter:
             fields["location"] = f"http://{exchange.header('host')}{quote(exchange.path)}"
         await self._done(exchange, name, status, fields)
 
-    async def _append(self, exchange: Exchange, name: str, body: bytes) -> None:
+    async def _append(self, exchange: LogExchange, name: str, body: bytes) -> None:
         async with self.writing:
             head = await self.log.head(name)
             closes = is_closing(exchange)
@@ -177,7 +178,7 @@ class Adapter:
         await self._done(exchange, name, 204, {})
 
     async def _done(
-        self, exchange: Exchange, name: str, status: int, fields: dict[str, str]
+        self, exchange: LogExchange, name: str, status: int, fields: dict[str, str]
     ) -> None:
         head = await self.log.head(name)
         fields["stream-next-offset"] = offset_of(parse_cursor(head.cursor))
@@ -228,7 +229,7 @@ async def body_of(receive: Receive) -> bytes:
             return b"".join(parts)
 
 
-def is_closing(exchange: Exchange) -> bool:
+def is_closing(exchange: LogExchange) -> bool:
     return (exchange.header("stream-closed") or "").lower() == "true"
 
 

@@ -286,7 +286,7 @@ def part_deltas(index: int, content_index: int, part: ContentPart) -> list[Respo
 
 def events_for_client(client: WireApi, model: WireApi, stream: bytes) -> list[ResponseEvent]:
     """The model's stream as the client's encoder gets it."""
-    return translated(client, model, events_of(model, stream, origin=hop(model).target.origin))
+    return translated(client, model, events_of(model, stream, origin=target(model).resolved.origin))
 
 
 def translated(client: WireApi, model: WireApi, events: list[ResponseEvent]) -> list[ResponseEvent]:
@@ -312,9 +312,9 @@ def route(model: WireApi) -> RouteTable:
     return RouteTable([RouteRule("*", "custom:m", wire_api=model, base_url="http://up")])
 
 
-def hop(model: WireApi) -> RouteTarget:
+def target(model: WireApi) -> RouteTarget:
     table = route(model)
-    return table.hops(table.rules[0], "m")[0]
+    return table.targets(table.rules[0], "m")[0]
 
 
 SUNNY: Final = "sunny in weather"
@@ -394,17 +394,17 @@ def received_request(client: WireApi, model: WireApi, body: bytes) -> bytes:
         wire_api=client,
         prompt=parse_request(client, body, path="/v1beta/models/m:generateContent"),
         rule=route(model).rules[0],
-        hops=[hop(model)],
+        targets=[target(model)],
         is_stream=True,
         request_id="r",
     )
-    prompt = prompt_for(request, restored_prompt(request), hop(model))
+    prompt = prompt_for(request, restored_prompt(request), target(model))
     return build(prompt, "m", provider="custom", wire_api=model, base_url="http://up").body
 
 
 def direct_request(model: WireApi, stream: bytes) -> bytes:
     """The same without a gateway."""
-    response = parse_stream(model, stream, origin=hop(model).target.origin)
+    response = parse_stream(model, stream, origin=target(model).resolved.origin)
     prompt = next_prompt(PROMPT, response)
     return build(prompt, "m", provider="custom", wire_api=model, base_url="http://up").body
 

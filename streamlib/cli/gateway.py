@@ -418,11 +418,13 @@ def keyless(table: RouteTable) -> list[str]:
     keys = KeyStore()
     lines: list[str] = []
     for rule in table.rules:
-        for hop in table.hops(rule, "model"):
-            if hop.key is None and not keys.can_authenticate(hop.provider, hop.target.url):
-                variables = " or ".join(variables_of(hop.provider)) or "key_env in a route file"
+        for target in table.targets(rule, "model"):
+            if target.key is None and not keys.can_authenticate(
+                target.provider, target.resolved.url
+            ):
+                variables = " or ".join(variables_of(target.provider)) or "key_env in a route file"
                 lines.append(
-                    f"no key for {hop.provider.name} (route {rule.model}): set {variables}"
+                    f"no key for {target.provider.name} (route {rule.model}): set {variables}"
                 )
     return lines
 

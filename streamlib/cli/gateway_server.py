@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import uvicorn
 
+from streamlib.asgi import END_SECONDS
 from streamlib.errors import StreamError
 from streamlib.gateway.log_text import log_text
-from streamlib.gateway.open_streams import END_SECONDS
 
 if TYPE_CHECKING:
     from streamlib.gateway import Gateway, RouteTable

@@ -14,6 +14,8 @@ from ssl import SSLContext
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
+from msgspec import structs
+
 from streamlib.client.attempt import Attempt
 from streamlib.client.background import cancel_request, is_background, response_in
 from streamlib.client.credentials import ApiKey, wrap_key
@@ -21,6 +23,7 @@ from streamlib.client.cursor import Cursor
 from streamlib.client.hooks import AttemptRequest, AttemptResponse
 from streamlib.client.model_list import ModelInfo, models_request, read_models
 from streamlib.client.options import ClientOptions, ResumeOptions, StreamOptions
+from streamlib.client.retry import RetryPolicy
 from streamlib.client.setup import ClientSetup, with_headers
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode
@@ -118,6 +121,7 @@ class Client(ClientSetup):
         errors: ErrorMode | None = None,
         headers: Mapping[str, str] | None = None,
         resume: bool | None = None,
+        retry: RetryPolicy | None = None,
     ) -> ResponseStream:
         """Prepares the stream of one response, to be used with `async with`.
 
@@ -154,6 +158,7 @@ class Client(ClientSetup):
                 its body, which is built.
             resume: Whether the stream of a background response goes on over another connection if
                 it breaks. None: the client's own.
+            retry: When this request is sent again. None: as the client's others.
 
         Raises:
             StreamError: The request cannot be built, or the key or a header is invalid.
@@ -178,6 +183,8 @@ class Client(ClientSetup):
             )
             request = build_for(prompt, target, strict=strict, strict_origin=strict_origin)
         config = self._config(request, service, key, tools, dialects, errors)
+        if retry is not None:
+            config = structs.replace(config, retry=retry)
         if is_background(request):
             config = self._resumable(config, service, key, None, automatic=resume)
         return self._make_stream(config)

@@ -32,6 +32,7 @@ class StreamOptions(TypedDict, total=False):
     errors: ErrorMode | None
     headers: Mapping[str, str] | None
     resume: bool | None
+    retry: RetryPolicy | None
 
 
 class ResumeOptions(TypedDict, total=False):

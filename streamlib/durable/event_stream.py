@@ -14,15 +14,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from streamlib.durable.asgi import Exchange, Silence
+from streamlib.asgi import SSE_HEADERS, Pings, comments
 from streamlib.durable.errors import LogError
 from streamlib.durable.log import Log
+from streamlib.durable.log_exchange import LogExchange
 from streamlib.durable.public_frames import INTERNAL_EVENTS, PublicLines
 from streamlib.durable.reader import LogReader
 from streamlib.durable.records import Entry
 from streamlib.wires.encoders import Encoder, encoder
-
-PING: Final = b": ping\n\n"
 
 REWOUND: Final = b'event: rewound\nid:\ndata: {"type":"rewound"}\n\n'
 """Sent if the engine lost events that the client has; all events follow from the start. The empty
@@ -61,11 +60,11 @@ def log_encoder(meta: Mapping[str, Any]) -> Encoder:
 class EventStream:
     """Serves ``GET /log/{id}/events``."""
 
-    def __init__(self, exchange: Exchange, log: Log, log_id: str, *, ping: float | None) -> None:
+    def __init__(self, exchange: LogExchange, log: Log, log_id: str, *, ping: float | None) -> None:
         self._exchange = exchange
         self._log = log
         self._log_id = log_id
-        self._silence = Silence(ping)
+        self._pings = comments(ping)
         self._lines = PublicLines()
 
     async def serve(self, after: str | None) -> None:
@@ -91,11 +90,11 @@ class EventStream:
                 # EventSource reconnects after the end; status 204 prevents that.
                 await self._exchange.respond(204)
                 return
-            async with self._exchange.while_connected():
-                await self._exchange.start_stream({})
+            async with self._exchange.while_connected(self._pings):
+                await self._exchange.start(200, SSE_HEADERS)
                 await self._exchange.write(first + self._frames(entries))
                 reader = await self._follow(reader)
-            await self._exchange.end_stream()
+            await self._exchange.end()
         finally:
             reader.close()
 
@@ -112,10 +111,9 @@ class EventStream:
 
     async def _follow(self, reader: LogReader) -> LogReader:
         """Sends entries when they are read; returns the last reader."""
-        exchange = self._exchange
         while not reader.is_ended:
             try:
-                entries = await reader.next_batch(self._silence.seconds)
+                entries = await reader.next_batch()
                 frames = self._frames(entries or [])
             except LogError as error:
                 if error.kind != "rewound":
@@ -123,10 +121,7 @@ class EventStream:
                     return reader
                 reader, entries, frames = await self._from_start(reader)
                 frames += self._frames(entries)
-            if frames or reader.is_ended:
-                await exchange.write(frames)
-            elif entries is None:
-                await exchange.write(PING)
+            await self._exchange.write(frames)
         return reader
 
     def _frames(self, entries: list[Entry]) -> bytes:
@@ -141,11 +136,11 @@ class EventStream:
 class MessageStream:
     """Serves ``GET /api/chat/{id}/stream``: a message from its start, while it is written."""
 
-    def __init__(self, exchange: Exchange, log: Log, log_id: str, *, ping: float | None) -> None:
+    def __init__(self, exchange: LogExchange, log: Log, log_id: str, *, ping: float | None) -> None:
         self._exchange = exchange
         self._log = log
         self._log_id = log_id
-        self._silence = Silence(ping)
+        self._ping = ping
 
     async def serve(self, *, replay_ended: bool) -> None:
         """Sends the message; 204 if none is being written.
@@ -168,14 +163,14 @@ class MessageStream:
             await self._exchange.respond(204)
             return
         encode = log_encoder(head.meta)
-        fields = {"content-type": encode.media_type}
+        fields = {**SSE_HEADERS, "content-type": encode.media_type}
         fields.update(getattr(encode, "headers", {}))
         reader = self._log.read(self._log_id)
         try:
-            async with self._exchange.while_connected():
-                await self._exchange.start_stream(fields)
+            async with self._exchange.while_connected(Pings(encode.ping, self._ping)):
+                await self._exchange.start(200, fields)
                 await self._follow(reader, encode)
-            await self._exchange.end_stream()
+            await self._exchange.end()
         finally:
             reader.close()
 
@@ -183,14 +178,11 @@ class MessageStream:
         exchange = self._exchange
         while not reader.is_ended:
             try:
-                entries = await reader.next_batch(self._silence.seconds)
+                entries = await reader.next_batch()
             except LogError:
                 # A partial message cannot be withdrawn, so it ends as a truncated one.
                 break
-            if entries is None:
-                await exchange.write(encode.ping())
-            else:
-                await exchange.write(_encoded(encode, entries))
+            await exchange.write(_encoded(encode, entries or []))
         await exchange.write(encode.close())
 
 

@@ -22,10 +22,11 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from streamlib.durable.asgi import Exchange, Receive, Scope, Send
+from streamlib.asgi import Receive, Scope, Send
 from streamlib.durable.errors import LogError
 from streamlib.durable.event_stream import EventStream, MessageStream, log_encoder
 from streamlib.durable.log import Log
+from streamlib.durable.log_exchange import LogExchange
 from streamlib.durable.log_source import LogSource
 from streamlib.durable.records import check_id, parse_cursor
 from streamlib.durable.stream_protocol import (
@@ -116,18 +117,18 @@ class LogApp:
             return
         if scope["type"] != "http":
             raise ValueError(f"no request of type {scope['type']!r} is served here")
-        exchange = Exchange(scope, receive, send)
+        exchange = LogExchange(scope, receive, send)
         try:
             await self._serve(exchange)
         except LogError as error:
-            if exchange.headers_sent:
-                await exchange.end_stream()
+            if exchange.is_started:
+                await exchange.end()
             else:
                 await exchange.refuse_log_error(error)
         except BadRequest as error:
             await exchange.refuse(400, "invalid_request", str(error))
 
-    async def _serve(self, exchange: Exchange) -> None:
+    async def _serve(self, exchange: LogExchange) -> None:
         path = exchange.path
         target = _id_of(path, self._options.log_path)
         if target is not None:
@@ -139,7 +140,7 @@ class LogApp:
             return
         await exchange.refuse(404, "not_found", "nothing is served at this path")
 
-    async def _may(self, exchange: Exchange, name: str, methods: tuple[str, ...]) -> bool:
+    async def _may(self, exchange: LogExchange, name: str, methods: tuple[str, ...]) -> bool:
         """Whether the request is allowed; if it is not, a response was sent."""
         if exchange.method not in methods:
             fields = {"allow": ", ".join(methods)}
@@ -155,7 +156,7 @@ class LogApp:
 
     # --- logs ---
 
-    async def _serve_log(self, exchange: Exchange, log_id: str, action: str) -> None:
+    async def _serve_log(self, exchange: LogExchange, log_id: str, action: str) -> None:
         match action:
             case "":
                 await self._serve_stream(exchange, log_id)
@@ -168,7 +169,7 @@ class LogApp:
             case _:
                 await exchange.refuse(404, "not_found", "nothing is served at this path")
 
-    async def _serve_stream(self, exchange: Exchange, log_id: str) -> None:
+    async def _serve_stream(self, exchange: LogExchange, log_id: str) -> None:
         if not await self._may(exchange, log_id, ("GET", "HEAD", "DELETE")):
             return
         request = StreamRequest(
@@ -189,7 +190,7 @@ class LogApp:
                 await self._log.delete(log_id)
                 await exchange.respond(204)
 
-    async def _serve_events(self, exchange: Exchange, log_id: str) -> None:
+    async def _serve_events(self, exchange: LogExchange, log_id: str) -> None:
         if not await self._may(exchange, log_id, ("GET",)):
             return
         # EventSource reconnects with the same URL, so the header is newer than the query.
@@ -205,7 +206,7 @@ class LogApp:
 
     # --- chats ---
 
-    async def _serve_chat(self, exchange: Exchange, chat_id: str, action: str) -> None:
+    async def _serve_chat(self, exchange: LogExchange, chat_id: str, action: str) -> None:
         match action:
             case "stream":
                 if await self._may(exchange, chat_id, ("GET",)):
@@ -216,7 +217,7 @@ class LogApp:
             case _:
                 await exchange.refuse(404, "not_found", "nothing is served at this path")
 
-    async def _resume_chat(self, exchange: Exchange, chat_id: str) -> None:
+    async def _resume_chat(self, exchange: LogExchange, chat_id: str) -> None:
         log_id = await self._log_of(chat_id)
         if log_id is None:
             await exchange.respond(204)
@@ -224,7 +225,7 @@ class LogApp:
             stream = MessageStream(exchange, self._log, log_id, ping=self._options.ping)
             await stream.serve(replay_ended=self._options.replay_ended)
 
-    async def _stop_chat(self, exchange: Exchange, chat_id: str) -> None:
+    async def _stop_chat(self, exchange: LogExchange, chat_id: str) -> None:
         log_id = await self._log_of(chat_id)
         if log_id is not None:
             try:

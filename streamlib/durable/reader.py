@@ -4,6 +4,7 @@ writer runs in the same process.
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from typing import Final
 
@@ -105,7 +106,7 @@ class LogReader:
                 return state, entries
             await anyio.sleep(min(RETRY_SECONDS, self._seconds_to_wait()))
 
-    async def next_batch(self, seconds: float) -> list[Entry] | None:
+    async def next_batch(self, seconds: float = math.inf) -> list[Entry] | None:
         """The entries of the next record; None if none came in time, or none follow: `is_ended`.
 
         Raises:

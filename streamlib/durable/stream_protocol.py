@@ -19,10 +19,12 @@ from collections.abc import Iterable
 from typing import Final, Protocol
 from urllib.parse import quote
 
+import anyio
 import msgspec
 
-from streamlib.durable.asgi import Exchange, Silence
+from streamlib.asgi import SSE_HEADERS, comments
 from streamlib.durable.log import Log
+from streamlib.durable.log_exchange import LogExchange
 from streamlib.durable.public_frames import PublicLines
 from streamlib.durable.reader import LogReader
 from streamlib.durable.records import START, Entry, LogCursor, parse_cursor
@@ -107,7 +109,7 @@ class StreamRequest:
 
     def __init__(
         self,
-        exchange: Exchange,
+        exchange: LogExchange,
         log: Log,
         log_id: str,
         messages: Messages,
@@ -258,17 +260,18 @@ class StreamRequest:
     async def _serve_events(self, reader: LogReader, entries: list[Entry]) -> None:
         """Sends each record as a `data` event, followed by a `control` event."""
         exchange = self._exchange
-        async with exchange.while_connected():
-            await exchange.start_stream({})
+        async with exchange.while_connected(comments(self._ping)):
+            await exchange.start(200, SSE_HEADERS)
             await exchange.write(self._data(entries) + self._control(reader))
-            silence = Silence(self._ping, self._lifetime)
-            while not reader.is_ended and not silence.is_over:
-                following = await reader.next_batch(silence.seconds)
+            seconds = math.inf
+            if self._lifetime is not None:
+                seconds = self._lifetime
+            ends_at = anyio.current_time() + seconds
+            while not reader.is_ended and anyio.current_time() < ends_at:
+                following = await reader.next_batch(ends_at - anyio.current_time())
                 if following is not None or reader.is_ended:
                     await exchange.write(self._data(following or []) + self._control(reader))
-                elif not silence.is_over:
-                    await exchange.write(b": ping\n\n")
-        await exchange.end_stream()
+        await exchange.end()
 
     def _data(self, entries: list[Entry]) -> bytes:
         messages = self._messages.of(entries)

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
+from streamlib.asgi import AsgiExchange, Message, Receive, Scope, Send
 from streamlib.client.credentials import Secret
-from streamlib.gateway.headers import raw_headers, status_of
+from streamlib.gateway.headers import status_of
 from streamlib.gateway.health import OPEN_PATHS
 from streamlib.gateway.identity import (
     ClientIdentity,
@@ -100,7 +101,7 @@ class AccessControl:
             return
         wire_api = wire_of(scope)
         self._refused(scope, problem, status_of(wire_api, problem))
-        await refuse(wire_api, problem, send)
+        await refuse(wire_api, problem, AsgiExchange(scope, receive, send))
 
     def _problem(self, scope: Scope, tokens: Sequence[str]) -> ErrorInfo | None:
         """Why the client may not use the gateway; sets its identity where it may."""
@@ -219,7 +220,7 @@ async def _guarded(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> 
         if not started:
             name = type(error).__name__
             info = ErrorInfo("server_error", f"the gateway failed: {name}")
-            await refuse(wire_of(scope), info, send)
+            await refuse(wire_of(scope), info, AsgiExchange(scope, receive, send))
 
 
 def _header_problem(headers: Iterable[tuple[bytes, bytes]]) -> ErrorInfo | None:
@@ -270,16 +271,18 @@ def wire_of(scope: Scope) -> WireApi:
 
 
 async def refuse(
-    wire_api: WireApi, error: ErrorInfo, send: Send, headers: Mapping[str, str] | None = None
+    wire_api: WireApi,
+    error: ErrorInfo,
+    exchange: AsgiExchange,
+    headers: Mapping[str, str] | None = None,
 ) -> None:
     """Sends an HTTP error in the format of the wire."""
     body = msgspec.json.encode(error_body(wire_api, error))
-    await send_json(send, status_of(wire_api, error), body, headers or {})
+    await send_json(exchange, status_of(wire_api, error), body, headers or {})
 
 
-async def send_json(send: Send, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+async def send_json(
+    exchange: AsgiExchange, status: int, body: bytes, headers: Mapping[str, str]
+) -> None:
     """Sends a complete response with a JSON body."""
-    fields = {"content-type": "application/json", "content-length": str(len(body)), **headers}
-    start = {"type": "http.response.start", "status": status, "headers": raw_headers(fields)}
-    await send(start)
-    await send({"type": "http.response.body", "body": body})
+    await exchange.respond(status, {"content-type": "application/json", **headers}, body)

@@ -20,8 +20,8 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
+from streamlib.asgi import AsgiExchange, Receive, Scope, Send
 from streamlib.client import Client
 from streamlib.client.credentials import Secret
 from streamlib.durable import Log, open_log
@@ -56,6 +56,7 @@ from streamlib.gateway.request_body import BODY_SECONDS, Workers
 from streamlib.gateway.request_log import RequestLog
 from streamlib.gateway.request_reader import RequestReader
 from streamlib.gateway.routes import RouteTable
+from streamlib.gateway.services import Services
 from streamlib.gateway.side_handlers import CompactionHandler, CountHandler
 from streamlib.gateway.state_store import StateStore
 from streamlib.gateway.state_urls import open_state
@@ -142,8 +143,6 @@ class Gateway:
         if isinstance(state, str):
             state = open_state(state)
         self._store = state
-        self._state: ClientState | None = None
-        """Set while the gateway runs, if it has a store."""
         self._limits = limits
         self.limits: ClientLimits = MemoryLimits()
         """Where the limits of named clients are counted, once the gateway runs."""
@@ -157,7 +156,7 @@ class Gateway:
         """Set while the gateway runs, if it has a log."""
         self._stack = AsyncExitStack()
         """Closes the client, and the loopback provider if it was started."""
-        self._client: Client | None = None
+        self._services: Services | None = None
         """Set while the gateway runs."""
 
     async def __aenter__(self) -> Gateway:
@@ -168,12 +167,17 @@ class Gateway:
             self._stack.push_async_callback(transport.aclose)
             options["http"] = transport
         client = await self._stack.enter_async_context(Client(**options))
-        self._client = client
         try:
             await self.use(self.table)
             await self._enter_limits()
-            await self._enter_state()
-            await self._enter_background(client)
+            self._services = Services(
+                client=client,
+                workers=self._workers,
+                pool=self.pool,
+                keep_alive=self._keep_alive,
+                state=await self._entered_state(),
+            )
+            await self._enter_background()
         except BaseException:
             await self.__aexit__(None, None, None)
             raise
@@ -191,9 +195,10 @@ class Gateway:
         elif self._limits is not None:
             self.limits = self._limits
 
-    async def _enter_state(self) -> None:
-        if self._store is not None:
-            self._state = ClientState(await self._stack.enter_async_context(self._store))
+    async def _entered_state(self) -> ClientState | None:
+        if self._store is None:
+            return None
+        return ClientState(await self._stack.enter_async_context(self._store))
 
     async def use(self, table: RouteTable) -> None:
         """Replaces the routes and clients of a running gateway.
@@ -210,22 +215,13 @@ class Gateway:
             table = table.using(self._loopback)
         self.table = table
 
-    async def _enter_background(self, client: Client) -> None:
+    async def _enter_background(self) -> None:
         log = self._durable
         if log is None:
             return
         if isinstance(log, str):
             log = await self._stack.enter_async_context(open_log(log))
-        background = BackgroundResponses(
-            log,
-            client,
-            self._workers,
-            self._keep_alive,
-            self.pool,
-            self.streams,
-            self._end,
-            self._state,
-        )
+        background = BackgroundResponses(log, self.services, self.streams, self._end)
         self._background = await self._stack.enter_async_context(background)
 
     async def __aexit__(
@@ -236,9 +232,8 @@ class Gateway:
     ) -> None:
         if self._background is not None and kind is None:
             await self._background.finish(self._grace_seconds)
-        self._client = None
+        self._services = None
         self._background = None
-        self._state = None
         self._loopback = None
         self.readiness.block("stopped", "the gateway has stopped")
         await self._stack.aclose()
@@ -255,17 +250,26 @@ class Gateway:
         return 0 if self._background is None else self._background.count
 
     @property
+    def services(self) -> Services:
+        """What all requests share.
+
+        Raises:
+            RuntimeError: the gateway is not running.
+        """
+        if self._services is None:
+            raise RuntimeError(
+                "the gateway is not running: `async with` it, or serve it with its lifespan"
+            )
+        return self._services
+
+    @property
     def client(self) -> Client:
         """The client that all requests share.
 
         Raises:
             RuntimeError: the gateway is not running.
         """
-        if self._client is None:
-            raise RuntimeError(
-                "the gateway is not running: `async with` it, or serve it with its lifespan"
-            )
-        return self._client
+        return self.services.client
 
     @property
     def keeps_responses(self) -> bool:
@@ -292,6 +296,7 @@ class Gateway:
         watch = watch_of(scope, request_id, self._observers)
         if self._record is not None:
             receive, send = self._record.watch(request_id, scope, receive, send)
+        asgi = AsgiExchange(scope, receive, send)
         stored: StoredResponse | None = None
         try:
             request = await self._reader.read(scope, receive, watch)
@@ -302,7 +307,7 @@ class Gateway:
             watch.exchange.status = status_of(wire_api, error.info)
             headers = id_header(wire_api, request_id) | refusal_headers(scope, wire_api, error)
             try:
-                await refuse(wire_api, error.info, send, headers)
+                await refuse(wire_api, error.info, asgi, headers)
             finally:
                 # After the response: a record of the exchange has it too.
                 end_refused(watch, error.info)
@@ -311,21 +316,12 @@ class Gateway:
             end_unread(watch, error)
             raise
         if stored is not None and self._background is not None:
-            await self._background.respond(request, stored, receive, send)
+            await self._background.respond(request, stored, asgi)
             return
-        handler = HANDLERS[request.operation](
-            request,
-            self.client,
-            send,
-            self._keep_alive,
-            self._workers,
-            self.pool,
-            watch,
-            self._state,
-        )
+        handler = HANDLERS[request.operation](request, asgi, self.services, watch)
         try:
-            with self.streams.entered(handler.stop):
-                await handler.run(receive)
+            with self.streams.entered(asgi.stop):
+                await handler.run()
         finally:
             # Also when the request is cancelled: the log has a line of every request.
             await self._end(handler.targets, handler.error)
@@ -356,11 +352,12 @@ class Gateway:
 
     async def stored(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves a request about a response in the background (ASGI)."""
+        asgi = AsgiExchange(scope, receive, send)
         if self._background is not None:
-            await self._background(scope, receive, send)
+            await self._background.serve(asgi)
             return
         message = "this gateway keeps no responses: `streamlib gateway --log` names where it may"
-        await refuse("responses", ErrorInfo("not_found", message, code="log"), send)
+        await refuse("responses", ErrorInfo("not_found", message, code="log"), asgi)
 
 
 def _needs_loopback(table: RouteTable) -> bool:

@@ -19,37 +19,27 @@ import re
 import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from types import TracebackType
 from typing import Final
-from urllib.parse import parse_qs
 
 import anyio
 import msgspec
-from starlette.types import Receive, Scope, Send
 
-from streamlib.client import Client
+from streamlib.asgi import SSE_HEADERS, AsgiExchange, Pings, Scope
 from streamlib.client.stream import ResponseStream
 from streamlib.durable import Head, Log, LogError
 from streamlib.durable.records import parse_cursor
 from streamlib.errors import StreamError
 from streamlib.gateway.access import refuse, send_json
-from streamlib.gateway.client_state import ClientState
-from streamlib.gateway.event_stream import EventStream
 from streamlib.gateway.headers import id_header
 from streamlib.gateway.identity import identity_of
 from streamlib.gateway.log_text import log_error, log_text
 from streamlib.gateway.observer import Watch
 from streamlib.gateway.open_streams import STOPPING, OpenStreams
-from streamlib.gateway.request_body import Workers
-from streamlib.gateway.target_pool import Lease, TargetPool
-from streamlib.gateway.target_streams import (
-    REQUEST_FAULTS,
-    GatewayRequest,
-    TargetStreams,
-    failure_before_output,
-    hide_missing_key,
-    until_first_output,
-)
+from streamlib.gateway.services import Services
+from streamlib.gateway.target_pool import REQUEST_FAULTS, TargetPool
+from streamlib.gateway.target_streams import GatewayRequest, TargetStreams, hide_missing_key
 from streamlib.providers.wire_specs import gateway_spec
 from streamlib.wires.responses.background import NumberedFrames, StoredResponse, response_object
 from streamlib_parsers.accumulate import Accumulator
@@ -92,52 +82,28 @@ class BackgroundWriter:
         Args:
             first: The stream of the first target; None if that cannot serve the request.
         """
-        failure: ErrorInfo | None = None
-        remaining = list(self.targets.request.hops)
-        while remaining and (failure is None or failure.kind not in REQUEST_FAULTS):
-            try:
-                lease = await self._pool.lease(remaining, self.targets.request.rule.queue_seconds)
-            except StreamError as error:
-                failure = failure or error.info
-                break
-            remaining.remove(lease.hop)
-            with lease:
-                try:
-                    stream = await self._open(lease, first)
-                except StreamError as error:
-                    failure = error.info
-                    self.targets.watch.failed(failure)
-                    lease.ended(failure)
-                    continue
-                finally:
-                    first = None
-                async with stream:
-                    batches = aiter(stream.batches())
-                    batch = await until_first_output(batches)
-                    failure = failure_before_output(batch)
-                    if failure is None:
-                        lease.responded()
-                        for event in self._client_events(batch):
-                            yield event
-                        async for batch in batches:
+        request = self.targets.request
+        attempts = self._pool.attempts(request.targets, request.rule.queue_seconds)
+        async for slot in attempts:
+            built, first = first, None
+            if slot.target is not request.targets[0]:
+                built = None
+            with slot:
+                async with self.targets.opened(slot, built) as opened:
+                    if opened.failure is None:
+                        async for batch in opened:
                             if isinstance(batch[-1], Completed):
                                 await self.targets.store_state()
                             for event in self._client_events(batch):
                                 yield event
-                lease.ended(failure or self.error)
-            if failure is None:
-                self.targets.report_translation()
-                return
-            self.targets.watch.failed(failure)
-        failure = failure or ErrorInfo("server_error", "the route has no target")
-        self.error = failure
-        yield Failed(hide_missing_key(failure))
-
-    async def _open(self, lease: Lease, first: ResponseStream | None) -> ResponseStream:
-        """The stream of a target: the first one, if that is of this target."""
-        if first is not None and lease.hop is self.targets.request.hops[0]:
-            return first
-        return await self.targets.open(lease.hop)
+                slot.ended(opened.failure or self.error)
+            if opened.failure is not None:
+                attempts.failed(opened.failure)
+        if attempts.failure is not None:
+            self.error = attempts.failure
+            yield Failed(hide_missing_key(attempts.failure))
+            return
+        self.targets.report_translation()
 
     def _client_events(self, batch: list[ResponseEvent]) -> list[ResponseEvent]:
         """The events that are kept, with the response's own id."""
@@ -165,34 +131,22 @@ class BackgroundResponses:
     def __init__(
         self,
         log: Log,
-        client: Client,
-        workers: Workers,
-        keep_alive: float,
-        pool: TargetPool,
+        services: Services,
         streams: OpenStreams,
         finish: Callable[[TargetStreams, ErrorInfo | None], Awaitable[None]],
-        state: ClientState | None = None,
     ) -> None:
         """Prepares them.
 
         Args:
             log: Where responses are kept; entered by the caller.
-            client: Sends the requests.
-            workers: Builds large requests.
-            keep_alive: Seconds of silence before a keep-alive is sent.
-            pool: Chooses targets.
+            services: What the gateway's requests share.
             streams: What the gateway ends when it stops.
             finish: Called at the end of each response.
-            state: What the gateway stores for its clients; None: nothing.
         """
         self._durable = log
-        self._client = client
-        self._workers = workers
-        self._keep_alive = keep_alive
-        self._pool = pool
+        self._services = services
         self._streams = streams
         self._finish = finish
-        self._state = state
         self._group = anyio.create_task_group()
         """The tasks of the writers: they outlive their requests, and end with the gateway."""
         self._writing = OpenStreams()
@@ -249,11 +203,11 @@ class BackgroundResponses:
             created_at=int(time.time()),
             settings=request.settings,
         )
-        targets = TargetStreams(request, self._client, self._workers, watch, self._state)
+        targets = TargetStreams(request, self._services, watch)
         # Counted before anything waits: others start meanwhile.
         self._running.add(stored.response_id)
         try:
-            first = await _first_stream(targets)
+            first = await self._first_stream(targets)
             await self._create(stored, owner_of(scope, stored.response_id))
         except BaseException:
             self._running.discard(stored.response_id)
@@ -261,6 +215,21 @@ class BackgroundResponses:
         watch.exchange.status = 200
         self._group.start_soon(self._write, targets, stored, first)
         return stored
+
+    async def _first_stream(self, targets: TargetStreams) -> ResponseStream | None:
+        """The stream of the first target, not started; None if another one may serve the request.
+
+        Raises:
+            StreamError: None can: the client hears of it at once.
+        """
+        first, *others = targets.request.targets
+        is_last = not self._services.pool.is_any_ready(others)
+        try:
+            return await targets.build(first, is_last=is_last)
+        except StreamError as error:
+            if not others or error.info.kind in REQUEST_FAULTS:
+                raise StreamError(hide_missing_key(error.info)) from None
+            return None
 
     async def _create(self, stored: StoredResponse, owner: str) -> None:
         """Makes the log of a response.
@@ -277,7 +246,7 @@ class BackgroundResponses:
     async def _write(
         self, targets: TargetStreams, stored: StoredResponse, first: ResponseStream | None
     ) -> None:
-        writer = BackgroundWriter(targets, stored, self._pool)
+        writer = BackgroundWriter(targets, stored, self._services.pool)
         try:
             # Not the group's: the gateway itself runs inside that.
             with anyio.CancelScope() as scope, self._writing.entered(scope.cancel):
@@ -294,48 +263,45 @@ class BackgroundResponses:
             await self._finish(targets, writer.error)
 
     async def respond(
-        self, request: GatewayRequest, stored: StoredResponse, receive: Receive, send: Send
+        self, request: GatewayRequest, stored: StoredResponse, asgi: AsgiExchange
     ) -> None:
         """Responds to the request that has started one in the background."""
         headers = id_header("responses", request.request_id)
         if request.is_stream:
-            await self._send_frames(stored, -1, receive, send, headers)
+            await self._send_frames(stored, -1, asgi, headers)
         else:
             body = response_object(stored, Accumulator().response, "queued")
-            await send_json(send, 200, msgspec.json.encode(body), headers)
+            await send_json(asgi, 200, msgspec.json.encode(body), headers)
 
     # --- by id ---
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves a request about a response that exists (ASGI)."""
+    async def serve(self, asgi: AsgiExchange) -> None:
+        """Serves a request about a response that exists."""
         headers = id_header("responses", f"req_{secrets.token_hex(12)}")
         try:
-            await self._serve(scope, receive, send, headers)
+            await self._serve(asgi, headers)
         except LogError as error:
-            await refuse("responses", _failure(error), send, headers)
+            await refuse("responses", _failure(error), asgi, headers)
         except StreamError as error:
-            await refuse("responses", error.info, send, headers)
+            await refuse("responses", error.info, asgi, headers)
 
-    async def _serve(
-        self, scope: Scope, receive: Receive, send: Send, headers: dict[str, str]
-    ) -> None:
-        response_id: str = scope["path_params"]["response_id"]
-        stored, head = await self._find(response_id, scope)
+    async def _serve(self, asgi: AsgiExchange, headers: dict[str, str]) -> None:
+        response_id: str = asgi.scope["path_params"]["response_id"]
+        stored, head = await self._find(response_id, asgi.scope)
         body: JsonObject
-        if scope["method"] == "DELETE":
+        if asgi.method == "DELETE":
             await self._durable.delete(response_id)
             body = {"id": response_id, "object": "response", "deleted": True}
-        elif scope["method"] == "POST":
+        elif asgi.method == "POST":
             await self._cancel(response_id, head)
             body = await self._current(stored, await self._durable.head(response_id))
         else:
-            query = parse_qs(scope["query_string"].decode("latin-1"))
-            if query.get("stream", [""])[-1].lower() == "true":
-                after = _starting_after(query)
-                await self._send_frames(stored, after, receive, send, headers)
+            if _last(asgi.query("stream")).lower() == "true":
+                after = _starting_after(asgi)
+                await self._send_frames(stored, after, asgi, headers)
                 return
             body = await self._current(stored, head)
-        await send_json(send, 200, msgspec.json.encode(body), headers)
+        await send_json(asgi, 200, msgspec.json.encode(body), headers)
 
     async def _find(self, response_id: str, scope: Scope) -> tuple[StoredResponse, Head]:
         """The response of this client; another's is not there for it.
@@ -407,23 +373,21 @@ class BackgroundResponses:
     # --- streams ---
 
     async def _send_frames(
-        self,
-        stored: StoredResponse,
-        after: int,
-        receive: Receive,
-        send: Send,
-        headers: dict[str, str],
+        self, stored: StoredResponse, after: int, asgi: AsgiExchange, headers: dict[str, str]
     ) -> None:
+        asgi.head = lambda: (200, SSE_HEADERS | headers)
         numbered = NumberedFrames(stored, after)
-        ping = gateway_spec("responses").keep_alive
-        stream = EventStream(send, headers, ping, self._keep_alive)
-        # The response may go on at another gateway: its client reads on there.
-        with self._streams.entered(stream.stop):
-            await stream.run(
-                self._frames(numbered, stored.response_id),
-                receive,
-                last_frame=lambda: numbered.feed(Failed(STOPPING)),
-            )
+        keep_alive = gateway_spec("responses").keep_alive
+        pings = Pings(lambda: keep_alive, self._services.keep_alive)
+
+        async def end_early() -> None:
+            # The response may go on at another gateway: its client reads on there.
+            await asgi.write(numbered.feed(Failed(STOPPING)), more=False)
+
+        frames = self._frames(numbered, stored.response_id)
+        with self._streams.entered(asgi.stop):
+            async with aclosing(frames), asgi.while_connected(pings, end_early):
+                await asgi.write_all(frames)
 
     async def _frames(self, frames: NumberedFrames, response_id: str) -> AsyncGenerator[bytes]:
         """The frames of a response, from its first event to its end."""
@@ -434,21 +398,6 @@ class BackgroundResponses:
             yield frames.close()
         except LogError as error:
             yield frames.feed(Failed(_failure(error)))
-
-
-async def _first_stream(targets: TargetStreams) -> ResponseStream | None:
-    """The stream of the first target, not started; None if another one may serve the request.
-
-    Raises:
-        StreamError: None can: the client hears of it at once.
-    """
-    hops = targets.request.hops
-    try:
-        return await targets.open(hops[0])
-    except StreamError as error:
-        if len(hops) == 1 or error.info.kind in REQUEST_FAULTS:
-            raise StreamError(hide_missing_key(error.info)) from None
-        return None
 
 
 def owner_of(scope: Scope, response_id: str) -> str:
@@ -481,13 +430,18 @@ def refuse_own_history(request_extra: JsonObject | None) -> None:
         raise StreamError(ErrorInfo("invalid_request", message, code="previous_response_id"))
 
 
-def _starting_after(query: dict[str, list[str]]) -> int:
+def _last(values: list[str]) -> str:
+    """The last value of a query parameter; "" if there is none."""
+    return values[-1] if values else ""
+
+
+def _starting_after(asgi: AsgiExchange) -> int:
     """Wire: `starting_after`.
 
     Raises:
         StreamError: It is not a number.
     """
-    text = query.get("starting_after", ["-1"])[-1]
+    text = _last(asgi.query("starting_after")) or "-1"
     if text != "-1" and not (text.isascii() and text.isdigit() and len(text) < 16):
         message = "starting_after is a sequence_number of this response"
         raise StreamError(ErrorInfo("invalid_request", message, code="starting_after"))

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import msgspec
 from starlette.responses import JSONResponse, Response
-from starlette.types import Scope
 
+from streamlib.asgi import Scope
 from streamlib.errors import StreamError
 from streamlib.gateway.admission import LimitExceeded
 from streamlib.gateway.headers import error_headers, limit_headers, status_of

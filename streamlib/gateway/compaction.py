@@ -50,18 +50,18 @@ SUMMARY_ORIGIN: Final = Origin("responses", "streamlib-gateway")
 """No target has it, so each gets the summary as text."""
 
 
-def compacts_itself(hop: RouteTarget) -> bool:
+def compacts_itself(target: RouteTarget) -> bool:
     """Whether a target has an endpoint that compacts."""
-    return hop.provider.name == "openai" and hop.target.wire_api == "responses"
+    return target.provider.name == "openai" and target.resolved.wire_api == "responses"
 
 
-def forwarded_request(prompt: Prompt, hop: RouteTarget) -> Request:
+def forwarded_request(prompt: Prompt, target: RouteTarget) -> Request:
     """The request for a target's own compaction.
 
     Raises:
         StreamError: it cannot be built.
     """
-    request = build_for(msgspec.structs.replace(prompt, stream=None), hop.target)
+    request = build_for(msgspec.structs.replace(prompt, stream=None), target.resolved)
     body = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
     taken = msgspec.json.encode({key: body[key] for key in COMPACTED if key in body})
     return msgspec.structs.replace(request, url=f"{request.url}/compact", body=taken)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 import anyio
-from starlette.types import Scope
 
+from streamlib.asgi import Scope
 from streamlib.gateway.access import wire_of
 from streamlib.gateway.identity import identity_of, tokens_of
 from streamlib.gateway.observer import AccessRefusal, Exchange, Observer, Watch

@@ -5,9 +5,8 @@
                  └ silent for `keep_alive` seconds: headers and a keep-alive; a later failure is
                    an error inside the stream
 
-A request has three tasks, however many events: one reads and writes, one waits for the client to
-disconnect, one sleeps until a keep-alive is due. A client that disconnects cancels the first, which
-closes the connection to the provider; one that reads slowly slows the reading from the provider.
+A client that disconnects cancels the reading, which closes the connection to the provider; one that
+reads slowly slows the reading from the provider.
 """
 
 from __future__ import annotations
@@ -15,44 +14,29 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote
 
-import anyio
-from starlette.types import Receive, Send
-
-from streamlib.client import Client
-from streamlib.client.stream import ResponseStream
-from streamlib.errors import StreamError
+from streamlib.asgi import UNBUFFERED, AsgiExchange, Head, Pings
 from streamlib.gateway.access import refuse, send_json
 from streamlib.gateway.admission import own_limits
-from streamlib.gateway.client_state import ClientState
-from streamlib.gateway.event_stream import STREAM_HEADERS
 from streamlib.gateway.headers import (
     MODEL,
     error_headers,
     id_header,
     limit_headers,
-    raw_headers,
     report_header,
     status_of,
 )
 from streamlib.gateway.json_array import JsonArray
 from streamlib.gateway.log_text import log_error, log_name
 from streamlib.gateway.observer import Watch
-from streamlib.gateway.open_streams import END_SECONDS, STOPPING
-from streamlib.gateway.request_body import Workers
-from streamlib.gateway.target_pool import Lease, TargetPool
-from streamlib.gateway.target_streams import (
-    REQUEST_FAULTS,
-    GatewayRequest,
-    TargetStreams,
-    failure_before_output,
-    hide_missing_key,
-    until_first_output,
-)
+from streamlib.gateway.open_streams import STOPPING
+from streamlib.gateway.services import Services
+from streamlib.gateway.target_pool import Slot
+from streamlib.gateway.target_streams import GatewayRequest, TargetStreams, hide_missing_key
+from streamlib.pipeline.attempts import Opened
 from streamlib.providers.wire_specs import gateway_spec
 from streamlib.wires.encoders import Encoder, encode_body, encoder
 from streamlib_parsers.accumulate import Accumulator
@@ -68,24 +52,19 @@ class RequestHandler:
     def __init__(
         self,
         request: GatewayRequest,
-        client: Client,
-        send: Send,
-        keep_alive: float,
-        workers: Workers,
-        pool: TargetPool,
+        asgi: AsgiExchange,
+        services: Services,
         watch: Watch,
-        state: ClientState | None = None,
     ) -> None:
         self.request = request
         self.error: ErrorInfo | None = None
         """What ended the request, unless it succeeded."""
-        self.targets = TargetStreams(request, client, workers, watch, state)
+        self.targets = TargetStreams(request, services, watch)
         self._exchange = watch.exchange
-        self._client = client
-        self._workers = workers
-        self._send = send
-        self._keep_alive = keep_alive
-        self._pool = pool
+        self._services = services
+        self._asgi = asgi
+        """The HTTP exchange with the client."""
+        asgi.head = self._stream_head
         # The encoders are pure: they read no clock.
         self._body_options: dict[str, Any] = {"created_at": int(time.time())}
         """What a response has of its time and its request, for `encode_body`."""
@@ -94,17 +73,6 @@ class RequestHandler:
         self._encoder = self._new_encoder()
         self._limit_headers: dict[str, str] = {}
         """Rate limits of the target, once it has responded."""
-        self._started = False
-        """Set when the headers are sent: from then on a failure is part of the stream."""
-        self._ended = False
-        """Set when the last bytes are sent: a client that disconnects then has it all."""
-        self._is_stopped = False
-        """Set when the gateway stops before the response ends."""
-        self._scope: anyio.CancelScope | None = None
-        """Cancels all tasks of the request; set while it is served."""
-        self._last_write = anyio.current_time()
-        self._write_lock = anyio.Lock(fast_acquire=True)
-        """Held while the server takes bytes; the keep-alive task writes too."""
 
     def _new_encoder(self) -> Encoder:
         wire_api, model = self.request.wire_api, self.request.prompt.model
@@ -117,148 +85,65 @@ class RequestHandler:
             return JsonArray(sse)
         return sse
 
-    def stop(self) -> None:
-        """Ends the request early: what is under way is cancelled, and its client gets an error."""
-        self._is_stopped = True
-        if self._scope is not None:
-            self._scope.cancel()
-
-    async def run(self, receive: Receive) -> None:
+    async def run(self) -> None:
         """Serves the request, until its end or until the client disconnects."""
-        try:
-            await self._serve(receive)
-        except anyio.get_cancelled_exc_class():
-            # The server stops and leaves us a moment. Without an error its client would have to
-            # guess from the connection that the response is not complete.
-            await self._send_last_error()
-            raise
-        if self._is_stopped:
-            await self._send_last_error()
-
-    async def _send_last_error(self) -> None:
-        """Ends a stream that the gateway does not finish; not one whose client has left."""
-        if self._ended or self.error is not None:
-            return
-        with anyio.move_on_after(END_SECONDS, shield=True), suppress(OSError):
-            await self._send_error(STOPPING)
-
-    async def _serve(self, receive: Receive) -> None:
-        async with anyio.create_task_group() as group:
-            self._scope = group.cancel_scope
-            if self._is_stopped:
-                group.cancel_scope.cancel()
-            group.start_soon(self._wait_for_disconnect, receive, group.cancel_scope)
-            # One JSON body has no place for a keep-alive.
-            if self.request.is_stream:
-                group.start_soon(self._send_keep_alives, group.cancel_scope)
+        pings: Pings | None = None
+        # One JSON body has no place for a keep-alive.
+        if self.request.is_stream:
+            pings = Pings(self._encoder.ping, self._services.keep_alive)
+        async with self._asgi.while_connected(pings, self._end_early):
             try:
-                await self._try_hops()
-            except OSError as error:
-                self._note_disconnect(error)
+                await self._try_targets()
             except Exception as error:  # noqa: BLE001
                 # A defect here must not truncate the stream without an error.
                 text = log_error(error)
                 _log.error("%s failed inside the gateway: %s", self.request.request_id, text)
                 name = type(error).__name__
                 await self._send_error(ErrorInfo("server_error", f"the gateway failed: {name}"))
-            # The other two tasks wait for what no longer matters.
-            group.cancel_scope.cancel()
-
-    async def _wait_for_disconnect(self, receive: Receive, scope: anyio.CancelScope) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        # Servers report a disconnect after a complete response too.
-        if not self._ended and self.error is None:
+        if self._asgi.client_left and self.error is None:
             self.error = ErrorInfo("cancelled", "the client disconnected")
-        scope.cancel()
 
-    def _note_disconnect(self, error: OSError) -> None:
-        """Some servers raise one when the client has disconnected."""
-        name = type(error).__name__
-        self.error = ErrorInfo("cancelled", f"the client disconnected: {name}")
-
-    async def _send_keep_alives(self, scope: anyio.CancelScope) -> None:
-        try:
-            await self._ping_when_silent()
-        except OSError as error:
-            self._note_disconnect(error)
-            scope.cancel()
-
-    async def _ping_when_silent(self) -> None:
-        seconds = self._keep_alive
-        while True:
-            await anyio.sleep(seconds)
-            seconds = self._last_write + self._keep_alive - anyio.current_time()
-            if seconds > 0:
-                continue
-            seconds = self._keep_alive
-            # While a write is blocked the client is not reading: it has bytes waiting already.
-            if not self._write_lock.locked():
-                await self._write(self._encoder.ping())
+    async def _end_early(self) -> None:
+        """Ends a stream that the gateway does not finish, unless it has its error already."""
+        if self.error is None:
+            await self._send_error(STOPPING)
 
     # --- targets ---
 
-    async def _try_hops(self) -> None:
-        failure: ErrorInfo | None = None
-        remaining = list(self.request.hops)
-        while remaining:
-            if failure is not None:
+    async def _try_targets(self) -> None:
+        seconds = self.request.rule.queue_seconds
+        attempts = self._services.pool.attempts(self.request.targets, seconds)
+        async for slot in attempts:
+            if attempts.failures:
                 _log.info(
                     "%s %s failed with %s: trying the next target",
                     self.request.request_id,
                     log_name(self.targets.model),
-                    failure.kind,
+                    attempts.failures[-1].kind,
                 )
-            try:
-                lease = await self._pool.lease(remaining, self.request.rule.queue_seconds)
-            except StreamError as error:
-                # What the target said that was asked is worth more to the client.
-                failure = failure or error.info
-                break
-            remaining.remove(lease.hop)
-            with lease:
-                failure = await self._try(lease)
-                lease.ended(failure or self.error)
-            if failure is None:
-                return
-            # Two responses in one stream would be worse than a failure. A keep-alive, too, starts
-            # the stream.
-            if failure.kind in REQUEST_FAULTS or self._started:
-                break
-        if failure is not None:
-            await self._send_error(failure)
+            with slot:
+                failure = await self._try(slot)
+                slot.ended(failure or self.error)
+            if failure is not None:
+                attempts.failed(failure)
+        if attempts.failure is not None:
+            await self._send_error(attempts.failure)
 
-    async def _try(self, lease: Lease) -> ErrorInfo | None:
+    async def _try(self, slot: Slot) -> ErrorInfo | None:
         """Sends the response of one target.
 
         Returns:
-            The failure, if nothing was sent yet, so that another target may be tried; else None.
+            The failure, if nothing of it was sent, so that another target may be tried; else None.
         """
-        try:
-            opened = await self.targets.open(lease.hop)
-        except StreamError as error:
-            self.targets.watch.failed(error.info)
-            return error.info
-        async with opened as stream:
-            if self.request.is_stream:
-                return await self._send_stream(stream, lease)
-            return await self._send_body(stream)
-
-    async def _send_stream(self, stream: ResponseStream, lease: Lease) -> ErrorInfo | None:
-        batches = aiter(stream.batches())
-        first = await until_first_output(batches)
-        failure = failure_before_output(first)
-        # After output, the failure belongs in the stream: the client gets what there is.
-        if failure is not None and not self._started:
-            self.targets.watch.failed(failure)
-            return failure
-        if failure is None:
-            lease.responded()
-        self._limit_headers = self._limits_of(stream.rate_limits)
-        await self._write_events(first)
-        async for batch in batches:
-            await self._write_events(batch)
-        await self._write(self._encoder.close(), more=False)
+        async with self.targets.opened(slot) as opened:
+            if opened.failure is not None:
+                return opened.failure
+            if not self.request.is_stream:
+                return await self._send_body(opened)
+            self._limit_headers = self._limits_of(self.targets.rate_limits)
+            async for batch in opened:
+                await self._write_events(batch)
+        await self._asgi.write(self._encoder.close(), more=False)
         self.targets.report += self._encoder.report
         self.targets.report_translation()
         return None
@@ -273,12 +158,11 @@ class RequestHandler:
         encode = self._encoder.feed
         # One write for all events of a read: each is a system call and a chunk on the socket.
         data = b"".join([encode(event) for event in self.targets.client_events(batch)])
-        if data:
-            await self._write(data)
+        await self._asgi.write(data)
 
-    async def _send_body(self, stream: ResponseStream) -> ErrorInfo | None:
+    async def _send_body(self, opened: Opened) -> ErrorInfo | None:
         accumulator = Accumulator()
-        async for batch in stream.batches():
+        async for batch in opened:
             for event in self.targets.client_events(batch):
                 accumulator.feed(event)
         response = accumulator.response
@@ -311,9 +195,8 @@ class RequestHandler:
         fields = self._response_headers()
         fields.update(self._limits_of(limits))
         fields.update(headers or {})
-        self._ended = True
         self._exchange.status = 200
-        await send_json(self._send, 200, body, fields)
+        await send_json(self._asgi, 200, body, fields)
 
     def _response_headers(self) -> dict[str, str]:
         headers = id_header(self.request.wire_api, self.request.request_id)
@@ -327,38 +210,24 @@ class RequestHandler:
         limits = own_limits(self.request.admission, reported)
         return limit_headers(self.request.wire_api, limits, datetime.now(UTC))
 
-    async def _write(self, data: bytes, *, more: bool = True) -> None:
-        """Writes bytes of the stream, after its headers."""
-        async with self._write_lock:
-            if not self._started:
-                self._started = True
-                await self._send_headers()
-            # Before it is sent: whoever cancels the last write must not send another end.
-            self._ended = not more
-            await self._send({"type": "http.response.body", "body": data, "more_body": more})
-            self._last_write = anyio.current_time()
-
-    async def _send_headers(self) -> None:
-        headers = {"content-type": self._encoder.media_type, **STREAM_HEADERS}
+    def _stream_head(self) -> Head:
+        headers = {"content-type": self._encoder.media_type, **UNBUFFERED}
         headers.update(self._response_headers())
         headers.update(self._limit_headers)
         self._exchange.status = 200
-        await self._send(
-            {"type": "http.response.start", "status": 200, "headers": raw_headers(headers)}
-        )
+        return 200, headers
 
     async def _send_error(self, error: ErrorInfo) -> None:
         """Sends a failure in the client's wire: an HTTP error, or inside the started stream."""
         self.error = error
         error = hide_missing_key(error)
-        if self._started:
+        if self._asgi.is_started:
             data = self._encoder.feed(Failed(error)) + self._encoder.close()
-            await self._write(data, more=False)
+            await self._asgi.write(data, more=False)
             return
         wire_api = self.request.wire_api
         headers = self._response_headers()
-        if self.targets.stream is not None:
-            headers.update(self._limits_of(self.targets.stream.rate_limits))
+        headers.update(self._limits_of(self.targets.rate_limits))
         headers.update(error_headers(error))
         self._exchange.status = status_of(wire_api, error)
-        await refuse(wire_api, error, self._send, headers)
+        await refuse(wire_api, error, self._asgi, headers)

@@ -7,7 +7,7 @@ the gateway's own headers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -25,15 +25,6 @@ MODEL: Final = "x-streamlib-model"
 
 WINDOWS: Final = ("requests", "tokens", "input_tokens", "output_tokens")
 """The rate limits that have a header in the wires' own APIs."""
-
-
-def raw_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Headers as ASGI takes them."""
-    # A model's name may hold any character: one that no header can carry becomes "?".
-    return [
-        (name.encode("latin-1"), value.encode("latin-1", "replace"))
-        for name, value in headers.items()
-    ]
 
 
 def status_of(wire_api: WireApi, error: ErrorInfo) -> int:

@@ -13,7 +13,8 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote_plus
 
 from msgspec import Struct
-from starlette.types import Scope
+
+from streamlib.asgi import Scope
 
 TOKEN_HEADERS: Final = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 """Headers in which the SDKs of OpenAI, Anthropic, Google and Azure send their API key, which here

@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import parse_qs
 
-from starlette.types import Scope
-
+from streamlib.asgi import Scope
 from streamlib.gateway.models import ServedModel
 from streamlib_parsers.items import JsonObject, WireApi
 

@@ -72,7 +72,7 @@ class ModelCatalog:
         lists = await self._lists_of(client, table)
         for rule, listed in zip(table.rules, lists, strict=True):
             if not rule.is_pattern:
-                model = self._alias(rule.model, table.hops(rule, rule.model)[0], listed)
+                model = self._alias(rule.model, table.targets(rule, rule.model)[0], listed)
                 models.setdefault(rule.model, model)
                 continue
             # Other targets have a fixed name, which the provider's list need not contain.
@@ -91,10 +91,10 @@ class ModelCatalog:
             StreamError: no route serves the name (`not_found`), or its provider has no such model.
         """
         rule = table.rule(name)
-        hop = table.hops(rule, name)[0]
-        listed = await self._list(client, hop)
+        target = table.targets(rule, name)[0]
+        listed = await self._list(client, target)
         if not _takes_own_name(rule):
-            return self._alias(name, hop, listed)
+            return self._alias(name, target, listed)
         if listed is None:
             return ServedModel(name, self._started)
         for info in listed:
@@ -104,11 +104,11 @@ class ModelCatalog:
         raise StreamError(ErrorInfo("not_found", message, code="model_not_found"))
 
     def _alias(
-        self, name: str, hop: RouteTarget, listed: Sequence[ModelInfo] | None
+        self, name: str, target: RouteTarget, listed: Sequence[ModelInfo] | None
     ) -> ServedModel:
         """A model of a provider, under the name that the gateway gives it."""
         for info in listed or ():
-            if info.id == hop.target.model:
+            if info.id == target.resolved.model:
                 return self._listed(name, info)
         return ServedModel(name, self._started)
 
@@ -127,17 +127,17 @@ class ModelCatalog:
         """The list of each route's provider; all are requested at once."""
         lists: list[Sequence[ModelInfo] | None] = [None] * len(table.rules)
 
-        async def read(index: int, hop: RouteTarget) -> None:
-            lists[index] = await self._list(client, hop)
+        async def read(index: int, target: RouteTarget) -> None:
+            lists[index] = await self._list(client, target)
 
         async with anyio.create_task_group() as group:
             for index, rule in enumerate(table.rules):
-                group.start_soon(read, index, table.hops(rule, "model")[0])
+                group.start_soon(read, index, table.targets(rule, "model")[0])
         return lists
 
-    async def _list(self, client: Client, hop: RouteTarget) -> list[ModelInfo] | None:
+    async def _list(self, client: Client, target: RouteTarget) -> list[ModelInfo] | None:
         """The list of a target's provider; None if it has none, or if it could not be read."""
-        key = (hop.provider.name, hop.target.wire_api, hop.base_url, hop.key)
+        key = (target.provider.name, target.resolved.wire_api, target.base_url, target.key)
         now = self._clock()
         if key in self._lists and now < self._lists[key][0]:
             return self._lists[key][1]
@@ -145,10 +145,10 @@ class ModelCatalog:
         with anyio.move_on_after(LIST_SECONDS):
             try:
                 listed = await client.models(
-                    hop.provider,
-                    wire_api=hop.target.wire_api,
-                    base_url=hop.base_url,
-                    api_key=hop.key,
+                    target.provider,
+                    wire_api=target.resolved.wire_api,
+                    base_url=target.base_url,
+                    api_key=target.key,
                 )
             except StreamError:
                 # The provider has no list, or there is no key for it: its models are served all the

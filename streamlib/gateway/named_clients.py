@@ -20,8 +20,8 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from msgspec import Struct
-from starlette.types import Scope
 
+from streamlib.asgi import Scope
 from streamlib.client.credentials import Secret
 from streamlib.errors import StreamError
 from streamlib.gateway.identity import digest_of

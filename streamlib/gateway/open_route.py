@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from starlette.routing import Match, Route
-from starlette.types import Scope
+
+from streamlib.asgi import Scope
 
 
 class OpenRoute(Route):

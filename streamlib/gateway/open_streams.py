@@ -22,9 +22,6 @@ STOPPING: Final = ErrorInfo(
 )
 """Error of a stream that is ended early. The client may retry, here or at another gateway."""
 
-END_SECONDS: Final = 1.0
-"""Seconds in which a client must receive the error that ends its stream."""
-
 
 class OpenStreams:
     """The open requests of a gateway."""

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -15,10 +16,9 @@ import anyio
 import msgspec
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
-from starlette.types import Receive, Scope, Send
 
+from streamlib.asgi import SSE_HEADERS, AsgiExchange, Pings, Receive, Scope, Send
 from streamlib.gateway.access import NoteRefusal, note_nothing
-from streamlib.gateway.event_stream import EventStream
 from streamlib.gateway.health import Readiness
 from streamlib.gateway.live_view import LiveView
 from streamlib.gateway.page_access import PageAccess, is_own_origin, set_cookie
@@ -32,6 +32,10 @@ STREAM_SECONDS: Final = 30.0
 
 VIEWERS: Final = 50
 """Limit of browsers that receive events at the same time."""
+
+LIVE_HEADERS: Final = SSE_HEADERS | {"cache-control": "no-store"}
+
+LIVE_PINGS: Final = Pings(lambda: b":\n\n", PERIOD * 10)
 
 FORM_BYTES: Final = 8192
 
@@ -123,8 +127,10 @@ class Page:
         else:
             self._viewers += 1
             try:
-                stream = EventStream(send, {"cache-control": "no-store"}, b":\n\n", PERIOD * 10)
-                await stream.run(self._events(scope), receive)
+                exchange = AsgiExchange(scope, receive, send, lambda: (200, LIVE_HEADERS))
+                events = self._events(scope)
+                async with aclosing(events), exchange.while_connected(LIVE_PINGS):
+                    await exchange.write_all(events)
             finally:
                 self._viewers -= 1
 

@@ -16,8 +16,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Final
 from urllib.parse import urlsplit
 
-from starlette.types import Scope
-
+from streamlib.asgi import Scope
 from streamlib.client.credentials import Secret
 
 COOKIE: Final = "streamlib_gateway"

@@ -26,8 +26,8 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, field
-from starlette.types import Message, Receive, Scope, Send
 
+from streamlib.asgi import Message, Receive, Scope, Send
 from streamlib.gateway.identity import tokens_of
 from streamlib.gateway.log_text import log_error
 from streamlib.gateway.observer import Exchange, Observer

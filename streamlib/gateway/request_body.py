@@ -14,8 +14,8 @@ from typing import Final, TypeVar
 
 import anyio
 import anyio.to_thread
-from starlette.types import Receive, Scope
 
+from streamlib.asgi import Receive, Scope
 from streamlib.errors import StreamError
 from streamlib_parsers.errors import ErrorInfo
 

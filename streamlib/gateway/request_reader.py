@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 import msgspec
-from starlette.types import Receive, Scope
 
+from streamlib.asgi import Receive, Scope
 from streamlib.errors import StreamError
 from streamlib.gateway.admission import Admission, admit, reserve
 from streamlib.gateway.background import refuse_own_history
@@ -108,7 +108,7 @@ class RequestReader:
         check_model(client, model)
         rule = table.rule(model)
         note_route(watch, model, rule.model)
-        hops = table.hops(rule, model)
+        targets = table.targets(rule, model)
         # The last step that may wait: after it nothing can fail before the admission is settled.
         admission = await self._admission(endpoint, client, prompt, size)
         return GatewayRequest(
@@ -117,7 +117,7 @@ class RequestReader:
             prompt=prompt,
             size=size,
             rule=rule,
-            hops=hops,
+            targets=targets,
             is_stream=is_stream,
             request_id=watch.exchange.request_id,
             # Google's REST clients receive an array by default; its SDKs send `alt=sse`.

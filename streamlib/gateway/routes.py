@@ -203,11 +203,11 @@ class RouteTarget(Struct, frozen=True):
 
     Attributes:
         provider: provider, with the route's headers.
-        target: target of the request.
+        resolved: the model, wire and address of its requests.
         base_url: base URL of the route; None: the provider's own.
         key: the route's own key; None: the key that the client has for this provider.
         name: key of its failures: model, server, and owner of the key.
-        slot: key of its stream count: the target as written in the route.
+        slot_key: key of its stream count: the target as written in the route.
         overrides: fields of the model's wire, merged last into the request.
         max_streams: limit of simultaneous streams; None: no limit.
         cooldown_failures: failures in a row after which it cools down.
@@ -215,11 +215,11 @@ class RouteTarget(Struct, frozen=True):
     """
 
     provider: Provider
-    target: Target
+    resolved: Target
     base_url: str | None = None
     key: Secret | None = None
     name: str = ""
-    slot: str = ""
+    slot_key: str = ""
     overrides: dict[str, Any] = {}
     max_streams: int | None = None
     cooldown_failures: int = COOLDOWN_FAILURES
@@ -281,13 +281,13 @@ class RouteTable:
     def _check(self, rule: RouteRule) -> None:
         """Reports an invalid route at the start instead of with the first request."""
         try:
-            hops = self.hops(rule, "model")
+            targets = self.targets(rule, "model")
         except StreamError as error:
-            targets = ", ".join(target.model for target in rule.targets)
-            message = f"the route {rule.model!r} to {targets}: {error.info.message}"
+            models = ", ".join(target.model for target in rule.targets)
+            message = f"the route {rule.model!r} to {models}: {error.info.message}"
             raise ValueError(message) from None
         # A key, or a header with a key, would be sent to a server that it is not for.
-        servers = {(hop.provider.name, hop.base_url) for hop in hops}
+        servers = {(target.provider.name, target.base_url) for target in targets}
         for name in OF_ONE_SERVER:
             if len(servers) > 1 and getattr(rule, name):
                 raise ValueError(
@@ -308,26 +308,26 @@ class RouteTable:
         message = f"no route for the model {model[:200]!r}"
         raise StreamError(ErrorInfo("not_found", message, code="model_not_found"))
 
-    def hops(self, rule: RouteRule, model: str) -> list[RouteTarget]:
+    def targets(self, rule: RouteRule, model: str) -> list[RouteTarget]:
         """The targets of a route for a client's model name: the first, then its fallbacks."""
-        return [self._hop(to, model) for to in rule.targets]
+        return [self._route_target(to, model) for to in rule.targets]
 
-    def _hop(self, to: RouteTo, client_model: str) -> RouteTarget:
+    def _route_target(self, to: RouteTo, client_model: str) -> RouteTarget:
         name = to.model.replace("*", client_model)
         provider, model = find(name, None, self._providers)
         # Requests take headers from their provider: the route's are added to a copy of it.
         if to.headers:
             headers = {**provider.headers, **to.headers}
             provider = msgspec.structs.replace(provider, headers=headers)
-        target = resolve_target(provider, model, to.wire_api, to.base_url)
+        resolved = resolve_target(provider, model, to.wire_api, to.base_url)
         server = [text for text in (to.wire_api, to.base_url, to.key_env) if text]
         return RouteTarget(
             provider,
-            target,
+            resolved,
             to.base_url,
             self._keys.get(to.key_env or ""),
             name=" ".join([f"{provider.name}:{model}", *server]),
-            slot=" ".join([to.model, *server]),
+            slot_key=" ".join([to.model, *server]),
             overrides=to.overrides,
             max_streams=to.max_streams,
             cooldown_failures=to.cooldown_failures or COOLDOWN_FAILURES,
@@ -412,18 +412,20 @@ def apply_rule_limits(prompt: Prompt, rule: RouteRule) -> Prompt:
     return msgspec.structs.replace(prompt, reasoning=reasoning, extra=extra or None)
 
 
-def apply_overrides(prompt: Prompt, hop: RouteTarget) -> Prompt:
+def apply_overrides(prompt: Prompt, target: RouteTarget) -> Prompt:
     """The prompt with the overrides of a target.
 
     Fields that the client sent are kept only for the same wire: `extra` belongs to one wire.
     """
-    if not hop.overrides:
+    if not target.overrides:
         return prompt
-    wire_api = hop.target.wire_api
+    wire_api = target.resolved.wire_api
     extra: dict[str, Any] = {}
     if prompt.extra is not None and prompt.extra_wire in (None, wire_api):
         extra = prompt.extra
-    return msgspec.structs.replace(prompt, extra=merged(extra, hop.overrides), extra_wire=wire_api)
+    return msgspec.structs.replace(
+        prompt, extra=merged(extra, target.overrides), extra_wire=wire_api
+    )
 
 
 def _route_reasoning(

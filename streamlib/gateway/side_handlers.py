@@ -10,11 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-from starlette.types import Send
 
-from streamlib.client import Client
+from streamlib.asgi import AsgiExchange
 from streamlib.errors import StreamError
-from streamlib.gateway.client_state import ClientState
 from streamlib.gateway.compaction import (
     check_summary,
     compaction_body,
@@ -25,15 +23,13 @@ from streamlib.gateway.compaction import (
 )
 from streamlib.gateway.handler import RequestHandler
 from streamlib.gateway.observer import Watch
-from streamlib.gateway.request_body import Workers
 from streamlib.gateway.routes import RouteTarget
-from streamlib.gateway.target_pool import Lease, TargetPool
+from streamlib.gateway.services import Services
+from streamlib.gateway.target_pool import Slot
 from streamlib.gateway.target_streams import (
     GatewayRequest,
-    failure_before_output,
     prompt_for,
     restored_prompt,
-    until_first_output,
 )
 from streamlib.gateway.token_count import count_tokens, counts_itself
 from streamlib.request.build import Request
@@ -56,19 +52,21 @@ COUNT_KEYS: Final[dict[WireApi, str]] = {
 class CountHandler(RequestHandler):
     """Handles a count of tokens."""
 
-    async def _try_hops(self) -> None:
+    async def _try_targets(self) -> None:
         # Targets may count differently: the preferred one will most likely respond.
-        hop = self._pool.preferred(self.request.hops)
+        target = self._services.pool.preferred(self.request.targets)
         size = self.request.size
-        if counts_itself(hop):
-            self.targets.note_tried(hop)
+        if counts_itself(target):
+            self.targets.note_tried(target)
         try:
             # Envelopes are removed, because no model receives them.
-            restored = await self._workers.run(size, restored_prompt, self.request)
-            prompt = prompt_for(self.request, restored, hop)
-            count, is_estimate = await count_tokens(self._client, prompt, hop, self._workers, size)
+            restored = await self._services.workers.run(size, restored_prompt, self.request)
+            prompt = prompt_for(self.request, restored, target)
+            count, is_estimate = await count_tokens(
+                self._services.client, prompt, target, self._services.workers, size
+            )
         except StreamError as error:
-            if counts_itself(hop):
+            if counts_itself(target):
                 self.targets.watch.failed(error.info)
             await self._send_error(error.info)
             return
@@ -86,76 +84,67 @@ class CompactionHandler(RequestHandler):
     def __init__(
         self,
         request: GatewayRequest,
-        client: Client,
-        send: Send,
-        keep_alive: float,
-        workers: Workers,
-        pool: TargetPool,
+        asgi: AsgiExchange,
+        services: Services,
         watch: Watch,
-        state: ClientState | None = None,
     ) -> None:
         for_summary = msgspec.structs.replace(request, prompt=summary_prompt(request.prompt))
-        super().__init__(for_summary, client, send, keep_alive, workers, pool, watch, state)
+        super().__init__(for_summary, asgi, services, watch)
         self._conversation = request
         """The request as it was received."""
 
-    async def _try(self, lease: Lease) -> ErrorInfo | None:
+    async def _try(self, slot: Slot) -> ErrorInfo | None:
         try:
-            if compacts_itself(lease.hop):
-                body = await self._forward(lease.hop)
-                lease.responded()
+            if compacts_itself(slot.target):
+                body = await self._forward(slot.target)
+                slot.responded()
             else:
-                body = await self._summary(lease)
+                body = await self._summary(slot)
         except StreamError as error:
-            self.targets.watch.failed(error.info)
             return error.info
         await self._send_whole(body)
         return None
 
-    async def _forward(self, hop: RouteTarget) -> bytes:
+    async def _forward(self, target: RouteTarget) -> bytes:
         """The compaction by a target that has the operation.
 
         Raises:
             StreamError: the target failed.
         """
-        self.targets.note_tried(hop)
-        request = await self._workers.run(self.request.size, self._forwarded, hop)
+        self.targets.note_tried(target)
+        request = await self._services.workers.run(self.request.size, self._forwarded, target)
         # Noted before the end: if the client disconnects, its input was used all the same.
         self.targets.note_body(Response())
         try:
-            body = await self._client.fetch(request, hop.provider, api_key=hop.key)
+            body = await self._services.client.fetch(request, target.provider, api_key=target.key)
         except StreamError as error:
+            self.targets.watch.failed(error.info)
             self.targets.note_body(Response(error=error.info))
             raise
         self.targets.note_body(Response(usage=compaction_usage(body)))
         return body
 
-    def _forwarded(self, hop: RouteTarget) -> Request:
+    def _forwarded(self, target: RouteTarget) -> Request:
         restored = restored_prompt(self._conversation)
-        return forwarded_request(prompt_for(self._conversation, restored, hop), hop)
+        return forwarded_request(prompt_for(self._conversation, restored, target), target)
 
-    async def _summary(self, lease: Lease) -> bytes:
+    async def _summary(self, slot: Slot) -> bytes:
         """The compaction as a summary by a model.
 
         Raises:
             StreamError: the target failed, or its response is not a complete text.
         """
-        stream = await self.targets.open(lease.hop)
         accumulator = Accumulator()
-        async with stream:
-            batches = aiter(stream.batches())
-            first = await until_first_output(batches)
-            if failure_before_output(first) is None:
-                lease.responded()
-            self.targets.watch.received(first)
-            for event in first:
-                accumulator.feed(event)
-            async for batch in batches:
+        async with self.targets.opened(slot) as opened:
+            if opened.failure is not None:
+                raise StreamError(opened.failure)
+            async for batch in opened:
                 self.targets.watch.received(batch)
                 for event in batch:
                     accumulator.feed(event)
         response = accumulator.response
         failure = check_summary(response)
         if failure is not None:
+            self.targets.watch.failed(failure)
             raise StreamError(failure)
         return msgspec.json.encode(compaction_body(self._conversation.prompt, response))

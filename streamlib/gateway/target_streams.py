@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-from streamlib.client import Client
-from streamlib.client.stream import RETRY_SAFE_EVENTS, ResponseStream
-from streamlib.client.stream_timing import TOKEN_EVENTS
+from streamlib.client.retry import NO_RETRY, RetryPolicy
+from streamlib.client.stream import ResponseStream
 from streamlib.errors import StreamError
 from streamlib.gateway.admission import Admission
-from streamlib.gateway.client_state import ClientState
 from streamlib.gateway.envelopes import hashed_origins
 from streamlib.gateway.identity import ANONYMOUS, ClientIdentity
 from streamlib.gateway.observer import Watch
 from streamlib.gateway.operations import Operation
-from streamlib.gateway.request_body import Workers
 from streamlib.gateway.restore import StoredResponse, restore_history
 from streamlib.gateway.routes import RouteRule, RouteTarget, apply_overrides, apply_rule_limits
+from streamlib.gateway.services import Services
+from streamlib.gateway.target_pool import Slot
 from streamlib.gateway.token_count import usage_so_far
 from streamlib.gateway.translate import EventTranslator, QualifiedName
+from streamlib.pipeline.attempts import Opened, read_opening
 from streamlib.providers.wire_specs import gateway_spec
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Change
-from streamlib_parsers.errors import ErrorInfo, ErrorKind
-from streamlib_parsers.events import Completed, Created, Failed, ResponseEvent
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import Completed, Created, Failed, RateLimits, ResponseEvent
 from streamlib_parsers.items import JsonObject, Origin, ResponseItem, WireApi
 from streamlib_parsers.response import Response
-
-REQUEST_FAULTS: Final[frozenset[ErrorKind]] = frozenset(
-    {"invalid_request", "invalid_history", "request_too_large", "content_filter", "cancelled"}
-)
-"""Failures that would occur at another target too."""
-
 
 FORGETFUL: Final[frozenset[WireApi]] = frozenset({"chat", "gemini"})
 """Wires whose clients lose state even if the model has the same wire: most Chat clients do not know
@@ -50,7 +45,7 @@ class GatewayRequest(Struct, frozen=True, kw_only=True):
         prompt: prompt with the model name that the client requested.
         operation: operation that is requested.
         rule: route of the request.
-        hops: targets of the route, in the order in which they are tried.
+        targets: targets of the route, in the order in which they are tried.
         is_stream: whether the client requests a stream, not one body.
         request_id: id of the request in the log and in response headers.
         is_json_array: whether the stream is a JSON array (Gemini without `alt=sse`).
@@ -65,7 +60,7 @@ class GatewayRequest(Struct, frozen=True, kw_only=True):
     wire_api: WireApi
     prompt: Prompt
     rule: RouteRule
-    hops: Sequence[RouteTarget]
+    targets: Sequence[RouteTarget]
     is_stream: bool
     request_id: str
     operation: Operation = "response"
@@ -105,7 +100,7 @@ def restored_prompt(
     """
     wire_api = request.wire_api
     # All targets, because after a fallback the history has items of several.
-    origins = [hop.target.origin for hop in request.hops]
+    origins = [target.resolved.origin for target in request.targets]
     items = restore_history(request.prompt.items, hashed_origins(origins), stored)
     if origins[0].wire_api == wire_api:
         items = [_with_origin(item, wire_api, origins[0]) for item in items]
@@ -113,29 +108,29 @@ def restored_prompt(
     return apply_rule_limits(prompt, request.rule)
 
 
-def prompt_for(request: GatewayRequest, restored: Prompt, hop: RouteTarget) -> Prompt:
+def prompt_for(request: GatewayRequest, restored: Prompt, target: RouteTarget) -> Prompt:
     """The prompt for one target.
 
     Args:
         request: request of the client.
         restored: result of `restored_prompt` for it.
-        hop: the target.
+        target: the target.
 
     Raises:
         StreamError: the target cannot serve the request.
     """
-    if hop.target.wire_api != request.wire_api:
+    if target.resolved.wire_api != request.wire_api:
         _refuse_stored_state(request)
     prompt = restored
     # Betas are Anthropic's: other servers with the wire refuse them, or should not see them.
-    if not takes_betas(hop):
+    if not takes_betas(target):
         prompt = msgspec.structs.replace(prompt, headers={})
-    return apply_overrides(prompt, hop)
+    return apply_overrides(prompt, target)
 
 
-def takes_betas(hop: RouteTarget) -> bool:
+def takes_betas(target: RouteTarget) -> bool:
     """Whether the client's `anthropic-beta` is sent to a target."""
-    return hop.provider.name == "anthropic" and hop.target.wire_api == "messages"
+    return target.provider.name == "anthropic" and target.resolved.wire_api == "messages"
 
 
 def _refuse_stored_state(request: GatewayRequest) -> None:
@@ -165,19 +160,15 @@ class TargetStreams:
     def __init__(
         self,
         request: GatewayRequest,
-        client: Client,
-        workers: Workers,
+        services: Services,
         watch: Watch,
-        state: ClientState | None = None,
     ) -> None:
         """Makes an object without any open stream.
 
         Args:
             request: request of the client.
-            client: sends the requests.
-            workers: builds large requests.
+            services: what the gateway's requests share.
             watch: records the course of the request.
-            state: stores state for clients; None: nothing is stored.
         """
         self.request = request
         self.watch = watch
@@ -189,10 +180,7 @@ class TargetStreams:
         """The response so far of a target that does not stream."""
         self.report: list[Change] = []
         """Changes to the request for that target, later also those to its response."""
-        self._client = client
-        self._workers = workers
-        self._state = state
-        """Stores state for clients; None: nothing is stored."""
+        self._services = services
         self._stored: Mapping[int, Sequence[StoredResponse]] | None = None
         """Stored responses for this request, by turn; None before the first target is tried."""
         self._restored: Prompt | None = None
@@ -200,37 +188,75 @@ class TargetStreams:
         self._translator: EventTranslator | None = None
         """Translates the events of that stream; None if they are sent unchanged."""
 
-    async def open(self, hop: RouteTarget) -> ResponseStream:
+    @asynccontextmanager
+    async def opened(
+        self, slot: Slot, built: ResponseStream | None = None
+    ) -> AsyncGenerator[Opened]:
+        """Opens the stream of a target, and reads it up to its first output.
+
+        Args:
+            slot: at the target.
+            built: the stream, where `build` was called already.
+        """
+        try:
+            stream = built or await self.build(slot.target, is_last=slot.is_last)
+        except StreamError as error:
+            self.watch.failed(error.info)
+            yield Opened([], failure=error.info)
+            return
+        async with stream:
+            opened = await read_opening(stream.batches())
+            if opened.failure is None:
+                slot.responded()
+            else:
+                self.watch.failed(opened.failure)
+            yield opened
+
+    async def build(self, target: RouteTarget, *, is_last: bool = True) -> ResponseStream:
         """The stream of a target, whose request is built but not sent.
+
+        Args:
+            target: of the request.
+            is_last: whether no other target can be tried, so that this one may be asked again.
 
         Raises:
             StreamError: the target cannot serve the request.
         """
-        self.note_tried(hop)
-        if self._state is not None and self._stored is None:
-            self._stored = await self._state.find(
-                self.request.identity, self.request.prompt.items, self._workers, self.request.size
+        self.note_tried(target)
+        request, workers = self.request, self._services.workers
+        state = self._services.state
+        if state is not None and self._stored is None:
+            self._stored = await state.find(
+                request.identity, request.prompt.items, workers, request.size
             )
-        stream = await self._workers.run(self.request.size, self._build, hop)
+        retry = None if is_last else NO_RETRY
+        stream = await workers.run(request.size, self._build, target, retry)
         self.stream = stream
         self.report = list(stream.request.report)
         self._translator = None
         # Responses of the first target are sent unchanged if it has the client's wire, because
         # `prompt_for` recognizes its items without envelopes.
-        is_first_target = stream.request.origin == self.request.hops[0].target.origin
+        is_first_target = stream.request.origin == self.request.targets[0].resolved.origin
         if not is_first_target or stream.request.wire_api != self.request.wire_api:
             self._translator = EventTranslator(self.request.wire_api, self.request.custom_tools)
         return stream
 
-    def note_tried(self, hop: RouteTarget) -> None:
+    def note_tried(self, target: RouteTarget) -> None:
         """Records that the request is sent to a target."""
-        self.model = f"{hop.provider.name}:{hop.target.model}"
-        self.watch.tried(self.model, hop.target.wire_api, hop.base_url)
+        self.model = f"{target.provider.name}:{target.resolved.model}"
+        self.watch.tried(self.model, target.resolved.wire_api, target.base_url)
 
     def note_body(self, response: Response) -> None:
         """Records a response that is not streamed; called again when more of it is known."""
         self.stream = None
         self.body = response
+
+    @property
+    def rate_limits(self) -> RateLimits | None:
+        """Remaining rate limits at the target that was tried last, as far as it reported them."""
+        if self.stream is None:
+            return None
+        return self.stream.rate_limits
 
     @property
     def response(self) -> Response | None:
@@ -240,19 +266,20 @@ class TargetStreams:
             return self.stream.response
         return self.body
 
-    def _build(self, hop: RouteTarget) -> ResponseStream:
+    def _build(self, target: RouteTarget, retry: RetryPolicy | None) -> ResponseStream:
         # Restored once for all targets.
         if self._restored is None:
             self._restored = restored_prompt(self.request, self._stored)
-        return self._client.stream(
-            prompt_for(self.request, self._restored, hop),
-            hop.target.model,
-            provider=hop.provider,
-            wire_api=hop.target.wire_api,
-            base_url=hop.base_url,
-            api_key=hop.key,
+        return self._services.client.stream(
+            prompt_for(self.request, self._restored, target),
+            target.resolved.model,
+            provider=target.provider,
+            wire_api=target.resolved.wire_api,
+            base_url=target.base_url,
+            api_key=target.key,
             dialects=self.request.rule.dialects,
             errors="event",
+            retry=retry,
         )
 
     async def store_state(self) -> None:
@@ -260,13 +287,14 @@ class TargetStreams:
 
         Must be called before the client receives the end: it may then send the next request.
         """
-        if self._state is None or self.stream is None:
+        state = self._services.state
+        if state is None or self.stream is None:
             return
         is_translated = self._translator is not None
         # If both wires are equal, a client keeps the provider's own fields; else they are lost.
         if not is_translated and self.request.wire_api not in FORGETFUL:
             return
-        await self._state.store(
+        await state.store(
             self.request.identity,
             self.request.prompt.items,
             self.stream.response.items,
@@ -310,31 +338,6 @@ class TargetStreams:
             exchange.usage, exchange.is_usage_estimated = usage_so_far(response)
             exchange.stop_reason = response.stop_reason
         self.watch.ended(error, self.report)
-
-
-async def until_first_output(
-    batches: AsyncIterator[list[ResponseEvent]],
-) -> list[ResponseEvent]:
-    """The events up to the first one of a response, or up to the failure."""
-    events: list[ResponseEvent] = []
-    async for batch in batches:
-        events += batch
-        for event in batch:
-            if type(event) not in RETRY_SAFE_EVENTS or isinstance(event, Failed):
-                return events
-    return events
-
-
-def failure_before_output(first: list[ResponseEvent]) -> ErrorInfo | None:
-    """The failure of a response without output; another target may then be tried.
-
-    Args:
-        first: result of `until_first_output`.
-    """
-    last = first[-1]
-    if not isinstance(last, Failed) or any(type(event) in TOKEN_EVENTS for event in first):
-        return None
-    return last.error
 
 
 def _with_model(event: ResponseEvent, model: str | None) -> ResponseEvent:

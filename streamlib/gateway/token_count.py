@@ -77,17 +77,17 @@ COUNTERS: Final[Mapping[tuple[str, WireApi], TokenCounter]] = {
 """Provider and wire -> its counter. Other servers with the same wire often cannot count."""
 
 
-def counts_itself(hop: RouteTarget) -> bool:
+def counts_itself(target: RouteTarget) -> bool:
     """Whether a target counts the tokens of its requests."""
-    return _counter(hop) is not None
+    return _counter(target) is not None
 
 
-def _counter(hop: RouteTarget) -> TokenCounter | None:
-    return COUNTERS.get((hop.provider.name, hop.target.wire_api))
+def _counter(target: RouteTarget) -> TokenCounter | None:
+    return COUNTERS.get((target.provider.name, target.resolved.wire_api))
 
 
 async def count_tokens(
-    client: Client, prompt: Prompt, hop: RouteTarget, workers: Workers, size: int
+    client: Client, prompt: Prompt, target: RouteTarget, workers: Workers, size: int
 ) -> tuple[int, bool]:
     """Counts the tokens of a prompt, whose request had a body of `size` bytes.
 
@@ -97,11 +97,11 @@ async def count_tokens(
     Raises:
         StreamError: the provider refused to count.
     """
-    counter = _counter(hop)
+    counter = _counter(target)
     if counter is None:
         return await workers.run(size, estimate, prompt), True
-    request = await workers.run(size, _count_request, prompt, hop, counter)
-    response = await client.fetch(request, hop.provider, api_key=hop.key)
+    request = await workers.run(size, _count_request, prompt, target, counter)
+    response = await client.fetch(request, target.provider, api_key=target.key)
     try:
         count = msgspec.json.decode(response, type=dict[str, Any])[counter.count]
         return msgspec.convert(count, int), False
@@ -136,9 +136,9 @@ def usage_so_far(response: Response) -> tuple[Usage | None, bool]:
     return msgspec.structs.replace(usage, output_tokens=received), True
 
 
-def _count_request(prompt: Prompt, hop: RouteTarget, counter: TokenCounter) -> Request:
+def _count_request(prompt: Prompt, target: RouteTarget, counter: TokenCounter) -> Request:
     # A count is never streamed.
-    request = build_for(msgspec.structs.replace(prompt, stream=None), hop.target)
+    request = build_for(msgspec.structs.replace(prompt, stream=None), target.resolved)
     body = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
     counted: JsonObject = dict(body)
     if counter.keys is not None:
@@ -146,7 +146,7 @@ def _count_request(prompt: Prompt, hop: RouteTarget, counter: TokenCounter) -> R
     url = request.url
     if counter.inside:
         # wire: the request inside repeats the model, which the URL also names.
-        counted = {counter.inside: {"model": f"models/{hop.target.model}", **counted}}
+        counted = {counter.inside: {"model": f"models/{target.resolved.model}", **counted}}
         # The URL's method and query are those of a response, and are removed.
         url = url.partition("?")[0].rpartition(":")[0]
     return msgspec.structs.replace(

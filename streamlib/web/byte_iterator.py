@@ -1,7 +1,7 @@
 """`iter_bytes`: a stream or a run as an async iterator of bytes, for frameworks without ASGI apps.
 
-One task reads and encodes, one sends pings; the iteration takes what they wrote. They run in a task
-group that the first step of the iteration opens and the last one closes.
+A response is served as on an ASGI server, by tasks in a group that the first step of the iteration
+opens and the last one closes; the iteration takes the bytes that they send.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import anyio.abc
 import anyio.from_thread
 import anyio.lowlevel
 
+from streamlib.asgi import AsgiExchange, Message
 from streamlib.web.event_sender import EventSender
 from streamlib.web.public_errors import ErrorText, public_text
 from streamlib.web.sources import (
@@ -70,14 +71,22 @@ class ByteIterator:
     ) -> None:
         encode = encoder_for(protocol, stream)
         self.headers = {"content-type": encode.media_type, **stream_headers(encode)}
-        self._pipe = _Pipe(encode)
+        self._encode = encode
+        self._pipe = _Pipe()
+        # The framework sends status and headers.
+        self._exchange = AsgiExchange({}, self._pipe.receive, self._pipe.send, lambda: (200, {}))
+        """Leaving it ends the tasks, but not whoever iterates."""
         self._sender = EventSender(
-            stream, encode, self._pipe, ping=ping, error_text=error_text, on_done=on_done
+            stream,
+            encode,
+            self._exchange,
+            self._refuse,
+            ping=ping,
+            error_text=error_text,
+            on_done=on_done,
         )
         self._group: anyio.abc.TaskGroup | None = None
         """Holds the tasks; None before the first step and after the last."""
-        self._scope: anyio.CancelScope | None = None
-        """Cancels the tasks, but not whoever iterates."""
         self._is_block = False
         """Set inside ``async with``, which opens and closes the group: a single step may be in a
         cancel scope of the caller's, where a group can be neither opened nor closed."""
@@ -126,27 +135,19 @@ class ByteIterator:
         self._token = anyio.lowlevel.current_token()
         self._thread = threading.get_ident()
         self._group = await anyio.create_task_group().__aenter__()
-        self._group.start_soon(self._run)
+        self._group.start_soon(self._serve)
 
-    async def _run(self) -> None:
+    async def _serve(self) -> None:
         try:
-            async with anyio.create_task_group() as group:
-                self._scope = group.cancel_scope
-                group.start_soon(self._sender.send_pings)
-                try:
-                    await self._sender.transfer()
-                except Exception as error:  # noqa: BLE001
-                    # Raised by the iteration, where no task group wraps it.
-                    self._pipe.failure = error
-                group.cancel_scope.cancel()
-        except BaseException:
-            await self._sender.finish(is_cancelled=True)
-            raise
-        try:
-            await self._sender.finish(is_cancelled=False)
+            await self._sender.serve()
         except Exception as error:  # noqa: BLE001
-            self._pipe.failure = self._pipe.failure or error
+            # Raised by the iteration, where no task group wraps it.
+            self._pipe.failure = error
         self._pipe.end()
+
+    async def _refuse(self, error: ErrorInfo) -> None:
+        """Writes an early failure as the stream's error part."""
+        await self._exchange.write(self._encode.feed(Failed(error)) + self._encode.close())
 
     async def _end(self) -> None:
         """Ends the iteration after a step."""
@@ -155,8 +156,7 @@ class ByteIterator:
             return
         # `__aexit__` waits for the tasks that this ends.
         self._ended = True
-        if self._scope is not None:
-            self._scope.cancel()
+        self._exchange.leave()
 
     async def aclose(self) -> None:
         """Ends the iteration and closes the connection to the model. A second call does nothing."""
@@ -171,22 +171,22 @@ class ByteIterator:
     def close(self) -> None:
         """Ends the iteration from any thread, without waiting; Django closes its streams so."""
         self._ended = True
-        if self._group is None or self._scope is None or self._token is None:
+        if self._group is None or self._token is None:
             return
         if threading.get_ident() == self._thread:
-            self._scope.cancel()
+            self._exchange.leave()
         else:
-            anyio.from_thread.run_sync(self._scope.cancel, token=self._token)
+            anyio.from_thread.run_sync(self._exchange.leave, token=self._token)
 
 
 class _Pipe:
-    """Bytes on their way from the task that encodes to the task that iterates."""
+    """Takes the place of an ASGI server: bytes on their way from the task that sends them to the
+    task that iterates."""
 
-    def __init__(self, encode: AnyEncoder) -> None:
-        self._encode = encode
+    def __init__(self) -> None:
         self._buffer = bytearray()
         self._ended = False
-        """No more bytes will be written."""
+        """No more bytes will be sent."""
         self.failure: Exception | None = None
         """What the application's own code raised; the iteration raises it after all bytes."""
         self._arrived = anyio.Event()
@@ -194,16 +194,14 @@ class _Pipe:
         self._taken = anyio.Event()
         """Set when the buffer was emptied; a new one for each wait."""
 
-    async def start(self) -> None:
-        """Does nothing: the framework sends status and headers."""
+    async def receive(self) -> Message:
+        """Receives nothing: whoever iterates leaves by closing the iterator."""
+        await anyio.sleep_forever()
+        raise AssertionError("unreachable")
 
-    async def refuse(self, error: ErrorInfo) -> None:
-        """Writes an early failure as the stream's error part."""
-        await self.write(self._encode.feed(Failed(error)) + self._encode.close())
-
-    async def write(self, data: bytes) -> None:
+    async def send(self, message: Message) -> None:
         """Buffers bytes, and waits while too many of them are not read."""
-        self._buffer += data
+        self._buffer += message.get("body", b"")
         self._arrived.set()
         while len(self._buffer) > BUFFER_BYTES:
             self._taken = anyio.Event()

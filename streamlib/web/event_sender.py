@@ -1,22 +1,22 @@
 """Reads a stream or a run, encodes its events and writes the bytes, with pings while it is silent.
 
-    source ── first event of a response ── start ── bytes … ── end of the encoder
+    source ── first event of a response ── head ── bytes … ── end of the encoder
                 │ failed before it: `refuse`, with a status of its own
-                └ silent for `ping` seconds: start and a ping; a later failure is part of the stream
+                └ silent for `ping` seconds: head and a ping; a later failure is part of the stream
 
-Two tasks a response, however many events: one reads and writes, one sleeps until a ping is due.
+One mechanism for every framework: where there is no ASGI server, `byte_iterator` takes its place.
 """
 
 from __future__ import annotations
 
 import inspect
 import logging
-import math
-from collections.abc import Sequence
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 
 import anyio
 
+from streamlib.asgi import COMMENT, AsgiExchange, Pings
 from streamlib.client.stream import RETRY_SAFE_EVENTS
 from streamlib.client.stream_timing import TOKEN_EVENTS
 from streamlib.errors import StreamError
@@ -37,30 +37,23 @@ INTERNAL_EVENTS: Final = frozenset({Passthrough, ResponseMetadata})
 _log: Final = logging.getLogger("streamlib.web")
 
 
-class Output(Protocol):
-    """Receives the bytes of a response."""
-
-    async def start(self) -> None:
-        """Begins the response. Called once, before the first `write`."""
-        ...
-
-    async def refuse(self, error: ErrorInfo) -> None:
-        """Responds with an error instead of a stream. No other method is called then."""
-        ...
-
-    async def write(self, data: bytes) -> None:
-        """Sends bytes of the stream."""
-        ...
-
-
 class EventSender:
-    """Sends the events of one source: `transfer` and `send_pings` in two tasks, then `finish`."""
+    """Sends the events of one source, once.
+
+    Args:
+        source: what is read.
+        encode: the encoder.
+        exchange: the response that is written.
+        refuse: sends an error in place of a stream.
+        ping: as in `StreamResponse`, and so are the others.
+    """
 
     def __init__(
         self,
         source: EventSource,
         encode: AnyEncoder,
-        output: Output,
+        exchange: AsgiExchange,
+        refuse: Callable[[ErrorInfo], Awaitable[None]],
         *,
         ping: float | None,
         error_text: ErrorText,
@@ -68,26 +61,45 @@ class EventSender:
     ) -> None:
         self._source = source
         self._encode = encode
-        self._output = output
-        self._ping = ping
+        self._exchange = exchange
+        self._refuse = refuse
+        self._pings = Pings(self._ping_bytes, ping)
         self._error_text = error_text
         self._on_done = on_done
         self._waiting: list[RunEvent] = []
         """Events before the first of a response: after a failure they are not sent."""
-        self._started = False
-        """Set once the response has begun: from then on a failure is part of the stream."""
-        self.refused = False
+        self._is_refused = False
         """Set when an error was sent in place of a stream."""
         self._logged: ErrorInfo | None = None
         """The failure that was logged: a source may emit it, and raise it too."""
-        self._last_write = -math.inf
-        """Event loop time, in seconds, of the last write."""
-        self._lock = anyio.Lock(fast_acquire=True)
-        """Held while bytes are written: both tasks write."""
 
-    # --- the reading task ---
+    async def serve(self) -> None:
+        """Sends the stream until its end or until the client leaves, and calls `on_done`.
 
-    async def transfer(self) -> None:
+        Raises:
+            Exception: What the application's own code raised, after everything else.
+        """
+        failure: Exception | None = None
+        try:
+            async with self._exchange.while_connected(self._pings):
+                await self._transfer()
+        except Exception as error:  # noqa: BLE001
+            # Raised below: the response is ended first.
+            failure = error
+        except BaseException:
+            await self._finish(is_cancelled=True)
+            raise
+        try:
+            await self._finish(is_cancelled=False)
+        except Exception as error:  # noqa: BLE001
+            failure = failure or error
+        await self._exchange.end()
+        if failure is not None:
+            raise failure
+
+    # --- the stream ---
+
+    async def _transfer(self) -> None:
         """Sends everything, from entering the source to the end of the encoder.
 
         Raises:
@@ -107,7 +119,7 @@ class EventSender:
             await self._send([Failed(error.info)])
         except Exception:
             # A reader of a truncated stream without a reason would wait, or try again for nothing.
-            if self._started:
+            if self._exchange.is_started:
                 await self._write([Failed(INTERNAL)])
                 await self._end()
             raise
@@ -121,7 +133,7 @@ class EventSender:
             # Without the provider's own text, whether it is sent or not.
             failed = Failed(public_error(last.error, self._error_text), seq=last.seq)
             batch = [*batch[:-1], failed]
-        if self._started and not self._waiting:
+        if self._exchange.is_started and not self._waiting:
             await self._write(batch)
             return
         self._waiting += batch
@@ -129,8 +141,8 @@ class EventSender:
             return
         failure = self._early_failure()
         if failure is not None:
-            self.refused = True
-            await self._output.refuse(failure)
+            self._is_refused = True
+            await self._refuse(failure)
             return
         waiting = self._waiting
         self._waiting = []
@@ -147,7 +159,11 @@ class EventSender:
         """The failure before any output, while a status can still be sent; None without one."""
         last = self._waiting[-1]
         # A cancelled stream is not an error: the stream itself ends with this event.
-        if self._started or not isinstance(last, Failed) or last.error.kind == "cancelled":
+        if (
+            self._exchange.is_started
+            or not isinstance(last, Failed)
+            or last.error.kind == "cancelled"
+        ):
             return None
         for event in self._waiting:
             if type(event) in TOKEN_EVENTS:
@@ -163,42 +179,16 @@ class EventSender:
                 frames.append(feed(event))
         data = b"".join(frames)
         if data:
-            await self._write_bytes(data)
+            await self._exchange.write(data)
 
     async def _end(self) -> None:
         """Writes what is left, and the end of the encoder."""
-        if self.refused:
+        if self._is_refused:
             return
         waiting = self._waiting
         self._waiting = []
         await self._write(waiting)
-        await self._write_bytes(self._encode.close())
-
-    async def _write_bytes(self, data: bytes) -> None:
-        async with self._lock:
-            if not self._started:
-                self._started = True
-                await self._output.start()
-            if data:
-                await self._output.write(data)
-            self._last_write = anyio.current_time()
-
-    # --- pings ---
-
-    async def send_pings(self) -> None:
-        """Writes a ping whenever nothing was written for `ping` seconds, until it is cancelled."""
-        if self._ping is None:
-            return
-        seconds = self._ping
-        while True:
-            await anyio.sleep(seconds)
-            seconds = self._last_write + self._ping - anyio.current_time()
-            if seconds > 0:
-                continue
-            seconds = self._ping
-            # While a write is blocked the reader has bytes waiting already.
-            if not self.refused and not self._lock.statistics().locked:
-                await self._write_bytes(self._ping_bytes())
+        await self._exchange.write(self._encode.close())
 
     def _ping_bytes(self) -> bytes:
         make = getattr(self._encode, "ping", None)
@@ -206,12 +196,12 @@ class EventSender:
             ping: bytes = make()
             return ping
         if self._encode.media_type.startswith("text/event-stream"):
-            return b": ping\n\n"
+            return COMMENT
         return b"\n"
 
     # --- the end ---
 
-    async def finish(self, *, is_cancelled: bool) -> None:
+    async def _finish(self, *, is_cancelled: bool) -> None:
         """Calls `on_done` with the response, whatever ended it.
 
         Args:

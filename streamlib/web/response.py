@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Final
 
-import anyio
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Message, Receive, Scope, Send
 
+from streamlib.asgi import AsgiExchange, Receive, Scope, Send, raw_headers
 from streamlib.errors import StreamError
 from streamlib.web.event_sender import EventSender
 from streamlib.web.failure_log import log_failure
@@ -93,101 +93,28 @@ class StreamResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves the response (ASGI)."""
-        output = _AsgiOutput(self, send)
+        exchange = AsgiExchange(scope, receive, send, lambda: (self.status_code, self.raw_headers))
         sender = EventSender(
             self._stream,
             self._encode,
-            output,
+            exchange,
+            functools.partial(self._refuse, exchange),
             ping=self._ping,
             error_text=self._error_text,
             on_done=self._on_done,
         )
-        failure: Exception | None = None
-        try:
-            async with anyio.create_task_group() as group:
-                output.scope = group.cancel_scope
-                group.start_soon(output.wait_for_disconnect, receive)
-                group.start_soon(sender.send_pings)
-                try:
-                    await sender.transfer()
-                except Exception as error:  # noqa: BLE001
-                    # Raised below, where no task group wraps it.
-                    failure = error
-                # The other two tasks wait for what no longer matters.
-                group.cancel_scope.cancel()
-        except BaseException:
-            await sender.finish(is_cancelled=True)
-            raise
-        try:
-            await sender.finish(is_cancelled=False)
-        except Exception as error:  # noqa: BLE001
-            failure = failure or error
-        await output.end()
-        if failure is not None:
-            raise failure
+        await sender.serve()
         if self.background is not None:
             await self.background()
 
-
-class _AsgiOutput:
-    """Sends the parts of one response to the server."""
-
-    def __init__(self, response: StreamResponse, send: Send) -> None:
-        self._response = response
-        self._send = send
-        self.scope = anyio.CancelScope()
-        """Scope of the tasks that serve the browser; cancelled when it has left."""
-        self._has_left = False
-        """The browser has left: nobody reads what is sent."""
-        self._is_open = False
-        """Status and headers of a stream were sent, and its last byte not yet."""
-
-    async def wait_for_disconnect(self, receive: Receive) -> None:
-        """Waits until the browser leaves, and ends the response then."""
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        self._leave()
-
-    def _leave(self) -> None:
-        self._has_left = True
-        self.scope.cancel()
-
-    async def _send_message(self, message: Message) -> None:
-        try:
-            await self._send(message)
-        except OSError:
-            # The server's sign that the browser has left (ASGI 2.4).
-            self._leave()
-
-    async def start(self) -> None:
-        """Sends status and headers of the stream."""
-        self._is_open = True
-        await self._send_head(self._response.status_code, self._response.raw_headers)
-
-    async def write(self, data: bytes) -> None:
-        """Sends bytes of the stream."""
-        await self._send_message({"type": "http.response.body", "body": data, "more_body": True})
-
-    async def refuse(self, error: ErrorInfo) -> None:
+    async def _refuse(self, exchange: AsgiExchange, error: ErrorInfo) -> None:
         """Sends an error in place of the stream, with the headers that are not the stream's."""
-        body = error_json(error)
-        fields = {**error_headers(error), "content-length": str(len(body))}
-        headers = [(name.encode(), value.encode()) for name, value in fields.items()]
-        for name, value in self._response.raw_headers:
-            if name.decode("latin-1") not in {*fields, *self._response.stream_header_names}:
+        fields = error_headers(error)
+        headers = raw_headers(fields)
+        for name, value in self.raw_headers:
+            if name.decode("latin-1") not in {*fields, *self.stream_header_names}:
                 headers.append((name, value))
-        await self._send_head(http_status(error), headers)
-        await self._send_message({"type": "http.response.body", "body": body})
-
-    async def end(self) -> None:
-        """Sends the last byte of a stream that was started."""
-        if self._is_open and not self._has_left:
-            await self._send_message({"type": "http.response.body", "body": b""})
-
-    async def _send_head(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
-        await self._send_message(
-            {"type": "http.response.start", "status": status, "headers": headers}
-        )
+        await exchange.respond(http_status(error), headers, error_json(error))
 
 
 def error_response(error: StreamError, error_text: ErrorText = public_text) -> Response:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Awaitable, Callable
 from types import TracebackType
-from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
+from streamlib.asgi import UNBUFFERED
 from streamlib.client.stream import ResponseStream
 from streamlib.web.http_errors import kept_text
 from streamlib.wires.encoders import encoder
@@ -16,9 +17,6 @@ UIProtocol: TypeAlias = Literal["vercel", "agui", "jsonl"]
 
 OnDone: TypeAlias = Callable[[Response], Awaitable[object] | object]
 """Receives the response when it has ended, complete or not."""
-
-STREAM_HEADERS: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
-"""They tell proxies not to store or buffer a stream; nginx reads the second one."""
 
 
 class EventSource(Protocol):
@@ -79,6 +77,6 @@ def encoder_for(protocol: UIProtocol | AnyEncoder, source: EventSource) -> AnyEn
 
 def stream_headers(encode: AnyEncoder) -> dict[str, str]:
     """Returns the headers of a stream beside its content type."""
-    headers = dict(STREAM_HEADERS)
+    headers = dict(UNBUFFERED)
     headers.update(getattr(encode, "headers", {}))
     return headers

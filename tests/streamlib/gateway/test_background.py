@@ -17,7 +17,6 @@ from streamlib.durable.memory import MemoryEngine
 from streamlib.gateway import Gateway, NamedClient, RouteRule, RouteTable, gateway
 from streamlib.gateway.background import ID_PREFIX, owner_of
 from streamlib.gateway.client_limits import MemoryLimits
-from streamlib.gateway.event_stream import EventStream
 from streamlib.gateway.identity import digest_of
 from streamlib_parsers.errors import ErrorInfo
 from tests.support.asgi_calls import AsgiCall
@@ -493,32 +492,3 @@ async def test_stream_over_a_socket_breaks_and_resumes() -> None:
         whole = frames_of(await streamed(client, response_id))
     assert seen + rest == whole
     assert whole[-1]["type"] == "response.completed"
-
-
-class Gone:
-    """A client whose connection is gone: some servers raise an error where it is written to."""
-
-    def __init__(self, after: int) -> None:
-        self.left = after
-
-    async def send(self, message: Any) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise OSError("the connection is gone")
-
-    async def receive(self) -> Any:
-        await anyio.sleep_forever()
-
-
-async def test_client_that_is_gone_is_not_a_failure_of_the_gateway() -> None:
-    async def frames() -> AsyncGenerator[bytes]:
-        yield b"data: 1\n\n"
-        await anyio.sleep(0.05)
-        yield b"data: 2\n\n"
-
-    for after in range(5):
-        client = Gone(after)
-        stream = EventStream(client.send, {}, b": keep-alive\n\n", 0.01)
-        with anyio.fail_after(5):
-            await stream.run(frames(), client.receive)
-        assert client.left < 0

@@ -20,9 +20,9 @@ from lab.gateway_table.table import (
     STORED_MESSAGES,
     SUNNY,
     conversation_of,
-    hop,
     plain_texts,
     received_request,
+    target,
     translated,
 )
 from streamlib import Response, ResponseEvent, accumulate, build, encode_body
@@ -117,7 +117,7 @@ def with_origin(event: ResponseEvent, model: WireApi) -> ResponseEvent:
     """The event, its item made by the target of the route."""
     if not isinstance(event, (OutputItemAdded, OutputItemDone)):
         return event
-    item = msgspec.structs.replace(event.item, origin=hop(model).target.origin)
+    item = msgspec.structs.replace(event.item, origin=target(model).resolved.origin)
     return msgspec.structs.replace(event, item=item)
 
 

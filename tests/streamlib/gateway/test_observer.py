@@ -165,10 +165,10 @@ async def test_log_has_no_password_of_an_address(caplog: pytest.LogCaptureFixtur
 async def test_warning_has_no_key_of_an_address(caplog: pytest.LogCaptureFixture) -> None:
     address = "http://ada:pass-word@host:99/v1?key=abcdefgh"
     route = RouteRule("*", "custom:m", base_url=address, wire_api="chat", cooldown_failures=1)
-    [hop] = RouteTable([route]).hops(route, "m")
+    [target] = RouteTable([route]).targets(route, "m")
     pool = TargetPool()
-    with await pool.lease([hop], 0) as lease:
-        lease.ended(OVERLOADED)
+    with await pool.slot([target], 0) as slot:
+        slot.ended(OVERLOADED)
     assert "custom:m at host:99 cools down for 30 seconds: overloaded" in caplog.text
     assert "pass-word" not in caplog.text
     assert "abcdefgh" not in caplog.text

@@ -142,8 +142,8 @@ def test_setting_for_several_servers_is_refused(
 
 def test_setting_for_several_models_of_one_server_is_taken() -> None:
     table = RouteTable([RouteRule("*", ("custom:a", "custom:b"), base_url="http://one")])
-    hops = table.hops(table.rules[0], "x")
-    assert [(hop.target.model, hop.target.base_url) for hop in hops] == [
+    targets = table.targets(table.rules[0], "x")
+    assert [(target.resolved.model, target.resolved.base_url) for target in targets] == [
         ("a", "http://one"),
         ("b", "http://one"),
     ]
@@ -152,8 +152,8 @@ def test_setting_for_several_models_of_one_server_is_taken() -> None:
 def test_target_wins_over_its_route() -> None:
     to = (RouteTo("custom:a", wire_api="messages"), RouteTo("custom:b"))
     table = RouteTable([RouteRule("*", to, wire_api="chat", base_url="http://one")])
-    hops = table.hops(table.rules[0], "x")
-    assert [hop.target.wire_api for hop in hops] == ["messages", "chat"]
+    targets = table.targets(table.rules[0], "x")
+    assert [target.resolved.wire_api for target in targets] == ["messages", "chat"]
 
 
 @pytest.mark.parametrize("to", ['[{base_url="http://x"}]', '[{model="a:b", url="x"}]', "3"])

@@ -3,6 +3,7 @@ were complete; and one that reads its routes again goes on with what it has begu
 
 from __future__ import annotations
 
+import json
 import logging
 from functools import partial
 from typing import Any, Final
@@ -19,6 +20,7 @@ from streamlib.gateway.client_limits import MemoryLimits
 from streamlib.gateway.identity import digest_of
 from streamlib_parsers.items import WireApi
 from tests.streamlib.gateway.test_metrics import samples
+from tests.support.asgi_calls import AsgiCall
 from tests.support.client_limits import Clock
 from tests.support.gateways import (
     ProviderResponse,
@@ -152,6 +154,20 @@ async def test_reader_of_a_background_response_gets_an_error() -> None:
                 await anyio.sleep(1)
                 running.end_streams()
     assert parse_stream("responses", received[0]).status == "failed"
+
+
+async def test_reader_that_its_server_cancels_gets_an_error() -> None:
+    """A server that stops cancels the tasks of its requests, those that only read a log, too."""
+    body = {"model": "m", "input": "Hello", "background": True, "stream": True}
+    call = AsgiCall(path="/v1/responses", headers={"x-api-key": "t"})
+    options: dict[str, Any] = {"client": {"http": hanging()}, "log": "memory:"}
+    async with Gateway(RouteTable([rule("messages")]), **options) as running:
+        with anyio.move_on_after(1):
+            await call(gateway(running, token="t"), json.dumps(body).encode())
+    assert call.is_complete
+    result = parse_stream("responses", call.body)
+    assert result.error is not None
+    assert "the gateway is stopping" in result.error.message
 
 
 @pytest.mark.parametrize("model", ["messages", "chat", "gemini"])

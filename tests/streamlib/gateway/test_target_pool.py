@@ -38,30 +38,30 @@ PROMPT: Final = Prompt("Hello", max_output_tokens=50)
 DOWN: Final = ErrorInfo("overloaded", "too much to do")
 
 
-def targets(*options: dict[str, Any], **of_route: Any) -> list[RouteTarget]:
+def route_targets(*options: dict[str, Any], **of_route: Any) -> list[RouteTarget]:
     """The targets of a route, each with a server of its own."""
     to = tuple(
         RouteTo("custom:m", base_url=f"http://host-{number}", wire_api="chat", **each)
         for number, each in enumerate(options)
     )
     rule = RouteRule("*", to, **of_route)
-    return RouteTable([rule]).hops(rule, "m")
+    return RouteTable([rule]).targets(rule, "m")
 
 
 async def serve_one(
     pool: TargetPool,
-    hops: Sequence[RouteTarget],
+    targets: Sequence[RouteTarget],
     *,
     error: ErrorInfo | None = None,
     seconds: float = 0.0,
 ) -> int:
     """One request at one target; returns which one it was."""
-    with await pool.lease(hops, 10.0) as lease:
+    with await pool.slot(targets, 10.0) as slot:
         await anyio.sleep(seconds)
         if error is None:
-            lease.responded()
-        lease.ended(error)
-        return hops.index(lease.hop)
+            slot.responded()
+        slot.ended(error)
+        return targets.index(slot.target)
 
 
 # --- cooldowns ---
@@ -69,32 +69,32 @@ async def serve_one(
 
 async def test_failures_in_a_row_cool_a_target_down(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "streamlib.gateway")
-    pool, hops = TargetPool(), targets({}, {})
-    tried = [await serve_one(pool, hops, error=DOWN) for _ in range(3)]
+    pool, targets = TargetPool(), route_targets({}, {})
+    tried = [await serve_one(pool, targets, error=DOWN) for _ in range(3)]
     assert (tried, list(pool.cooling().values())) == ([0, 0, 0], [30.0])
-    assert await serve_one(pool, hops) == 1
+    assert await serve_one(pool, targets) == 1
     assert "host-0 cools down for 30 seconds: overloaded" in caplog.text.replace("\\x20", " ")
     await anyio.sleep(31)
-    assert await serve_one(pool, hops) == 0
+    assert await serve_one(pool, targets) == 0
     assert not pool.cooling()
 
 
 async def test_success_ends_a_row_of_failures() -> None:
-    pool, hops = TargetPool(), targets({}, {})
+    pool, targets = TargetPool(), route_targets({}, {})
     for _ in range(5):
         for error in (DOWN, DOWN, None):
-            assert await serve_one(pool, hops, error=error) == 0
+            assert await serve_one(pool, targets, error=error) == 0
 
 
 async def test_one_request_tries_a_target_after_its_cooldown() -> None:
-    pool, hops = TargetPool(), targets({"cooldown_failures": 1}, {})
-    await serve_one(pool, hops, error=DOWN)
+    pool, targets = TargetPool(), route_targets({"cooldown_failures": 1}, {})
+    await serve_one(pool, targets, error=DOWN)
     await anyio.sleep(31)
     tried: list[int] = []
 
     async def request(delay: float, error: ErrorInfo | None) -> None:
         await anyio.sleep(delay)
-        tried.append(await serve_one(pool, hops, error=error, seconds=5))
+        tried.append(await serve_one(pool, targets, error=error, seconds=5))
 
     async with anyio.create_task_group() as group:
         for delay in (0, 1, 2):
@@ -104,10 +104,13 @@ async def test_one_request_tries_a_target_after_its_cooldown() -> None:
 
 
 async def test_cooldowns_double_to_a_limit() -> None:
-    pool, hops = TargetPool(), targets({"cooldown_failures": 1, "cooldown_seconds": 50}, {})
+    pool, targets = (
+        TargetPool(),
+        route_targets({"cooldown_failures": 1, "cooldown_seconds": 50}, {}),
+    )
     lengths: list[float] = []
     for _ in range(5):
-        await serve_one(pool, hops, error=DOWN)
+        await serve_one(pool, targets, error=DOWN)
         (length,) = pool.cooling().values()
         lengths.append(length)
         await anyio.sleep(length + 0.1)
@@ -115,62 +118,62 @@ async def test_cooldowns_double_to_a_limit() -> None:
 
 
 async def test_delay_of_the_provider_is_its_cooldown() -> None:
-    pool, hops = TargetPool(), targets({}, {})
-    await serve_one(pool, hops, error=ErrorInfo("rate_limited", "wait", retry_after=7))
+    pool, targets = TargetPool(), route_targets({}, {})
+    await serve_one(pool, targets, error=ErrorInfo("rate_limited", "wait", retry_after=7))
     assert list(pool.cooling().values()) == [7]
-    assert await serve_one(pool, hops) == 1
+    assert await serve_one(pool, targets) == 1
 
 
 @pytest.mark.parametrize("kind", ["invalid_request", "content_filter", "context_window_exceeded"])
 async def test_fault_of_a_request_cools_nothing_down(kind: ErrorKind) -> None:
-    pool, hops = TargetPool(), targets({"cooldown_failures": 1})
-    await serve_one(pool, hops, error=ErrorInfo(kind, "no"))
+    pool, targets = TargetPool(), route_targets({"cooldown_failures": 1})
+    await serve_one(pool, targets, error=ErrorInfo(kind, "no"))
     assert not pool.cooling()
 
 
 async def test_route_of_cooling_targets_is_still_served() -> None:
-    pool, hops = (
+    pool, targets = (
         TargetPool(),
-        targets({"cooldown_failures": 1, "cooldown_seconds": 60}, {"cooldown_failures": 1}),
+        route_targets({"cooldown_failures": 1, "cooldown_seconds": 60}, {"cooldown_failures": 1}),
     )
-    await serve_one(pool, hops, error=DOWN)
-    await serve_one(pool, hops, error=DOWN)
-    assert await serve_one(pool, hops) == 1, "the one that is ready first"
+    await serve_one(pool, targets, error=DOWN)
+    await serve_one(pool, targets, error=DOWN)
+    assert await serve_one(pool, targets) == 1, "the one that is ready first"
 
 
 async def test_streams_that_break_together_count_once() -> None:
-    pool, hops = TargetPool(), targets({}, {})
-    leases = [await pool.lease(hops, 1.0) for _ in range(20)]
-    for lease in leases:
-        with lease:
-            lease.ended(DOWN)
+    pool, targets = TargetPool(), route_targets({}, {})
+    slots = [await pool.slot(targets, 1.0) for _ in range(20)]
+    for slot in slots:
+        with slot:
+            slot.ended(DOWN)
     assert list(pool.cooling().values()) == [30.0]
 
 
 async def test_cooldown_of_zero_is_none() -> None:
-    pool, hops = TargetPool(), targets({}, {}, cooldown_seconds=0)
+    pool, targets = TargetPool(), route_targets({}, {}, cooldown_seconds=0)
     for _ in range(9):
-        assert await serve_one(pool, hops, error=DOWN) == 0
+        assert await serve_one(pool, targets, error=DOWN) == 0
 
 
 # --- limits of streams ---
 
 
 async def test_full_target_gives_way_to_the_next() -> None:
-    pool, hops = TargetPool(), targets({"max_streams": 2}, {})
-    leases = [await pool.lease(hops, 1.0) for _ in range(4)]
-    assert [hops.index(lease.hop) for lease in leases] == [0, 0, 1, 1]
-    leases[0].__exit__()
-    assert hops.index((await pool.lease(hops, 1.0)).hop) == 0
+    pool, targets = TargetPool(), route_targets({"max_streams": 2}, {})
+    slots = [await pool.slot(targets, 1.0) for _ in range(4)]
+    assert [targets.index(slot.target) for slot in slots] == [0, 0, 1, 1]
+    slots[0].__exit__()
+    assert targets.index((await pool.slot(targets, 1.0)).target) == 0
 
 
 async def test_requests_wait_their_turn_for_a_slot() -> None:
-    pool, hops = TargetPool(), targets({"max_streams": 1})
+    pool, targets = TargetPool(), route_targets({"max_streams": 1})
     order: list[int] = []
 
     async def request(number: int) -> None:
         await anyio.sleep(number / 100)
-        await serve_one(pool, hops, seconds=1.0)
+        await serve_one(pool, targets, seconds=1.0)
         order.append(number)
 
     async with anyio.create_task_group() as group:
@@ -181,30 +184,30 @@ async def test_requests_wait_their_turn_for_a_slot() -> None:
 
 
 async def test_request_that_waits_too_long_is_refused() -> None:
-    pool, hops = TargetPool(), targets({"max_streams": 1})
-    with await pool.lease(hops, 10.0):
+    pool, targets = TargetPool(), route_targets({"max_streams": 1})
+    with await pool.slot(targets, 10.0):
         before = anyio.current_time()
         with pytest.raises(StreamError) as raised:
-            await pool.lease(hops, 10.0)
+            await pool.slot(targets, 10.0)
         assert anyio.current_time() - before == pytest.approx(10, abs=0.1)
     assert (raised.value.kind, raised.value.info.retryable) == ("overloaded", True)
 
 
 async def test_target_that_recovers_while_a_request_waits_is_tried() -> None:
     first = {"cooldown_failures": 1, "cooldown_seconds": 5}
-    pool, hops = TargetPool(), targets(first, {"max_streams": 1})
-    await serve_one(pool, hops, error=DOWN)
-    with await pool.lease(hops, 1.0) as taken:
-        assert hops.index(taken.hop) == 1
-        assert await serve_one(pool, hops) == 0
+    pool, targets = TargetPool(), route_targets(first, {"max_streams": 1})
+    await serve_one(pool, targets, error=DOWN)
+    with await pool.slot(targets, 1.0) as taken:
+        assert targets.index(taken.target) == 1
+        assert await serve_one(pool, targets) == 0
 
 
 @pytest.mark.parametrize("leaves_first", [True, False])
 async def test_slot_of_a_request_that_left_is_free(leaves_first: bool) -> None:
-    pool, hops = TargetPool(), targets({"max_streams": 1})
-    held = await pool.lease(hops, 1.0)
+    pool, targets = TargetPool(), route_targets({"max_streams": 1})
+    held = await pool.slot(targets, 1.0)
     async with anyio.create_task_group() as group:
-        group.start_soon(serve_one, pool, hops)
+        group.start_soon(serve_one, pool, targets)
         await anyio.sleep(1)
         # The slot is granted and its task is cancelled, both before that runs again.
         if leaves_first:
@@ -243,9 +246,9 @@ limits = st.none() | st.integers(1, 3)
 class Crowd:
     """Requests at one pool, which check what they are given."""
 
-    def __init__(self, hops: list[RouteTarget], queue: float) -> None:
+    def __init__(self, targets: list[RouteTarget], queue: float) -> None:
         self.pool = TargetPool()
-        self.hops = hops
+        self.targets = targets
         self.queue = queue
         self.open: dict[str, int] = {}
         self.results: list[str] = []
@@ -262,44 +265,44 @@ class Crowd:
             self.results.append(result)
 
     async def try_targets(self, ask: Ask) -> str:
-        remaining = list(self.hops)
+        remaining = list(self.targets)
         while remaining:
             asked_at = anyio.current_time()
             # One that another request tries after its cooldown is not healthy yet.
-            healthy = [hop for hop in remaining if self.pool._is_healthy(hop)]
+            healthy = [target for target in remaining if self.pool._is_healthy(target)]
             # A slot that was granted to a request which waits is not free, either.
-            ready = [hop for hop in healthy if self.pool._is_free(hop)]
+            ready = [target for target in healthy if self.pool._is_free(target)]
             try:
-                lease = await self.pool.lease(remaining, self.queue)
+                slot = await self.pool.slot(remaining, self.queue)
             except StreamError as error:
                 waited = anyio.current_time() - asked_at
                 # Refused only where nothing is free, and after the wait for what is healthy.
-                assert not any(self.pool._is_free(hop) for hop in remaining)
+                assert not any(self.pool._is_free(target) for target in remaining)
                 assert waited <= self.queue + 1e-6
                 return str(error.info.code)
             if ready:
                 assert anyio.current_time() == asked_at
-                assert lease.hop is ready[0], "the first in the order of the route"
-            remaining.remove(lease.hop)
-            with lease:
-                if await self.stream(lease.hop, ask):
-                    lease.responded()
-                    lease.ended(None)
+                assert slot.target is ready[0], "the first in the order of the route"
+            remaining.remove(slot.target)
+            with slot:
+                if await self.stream(slot.target, ask):
+                    slot.responded()
+                    slot.ended(None)
                     return "served"
-                lease.ended(DOWN)
+                slot.ended(DOWN)
         return "failed"
 
-    def is_free(self, hop: RouteTarget) -> bool:
-        return hop.max_streams is None or self.open.get(hop.name, 0) < hop.max_streams
+    def is_free(self, target: RouteTarget) -> bool:
+        return target.max_streams is None or self.open.get(target.name, 0) < target.max_streams
 
-    async def stream(self, hop: RouteTarget, ask: Ask) -> bool:
-        assert self.is_free(hop), "over the limit of streams"
-        self.open[hop.name] = self.open.get(hop.name, 0) + 1
+    async def stream(self, target: RouteTarget, ask: Ask) -> bool:
+        assert self.is_free(target), "over the limit of streams"
+        self.open[target.name] = self.open.get(target.name, 0) + 1
         try:
             await anyio.sleep(ask.seconds)
         finally:
-            self.open[hop.name] -= 1
-        return not ask.failing[self.hops.index(hop)]
+            self.open[target.name] -= 1
+        return not ask.failing[self.targets.index(target)]
 
 
 async def run_crowd(crowd: Crowd, requests: list[Ask]) -> None:
@@ -321,13 +324,13 @@ def test_crowds_keep_the_limits_and_all_are_answered(
     queue: float,
     requests: list[Ask],
 ) -> None:
-    hops = targets(
+    targets = route_targets(
         {"max_streams": first},
         {"max_streams": second, "cooldown_seconds": 5},
         {"max_streams": third, "cooldown_seconds": 0},
         cooldown_failures=failures,
     )
-    crowd = Crowd(hops, queue)
+    crowd = Crowd(targets, queue)
     loop: dict[str, Any] = {"loop_factory": JumpingLoop}
     if backend == "trio":
         loop = {"clock": MockClock(autojump_threshold=0)}
@@ -335,7 +338,7 @@ def test_crowds_keep_the_limits_and_all_are_answered(
     assert len(crowd.results) == len(requests)
     assert set(crowd.results) <= {"served", "failed", "busy", "left"}
     assert crowd.pool.open_streams == 0
-    assert crowd.cooling <= {hops[0].name, hops[1].name}
+    assert crowd.cooling <= {targets[0].name, targets[1].name}
     if not any(any(ask.failing) for ask in requests):
         assert "failed" not in crowd.results
         assert not crowd.cooling
@@ -375,8 +378,8 @@ async def test_gateway_leaves_a_failing_target_alone(wire: Any) -> None:
     async with serving(upstream, two_servers()) as client:
         for _ in range(10):
             assert (await send(client, wire, PROMPT)).status_code == 200
-    # Three requests tried it, each up to three times.
-    assert (upstream.down, len(upstream.requests)) == (9, 10)
+    # Three requests tried it, each once: the other target was ready.
+    assert (upstream.down, len(upstream.requests)) == (3, 10)
 
 
 @pytest.mark.parametrize("wire", ["messages", "gemini"])
@@ -407,7 +410,7 @@ def test_settings_of_targets_are_read() -> None:
         '  { model = "custom:b", base_url = "http://b", cooldown_seconds = 0 },\n'
         "]\n"
     )
-    first, second = RouteTable([rule]).hops(rule, "m")
+    first, second = RouteTable([rule]).targets(rule, "m")
     assert (first.max_streams, first.cooldown_seconds, first.cooldown_failures) == (2, 10, 3)
     assert (second.max_streams, second.cooldown_seconds, rule.queue_seconds) == (8, 0, 2)
     with pytest.raises(ValueError, match="max_streams"):

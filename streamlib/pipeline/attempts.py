@@ -1,0 +1,158 @@
+"""Streams that are tried one after another, until one has output.
+
+    attempts = Attempts(next_start)
+    async for start in attempts:
+        async with start() as stream:
+            opened = await read_opening(stream.batches())
+            if opened.failure is not None:
+                attempts.failed(opened.failure)  # the next one is tried
+                continue
+            async for events in opened: ...
+
+Only output of the model is irrevocable: what a stream sends before it is buffered, so that a reader
+of the next stream learns nothing of the one that failed, and has one `Created` and one numbering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final, Generic, TypeVar
+
+from streamlib.errors import StreamError
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import (
+    Created,
+    Failed,
+    Notice,
+    OutputItemAdded,
+    OutputItemDone,
+    Passthrough,
+    RateLimits,
+    ResponseEvent,
+    ResponseMetadata,
+    TokenCount,
+)
+
+BEFORE_OUTPUT: Final = frozenset(
+    {
+        Created,
+        Notice,
+        OutputItemAdded,
+        Passthrough,  # a ping of a kind that the parser does not know, for example
+        RateLimits,
+        ResponseMetadata,
+        TokenCount,
+    }
+)
+"""Events without output of the model."""
+
+BUFFERED_EVENTS: Final = 1000
+"""Events that are buffered before the first output, of some ten that models send; after these the
+stream is taken as it is."""
+
+Start = TypeVar("Start")
+
+
+class Opened:
+    """A stream whose beginning was read: an async iterator of batches, the buffered one first.
+
+    Attributes:
+        failure: why the stream ended before it had output; None: it has some, or ended well.
+    """
+
+    def __init__(
+        self,
+        events: list[ResponseEvent],
+        batches: AsyncIterator[list[ResponseEvent]] | None = None,
+        failure: ErrorInfo | None = None,
+    ) -> None:
+        self.failure = failure
+        self._events = events
+        """Events up to the first output that nobody has read."""
+        self._batches = batches
+
+    def __aiter__(self) -> Opened:
+        return self
+
+    async def __anext__(self) -> list[ResponseEvent]:
+        events = self._events
+        if events:
+            self._events = []
+            return events
+        if self._batches is None:
+            raise StopAsyncIteration
+        return await anext(self._batches)
+
+
+async def read_opening(batches: AsyncIterator[list[ResponseEvent]]) -> Opened:
+    """Reads a stream up to its first output, its failure or its end.
+
+    Args:
+        batches: of a stream that reports its failure as an event.
+    """
+    events: list[ResponseEvent] = []
+    async for batch in batches:
+        events += batch
+        for event in batch:
+            if isinstance(event, Failed):
+                return Opened(events, batches, event.error)
+            if is_output(event):
+                return Opened(events, batches)
+        if len(events) > BUFFERED_EVENTS:
+            break
+    return Opened(events, batches)
+
+
+def is_output(event: ResponseEvent) -> bool:
+    """Whether an event has output of the model, or follows it: a delta, a finished item …"""
+    # The end of an item that a failure has interrupted before its first delta.
+    if isinstance(event, OutputItemDone):
+        return event.item.status != "incomplete"
+    return type(event) not in BEFORE_OUTPUT
+
+
+class Attempts(Generic[Start]):
+    """What is tried for one response: an async iterator that goes on where one has `failed`."""
+
+    def __init__(
+        self,
+        next_start: Callable[[], Awaitable[Start | None]],
+        on: Callable[[ErrorInfo], bool] = lambda error: error.retryable,
+    ) -> None:
+        """Tries nothing yet.
+
+        Args:
+            next_start: picks what is tried next; None: nothing is left. It may wait, and raises
+                StreamError if nothing can be tried now.
+            on: whether another one may be tried after a failure.
+        """
+        self.failures: list[ErrorInfo] = []
+        """Why each one that was tried has failed, in order."""
+        self.failure: ErrorInfo | None = None
+        """Why the last one has failed, or none could be tried; None: it has not failed."""
+        self._next_start = next_start
+        self._on = on
+        self._is_first = True
+
+    def failed(self, error: ErrorInfo) -> None:
+        """The one that is tried has failed before its output."""
+        self.failures.append(error)
+        self.failure = error
+
+    def __aiter__(self) -> Attempts[Start]:
+        return self
+
+    async def __anext__(self) -> Start:
+        if not self._is_first and (self.failure is None or not self._on(self.failure)):
+            raise StopAsyncIteration
+        self._is_first = False
+        try:
+            start = await self._next_start()
+        except StreamError as error:
+            # What one that was tried has said is worth more.
+            self.failure = self.failure or error.info
+            raise StopAsyncIteration from None
+        if start is None:
+            raise StopAsyncIteration
+        self.failure = None
+        return start
