@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import CallOutput, JsonObject, ResponseItem, snake_case
+from streamlib_parsers.upward import upward
 from streamlib_parsers.usage import Usage
 
 StopReason: TypeAlias = Literal[
@@ -106,14 +107,14 @@ class RateLimits(Event, frozen=True):
     raw: dict[str, str] = {}
 
     def _repr_html_(self) -> str:
-        from streamlib_parsers.notebook_text import table_html
-
-        return table_html(RATE_LIMIT_COLUMNS, self._rows())
+        shown: str = upward("display.notebook_text", "table_html")(RATE_LIMIT_COLUMNS, self._rows())
+        return shown
 
     def _repr_markdown_(self) -> str:
-        from streamlib_parsers.notebook_text import table_markdown
-
-        return table_markdown(RATE_LIMIT_COLUMNS, self._rows())
+        shown: str = upward("display.notebook_text", "table_markdown")(
+            RATE_LIMIT_COLUMNS, self._rows()
+        )
+        return shown
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
         """The known windows; the headers in `raw` are not shown."""

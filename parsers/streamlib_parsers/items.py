@@ -51,6 +51,7 @@ from streamlib_parsers.item_base import (
     tag,
 )
 from streamlib_parsers.tool_specs import CacheMark, ToolOptions, ToolSpec
+from streamlib_parsers.upward import upward
 
 __all__ = [
     "BUILT_IN_CALLS",
@@ -205,10 +206,7 @@ class FunctionCall(Item, frozen=True):
         Raises:
             TypeError: it is not the result of a tool.
         """
-        # Imported here because few programs use MCP.
-        from streamlib_parsers.mcp_tools import mcp_output
-
-        output, is_error = mcp_output(result)
+        output, is_error = upward("tools.mcp", "mcp_output")(result)
         return FunctionCallOutput(self.call_id, output, is_error)
 
 

@@ -22,6 +22,7 @@ from streamlib_parsers.items import (
     ResponseItem,
 )
 from streamlib_parsers.outputs import output_text, waits_for_calls
+from streamlib_parsers.upward import upward
 from streamlib_parsers.usage import Usage
 
 REPR_TEXT: Final = 60
@@ -134,14 +135,12 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
         ]
 
     def _repr_html_(self) -> str:
-        from streamlib_parsers.notebook_items import response_html
-
-        return response_html(self)
+        shown: str = upward("display.notebook_items", "response_html")(self)
+        return shown
 
     def _repr_markdown_(self) -> str:
-        from streamlib_parsers.notebook_items import response_markdown
-
-        return response_markdown(self)
+        shown: str = upward("display.notebook_items", "response_markdown")(self)
+        return shown
 
     @property
     def text(self) -> str:
@@ -237,14 +236,11 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
             InvalidOutput: the output is no such value; `path` names what failed.
             TypeError: the class's library cannot read the class.
         """
-        # Imported here because most responses are text.
-        from streamlib_parsers.classes.values import typed_value
-
         text = output_text(self.items)
         reason = self._missing_output()
         if reason is not None:
             raise IncompleteOutput(reason, text)
-        return typed_value(text, kind)
+        return upward("structured.values", "typed_value")(text, kind)
 
     def _missing_output(self) -> str | None:
         """Why there is no complete output; None if there is one."""

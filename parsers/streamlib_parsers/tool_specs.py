@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from streamlib_parsers.hosted_tools import HostedName, HostedTool
 from streamlib_parsers.item_base import JsonObject, WireApi, store_tuple
+from streamlib_parsers.upward import upward
 
 
 class CacheMark(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
@@ -145,11 +146,8 @@ class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
         Raises:
             TypeError: A parameter has no JSON Schema, or the function no name.
         """
-        # Imported here because a tool is often made from a wire's own object.
-        from streamlib_parsers.function_tools import function_name, signature_of
-
-        name = name or function_name(function)
-        signature = signature_of(function)
+        name = name or upward("structured.functions", "function_name")(function)
+        signature = upward("structured.functions", "signature_of")(function)
         return cls(name, description or signature.description, signature.schema(), strict)
 
     @classmethod
@@ -162,8 +160,6 @@ class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
         Raises:
             TypeError: it has no name or no input schema.
         """
-        from streamlib_parsers.mcp_tools import mcp_fields
-
-        name, description, schema, output_schema = mcp_fields(tool)
+        name, description, schema, output_schema = upward("tools.mcp", "mcp_fields")(tool)
         options = ToolOptions(output_schema=output_schema) if output_schema else None
         return cls(name, description, schema, options=options)

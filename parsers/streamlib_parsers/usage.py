@@ -13,6 +13,8 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from streamlib_parsers.upward import upward
+
 
 class Usage(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """Tokens of one response so far.
@@ -53,14 +55,12 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_default
         return astuple(self)[:-1] == astuple(other)[:-1]
 
     def _repr_html_(self) -> str:
-        from streamlib_parsers.notebook_text import table_html
-
-        return table_html(("tokens", ""), self._rows())
+        shown: str = upward("display.notebook_text", "table_html")(("tokens", ""), self._rows())
+        return shown
 
     def _repr_markdown_(self) -> str:
-        from streamlib_parsers.notebook_text import table_markdown
-
-        return table_markdown(("tokens", ""), self._rows())
+        shown: str = upward("display.notebook_text", "table_markdown")(("tokens", ""), self._rows())
+        return shown
 
     def _rows(self) -> list[tuple[str, str]]:
         """The known counts with their names."""

@@ -17,6 +17,7 @@ import anyio
 
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_state import StreamState
+from streamlib.display.notebook_items import Block, block_markdown, blocks
 from streamlib_parsers.events import (
     OutputItemAdded,
     OutputItemDone,
@@ -27,7 +28,6 @@ from streamlib_parsers.events import (
     ResponseEvent,
 )
 from streamlib_parsers.items import Message, Reasoning
-from streamlib_parsers.notebook_items import Block, block_markdown, blocks
 from streamlib_parsers.redaction import redact
 
 PAINT_SECONDS: Final = 0.1

@@ -22,6 +22,7 @@ from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.protocol import parser
 from streamlib_parsers.redaction import redact
+from streamlib_parsers.upward import upward
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -158,14 +159,10 @@ class Recording(Struct, frozen=True):
         return rows
 
     def _repr_html_(self) -> str:
-        from streamlib_parsers.notebook_text import table_html
-
-        return self._table(table_html)
+        return self._table(upward("display.notebook_text", "table_html"))
 
     def _repr_markdown_(self) -> str:
-        from streamlib_parsers.notebook_text import table_markdown
-
-        return self._table(table_markdown)
+        return self._table(upward("display.notebook_text", "table_markdown"))
 
     def _table(self, table: Callable[[Sequence[str], Sequence[Sequence[str]]], str]) -> str:
         """What was recorded, without the body: that may be large, and holds what was said."""

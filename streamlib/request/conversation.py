@@ -21,6 +21,7 @@ from streamlib_parsers.items import (
     tag,
     user,
 )
+from streamlib_parsers.upward import upward
 
 SCHEMA: Final = 1
 """Version of the saved form. Kinds that a later version adds load as `Opaque`."""
@@ -36,14 +37,12 @@ class History(list[ResponseItem]):
     """
 
     def _repr_html_(self) -> str:
-        from streamlib_parsers.notebook_items import items_html
-
-        return items_html(self)
+        shown: str = upward("display.notebook_items", "items_html")(self)
+        return shown
 
     def _repr_markdown_(self) -> str:
-        from streamlib_parsers.notebook_items import items_markdown
-
-        return items_markdown(self)
+        shown: str = upward("display.notebook_items", "items_markdown")(self)
+        return shown
 
     def user(self, text: str = "", *parts: ContentPart) -> Self:
         """Appends a user message, and returns the history: ``client.text(history.user("Hi"), …)``.

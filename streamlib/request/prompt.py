@@ -251,7 +251,7 @@ NUMBERS: Final = (
 def _schema_of(kind: Any) -> JsonObject:
     """The schema of a class, with an object at its root, which is what most wires take."""
     # Imported here because few prompts have a class.
-    from streamlib_parsers.classes.schemas import json_schema, object_schema
+    from streamlib.structured.schemas import json_schema, object_schema
 
     try:
         return object_schema(json_schema(kind))

@@ -19,7 +19,7 @@ from streamlib.errors import invalid_request
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.schemas import ANY_OBJECT
-from streamlib_parsers.classes.schemas import WRAPPER_KEY, object_schema
+from streamlib.structured.schemas import WRAPPER_KEY, object_schema
 from streamlib_parsers.items import JsonObject, ToolSpec
 from streamlib_parsers.outputs import OUTPUT_TOOL
 

@@ -9,11 +9,27 @@ json_items(stream, "/cities", City)    the same from a stream: the only one that
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import UNSET
 
-from streamlib.structured.json_items import JsonItems
-from streamlib.structured.stream_items import EventItems, json_items
-from streamlib.structured.typed_json import TypedJson
-from streamlib_parsers.classes.schemas import json_schema
+from streamlib.lazy import lazy
+
+if TYPE_CHECKING:
+    from streamlib.structured.item_reader import JsonItems
+    from streamlib.structured.schemas import json_schema
+    from streamlib.structured.stream_items import EventItems, json_items
+    from streamlib.structured.typed_json import TypedJson
 
 __all__ = ["UNSET", "EventItems", "JsonItems", "TypedJson", "json_items", "json_schema"]
+
+# `build` needs the schemas alone.
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "streamlib.structured.item_reader": ("JsonItems",),
+        "streamlib.structured.schemas": ("json_schema",),
+        "streamlib.structured.stream_items": ("EventItems", "json_items"),
+        "streamlib.structured.typed_json": ("TypedJson",),
+    },
+)

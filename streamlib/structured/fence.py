@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamlib_parsers.classes.values import FENCE
+from streamlib.structured.values import FENCE
 
 LONGEST_LABEL: Final = 40
 """Characters after the opening fence (`json`) before a text counts as no fenced one."""

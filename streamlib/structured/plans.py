@@ -22,8 +22,8 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import force_setattr
 
-from streamlib_parsers.classes.libraries import made_once, type_adapter, uses_pydantic
-from streamlib_parsers.classes.values import typed_value
+from streamlib.structured.libraries import made_once, type_adapter, uses_pydantic
+from streamlib.structured.values import typed_value
 
 LISTS: Final[dict[Any, Callable[[list[Any]], Any] | None]] = {
     list: None,

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any, Generic, TypeVar, overload
 
 from streamlib.errors import StreamError
-from streamlib.structured.json_items import JsonItems
+from streamlib.structured.item_reader import JsonItems
 from streamlib_parsers.accumulate import NO_OUTPUT, Response
 from streamlib_parsers.errors import IncompleteOutput, InvalidOutput
 from streamlib_parsers.events import (

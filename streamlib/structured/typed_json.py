@@ -21,6 +21,7 @@ import msgspec
 from msgspec import UNSET
 
 from streamlib.structured.fence import OpeningFence
+from streamlib.structured.libraries import check_readable
 from streamlib.structured.plans import (
     AnyPlan,
     DictPlan,
@@ -32,9 +33,8 @@ from streamlib.structured.plans import (
     UnionPlan,
     plan_of,
 )
-from streamlib_parsers.classes.libraries import check_readable
-from streamlib_parsers.classes.schemas import WRAPPER_KEY
-from streamlib_parsers.classes.values import is_object
+from streamlib.structured.schemas import WRAPPER_KEY
+from streamlib.structured.values import is_object
 from streamlib_parsers.json_reader import JsonReader
 
 T = TypeVar("T")

@@ -14,10 +14,10 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from streamlib.request.built_in_text import error_output
+from streamlib.structured.functions import function_name, is_async, signature_of
 from streamlib.tools.outputs import as_output, scrub_text
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import InvalidArguments
-from streamlib_parsers.function_tools import function_name, is_async, signature_of
 from streamlib_parsers.items import (
     CallOutput,
     CustomToolCall,

@@ -11,6 +11,7 @@ import pytest
 
 import streamlib
 from streamlib.display.notebook import BLOCK_LENGTH, CODE_LENGTH, LiveCell, display, finished_part
+from streamlib.display.notebook_text import fragments
 from streamlib.errors import StreamError
 from streamlib_parsers import (
     FunctionCall,
@@ -22,7 +23,6 @@ from streamlib_parsers import (
     ReasoningContentDelta,
     Text,
 )
-from streamlib_parsers.notebook_text import fragments
 from tests.support.client_streams import stream_over
 from tests.support.response_bodies import HELLO, MESSAGE, OPENED, finish, stop, text
 

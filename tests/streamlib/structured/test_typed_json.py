@@ -18,7 +18,7 @@ import pytest
 
 from streamlib import UNSET
 from streamlib.structured import JsonItems, TypedJson
-from streamlib_parsers.classes.values import typed_value
+from streamlib.structured.values import typed_value
 
 T = TypeVar("T")
 

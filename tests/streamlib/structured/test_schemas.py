@@ -10,8 +10,8 @@ import msgspec
 import pydantic
 import pytest
 
-from streamlib_parsers.classes.libraries import uses_pydantic
-from streamlib_parsers.classes.schemas import json_schema
+from streamlib.structured.libraries import uses_pydantic
+from streamlib.structured.schemas import json_schema
 
 
 class City(msgspec.Struct):

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib_parsers.classes.libraries import type_adapter, uses_pydantic
+from streamlib.structured.libraries import type_adapter, uses_pydantic
 
 WRAPPER_KEY: Final = "value"
 """The only key of the object that wraps a value which is not an object itself."""

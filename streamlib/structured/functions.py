@@ -18,11 +18,11 @@ from typing import Any, Final, NotRequired
 
 import msgspec
 
-from streamlib_parsers.classes.libraries import uses_pydantic
-from streamlib_parsers.classes.pointers import pointer_of
-from streamlib_parsers.classes.schemas import json_schema
-from streamlib_parsers.classes.values import typed_value
-from streamlib_parsers.docstrings import read_docstring
+from streamlib.structured.docstrings import read_docstring
+from streamlib.structured.libraries import uses_pydantic
+from streamlib.structured.pointers import pointer_of
+from streamlib.structured.schemas import json_schema
+from streamlib.structured.values import typed_value
 from streamlib_parsers.errors import InvalidArguments, InvalidOutput
 from streamlib_parsers.item_base import JsonObject, parse_arguments
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 from markdown_it import MarkdownIt
 
-from streamlib_parsers.notebook_text import (
+from streamlib.display.notebook_text import (
     fence,
     folded,
     fragments,

@@ -13,9 +13,9 @@ import msgspec
 import pydantic
 import pytest
 
+from streamlib.structured.pointers import pointer_of, tokens_of
+from streamlib.structured.values import typed_value, unfenced
 from streamlib_parsers import IncompleteOutput, InvalidOutput
-from streamlib_parsers.classes.pointers import pointer_of, tokens_of
-from streamlib_parsers.classes.values import typed_value, unfenced
 
 
 class City(msgspec.Struct):

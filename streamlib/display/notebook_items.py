@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
+from streamlib.display.notebook_text import fence, folded, pre, safe_markdown
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import (
     Compaction,
@@ -22,7 +23,6 @@ from streamlib_parsers.items import (
     ServerToolResult,
     Text,
 )
-from streamlib_parsers.notebook_text import fence, folded, pre, safe_markdown
 from streamlib_parsers.redaction import redact, redact_value
 from streamlib_parsers.usage import Usage
 

@@ -12,8 +12,8 @@ import msgspec
 import pydantic
 import pytest
 
+from streamlib.structured.functions import FunctionSignature, is_async, signature_of
 from streamlib_parsers import InvalidArguments, ToolSpec
-from streamlib_parsers.function_tools import FunctionSignature, is_async, signature_of
 
 
 class Unit(enum.Enum):

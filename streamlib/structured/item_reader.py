@@ -13,9 +13,9 @@ from collections import deque
 from typing import Any, Final, Generic, TypeVar
 
 from streamlib.structured.fence import OpeningFence
-from streamlib_parsers.classes.libraries import check_readable
-from streamlib_parsers.classes.pointers import pointer_of, tokens_of
-from streamlib_parsers.classes.values import FENCE, typed_value
+from streamlib.structured.libraries import check_readable
+from streamlib.structured.pointers import pointer_of, tokens_of
+from streamlib.structured.values import FENCE, typed_value
 from streamlib_parsers.errors import InvalidOutput
 from streamlib_parsers.json_reader import JsonReader, past_space
 

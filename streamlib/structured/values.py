@@ -8,14 +8,14 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib_parsers.classes.libraries import (
+from streamlib.structured.libraries import (
     json_decoder,
     made_once,
     type_adapter,
     uses_pydantic,
 )
-from streamlib_parsers.classes.pointers import dict_key_path, pointer_of, walked
-from streamlib_parsers.classes.schemas import DEFINITIONS, WRAPPER_KEY, json_schema
+from streamlib.structured.pointers import dict_key_path, pointer_of, walked
+from streamlib.structured.schemas import DEFINITIONS, WRAPPER_KEY, json_schema
 from streamlib_parsers.errors import InvalidOutput, ParseFailure
 from streamlib_parsers.json_text import DECODE_ERRORS, decode_any, is_json_bytes, scrub
 
