@@ -96,15 +96,18 @@ class EventStreamFraming:
 
     def single(self, chunk: bytes) -> NamedPayload | None:
         """Returns name and payload of a chunk that is one event of known headers, else None."""
-        lengths = self._preludes.get(chunk[: _PRELUDE.size])
-        if lengths is None or self._buffered or self.failure is not None:
+        size = len(chunk)
+        if self._buffered or not _OVERHEAD <= size <= self._limits.event_bytes:
             return None
-        payload_start, payload_end = lengths
-        if len(chunk) != payload_end + _CHECKSUM_BYTES:
+        total, header_length, prelude_checksum = _PRELUDE.unpack_from(chunk)
+        payload_start = _PRELUDE.size + header_length
+        payload_end = size - _CHECKSUM_BYTES
+        if total != size or payload_start > payload_end or self.failure is not None:
             return None
         name = self._event_names.get(chunk[_PRELUDE.size : payload_start])
-        checksum = zlib.crc32(chunk[:payload_end])
-        if name is None or checksum != _CHECKSUM.unpack_from(chunk, payload_end)[0]:
+        if name is None or zlib.crc32(chunk[: _LENGTHS.size]) != prelude_checksum:
+            return None
+        if zlib.crc32(chunk[:payload_end]) != _CHECKSUM.unpack_from(chunk, payload_end)[0]:
             return None
         return name, chunk[payload_start:payload_end]
 

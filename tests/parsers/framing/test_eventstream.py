@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import base64
 import json
+import struct
+import zlib
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
@@ -22,6 +24,7 @@ from streamlib_parsers.framing.eventstream import (
     AwsMessage,
     EventStreamFraming,
     decode_message,
+    encode_headers,
     encode_message,
     frame_of,
 )
@@ -488,3 +491,63 @@ def test_more_lengths_than_the_cache_holds_are_read() -> None:
     payloads = [b"x" * size for size in range(1_100)]
     body = b"".join(encode_message(EVENT, payload) for payload in payloads) * 2
     assert read(EventStreamFraming(), [body]).data == payloads * 2
+
+
+# --- a chunk that is one message ---
+
+
+def seen_framing(limits: Limits = LIMITS) -> EventStreamFraming:
+    """A framing that has read one message of `EVENT`."""
+    framing = EventStreamFraming(limits)
+    assert len(framing.feed(encode_message(EVENT, b"{}"))) == 1
+    return framing
+
+
+def test_message_of_any_length_is_single_where_headers_are_known() -> None:
+    framing = seen_framing()
+    for size in range(3000):
+        payload = b"x" * size
+        assert framing.single(encode_message(EVENT, payload)) == ("contentBlockDelta", payload)
+
+
+def damaged_prelude(message: bytes) -> bytes:
+    """The message with a wrong checksum of its prelude, and a valid one of all its bytes."""
+    message = message[:8] + b"\0\0\0\0" + message[12:-4]
+    return message + struct.pack(">I", zlib.crc32(message))
+
+
+BLOCK: Final = encode_headers(EVENT)
+GOOD: Final = encode_message(EVENT, b"{}")
+
+
+@each_case(
+    "chunk",
+    [
+        b"",
+        GOOD[:11],
+        GOOD[:-1],
+        GOOD + b"\0",
+        GOOD + GOOD,
+        GOOD[:-1] + bytes([GOOD[-1] ^ 1]),
+        GOOD[:11] + bytes([GOOD[11] ^ 1]) + GOOD[12:],
+        damaged_prelude(GOOD),
+        encode_message({**EVENT, ":event-type": "other"}, b"{}"),
+        encode_message({**EVENT, ":message-type": "exception"}, b"{}"),
+        raw_message(BLOCK, b"{}", header_length=len(BLOCK) + 3),
+        raw_message(BLOCK, b"{}", header_length=0xFFFFFFFF),
+        raw_message(BLOCK, b"{}", header_length=len(BLOCK) - 1),
+        encode_message(EVENT, b"x" * 4000),
+    ],
+)
+def test_other_chunk_is_not_single(chunk: bytes) -> None:
+    framing = seen_framing(Limits(event_bytes=3000))
+    assert framing.single(chunk) is None
+
+
+def test_no_message_is_single_behind_an_unfinished_or_damaged_one() -> None:
+    framing = seen_framing()
+    framing.feed(GOOD[:5])
+    assert framing.single(GOOD) is None
+    framing.feed(b"\xff" * 40)
+    assert framing.failure is not None
+    assert framing.single(GOOD) is None
