@@ -14,6 +14,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,9 @@ import uvicorn
 from streamlib.asgi import END_SECONDS
 from streamlib.errors import StreamError
 from streamlib.gateway.log_text import log_text
+from streamlib.providers import Provider
+from streamlib.providers.loopback import loopback_at
+from streamlib.testing import running as running_loopback
 
 if TYPE_CHECKING:
     from streamlib.gateway import Gateway, RouteTable
@@ -70,12 +74,30 @@ class GatewayServer(uvicorn.Server):
         self._is_outdated = False
         """Whether SIGHUP came and the routes were not read again yet."""
         self._has_terminal = os.isatty(0)
+        self._stack = AsyncExitStack()
+        """Ends the loopback provider, if a route needs it."""
+        self._loopback: Provider | None = None
+        """The loopback provider, once it runs."""
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         """Serves until a signal ends it."""
         if hasattr(signal, "SIGHUP"):  # not on Windows
             signal.signal(signal.SIGHUP, self._hang_up)
         super().run(sockets)
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serves, with the loopback provider beside it if a route goes there."""
+        async with self._stack:
+            await self._running.use(await self._with_loopback(self._running.table))
+            await super().serve(sockets)
+
+    async def _with_loopback(self, table: RouteTable) -> RouteTable:
+        """The routes with the address of the loopback provider, which is known once it runs."""
+        if self._loopback is None and _needs_loopback(table):
+            self._loopback = loopback_at(await self._stack.enter_async_context(running_loopback()))
+        if self._loopback is None:
+            return table
+        return table.using(self._loopback)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Handles a signal to stop. uvicorn's own handler would raise it again at its end."""
@@ -103,7 +125,7 @@ class GatewayServer(uvicorn.Server):
     async def _reload(self) -> None:
         try:
             table = self._read_routes()
-            await self._running.use(table)
+            await self._running.use(await self._with_loopback(table))
         except (ValueError, OSError, StreamError) as error:
             _log.error("the routes stay as they are: %s", log_text(str(error)))
             return
@@ -132,6 +154,15 @@ class GatewayServer(uvicorn.Server):
         if self._running.background_count:
             text += f" and {self._running.background_count} responses in the background"
         return text
+
+
+def _needs_loopback(table: RouteTable) -> bool:
+    """Whether a route goes to a loopback provider that nobody else runs."""
+    for rule in table.rules:
+        for target in rule.targets:
+            if target.base_url is None and target.model.startswith("loopback:"):
+                return True
+    return False
 
 
 def _has_terminal() -> bool:

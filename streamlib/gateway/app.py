@@ -62,9 +62,6 @@ from streamlib.gateway.state_store import StateStore
 from streamlib.gateway.state_urls import open_state
 from streamlib.gateway.target_pool import TargetPool
 from streamlib.gateway.target_streams import GatewayRequest, TargetStreams
-from streamlib.providers import Provider
-from streamlib.providers.loopback import PROVIDER as LOOPBACK
-from streamlib.testing import running
 from streamlib.wires.responses.background import StoredResponse
 from streamlib_parsers.errors import ErrorInfo
 
@@ -106,7 +103,8 @@ class Gateway:
         """Configures a gateway.
 
         Args:
-            table: the routes; None: everything goes to the loopback provider.
+            table: the routes; None: everything goes to the loopback provider at its usual address,
+                where `streamlib serve` runs it.
             client: options of `streamlib.Client` (`deadlines`, `retry`, `connections`, `http` …).
             keep_alive: seconds of silence before a keep-alive is sent.
             log_content: write requests and responses to the log too (logger `streamlib.gateway`,
@@ -133,7 +131,7 @@ class Gateway:
         self._record = record
         self._grace_seconds = grace_seconds
         self.table = table or RouteTable()
-        """The routes; once the gateway runs, with the address of its loopback provider."""
+        """The routes."""
         self._options = dict(client or {})
         self._keep_alive = keep_alive
         self._log_content = log_content
@@ -150,12 +148,10 @@ class Gateway:
         """The targets of all routes."""
         self.streams = OpenStreams()
         """Requests under way."""
-        self._loopback: Provider | None = None
-        """The loopback provider, once it runs."""
         self._background: BackgroundResponses | None = None
         """Set while the gateway runs, if it has a log."""
         self._stack = AsyncExitStack()
-        """Closes the client, and the loopback provider if it was started."""
+        """Closes what the gateway opened."""
         self._services: Services | None = None
         """Set while the gateway runs."""
 
@@ -168,7 +164,6 @@ class Gateway:
             options["http"] = transport
         client = await self._stack.enter_async_context(Client(**options))
         try:
-            await self.use(self.table)
             await self._enter_limits()
             self._services = Services(
                 client=client,
@@ -208,11 +203,6 @@ class Gateway:
         Args:
             table: for all requests from now on.
         """
-        # The provider has its own port, which is known once it runs.
-        if self._loopback is None and _needs_loopback(table):
-            self._loopback = loopback_at(await self._stack.enter_async_context(running()))
-        if self._loopback is not None:
-            table = table.using(self._loopback)
         self.table = table
 
     async def _enter_background(self) -> None:
@@ -234,7 +224,6 @@ class Gateway:
             await self._background.finish(self._grace_seconds)
         self._services = None
         self._background = None
-        self._loopback = None
         self.readiness.block("stopped", "the gateway has stopped")
         await self._stack.aclose()
 
@@ -358,24 +347,6 @@ class Gateway:
             return
         message = "this gateway keeps no responses: `streamlib gateway --log` names where it may"
         await refuse("responses", ErrorInfo("not_found", message, code="log"), asgi)
-
-
-def _needs_loopback(table: RouteTable) -> bool:
-    """Whether a route goes to a loopback provider that nobody else runs."""
-    for rule in table.rules:
-        for target in rule.targets:
-            if target.base_url is None and target.model.startswith("loopback:"):
-                return True
-    return False
-
-
-def loopback_at(url: str) -> Provider:
-    """The loopback provider, at another address."""
-    urls = {
-        wire_api: address.replace(LOOPBACK.base_url, url)
-        for wire_api, address in LOOPBACK.wire_urls.items()
-    }
-    return msgspec.structs.replace(LOOPBACK, base_url=url, wire_urls=urls)
 
 
 class _Endpoint:

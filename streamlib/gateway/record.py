@@ -31,7 +31,7 @@ from streamlib.asgi import Message, Receive, Scope, Send
 from streamlib.gateway.identity import tokens_of
 from streamlib.gateway.log_text import log_error
 from streamlib.gateway.observer import Exchange, Observer
-from streamlib.gateway.recording_transport import RecordingTransport, UpstreamRecord
+from streamlib.gateway.operations import response_path
 from streamlib.recording import Chunk, RecordedRequest, Recording, dump
 from streamlib.recording.files import kept_headers
 from streamlib.recording.masked_bodies import (
@@ -41,6 +41,7 @@ from streamlib.recording.masked_bodies import (
     masked_text,
     secrets_of,
 )
+from streamlib.recording.recorder import HttpRecord, RecordingTransport, wire_of_url
 from streamlib.request.report import Change
 
 FILES: Final = 1000
@@ -138,7 +139,7 @@ class ExchangeRecord(Struct, kw_only=True, eq=False):
     response_headers: dict[str, str] = field(default_factory=dict[str, str])
     chunks: list[Chunk] = field(default_factory=list[Chunk])
     is_complete: bool = False
-    upstream: list[UpstreamRecord] = field(default_factory=list[UpstreamRecord])
+    upstream: list[HttpRecord] = field(default_factory=list[HttpRecord])
 
     def keep(self, data: bytes) -> bool:
         """Reserves room for further bytes; returns False if there is none."""
@@ -151,6 +152,13 @@ class ExchangeRecord(Struct, kw_only=True, eq=False):
         self.room -= size
         self.taken += size
         return True
+
+    def sent(self, record: HttpRecord) -> None:
+        """Adds an exchange with a target (see `Sink`)."""
+        self.upstream.append(record)
+
+    def closed(self, record: HttpRecord) -> None:
+        """Nothing to do: the record is written with the whole exchange (see `Sink`)."""
 
     def give_back(self) -> None:
         """Frees the reserved bytes, after they were written or dropped."""
@@ -354,8 +362,23 @@ def dump_exchange(exchange: Exchange, record: ExchangeRecord) -> bytes:
     )
     recordings = [client]
     for upstream in record.upstream:
-        recordings.append(upstream.recording(secrets, is_stream=_is_stream(upstream.headers)))
+        recordings.append(_upstream_recording(upstream, secrets))
     return b"".join([dump(recording) for recording in recordings])
+
+
+def _upstream_recording(record: HttpRecord, secrets: set[str]) -> Recording:
+    """The recording of an exchange with a target, with these keys masked."""
+    return Recording(
+        status=record.status,
+        headers=record.headers,
+        chunks=masked_chunks(record.chunks, secrets, is_stream=_is_stream(record.headers)),
+        end=record.end,
+        method=record.method,
+        url=masked_text(record.url, secrets),
+        # A count of tokens is recorded as a request of its wire.
+        wire_api=wire_of_url(response_path(record.url)),
+        request=RecordedRequest(record.request_headers, masked_request(record.body, secrets)),
+    )
 
 
 def _masked_change(change: Change, secrets: set[str]) -> Change:

@@ -25,3 +25,12 @@ PROVIDER = Provider(
     chat=replace(ANYTHING, strict_schemas=True),  # its strict form has OpenAI's rules
     websocket=WebSocketSettings(lanes=32, in_flight=16, steers=True),
 )
+
+
+def loopback_at(url: str) -> Provider:
+    """Returns the loopback provider at another address, as `streamlib.testing.running` yields it.
+
+    RouteTable([RouteRule("*", "loopback:*")], [loopback_at(url)])
+    """
+    urls = {wire: address.replace(URL, url) for wire, address in PROVIDER.wire_urls.items()}
+    return replace(PROVIDER, base_url=url, wire_urls=urls)

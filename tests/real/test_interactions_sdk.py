@@ -11,11 +11,12 @@ import anyio.to_thread
 import pytest
 
 from streamlib import FunctionCall, Reasoning, Response, accumulate, encode_all
-from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
+from streamlib.gateway import gateway
 from streamlib.testing import Behaviour, running
 from streamlib_parsers.items import WireApi
 from tests.support.asgi_servers import serving_app
 from tests.support.invariants import events_of
+from tests.support.served_gateways import loopback_gateway
 from tests.support.shared import STREAMS, recordings
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
@@ -104,9 +105,10 @@ async def check_conversation(url: str) -> None:
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("wire", MODELS)
 async def test_sdk_talks_to_a_model_of_any_wire(wire: WireApi, anyio_backend: str) -> None:
-    route = RouteRule("*", "loopback:claude-opus-4-5", wire_api=wire)
-    app = gateway(Gateway(RouteTable([route])))
-    async with serving_app(app) as served:
+    async with (
+        loopback_gateway(wire, "claude-opus-4-5") as made,
+        serving_app(gateway(made)) as served,
+    ):
         await check_conversation(served.url)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -10,10 +11,11 @@ import anyio.to_thread
 import openai
 import pytest
 
-from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
+from streamlib.gateway import gateway
 from streamlib.testing import running
 from streamlib_parsers.items import WireApi
-from tests.support.asgi_servers import serving_app
+from tests.support.asgi_servers import Served, serving_app
+from tests.support.served_gateways import loopback_gateway
 
 pytestmark = [pytest.mark.real, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
@@ -29,9 +31,10 @@ async def in_thread(function: Callable[..., Any], *arguments: Any, **fields: Any
     return await anyio.to_thread.run_sync(partial(function, *arguments, **fields))
 
 
-def at_model(wire: WireApi) -> Any:
-    route = RouteRule("*", "loopback:*", wire_api=wire)
-    return serving_app(gateway(Gateway(RouteTable([route]))))
+@asynccontextmanager
+async def at_model(wire: WireApi) -> AsyncGenerator[Served]:
+    async with loopback_gateway(wire) as made, serving_app(gateway(made)) as served:
+        yield served
 
 
 async def check_continuation(url: str) -> None:

@@ -13,9 +13,19 @@ from anyio.abc import SocketStream
 
 from streamlib import Prompt
 from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
+from streamlib.providers.loopback import loopback_at
+from streamlib.testing import running
 from streamlib_parsers.items import WireApi
 from tests.support.asgi_servers import Served, serving_app
 from tests.support.gateways import client_request
+
+
+@asynccontextmanager
+async def loopback_gateway(wire: WireApi, model: str = "*") -> AsyncGenerator[Gateway]:
+    """A gateway in front of the loopback provider, not entered yet."""
+    route = RouteRule("*", f"loopback:{model}", wire_api=wire)
+    async with running() as url:
+        yield Gateway(RouteTable([route], [loopback_at(url)]))
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
+from streamlib.gateway import Gateway, gateway
 from streamlib_parsers.items import JsonObject, WireApi
 from tests.support.gateways import Upstream, rule, serving, stream_response
 from tests.support.metrics import figure
@@ -21,6 +21,7 @@ from tests.support.open_responses import (
     failed_cases,
 )
 from tests.support.responses_frames import added, completed, created, done, frame, message
+from tests.support.served_gateways import loopback_gateway
 
 STORED: Final = {"previous-response-id", "function-call-roundtrip"}
 """Cases that name a response which is stored: only a target on Responses has it, if asked to."""
@@ -45,7 +46,7 @@ def posting(running: Gateway, **always: Any) -> Post:
 @pytest.mark.parametrize("wire", ["messages", "chat", "responses"])
 async def test_every_case_passes_or_is_refused_by_name(wire: WireApi) -> None:
     """A stored response that another wire does not have is refused, and the rest is complete."""
-    async with Gateway(RouteTable([RouteRule("*", "loopback:*", wire_api=wire)])) as running:
+    async with loopback_gateway(wire) as made, made as running:
         failed = await failed_cases(posting(running))
     assert failed.keys() == STORED
     for reason in failed.values():
@@ -55,13 +56,12 @@ async def test_every_case_passes_or_is_refused_by_name(wire: WireApi) -> None:
 
 async def test_every_case_passes_where_the_model_stores() -> None:
     """The builder asks for no storage by itself, so the client does."""
-    route = RouteRule("*", "loopback:*", wire_api="responses")
-    async with Gateway(RouteTable([route])) as running:
+    async with loopback_gateway("responses") as made, made as running:
         assert await failed_cases(posting(running, store=True)) == {}
 
 
 async def test_gateway_reports_that_it_stores_nothing() -> None:
-    async with Gateway(RouteTable([RouteRule("*", "loopback:*", wire_api="chat")])) as running:
+    async with loopback_gateway("chat") as made, made as running:
         post = posting(running)
         response = await ask(post, input="Hi", store=True, temperature=0.25)
         refused = await post({"model": "m", "input": "And?", "previous_response_id": "resp_1"})
