@@ -100,8 +100,6 @@ class WireSpec(Struct, frozen=True, kw_only=True):
         beta_header: request header with the list of betas that a request uses; "": none.
         betas_in_body: its builder moves that list into the body.
         schema_rules: strict mode of structured output; None: any JSON Schema is taken.
-        lost_settings: fields of `Prompt` (`cache.ttl`: of its options) that the wire cannot express
-            for any model, beyond those that its builder reports.
         names_media_types: images on the wire state their media type.
         tool_cache: a request may be cached up to one of its tools (`ToolSpec.cache`).
         tool_options: fields of `ToolOptions` that its builder writes; others are left out and
@@ -134,7 +132,6 @@ class WireSpec(Struct, frozen=True, kw_only=True):
     beta_header: str = ""
     betas_in_body: bool = False
     schema_rules: SchemaRules | None = None
-    lost_settings: tuple[str, ...] = ()
     names_media_types: bool = True
     tool_cache: bool = False
     tool_options: tuple[str, ...] = ()
@@ -169,7 +166,6 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         event_prefixes=("message_", "content_block_"),
         has_blocks=True,
         json_is_complete_body=True,
-        lost_settings=("reasoning.summary", "background"),
         completed_by="message_stop",
         stop_frame="message_delta",
         call_ids=Charset(),
@@ -293,7 +289,6 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         has_blocks=True,
         has_tail=True,
         json_is_complete_body=True,
-        lost_settings=("background",),
         completed_by="messageStop",
         call_ids=Charset("a-zA-Z0-9_.:-"),
         beta_header=ANTHROPIC_BETA,
@@ -308,7 +303,6 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         ),
         frames="aws",
         json_is_complete_body=True,
-        lost_settings=("reasoning.summary", "background"),
         completed_by="the end of the inner wire",
         call_ids=Charset(),
         beta_header=ANTHROPIC_BETA,

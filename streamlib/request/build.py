@@ -138,7 +138,6 @@ def build_for(
         prompt = without_choice(prompt, allowed)
     prompt = _extra_for_wire(prompt, context)
     prompt = fit_tool_options(prompt, target.wire_api, report)
-    _report_lost_settings(prompt, context)
     stored_history = WIRE_SPECS[target.wire_api].stored_history
     is_continued = any((prompt.extra or {}).get(name) for name in stored_history)
     items = repair(prompt.items, report, is_continued=is_continued)
@@ -183,19 +182,6 @@ def build_for(
         names={sent: name for name, sent in sent_names.items()},
         namespaces=fitted.namespaces,
     )
-
-
-def _report_lost_settings(prompt: Prompt, context: BuildContext) -> None:
-    """Reports settings that the wire has no place for, whatever the model."""
-    wire_api = context.target.wire_api
-    for field in WIRE_SPECS[wire_api].lost_settings:
-        name, _, option = field.partition(".")
-        value = getattr(prompt, name)
-        if option:
-            value = getattr(value, option, None)
-        is_header = name == "conversation_id" and context.target.provider.conversation_header
-        if value is not None and not is_header:
-            context.report.dropped(f"/{field.replace('.', '/')}", f"{wire_api} has no {field}")
 
 
 def _extra_for_wire(prompt: Prompt, context: BuildContext) -> Prompt:

@@ -35,17 +35,14 @@ def free_form_schema() -> JsonObject:
     }
 
 
-def object_schema(tool: ToolSpec, path: str, report: Report, rule: str) -> JsonObject:
-    """The schema of a tool's arguments, of type object as providers require.
-
-    rule: The rule's number in the wire's rule table, for the report.
-    """
+def object_schema(tool: ToolSpec, path: str, report: Report) -> JsonObject:
+    """The schema of a tool's arguments, of type object as providers require."""
     # a decoded request may hold anything in place of a schema
     if not isinstance(tool.schema, dict):
         return {"type": "object", "properties": {}}
     if tool.schema.get("type") == "object":
         return tool.schema
-    report.add("changed", path, f"an input schema is of type object ({rule})")
+    report.add("changed", path, "an input schema is of type object")
     schema: JsonObject = {"type": "object"}
     for key, value in tool.schema.items():
         if key != "type":

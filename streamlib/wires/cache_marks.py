@@ -24,8 +24,10 @@ def cache_options(
         return CacheOptions(automatic.ttl) if automatic.ttl else "auto"
     lifetimes = {index: marking.ttl for index, marking in marked.items()}
     ttl = next(iter(lifetimes.values()), None)
-    # if all marks have the same lifetime, it is given once
-    if set(lifetimes.values()) == {ttl}:
+    further = [mark.ttl for mark in (instructions, automatic) if mark is not None]
+    # if all marks have the same lifetime, it is given once; it would also be that of a mark
+    # without one
+    if set(lifetimes.values()) == {ttl} and (ttl is None or None not in further):
         lifetimes.clear()
     else:
         ttl = None

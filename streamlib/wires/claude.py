@@ -15,6 +15,7 @@ from streamlib.request.history import OUTPUTS, IndexedItem
 from streamlib.request.prompt import Prompt, ReasoningOptions
 from streamlib.request.report import Report
 from streamlib.request.target import Target
+from streamlib.wires.settings import without_settings
 from streamlib_parsers.items import (
     JsonObject,
     Message,
@@ -28,6 +29,7 @@ MIN_BUDGET: Final = 1024
 
 THINKING_ON: Final = ("enabled", "adaptive")
 """Types of `thinking` with which the model thinks."""
+SAMPLING: Final = ("temperature", "top_p", "top_k")
 MIN_THINKING_TOP_P: Final = 0.95
 """The smallest `top_p` that the API takes while the model thinks."""
 
@@ -62,7 +64,7 @@ def thinking(
         return {}
     if _takes_adaptive(options, target):
         if forced_call and not target.traits.forced_while_adaptive:
-            report.dropped("/reasoning", "the model does not think where a call is forced (T6)")
+            report.dropped("/reasoning", "the model does not think where a call is forced")
             return {}
         return _adaptive(options, prompt.thinking_mismatch)
     fields = _budget(options, max_tokens, prompt.thinking_mismatch, context)
@@ -70,9 +72,13 @@ def thinking(
         report.dropped(
             "/reasoning",
             "thinking cannot be on with a forced tool choice, "
-            "or in a tool turn that began without it (T6, T8)",
+            "or in a tool turn that began without it",
         )
         return {}
+    if options.budget is None:
+        tokens = fields["thinking"]["budget_tokens"]
+        reason = f"{target.model} takes tokens, not levels: {tokens}"
+        report.add("changed", "/reasoning", reason)
     return fields
 
 
@@ -80,7 +86,7 @@ def _off(options: ReasoningOptions, context: BuildContext) -> JsonObject:
     target = context.target
     form = target.traits.thinking_off
     if not form:
-        context.report.dropped("/reasoning", f"{target.model} always thinks (T4)")
+        context.report.dropped("/reasoning", f"{target.model} always thinks")
         return {}
     if options.off_form is not None and form == Traits().thinking_off:
         # nothing special is known of the model: the form that the caller names is sent
@@ -122,12 +128,12 @@ def _budget(
     requested = options.budget or BUDGETS[options.effort or "medium"]
     budget = max(MIN_BUDGET, requested)
     if options.budget is not None and budget != options.budget:
-        report.add("changed", "/reasoning", f"a budget is at least {MIN_BUDGET} tokens (T1)")
+        report.add("changed", "/reasoning", f"a budget is at least {MIN_BUDGET} tokens")
     fields: JsonObject = {"type": "enabled", "budget_tokens": budget}
     fields = _with_options(fields, options, mismatch)
     if max_tokens is None or max_tokens > budget:
         return {"thinking": fields}
-    report.add("changed", "/max_output_tokens", "raised above the thinking budget (T1)")
+    report.add("changed", "/max_output_tokens", "raised above the thinking budget")
     limit = target.traits.max_output or budget + max_tokens
     # the text keeps its `max_tokens`, up to half of the model's limit
     text_tokens = min(max_tokens, limit // 2)
@@ -142,43 +148,37 @@ def _budget(
     return {"thinking": fields, "max_tokens": min(fitted + max_tokens, limit)}
 
 
-def is_refused_while_thinking(
-    name: str, value: float, thinking: JsonObject | None, context: BuildContext
-) -> bool:
-    """Whether the model refuses a sampling parameter beside `thinking`; if so, it is reported.
+def without_refused_while_thinking(
+    prompt: Prompt, thinking: JsonObject | None, context: BuildContext
+) -> Prompt:
+    """The prompt without sampling parameters that the model refuses beside `thinking` (S1).
 
     Args:
-        name: The prompt's field: `temperature`, `top_p` or `top_k`.
         thinking: The `thinking` that is sent.
     """
     if context.target.traits.sampling_while_thinking:
-        return False
+        return prompt
     if thinking is None or thinking.get("type") not in THINKING_ON:
-        return False
-    if name == "temperature" and value == 1:
-        return False
-    if name == "top_p" and MIN_THINKING_TOP_P <= value <= 1:
-        return False
-    context.report.dropped(f"/{name}", f"{context.target.model} takes none while it thinks (S1)")
-    return True
+        return prompt
+    refused = ["top_k"]
+    if prompt.temperature != 1:
+        refused.append("temperature")
+    if prompt.top_p is not None and not MIN_THINKING_TOP_P <= prompt.top_p <= 1:
+        refused.append("top_p")
+    reason = f"{context.target.model} takes none while it thinks"
+    return without_settings(prompt, refused, reason, context.report)
 
 
-def without_second_sampling(values: JsonObject, top_p: str, context: BuildContext) -> JsonObject:
-    """The sampling parameters. Newer models take `temperature` or `top_p`, not both (S1).
-
-    Args:
-        values: `temperature` and the other parameters to send.
-        top_p: The wire's name of `top_p`.
-    """
-    if context.target.traits.both_samplings or not {"temperature", top_p} <= values.keys():
-        return values
-    dropped, name = top_p, "top_p"
+def without_second_sampling(prompt: Prompt, context: BuildContext) -> Prompt:
+    """Newer models take `temperature` or `top_p`, not both (S1)."""
+    if context.target.traits.both_samplings or prompt.temperature is None or prompt.top_p is None:
+        return prompt
+    second = "top_p"
     # The default temperature changes nothing.
-    if values["temperature"] == 1:
-        dropped = name = "temperature"
-    reason = f"{context.target.model} takes a temperature or a top_p, not both (S1)"
-    context.report.dropped(f"/{name}", reason)
-    return {key: value for key, value in values.items() if key != dropped}
+    if prompt.temperature == 1:
+        second = "temperature"
+    reason = f"{context.target.model} takes a temperature or a top_p, not both"
+    return without_settings(prompt, (second,), reason, context.report)
 
 
 def effort(prompt: Prompt, context: BuildContext, thinking: JsonObject | None) -> str | None:

@@ -16,7 +16,7 @@ A setting that has no row is one that the wire lacks: it is left out, and the re
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -76,8 +76,6 @@ class Setting:
             or none are needed.
         also: further paths at which it is read (older names, names of other servers), or those that
             its rules know.
-        values: value of `Prompt` -> value on the wire. Others are dropped and reported; those of a
-            decoded request stay in `extra`.
         needs: the trait (`Traits`) without which a model takes no such setting.
         longest: the most characters it may have; the hash of a longer one is sent.
         fixed: the value that the wire has anyway, without a field for it.
@@ -89,7 +87,6 @@ class Setting:
     name: str
     path: str = ""
     also: tuple[str, ...] = ()
-    values: Mapping[str, str] | None = None
     needs: str = ""
     longest: int | None = None
     fixed: Any = None
@@ -105,11 +102,6 @@ class Setting:
         if self.needs and not getattr(target.traits, self.needs):
             report.dropped(path, f"{target.model} takes no {self.name}")
             return None
-        if self.values is not None and value not in self.values:
-            report.dropped(path, f"one of {', '.join(self.values)}")
-            return None
-        if self.values is not None:
-            return self.values[value]
         if self.longest is not None and len(value) > self.longest:
             reason = f"longer than {self.longest} characters: its hash is sent"
             report.add("changed", path, reason)
@@ -133,13 +125,7 @@ class Setting:
                 value = other
             elif other is not None and other != value:
                 put(fields, path, other)
-        if self.values is None or value is None:
-            return value
-        for name, sent in self.values.items():
-            if sent == value:
-                return name
-        put(fields, self.path, value)
-        return None
+        return value
 
 
 class SettingsTable:

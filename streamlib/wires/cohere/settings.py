@@ -54,7 +54,7 @@ def _tool(tool: ToolSpec, path: str, report: Report) -> JsonObject:
         function["parameters"] = free_form_schema()
     else:
         # The wire requires `parameters`.
-        function["parameters"] = object_schema(tool, f"{path}/schema", report, "H5")
+        function["parameters"] = object_schema(tool, f"{path}/schema", report)
     body: JsonObject = {"type": "function", "function": function}
     return merged(body, option_fields(tool))
 

@@ -1,13 +1,15 @@
 """A `Prompt` as a Bedrock Converse request: `messages`, `system`, `inferenceConfig` and so on.
 
 Turns are made in `build_turns.py`, their blocks in `build_content.py`, the rest in
-`build_settings.py`, `build_tools.py` and `build_cache.py`. What differs between the models behind
+`settings.py`, `build_tools.py` and `build_cache.py`. What differs between the models behind
 this one API is a table in `streamlib/wires/bedrock.py`. Each rule that the API enforces with a
 400 is met by one small function; every change is in the report. Numbers such as B1 are the rows of
 the rule table in docs/wires/converse.md, T1, A13 and S1 those of docs/wires/messages.md.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 import msgspec
 
@@ -19,8 +21,7 @@ from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.target import BuiltRequest
 from streamlib.wires.bedrock import CLAUDE, family_of
-from streamlib.wires.converse import build_settings as settings
-from streamlib.wires.converse import build_tools
+from streamlib.wires.converse import build_tools, settings
 from streamlib.wires.converse.build_cache import Cacheable, add_cache_points
 from streamlib.wires.converse.build_turns import (
     fix_last_turn,
@@ -30,6 +31,18 @@ from streamlib.wires.converse.build_turns import (
 )
 from streamlib.wires.converse.context import ConverseContext
 from streamlib_parsers.items import JsonObject
+
+KEYS: Final = (
+    "system",
+    "inferenceConfig",
+    "toolConfig",
+    settings.MODEL_FIELDS,
+    "outputConfig",
+    "requestMetadata",
+    "serviceTier",
+    "additionalModelResponseFieldPaths",
+)
+"""Keys of the body behind the messages, in their order."""
 
 
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
@@ -46,9 +59,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
         prompt, choice, context, unreasoned_tool_turn=is_unreasoned_tool_turn(turns)
     )
     raised_max_tokens = fields.pop("max_tokens", None)
-    inference_config = settings.inference_config(
-        prompt, raised_max_tokens, fields.get("thinking"), context
-    )
+    prompt = settings.fitted(prompt, raised_max_tokens, fields.get("thinking"), context)
     fix_last_turn(turns, fields.get("thinking"), context)
     tools = build_tools.tools(prompt, items, context)
     if family is CLAUDE and tools and not prompt.tools:
@@ -65,20 +76,17 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     for turn in turns:
         content = [block.body for block in turn.blocks]
         messages.append({"role": turn.role, "content": content})
-    body: JsonObject = {"messages": messages}
     optional = {
+        **settings.SETTINGS.write(prompt, context),
         "system": system_blocks,
-        "inferenceConfig": inference_config,
         "toolConfig": build_tools.tool_config(tools, choice, fields),
         settings.MODEL_FIELDS: fields,
-        "outputConfig": settings.output_config(prompt, context),
-        "requestMetadata": settings.request_metadata(prompt, report),
-        "serviceTier": settings.service_tier(prompt, report),
         "additionalModelResponseFieldPaths": settings.response_field_paths(prompt, fields, context),
     }
-    for key, value in optional.items():
-        if value:
-            body[key] = value
+    body: JsonObject = {"messages": messages}
+    for key in KEYS:
+        if optional.get(key):
+            body[key] = optional[key]
     return BuiltRequest(body, in_body=(ANTHROPIC_BETA,))
 
 

@@ -92,7 +92,9 @@ def _mark_items(options: CacheOptions, body: Cacheable, report: Report) -> None:
         points[index] = cache_point(options.lifetime(index), "/cache/ttl", report)
     marked = _mark_turns(points, body, report)
     if options.instructions is not None:
-        points[NO_ITEM] = cache_point(options.instructions.ttl, "/cache/instructions/ttl", report)
+        points[NO_ITEM] = cache_point(
+            options.instructions.ttl or options.ttl, "/cache/instructions/ttl", report
+        )
     marked |= _mark_system(points, body)
     for item_index in sorted(points.keys() - marked):
         path = f"/cache/breakpoints/{item_index}"

@@ -87,7 +87,7 @@ def _tool(tool: ToolSpec, path: str, context: ConverseContext) -> JsonObject | N
             report.dropped(path, "a hosted tool of another wire")
         return None
     if tool.format is None:
-        schema = object_schema(tool, f"{path}/schema", report, "B10")
+        schema = object_schema(tool, f"{path}/schema", report)
     else:
         report.add(
             "changed",

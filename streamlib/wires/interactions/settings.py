@@ -56,7 +56,7 @@ def _wire_tool(tool: ToolSpec, path: str, report: Report) -> JsonObject:
         report.add("changed", f"{path}/format", reason)
         body["parameters"] = free_form_schema()
     elif tool.schema:
-        schema = object_schema(tool, f"{path}/schema", report, "I5")
+        schema = object_schema(tool, f"{path}/schema", report)
         body["parameters"] = _without_empty_required(schema, f"{path}/schema", report)
     return body
 

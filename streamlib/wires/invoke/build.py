@@ -28,7 +28,7 @@ from streamlib.wires.bedrock import family_of
 from streamlib.wires.chat import build as chat
 from streamlib.wires.claude_betas import report_lost_betas
 from streamlib.wires.converse import build as converse
-from streamlib.wires.converse.build_settings import MODEL_FIELDS, SERVICE_TIERS
+from streamlib.wires.converse.settings import MODEL_FIELDS, SERVICE_TIERS
 from streamlib.wires.messages import build as messages
 from streamlib.wires.messages.build_content import REASONING_BLOCKS
 from streamlib_parsers.items import ContentPart, JsonObject, Media, Message, ResponseItem

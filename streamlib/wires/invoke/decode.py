@@ -18,11 +18,11 @@ from streamlib.wires.bedrock import ANY, family
 from streamlib.wires.chat import decode as chat
 from streamlib.wires.claude_betas import take_betas
 from streamlib.wires.converse import decode as converse
-from streamlib.wires.converse.build_settings import MODEL_FIELDS
-from streamlib.wires.converse.decode import pop_first
+from streamlib.wires.converse.settings import MODEL_FIELDS
 from streamlib.wires.invoke.build import TIER_HEADER
 from streamlib.wires.messages import decode as messages
 from streamlib.wires.routes import route
+from streamlib.wires.settings import take
 from streamlib_parsers.items import JsonObject, Origin, ResponseItem, WireApi, with_origin
 
 ORIGIN: Final = Origin("invoke")
@@ -112,7 +112,7 @@ def _nova(raw: dict[str, Raw]) -> Prompt:
         if key not in ("messages", "schemaVersion"):
             body[key] = msgspec.json.decode(value)
     for path, converse_path in NOVA_PATHS.items():
-        setting = pop_first(body, path)
+        setting = take(body, path)
         if setting is not None:
             body = merged(body, nested(converse_path, setting))
     body["messages"] = raw["messages"]

@@ -3,7 +3,7 @@
 Turns are runs of blocks of one role; each block keeps its position, so reasoning, text and calls
 are replayed in the order they were received. Each rule that the API enforces with a 400 is met by
 one small function; every change is in the report. Blocks are made in `build_content.py`, turns in
-`build_turns.py`, settings in `build_settings.py`, cache marks in `build_cache.py`. Numbers such as
+`build_turns.py`, settings in `settings.py`, cache marks in `build_cache.py`. Numbers such as
 A1 or T8 are the rows of the rule table in docs/wires/messages.md.
 """
 
@@ -19,7 +19,7 @@ from streamlib.request.prompt import Prompt
 from streamlib.request.target import BuiltRequest
 from streamlib.wires import claude
 from streamlib.wires.claude_betas import required_betas
-from streamlib.wires.messages import build_settings as settings
+from streamlib.wires.messages import settings
 from streamlib.wires.messages.build_cache import add_marks
 from streamlib.wires.messages.build_turns import (
     all_blocks,
@@ -30,6 +30,7 @@ from streamlib.wires.messages.build_turns import (
     place_system,
     split_leading_system,
 )
+from streamlib.wires.messages.settings import SETTINGS
 from streamlib_parsers.items import JsonObject
 
 VERSION_HEADER: Final = "anthropic-version"
@@ -47,7 +48,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     max_tokens = settings.max_tokens(prompt, context)
     body: JsonObject = {"model": context.target.model, "max_tokens": max_tokens}
     if prompt.tools:
-        body["tools"] = settings.tools(prompt, context.report)
+        body["tools"] = settings.wire_tools(prompt, context.report)
     # empty lists keep the keys in order; they are filled last, since settings may change blocks
     if system:
         body["system"] = []
@@ -65,11 +66,10 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     )
     body.update(thinking_fields)  # `thinking`, and `max_tokens` where a budget raised it
     thinking: JsonObject | None = thinking_fields.get("thinking")
-    output_config = settings.output_config(prompt, thinking, context)
-    if output_config is not None:
-        body["output_config"] = output_config
-    body.update(settings.sampling(prompt, thinking, context))
-    body.update(settings.renamed_settings(prompt, context))
+    effort = claude.effort(prompt, context, thinking)
+    if effort:
+        body["output_config"] = {"effort": effort}
+    body = merged(body, SETTINGS.write(settings.fitted(prompt, thinking, context), context))
     fix_first_turn(turns, context)
     fix_last_turn(turns, thinking, context)
     add_marks(prompt, system, turns, body, context)

@@ -8,7 +8,7 @@ from streamlib.request.context import BuildContext
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.wires.messages.build_content import Block
 from streamlib.wires.messages.build_turns import INSTRUCTIONS, Turn
-from streamlib_parsers.items import CacheMark, JsonObject
+from streamlib_parsers.items import JsonObject
 
 MAX_BREAKPOINTS: Final = 4
 """Cache marks that a request may hold."""
@@ -35,16 +35,16 @@ def add_marks(
         body["cache_control"] = marker(options.ttl)
         return
     if options.automatic is not None:
-        body["cache_control"] = marker(options.automatic.ttl)
+        body["cache_control"] = marker(options.automatic.ttl or options.ttl)
     if options.instructions is not None:
-        _mark_instructions(options.instructions, system, context)
+        _mark_instructions(options.instructions.ttl or options.ttl, system, context)
     _mark_items(options, system, turns, body, context)
 
 
-def _mark_instructions(mark: CacheMark, system: list[Block], context: BuildContext) -> None:
+def _mark_instructions(ttl: str | None, system: list[Block], context: BuildContext) -> None:
     for index, block in enumerate(system):
         if block.item_index == INSTRUCTIONS:
-            system[index] = _marked(block, mark.ttl)
+            system[index] = _marked(block, ttl)
             return
     context.report.dropped("/cache/instructions", "there are no instructions to cache")
 
@@ -65,13 +65,13 @@ def _mark_items(
         if item_index not in remaining:
             context.report.dropped(
                 f"/cache/breakpoints/{item_index}",
-                f"a request holds {MAX_BREAKPOINTS} cache marks at most (A23)",
+                f"a request holds {MAX_BREAKPOINTS} cache marks at most",
             )
     last_blocks = _last_blocks(system, turns)
     for item_index in remaining:
         if item_index not in last_blocks:
             context.report.dropped(
-                f"/cache/breakpoints/{item_index}", "no block of such an item is sent (A23)"
+                f"/cache/breakpoints/{item_index}", "no block of such an item is sent"
             )
             continue
         blocks, index = last_blocks[item_index]

@@ -15,8 +15,9 @@ from msgspec import Raw
 from streamlib.providers.wire_specs import ANTHROPIC_BETA
 from streamlib.request.prompt import Prompt
 from streamlib.wires.cache_marks import cache_options
-from streamlib.wires.messages import decode_settings
+from streamlib.wires.json_objects import without_none
 from streamlib.wires.messages.build_content import TURN_FIELDS
+from streamlib.wires.messages.settings import SETTINGS, read_mark, read_tool
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.items import (
     CacheMark,
@@ -34,6 +35,8 @@ from streamlib_parsers.items import (
 from streamlib_parsers.protocol import parse_body
 
 ORIGIN: Final = Origin("messages")
+OBJECTS: Final = ("metadata", "output_config", "thinking")
+"""Settings that are objects: a null inside them says nothing."""
 MEDIA: Final[dict[str, type[Image | Document]]] = {"image": Image, "document": Document}
 
 
@@ -41,39 +44,29 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     """The prompt of a request."""
     # raw: arguments of calls keep the bytes that the client sent
     raw = msgspec.json.decode(body, type=dict[str, Raw])
-    settings: JsonObject = {}
+    fields: JsonObject = {}
     for key, value in raw.items():
         if key != "messages":
-            settings[key] = msgspec.json.decode(value)
+            fields[key] = msgspec.json.decode(value)
     reader = _Reader()
-    instructions = reader.read_system(settings.get("system"))
+    instructions = reader.read_system(fields.pop("system", None))
     for turn in msgspec.json.decode(raw["messages"], type=list[dict[str, Raw]]):
         reader.read_turn(turn)
-    tool_choice, parallel_tools = decode_settings.tool_choice(settings.get("tool_choice"))
-    output_config = settings.get("output_config") or {}
-    thinking = settings.get("thinking")
-    automatic = decode_settings.mark(settings.get("cache_control"))
+    automatic = read_mark(fields.pop("cache_control", None))
+    model, stream = fields.pop("model", None), bool(fields.pop("stream", False))
+    tools = [read_tool(tool) for tool in fields.pop("tools", None) or ()]
+    for key in OBJECTS:
+        if fields.get(key) is not None:
+            fields[key] = without_none(fields[key])
     return Prompt(
         input=reader.items,
         instructions=instructions,
-        tools=[decode_settings.tool(tool) for tool in settings.get("tools") or ()],
-        tool_choice=tool_choice,
-        parallel_tools=parallel_tools,
-        reasoning=decode_settings.reasoning(thinking, output_config),
-        output_schema=(output_config.get("format") or {}).get("schema"),
-        max_output_tokens=settings.get("max_tokens"),
-        temperature=settings.get("temperature"),
-        top_p=settings.get("top_p"),
-        top_k=settings.get("top_k"),
-        stop=settings.get("stop_sequences") or (),
+        tools=tools,
         cache=cache_options(reader.marked, reader.instructions_mark, automatic),
-        user_id=(settings.get("metadata") or {}).get("user_id"),
-        service_tier=settings.get("service_tier"),
-        thinking_mismatch=decode_settings.thinking_mismatch(thinking),
-        extra=decode_settings.extra(settings),
-        model=settings.get("model"),
-        stream=bool(settings.get("stream")),
+        model=model,
+        stream=stream,
         headers=_beta_header(headers),
+        **SETTINGS.read(fields),
     )
 
 
@@ -105,7 +98,7 @@ class _Reader:
             return system or None
         instructions: str | None = None
         for index, block in enumerate(system):
-            marker = decode_settings.mark(block.pop("cache_control", None))
+            marker = read_mark(block.pop("cache_control", None))
             part = _text(block)
             if index == 0 and part == Text(part.text):
                 instructions = part.text
@@ -149,7 +142,7 @@ def _pop_mark(block: dict[str, Raw]) -> CacheMark | None:
     raw = block.pop("cache_control", None)
     if raw is None:
         return None
-    return decode_settings.mark(msgspec.json.decode(raw))
+    return read_mark(msgspec.json.decode(raw))
 
 
 def _with_fields(item: ResponseItem, fields: JsonObject) -> ResponseItem:

@@ -45,18 +45,6 @@ def test_row_leaves_another_value_in_extra() -> None:
     assert table.read(fields) == {"user_id": "s", "extra": {"user": "u"}}
 
 
-def test_values_are_translated_both_ways() -> None:
-    table = SettingsTable("W", Setting("tool_choice", "mode", values={"required": "ANY"}))
-    assert written(table, tool_choice="required") == ({"mode": "ANY"}, [])
-    assert table.read({"mode": "ANY"}) == {"tool_choice": "required", "extra": None}
-
-
-def test_other_values_are_reported_and_stay_in_extra() -> None:
-    table = SettingsTable("W", Setting("tool_choice", "mode", values={"required": "ANY"}))
-    assert written(table, tool_choice="f") == ({}, [("dropped", "/tool_choice")])
-    assert table.read({"mode": "NEW"}) == {"extra": {"mode": "NEW"}}
-
-
 def test_row_needs_a_trait_of_the_model() -> None:
     table = SettingsTable("W", Setting("top_k", "k", needs="sampling"))
     assert written(table, top_k=0) == ({"k": 0}, [])
