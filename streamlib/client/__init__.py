@@ -174,14 +174,11 @@ class Client(ClientSetup):
             request = with_headers(prompt, headers)
             service = self._provider(provider or request.origin.provider or "custom")
         else:
-            if not isinstance(prompt, Prompt):
-                prompt = Prompt(prompt)
-            prompt = with_headers(prompt, headers)
-            tools = prompt.tools
-            target, service = self._target(
-                model or prompt.model or "", provider, wire_api, base_url, account
-            )
-            request = build_for(prompt, target, strict=strict, strict_origin=strict_origin)
+            wanted = with_headers(prompt if isinstance(prompt, Prompt) else Prompt(prompt), headers)
+            tools = wanted.tools
+            name = model or wanted.model or ""
+            target, service = self._target(name, provider, wire_api, base_url, account)
+            request = build_for(wanted, target, strict=strict, strict_origin=strict_origin)
         config = self._config(request, service, key, tools, dialects, errors)
         if retry is not None:
             config = structs.replace(config, retry=retry)

@@ -15,7 +15,6 @@ import logging
 import warnings
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
 
@@ -26,9 +25,8 @@ from streamlib.client.attempt import Clock
 from streamlib.client.call_site import call_site
 from streamlib.client.cursor import Cursor
 from streamlib.client.native_class import mypyc_attr
-from streamlib.client.sources import BytesSource
 from streamlib.client.stream_batches import Batches
-from streamlib.client.stream_config import ErrorMode, StreamConfig
+from streamlib.client.stream_config import ErrorMode, StreamConfig, config_of_chunks
 from streamlib.client.stream_state import (
     BUSY,
     ENDED,
@@ -136,23 +134,8 @@ class ResponseStream:
             limits: Limits of what is read.
             clock: Seconds, on a clock that runs steadily.
         """
-
-        def provided_parser(
-            headers: Mapping[str, str] | None, received_at: datetime | None
-        ) -> Parser:
-            return parser
-
-        return cls(
-            StreamConfig(
-                source=BytesSource(chunks),
-                parse=provided_parser,
-                wire_api=parser.wire_api,
-                limits=limits,
-                deadlines=NO_DEADLINES if deadlines is None else deadlines,
-                errors=errors,
-                clock=clock,
-            )
-        )
+        waits = NO_DEADLINES if deadlines is None else deadlines
+        return cls(config_of_chunks(chunks, parser, waits, errors, limits, clock))
 
     def __repr__(self) -> str:
         if self._state is StreamState.NEW:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias, get_args
 
@@ -13,12 +13,13 @@ from streamlib.client.attempt import Attempt, Clock, Parse
 from streamlib.client.reconnect import ReconnectingAttempt
 from streamlib.client.resumption import Resumption
 from streamlib.client.retry import NO_RETRY, RetryPolicy
-from streamlib.client.sources import ResponseSource
+from streamlib.client.sources import BytesSource, ResponseSource
 from streamlib.request.build import Request
 from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.limits import LIMITS, Limits
+from streamlib_parsers.protocol import Parser
 
 ErrorMode: TypeAlias = Literal["raise", "event"]
 """What a failure does: raises `StreamError`, or is delivered as the event `Failed`."""
@@ -99,3 +100,27 @@ class StreamConfig(Struct, frozen=True, kw_only=True):
             retry=self.retry,
             jitter=self.jitter,
         )
+
+
+def config_of_chunks(
+    chunks: AsyncIterable[bytes],
+    parser: Parser,
+    deadlines: Deadlines,
+    errors: ErrorMode,
+    limits: Limits,
+    clock: Clock,
+) -> StreamConfig:
+    """The configuration of a stream over bytes from anywhere, read by `parser`."""
+
+    def provided_parser(headers: Mapping[str, str] | None, received_at: datetime | None) -> Parser:
+        return parser
+
+    return StreamConfig(
+        source=BytesSource(chunks),
+        parse=provided_parser,
+        wire_api=parser.wire_api,
+        limits=limits,
+        deadlines=deadlines,
+        errors=errors,
+        clock=clock,
+    )

@@ -544,7 +544,7 @@ def test_other_chunk_is_not_single(chunk: bytes) -> None:
     assert framing.single(chunk) is None
 
 
-def test_no_message_is_single_behind_an_unfinished_or_damaged_one() -> None:
+def test_message_after_a_damaged_one_is_not_single() -> None:
     framing = seen_framing()
     framing.feed(GOOD[:5])
     assert framing.single(GOOD) is None

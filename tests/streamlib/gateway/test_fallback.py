@@ -103,7 +103,7 @@ async def test_response_in_the_background_has_one_start() -> None:
     assert parse_stream("responses", response.content).stop_reason == "tool_calls"
 
 
-async def test_failure_of_all_targets_after_a_keep_alive_is_in_the_stream() -> None:
+async def test_failure_after_a_keep_alive_is_in_the_stream() -> None:
     upstream = Upstream(stream_response("messages", 40.0))
     async with serving(upstream, TWO) as client:
         response = await send(client, "chat", weather_prompt())
