@@ -95,6 +95,16 @@ def request_of(items: list[ResponseItem], wire: str, **settings: Any) -> Request
     return build(prompt, MODELS[wire], wire_api=api, base_url="https://example.test/v1")
 
 
+@pytest.mark.parametrize("wire", MODELS)
+@pytest.mark.parametrize(
+    "settings", [{"instructions": None, "tools": ()}, {}], ids=["all", "input"]
+)
+def test_empty_input_is_an_invalid_request(wire: str, settings: dict[str, Any]) -> None:
+    with pytest.raises(StreamError) as caught:
+        request_of([], wire, **settings)
+    assert caught.value.kind == "invalid_request"
+
+
 # --- the canonical conversation ---
 
 

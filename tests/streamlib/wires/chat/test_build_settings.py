@@ -305,9 +305,3 @@ def test_provider_values_are_merged_key_by_key() -> None:
         "include_usage": True,
         "chunk_include_usage": True,
     }
-
-
-def test_empty_input_is_an_invalid_request() -> None:
-    with pytest.raises(StreamError) as caught:
-        build(Prompt(instructions="s"), "m", provider=Provider("there", base_url="http://x"))
-    assert caught.value.kind == "invalid_request"

@@ -398,13 +398,6 @@ def test_errors_keep_their_kind_in_stream_and_body(kind: Any) -> None:
 # --- what the wire can carry ---
 
 
-def test_incomplete_call_is_never_in_a_body() -> None:
-    incomplete = FunctionCall("c", "f", '{"a', status="incomplete")
-    assert b"tool_calls" not in encode_body(
-        "chat", Response("r", "m", "incomplete", (incomplete,), stop_reason="length")
-    )
-
-
 def test_body_has_every_choice() -> None:
     items = tuple(Message("assistant", (Text(f"t{n}"),), choice=n) for n in range(2))
     choices = tuple(Choice(n, (items[n],), "stop", "stop") for n in range(2))

@@ -454,9 +454,3 @@ def test_strict_raises_where_the_report_would_not_be_empty() -> None:
     with pytest.raises(StreamError) as caught:
         build(Prompt(input=[user("x"), CALL]), f"bedrock:{CLAUDE}", strict=True)
     assert caught.value.kind == "invalid_history"
-
-
-def test_an_empty_input_is_an_invalid_request() -> None:
-    with pytest.raises(StreamError) as caught:
-        build(Prompt(), f"bedrock:{CLAUDE}")
-    assert caught.value.code == "empty_input"

@@ -508,19 +508,6 @@ def test_transcript_is_plain_text() -> None:
     ] == [{"text": "hello there"}]
 
 
-@pytest.mark.parametrize(
-    "item",
-    [
-        FunctionCall("c", "f", '{"a', status="incomplete"),
-        CustomToolCall("c", "f", "x", status="incomplete"),
-    ],
-)
-def test_incomplete_call_is_never_in_a_body(item: Any) -> None:
-    assert b"toolUse" not in encode_body(
-        "converse", Response("r", "m", "incomplete", (item,), stop_reason="length")
-    )
-
-
 def test_incomplete_call_is_never_closed_in_a_stream() -> None:
     assembly = EventAssembler(LIMITS, Origin("messages"))
     assembly.arguments(assembly.open(FunctionCall("c", "f")), "{}")

@@ -235,12 +235,6 @@ def test_arguments_are_always_an_object(arguments: str) -> None:
 # --- the request ---
 
 
-def test_empty_input_is_an_invalid_request() -> None:
-    with pytest.raises(StreamError) as caught:
-        build(Prompt(), NEW)
-    assert caught.value.kind == "invalid_request"
-
-
 def test_g27_developer_api_url_is_v1beta() -> None:
     path = "/v1beta/models/gemini-3.5-flash:streamGenerateContent?alt=sse"
     assert built(model=NEW).url == f"https://generativelanguage.googleapis.com{path}"

@@ -14,7 +14,6 @@ from streamlib import (
     Prompt,
     Reasoning,
     ReasoningOptions,
-    StreamError,
     Text,
     build,
     parse_request,
@@ -120,13 +119,3 @@ def test_settings_have_their_fields() -> None:
         "safety_settings": [],
         "generation_config": {"image_config": {"image_size": "1K"}},
     }
-
-
-@pytest.mark.parametrize(
-    "value",
-    [5, [5], [{"content": []}], [{"type": "function_call", "arguments": {}}], {"type": []}],
-)
-def test_input_of_another_form_is_refused(value: Any) -> None:
-    with pytest.raises(StreamError) as caught:
-        decoded(input=value)
-    assert caught.value.info.kind == "invalid_request"

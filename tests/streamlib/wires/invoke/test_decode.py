@@ -178,29 +178,3 @@ def test_the_keys_of_the_body_decide_for_an_unknown_name() -> None:
     nova = {"inferenceConfig": {}, "messages": [{"role": "user", "content": [{"text": "x"}]}]}
     message = Message("user", [Text("x")], origin=Origin("invoke"))
     assert decoded(nova, arn).items == (message,)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"[]",
-        b"{}",
-        b"null",
-        b'{"messages":[1]}',
-        b'{"messages":[{"role":"user"}]}',
-        b"[" * 100_000,
-        b"\xff",
-        b'{"prompt":"hi"}',
-    ],
-)
-def test_malformed_bodies_are_invalid_requests(body: bytes) -> None:
-    for path in (
-        PATH,
-        "/model/meta.llama3-8b-instruct-v1%3A0/invoke",
-        "/model/us.amazon.nova-lite-v1%3A0/invoke",
-        "",
-    ):
-        with pytest.raises(StreamError) as caught:
-            parse_request("invoke", body, path=path)
-        assert caught.value.kind == "invalid_request"

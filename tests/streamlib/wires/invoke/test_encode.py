@@ -211,13 +211,6 @@ def test_bedrock_metrics_are_in_the_last_event() -> None:
     }
 
 
-def test_incomplete_call_is_never_in_a_body() -> None:
-    incomplete = FunctionCall("c", "f", '{"a', status="incomplete")
-    assert b"tool_use" not in encode_body(
-        "invoke", Response("r", "m", "incomplete", (incomplete,), stop_reason="length")
-    )
-
-
 def test_foreign_key_never_replaces_an_own_one() -> None:
     """Jamba has a number under `stop_reason`."""
     response = Response(

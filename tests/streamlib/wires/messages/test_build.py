@@ -246,12 +246,6 @@ def test_the_error_for_an_unknown_provider_names_near_matches() -> None:
         build(Prompt(input="x"), "anthropc:claude-opus-5")
 
 
-def test_an_empty_input_is_an_invalid_request() -> None:
-    with pytest.raises(StreamError) as caught:
-        build(Prompt(), "anthropic:claude-opus-5")
-    assert caught.value.kind == "invalid_request"
-
-
 def test_building_needs_no_key_and_shows_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-canary")
     request = build(Prompt(input="x"), "anthropic:claude-opus-5")

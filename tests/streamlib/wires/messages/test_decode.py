@@ -190,22 +190,3 @@ def test_the_complete_request_is_rebuilt() -> None:
         "max_tokens",
     ):
         assert again[key] == REQUEST[key]
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"[]",
-        b"{}",
-        b"null",
-        b'{"messages":[1]}',
-        b'{"messages":[{"role":"user"}]}',
-        b"[" * 100_000,
-        b"\xff",
-    ],
-)
-def test_malformed_bodies_are_invalid_requests(body: bytes) -> None:
-    with pytest.raises(StreamError) as caught:
-        parse_request("messages", body)
-    assert caught.value.kind == "invalid_request"

@@ -84,13 +84,6 @@ def test_recorded_response_survives_a_body(recording: Recording) -> None:
     )
 
 
-def test_incomplete_call_is_never_in_a_body() -> None:
-    incomplete = FunctionCall("c", "f", '{"a', status="incomplete")
-    assert b"tool_use" not in encode_body(
-        "messages", Response("r", "m", "incomplete", (incomplete,), stop_reason="length")
-    )
-
-
 def test_what_the_wire_cannot_carry_is_reported_once() -> None:
     assembly = EventAssembler(LIMITS, Origin("chat"))
     item = assembly.open(Message("assistant"))

@@ -28,7 +28,6 @@ from streamlib import (
     Request,
     ResponseItem,
     ServerToolCall,
-    StreamError,
     Text,
     ToolSpec,
     accumulate,
@@ -374,12 +373,6 @@ def test_o6_settings_the_wire_lacks_are_reported() -> None:
         "/cache/breakpoints",
     }
     assert built(tools=[TOOL], tool_choice="auto").report == []
-
-
-def test_empty_input_is_an_invalid_request() -> None:
-    with pytest.raises(StreamError) as caught:
-        build(Prompt(instructions="s"), "ollama:m")
-    assert caught.value.kind == "invalid_request"
 
 
 # --- law 5 ---

@@ -603,13 +603,6 @@ def test_clock_is_the_callers() -> None:
 # --- incomplete and failed ---
 
 
-def test_incomplete_call_is_never_in_a_body() -> None:
-    incomplete = FunctionCall("c", "f", '{"a', status="incomplete")
-    assert b"function_call" not in encode_body(
-        "responses", Response("r", "m", "incomplete", (incomplete,), stop_reason="length")
-    )
-
-
 def test_call_truncated_by_a_failure_is_never_done() -> None:
     script = Script()
     script.run([("open", "call"), ("say", 0, "a")])

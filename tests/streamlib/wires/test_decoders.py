@@ -1,0 +1,135 @@
+"""Bodies that are no request of their wire are one kind of error, on every wire."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from streamlib import StreamError
+from streamlib.wires.decoders import parse_request
+from streamlib_parsers.protocol import WIRE_APIS
+from tests.support.cases import each_case
+
+CLAUDE: Final = "/model/us.anthropic.claude-opus-4-6-v1/invoke-with-response-stream"
+
+PATHS: Final[dict[str, tuple[str | None, ...]]] = {
+    "converse": ("/model/us.anthropic.claude-opus-4-6/converse-stream",),
+    "invoke": (
+        CLAUDE,
+        "/model/meta.llama3-8b-instruct-v1%3A0/invoke",
+        "/model/us.amazon.nova-lite-v1%3A0/invoke",
+        "",
+    ),
+}
+"""Paths that name the model; requests of other wires need none."""
+
+ANYWHERE: Final = (b"", b"[]", b"{", b"null", b"[" * 100_000, b"\xff")
+"""No request of any wire."""
+
+MALFORMED: Final[dict[str, tuple[bytes, ...]]] = {
+    "chat": (
+        b"{}",
+        b'{"messages":[1]}',
+        b'{"messages":[{"content":"x"}]}',
+        b'{"messages":[{"role":"dog"}]}',
+        b'{"messages":[{"role":"user","content":7}]}',
+        b'{"messages":[{"role":["user"]}]}',
+        b'{"messages":[],"tools":[7]}',
+        b'{"messages":[],"tools":[{"function":{}}]}',
+        b'{"messages":7}',
+        b'{"messages":[],"max_tokens":"9"}',
+        b'{"messages":[],"n":1.5}',
+        b'{"messages":[],"temperature":"hot"}',
+        b'{"messages":[],"tools":[{"function":{"name":7}}]}',
+        b'{"messages":[],"user":7}',
+        b'{"messages":[],"response_format":7}',
+        b'{"messages":[{"role":"user","content":[{"type":"image_url","image_url":7}]}]}',
+    ),
+    "cohere": (b"{}", b'{"messages":[1]}', b'{"messages":7}'),
+    "converse": (
+        b"{}",
+        b'{"messages":[1]}',
+        b'{"messages":[{"role":"user"}]}',
+        b'{"messages":[{"role":"user","content":[{}]}]}',
+        b'{"messages":[{"role":"user","content":[{"toolResult":{}}]}]}',
+        b'{"messages":[],"toolConfig":{"tools":[{}]}}',
+        b'{"messages":[],"toolConfig":7}',
+        b'{"messages":[],"system":[1]}',
+        b'{"messages":[{"role":"assistant","content":[{"toolUse":1}]}]}',
+    ),
+    "gemini": (
+        b"{}",
+        b'{"contents":1}',
+        b'{"contents":[1]}',
+        b'{"contents":[{"parts":[1]}]}',
+        b'{"contents":[{"parts":[{"text":1}]}]}',
+        b'{"contents":[{"role":1,"parts":[]}]}',
+        b'{"contents":[],"tools":[1]}',
+        b'{"contents":[{"parts":[{"functionResponse":1}]}]}',
+        b'{"contents":[],"generationConfig":{"thinkingConfig":1}}',
+        b'{"contents":[{"role":"model","parts":[{"functionCall":{"name":1}}]}]}',
+    ),
+    "interactions": (
+        b'{"input":5}',
+        b'{"input":[5]}',
+        b'{"input":[{"content":[]}]}',
+        b'{"input":[{"type":"function_call","arguments":{}}]}',
+        b'{"input":{"type":[]}}',
+    ),
+    "invoke": (
+        b"{}",
+        b'{"messages":[1]}',
+        b'{"messages":[{"role":"user"}]}',
+        b'{"prompt":"hi"}',
+    ),
+    "messages": (b"{}", b'{"messages":[1]}', b'{"messages":[{"role":"user"}]}'),
+    "ollama": (
+        b"{}",
+        b'{"messages":[1]}',
+        b'{"messages":[{"content":"x"}]}',
+        b'{"messages":[{"role":"dog"}]}',
+        b'{"messages":7}',
+        b'{"messages":[],"tools":[7]}',
+        b'{"messages":[],"tools":[{"function":{}}]}',
+        b'{"messages":[],"options":7}',
+        b'{"messages":[{"role":"user","content":"x","images":[7]}]}',
+        b'{"messages":[{"role":"assistant","content":7}]}',
+        b'{"messages":[{"role":"tool","content":{"a":1}}]}',
+    ),
+    "responses": (
+        b'{"input":[1]}',
+        b'{"input":[{"role":"user","content":[{}]}]}',
+        b'{"input":[{"role":"user","content":[{"type":"input_text"}]}]}',
+        b'{"input":[{"type":"function_call_output","call_id":"c"}]}',
+        b'{"input":"x","tools":[{}]}',
+        b'{"input":"x","tools":5}',
+        b'{"input":"x","text":5}',
+        b'{"input":"x","tool_choice":{}}',
+        b'{"input":' + b"[" * 100_000,
+    ),
+}
+"""Wire -> bodies that are no request of it: wrong types, and what is missing."""
+
+CASES: Final = [
+    (wire, body, path)
+    for wire, bodies in MALFORMED.items()
+    for body in (*ANYWHERE, *bodies)
+    for path in PATHS.get(wire, (None,))
+]
+
+
+def shown(case: tuple[str, bytes, str | None]) -> str:
+    wire, body, path = case
+    return f"{wire} {body[:80]!r} {path}"
+
+
+@each_case("wire, body, path", CASES, ids=shown)
+def test_malformed_body_is_an_invalid_request(wire: str, body: bytes, path: str | None) -> None:
+    with pytest.raises(StreamError) as caught:
+        parse_request(wire, body, path=path)
+    assert caught.value.kind == "invalid_request"
+
+
+def test_malformed_bodies_are_those_of_every_wire() -> None:
+    assert set(MALFORMED) == set(WIRE_APIS)
