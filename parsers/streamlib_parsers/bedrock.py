@@ -6,12 +6,10 @@ exception:throttlingException       {"message":"Too many requests"}
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo, ParseFailure, malformed
-from streamlib_parsers.items import JsonObject
 from streamlib_parsers.json_text import decode_any
 
 # --- reading JSON ---
@@ -23,19 +21,6 @@ def json_or_text(data: bytes) -> Any:
         return decode_any(data)
     except ParseFailure:
         return data.decode("utf-8", "replace")
-
-
-def string_at(block: Mapping[str, Any], key: str) -> str:
-    """The string at `key`, or "" for anything else."""
-    value = block.get(key)
-    if isinstance(value, str):
-        return value
-    return ""
-
-
-def without_keys(block: Mapping[str, Any], *keys: str) -> JsonObject | None:
-    """The other keys of an object, or None if there are none."""
-    return {key: value for key, value in block.items() if key not in keys} or None
 
 
 def at_path(value: Any, path: str) -> Any:

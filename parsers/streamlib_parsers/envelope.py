@@ -150,6 +150,16 @@ class Envelope:
             self._metadata.update(changed)
             self._events.append(ResponseMetadata(changed, seq=self._next_seq()))
 
+    def other_metadata(self, values: Mapping[str, Any], *typed_keys: str) -> None:
+        """Emits as metadata the keys of an object that no typed field holds, but for nulls."""
+        self.metadata(
+            {
+                key: value
+                for key, value in values.items()
+                if key not in typed_keys and value is not None
+            }
+        )
+
     def passthrough(self, event: str, data: Any) -> None:
         """Emits an event of an unknown kind, in its order."""
         self._events.append(

@@ -16,6 +16,7 @@ nothing: a payload is only touched after the decoder refused it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -146,6 +147,19 @@ def string_or_none(values: dict[str, Any], key: str) -> str | None:
     if isinstance(value, str):
         return value
     return None
+
+
+def string_at(values: Mapping[str, Any], key: str) -> str:
+    """The text at `key`; "" for anything else."""
+    value = values.get(key)
+    if isinstance(value, str):
+        return value
+    return ""
+
+
+def rest_of(values: Mapping[str, Any], *typed_keys: str) -> dict[str, Any] | None:
+    """The keys of an object that no typed field holds; None if there are none."""
+    return {key: value for key, value in values.items() if key not in typed_keys} or None
 
 
 def objects_at(values: dict[str, Any], key: str) -> list[dict[str, Any]]:

@@ -34,6 +34,7 @@ from streamlib_parsers.items import (
     ServerToolCall,
     ServerToolResult,
 )
+from streamlib_parsers.json_text import string_at
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.wires.chat.calls import Calls
 from streamlib_parsers.wires.chat.reasoning_details import (
@@ -41,7 +42,6 @@ from streamlib_parsers.wires.chat.reasoning_details import (
     REASONING_DETAIL_KEYS,
     REASONING_KEYS,
     ReasoningDetails,
-    string_at,
     text_of_detail,
 )
 

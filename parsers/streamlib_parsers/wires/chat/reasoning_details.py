@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.json_text import string_at
 
 __all__ = [
     "OPAQUE_REASONING_KEY",
@@ -20,7 +21,6 @@ __all__ = [
     "REASONING_KEYS",
     "TEXT_OF",
     "ReasoningDetails",
-    "string_at",
     "text_of_detail",
 ]
 
@@ -104,9 +104,3 @@ def text_of_detail(element: JsonObject) -> str:
     if isinstance(kind, str) and kind in TEXT_OF:
         return string_at(element, TEXT_OF[kind])
     return ""
-
-
-def string_at(values: JsonObject, key: str) -> str:
-    """The string at `key`; "" for anything else."""
-    value = values.get(key)
-    return value if isinstance(value, str) else ""

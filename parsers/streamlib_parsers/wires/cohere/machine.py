@@ -40,17 +40,12 @@ from streamlib_parsers.errors import (
 from streamlib_parsers.events import StopReason
 from streamlib_parsers.items import (
     FunctionCall,
-    JsonObject,
     Message,
     Opaque,
     Reasoning,
     ResponseItem,
 )
-from streamlib_parsers.json_text import (
-    DECODE_ERRORS,
-    dumps,
-    string_or_none,
-)
+from streamlib_parsers.json_text import DECODE_ERRORS, dumps, rest_of, string_or_none
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.stop_reasons import reconcile
 from streamlib_parsers.wires.cohere.citations import add_citation, content_index
@@ -162,7 +157,7 @@ class Machine:
         self._started = True
         self._assembler.identify(string_or_none(value, "id"), None)
         message = _message_of(value)
-        self._emit_metadata(message, "role", *_MESSAGE_LISTS)
+        self._assembler.other_metadata(message, "role", *_MESSAGE_LISTS)
         early = {key: message[key] for key in _MESSAGE_LISTS if message.get(key)}
         if early:
             # The wire has empty lists here: content comes in events of its own.
@@ -175,8 +170,8 @@ class Machine:
         raw_usage = delta.get("usage")
         if isinstance(raw_usage, dict) and raw_usage:
             self._assembler.usage(usage(raw_usage))
-        self._emit_metadata(value, "type", "id", "index", "delta")
-        self._emit_metadata(delta, "finish_reason", "usage", "error", "error_type")
+        self._assembler.other_metadata(value, "type", "id", "index", "delta")
+        self._assembler.other_metadata(delta, "finish_reason", "usage", "error", "error_type")
         reason = string_or_none(delta, "finish_reason")
         if delta.get("error") or reason in FAILURES:
             raise _failure(reason, delta)
@@ -189,13 +184,6 @@ class Machine:
         call_waits = bool(self._assembler.complete_calls)
         stop_reason = reconcile(self._assembler, stop_reason, reason, call_waits=call_waits)
         self._assembler.complete(stop_reason, reason)
-
-    def _emit_metadata(self, values: dict[str, Any], *handled_keys: str) -> None:
-        known: dict[str, Any] = {}
-        for key, value in values.items():
-            if key not in handled_keys and value is not None:
-                known[key] = value
-        self._assembler.metadata(known)
 
     # --- contents ---
 
@@ -371,16 +359,11 @@ class Machine:
 def _content_item(content: dict[str, Any]) -> ResponseItem:
     kind = _kind_of(content)
     if kind == "text":
-        return Message("assistant", native=_beside(content, "type", "text"))
+        return Message("assistant", native=rest_of(content, "type", "text"))
     if kind == "thinking":
-        native = _beside(content, "type", "thinking", "signature")
+        native = rest_of(content, "type", "thinking", "signature")
         return Reasoning(signature=string_or_none(content, "signature"), native=native)
     return Opaque(kind, content)
-
-
-def _beside(content: dict[str, Any], *typed_keys: str) -> JsonObject | None:
-    native = {key: value for key, value in content.items() if key not in typed_keys}
-    return native or None
 
 
 def _kind_of(content: dict[str, Any]) -> str:

@@ -12,7 +12,6 @@ import msgspec
 from msgspec import Raw
 
 from streamlib_parsers.base64_text import joined_base64
-from streamlib_parsers.bedrock import string_at, without_keys
 from streamlib_parsers.items import (
     FunctionCall,
     Image,
@@ -23,6 +22,7 @@ from streamlib_parsers.items import (
     ServerToolCall,
     ServerToolResult,
 )
+from streamlib_parsers.json_text import rest_of, string_at
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.wires.converse.payloads import (
     CitationsContent,
@@ -54,7 +54,7 @@ def _text_block(raw: Raw, siblings: JsonObject) -> BlockStart:
 
 def _citations_block(raw: Raw, siblings: JsonObject) -> BlockStart:
     block = msgspec.json.decode(raw, type=CitationsContent)
-    native = without_keys({**siblings, **msgspec.json.decode(raw)}, "content", "citations")
+    native = rest_of({**siblings, **msgspec.json.decode(raw)}, "content", "citations")
     # Texts first: a citation names no part, so it is an annotation of the complete text.
     texts = [Delta(text=string_at(part, "text")) for part in block.content]
     citations = [Delta(citation=citation) for citation in block.citations]
@@ -63,7 +63,7 @@ def _citations_block(raw: Raw, siblings: JsonObject) -> BlockStart:
 
 def _reasoning_block(raw: Raw, siblings: JsonObject) -> BlockStart:
     block = msgspec.json.decode(raw, type=ReasoningContent)
-    native = without_keys(
+    native = rest_of(
         {**siblings, **msgspec.json.decode(raw)}, *ReasoningContent.__struct_encode_fields__
     )
     item = Reasoning(redacted=block.is_redacted(), native=native)
@@ -84,9 +84,9 @@ def _tool_use_block(raw: Raw, siblings: JsonObject) -> BlockStart:
     name = string_at(block, "name")
     if kind == "tool_use":
         # The usual type adds nothing to the item's class.
-        native = without_keys(block, "toolUseId", "name", "type")
+        native = rest_of(block, "toolUseId", "name", "type")
     else:
-        native = without_keys(block, "toolUseId", "name")
+        native = rest_of(block, "toolUseId", "name")
     if kind == "server_tool_use":
         # Run by the provider (Nova's code interpreter): the caller must not answer it.
         return BlockStart(ServerToolCall(call_id, name, native=native), arguments=arguments)
@@ -103,7 +103,7 @@ def _tool_result_block(raw: Raw, siblings: JsonObject) -> BlockStart:
         call_id=string_at(block, "toolUseId"),
         name=string_at(block, "type").removesuffix("_result"),
         output=content,
-        native=without_keys(block, "toolUseId", "content"),
+        native=rest_of(block, "toolUseId", "content"),
     )
     return BlockStart(item)
 
@@ -112,7 +112,7 @@ def _image_block(raw: Raw, siblings: JsonObject) -> BlockStart:
     block = msgspec.json.decode(raw, type=dict[str, Any])
     # `image/*`: without a format the item is still an image, and its deltas can be applied.
     image = Image(media_type=f"image/{string_at(block, 'format') or '*'}")
-    native = without_keys({**siblings, **block}, "format", "source", "error")
+    native = rest_of({**siblings, **block}, "format", "source", "error")
     item = Message("assistant", (image,), native=native)
     if block.get("source") or block.get("error"):
         # Complete bodies have the image here; an error is a delta that marks the item incomplete.

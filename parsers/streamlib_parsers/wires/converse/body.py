@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Raw
 
-from streamlib_parsers.bedrock import body_failure, without_keys
+from streamlib_parsers.bedrock import body_failure
 from streamlib_parsers.errors import malformed
-from streamlib_parsers.json_text import DECODE_ERRORS
+from streamlib_parsers.json_text import DECODE_ERRORS, rest_of
 from streamlib_parsers.wires.converse.payloads import decode_members, members_of
 
 STOP_KEYS = ("stopReason", "additionalModelResponseFields")
@@ -32,7 +32,7 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
     except DECODE_ERRORS:
         raise malformed("the body is not a Converse response", body) from None
     stop = {key: response.pop(key) for key in STOP_KEYS if key in response}
-    yield "messageStart", encode(without_keys(message, "content") or {})
+    yield "messageStart", encode(rest_of(message, "content") or {})
     for index, block in enumerate(blocks):
         yield "contentBlockStart", encode({"contentBlockIndex": index, "start": block})
         yield "contentBlockStop", encode({"contentBlockIndex": index})

@@ -30,7 +30,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from streamlib_parsers.assembler import EventAssembler
-from streamlib_parsers.bedrock import at_path, failure_of, json_or_text, string_at
+from streamlib_parsers.bedrock import at_path, failure_of, json_or_text
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, generation_failed, malformed, truncated
 from streamlib_parsers.events import StopReason
@@ -43,7 +43,7 @@ from streamlib_parsers.items import (
     ResponseItem,
     ServerToolResult,
 )
-from streamlib_parsers.json_text import DECODE_ERRORS, decode_any
+from streamlib_parsers.json_text import DECODE_ERRORS, decode_any, string_at
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.stop_reasons import reconcile
 from streamlib_parsers.usage import overlay
@@ -227,7 +227,7 @@ class Machine:
         if not names:
             self._read_unknown(event, value)
             return
-        self._emit_metadata(value, *names)
+        self._assembler.other_metadata(value, PADDING, *names)
         raw = decode_members(data)
         for name in names:
             self._apply(name, value[name], bytes(raw[name]))
@@ -488,7 +488,7 @@ class Machine:
     # --- the envelope ---
 
     def _on_message_start(self, value: JsonObject, data: bytes) -> None:
-        self._emit_metadata(value, "role")
+        self._assembler.other_metadata(value, PADDING, "role")
 
     def _on_message_stop(self, value: JsonObject, data: bytes) -> None:
         self._stop_reason = string_at(value, "stopReason") or None
@@ -497,7 +497,7 @@ class Machine:
             self._stop_sequence = _first_stop_sequence(fields)
             details = at_path(fields, "usage.output_tokens_details")
             self._usage = overlay(self._usage, {"output_tokens_details": details})
-        self._emit_metadata(value, "stopReason")
+        self._assembler.other_metadata(value, PADDING, "stopReason")
         self._close_unterminated()
         if self._has_usage:
             self._finish()
@@ -512,19 +512,10 @@ class Machine:
         model = at_path(value, "trace.promptRouter.invokedModelId")
         if isinstance(model, str):
             self._assembler.identify(None, model)
-        self._emit_metadata(value, "usage")
+        self._assembler.other_metadata(value, PADDING, "usage")
         # Gateways send metadata before messageStop too, and several of them.
         if self.complete and self._has_usage:
             self._finish()
-
-    def _emit_metadata(self, values: JsonObject, *handled_keys: str) -> None:
-        self._assembler.metadata(
-            {
-                key: value
-                for key, value in values.items()
-                if key not in handled_keys and key != PADDING and value is not None
-            }
-        )
 
 
 HANDLERS: Final[dict[str, Callable[[Machine, JsonObject, bytes], None]]] = {

@@ -12,7 +12,7 @@ from typing import Any, Final
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.base64_text import joined_base64
 from streamlib_parsers.items import Audio, ContentPart, Document, Image, JsonObject, Text
-from streamlib_parsers.json_text import objects_at, string_or_none
+from streamlib_parsers.json_text import objects_at, rest_of, string_or_none
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.wires.interactions.byte_offsets import ByteOffsets
 from streamlib_parsers.wires.interactions.events import MEDIA_KINDS
@@ -69,7 +69,7 @@ def part_of(content: JsonObject) -> ContentPart | None:
     kind = string_or_none(content, "type")
     if kind == "text" and isinstance(content.get("text"), str):
         annotations = objects_at(content, "annotations")
-        native = _beside(content, "type", "text", "annotations")
+        native = rest_of(content, "type", "text", "annotations")
         if annotations:
             offsets = ByteOffsets(content["text"])
             annotations = [offsets.in_characters(annotation) for annotation in annotations]
@@ -82,11 +82,6 @@ def part_of(content: JsonObject) -> ContentPart | None:
             media.fragments.append(data)
         return media.part()
     return None
-
-
-def _beside(content: JsonObject, *typed_keys: str) -> JsonObject | None:
-    native = {key: value for key, value in content.items() if key not in typed_keys}
-    return native or None
 
 
 class Contents:
@@ -139,7 +134,7 @@ class Contents:
         """One content of a complete step: each is a part of its own."""
         kind = string_or_none(content, "type")
         if kind == "text" and isinstance(content.get("text"), str):
-            native = _beside(content, "type", "text", "annotations")
+            native = rest_of(content, "type", "text", "annotations")
             self._parts.append(TextContent(native))
             self.text(content["text"])
             self.annotations(objects_at(content, "annotations"))

@@ -19,7 +19,7 @@ from streamlib_parsers.items import (
     ServerToolCall,
     ServerToolResult,
 )
-from streamlib_parsers.json_text import dumps, string_or_none
+from streamlib_parsers.json_text import dumps, rest_of, string_or_none
 from streamlib_parsers.wires.interactions.contents import part_of
 
 SERVER_TOOLS: Final = (
@@ -43,13 +43,13 @@ def item_of(kind: str, step: dict[str, Any]) -> ResponseItem:
     """The item of a step whose type is `kind`, without contents, arguments and output."""
     signature = string_or_none(step, "signature") or None
     if kind == "model_output":
-        return Message("assistant", native=_native(step, "type", "content", "error"))
+        return Message("assistant", native=rest_of(step, "type", "content", "error"))
     if kind == "user_input":
-        return Message("user", native=_native(step, "type", "content"))
+        return Message("user", native=rest_of(step, "type", "content"))
     if kind == "thought":
-        return Reasoning(signature=signature, native=_native(step, "type", "signature", "summary"))
+        return Reasoning(signature=signature, native=rest_of(step, "type", "signature", "summary"))
     if kind == "function_call":
-        native = _native(step, "type", "id", "name", "arguments", "signature")
+        native = rest_of(step, "type", "id", "name", "arguments", "signature")
         call_id = string_or_none(step, "id") or ""
         name = string_or_none(step, "name") or ""
         return FunctionCall(call_id, name, signature=signature, native=native)
@@ -76,15 +76,9 @@ def output_of(result: Any) -> tuple[Output, JsonObject | None]:
     return dumps(result), {"result": "json"}
 
 
-def _native(step: dict[str, Any], *typed_keys: str) -> JsonObject | None:
-    """The keys without a typed field, or None if there are none."""
-    native = {key: value for key, value in step.items() if key not in typed_keys}
-    return native or None
-
-
 def _function_result(step: dict[str, Any], signature: str | None) -> FunctionCallOutput:
     output, note = output_of(step.get("result"))
-    native = _native(step, "type", "call_id", "result", "is_error", "signature") or {}
+    native = rest_of(step, "type", "call_id", "result", "is_error", "signature") or {}
     native.update(note or {})
     return FunctionCallOutput(
         string_or_none(step, "call_id") or "",
@@ -101,7 +95,7 @@ def _server_call(kind: str, step: dict[str, Any], signature: str | None) -> Serv
         string_or_none(step, "id") or "",
         string_or_none(step, "name") or kind.removesuffix("_call"),
         signature=signature,
-        native=_native(step, "id", "name", "arguments", "signature"),
+        native=rest_of(step, "id", "name", "arguments", "signature"),
     )
 
 
@@ -111,5 +105,5 @@ def _server_result(kind: str, step: dict[str, Any], signature: str | None) -> Se
         string_or_none(step, "name") or kind.removesuffix("_result"),
         step.get("result"),
         signature=signature,
-        native=_native(step, "call_id", "name", "result", "signature"),
+        native=rest_of(step, "call_id", "name", "result", "signature"),
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from streamlib_parsers.assembler import EventAssembler
-from streamlib_parsers.bedrock import at_path, without_keys
+from streamlib_parsers.bedrock import at_path
 from streamlib_parsers.errors import truncated
 from streamlib_parsers.items import JsonObject, Message
+from streamlib_parsers.json_text import rest_of
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import overlay
 from streamlib_parsers.wires.invoke.families import (
@@ -55,7 +56,7 @@ class TextMachine:
             inner = value.get(self._family.inside)
             if isinstance(inner, dict):
                 # Cohere's last event repeats the complete text, which was streamed already.
-                value = {**(without_keys(inner, "text") or {}), **value}
+                value = {**(rest_of(inner, "text") or {}), **value}
         if self._has_content(value):
             self._read_content(value)
         else:

@@ -11,7 +11,6 @@ from typing import Any, Final
 from streamlib_parsers.items import (
     Compaction,
     FunctionCall,
-    JsonObject,
     Message,
     Opaque,
     Reasoning,
@@ -19,30 +18,19 @@ from streamlib_parsers.items import (
     ServerToolCall,
     ServerToolResult,
 )
-from streamlib_parsers.json_text import string_or_none
-
-
-def string_at(block: dict[str, Any], key: str) -> str:
-    """The string at `key`, or "" for anything else."""
-    return string_or_none(block, key) or ""
-
-
-def _native(block: dict[str, Any], *typed_keys: str) -> JsonObject | None:
-    """The keys without a typed field, or None if there are none."""
-    native = {key: value for key, value in block.items() if key not in typed_keys}
-    return native or None
+from streamlib_parsers.json_text import rest_of, string_at, string_or_none
 
 
 def _text_block(block: dict[str, Any]) -> ResponseItem:
     # Text and citations become deltas, see `Machine._read_initial_content`.
-    return Message("assistant", native=_native(block, "type", "text", "citations"))
+    return Message("assistant", native=rest_of(block, "type", "text", "citations"))
 
 
 def _thinking_block(block: dict[str, Any]) -> ResponseItem:
     return Reasoning(
         # Anthropic's own start has an empty signature: the signature_delta brings it.
         signature=string_at(block, "signature") or None,
-        native=_native(block, "type", "thinking", "signature"),
+        native=rest_of(block, "type", "thinking", "signature"),
     )
 
 
@@ -50,7 +38,7 @@ def _redacted_block(block: dict[str, Any]) -> ResponseItem:
     return Reasoning(
         encrypted_content=string_at(block, "data"),
         redacted=True,
-        native=_native(block, "type", "data"),
+        native=rest_of(block, "type", "data"),
     )
 
 
@@ -58,7 +46,7 @@ def _tool_use_block(block: dict[str, Any]) -> ResponseItem:
     return FunctionCall(
         string_at(block, "id"),
         string_at(block, "name"),
-        native=_native(block, "type", "id", "name", "input"),
+        native=rest_of(block, "type", "id", "name", "input"),
     )
 
 
@@ -67,7 +55,7 @@ def _server_tool_block(block: dict[str, Any]) -> ResponseItem:
     return ServerToolCall(
         string_at(block, "id"),
         string_at(block, "name"),
-        native=_native(block, "id", "name", "input"),
+        native=rest_of(block, "id", "name", "input"),
     )
 
 
@@ -77,7 +65,7 @@ def _result_block(block: dict[str, Any]) -> ResponseItem:
         string_at(block, "tool_use_id"),
         str(block["type"]).removesuffix("_tool_result"),
         block.get("content"),
-        native=_native(block, "tool_use_id", "content"),
+        native=rest_of(block, "tool_use_id", "content"),
     )
 
 
@@ -86,7 +74,7 @@ def _compaction_block(block: dict[str, Any]) -> ResponseItem:
         string_or_none(block, "content"),
         string_or_none(block, "encrypted_content"),
         signature=string_or_none(block, "signature"),
-        native=_native(block, "type", "content", "encrypted_content", "signature"),
+        native=rest_of(block, "type", "content", "encrypted_content", "signature"),
     )
 
 

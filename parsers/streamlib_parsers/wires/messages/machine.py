@@ -48,12 +48,13 @@ from streamlib_parsers.json_text import (
     DECODE_ERRORS,
     decode_any,
     objects_at,
+    string_at,
     string_or_none,
 )
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.stop_reasons import reconcile
 from streamlib_parsers.usage import count, overlay, total
-from streamlib_parsers.wires.messages.blocks import item_of, string_at
+from streamlib_parsers.wires.messages.blocks import item_of
 from streamlib_parsers.wires.messages.events import (
     DELTA_KINDS,
     KINDS,
@@ -433,7 +434,7 @@ class Machine:
             raise malformed("message_start without a message", data)
         self._assembler.identify(string_or_none(start, "id"), string_or_none(start, "model"))
         self._read_stop(start)
-        self._emit_metadata(
+        self._assembler.other_metadata(
             start, "id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"
         )
         self._read_usage(start.get("usage"))
@@ -446,14 +447,14 @@ class Machine:
         delta = value.get("delta")
         if isinstance(delta, dict):
             self._read_stop(delta)
-            self._emit_metadata(delta, "type", "stop_reason", "stop_sequence")
+            self._assembler.other_metadata(delta, "type", "stop_reason", "stop_sequence")
         self._read_usage(value.get("usage"))
-        self._emit_metadata(value, "type", "delta", "usage")
+        self._assembler.other_metadata(value, "type", "delta", "usage")
 
     def _on_message_stop(self, data: bytes) -> None:
         # Blocks that are still open take no more deltas; the assembler closes them incomplete.
         self._blocks.clear()
-        self._emit_metadata(decode_any(data), "type")
+        self._assembler.other_metadata(decode_any(data), "type")
 
     def _on_error(self, data: bytes) -> None:
         raise ParseFailure(classify(None, decode_any(data)))
@@ -466,15 +467,6 @@ class Machine:
         sequence = values.get("stop_sequence")
         if isinstance(sequence, str):
             self._stop_sequence = sequence
-
-    def _emit_metadata(self, values: dict[str, Any], *handled_keys: str) -> None:
-        self._assembler.metadata(
-            {
-                key: value
-                for key, value in values.items()
-                if key not in handled_keys and value is not None
-            }
-        )
 
     def _estimate_thinking(self, tokens: Any) -> None:
         """Emits the estimate so far, the only sign of progress while thinking is omitted."""

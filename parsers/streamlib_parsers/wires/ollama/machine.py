@@ -185,7 +185,7 @@ class Machine:
 
     def _complete(self, line: JsonObject) -> None:
         """Reads the last line: metadata, usage and stop reason (`done_reason`)."""
-        self._emit_metadata(line)
+        self._assembler.other_metadata(line, *TYPED_KEYS)
         self._emit_usage(line)
         self._close_open()
         has_complete_call = False
@@ -200,13 +200,6 @@ class Machine:
         if has_complete_call and reason in ("stop", None):
             stop_reason = "tool_calls"
         self._assembler.complete(stop_reason, reason)
-
-    def _emit_metadata(self, line: JsonObject) -> None:
-        values: JsonObject = {}
-        for key, value in line.items():
-            if key not in TYPED_KEYS and value is not None:
-                values[key] = value
-        self._assembler.metadata(values)
 
     def _emit_usage(self, line: JsonObject) -> None:
         # Either count may be missing: a cached prompt has no `prompt_eval_count`.
