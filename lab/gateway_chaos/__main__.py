@@ -16,7 +16,7 @@ from pathlib import Path
 import anyio
 
 from lab.gateway_chaos import SILENT, model, run_clients
-from streamlib.gateway.identity import digest_of
+from streamlib.gateway.clients.identity import digest_of
 from tests.support.gateway_commands import GatewayProcess, gateway_process
 from tests.support.redis_servers import RedisServer, running_server, valkey_binary
 from tests.support.scripted_server import scripted

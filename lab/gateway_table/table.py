@@ -44,9 +44,9 @@ from streamlib import (
     parse_request,
 )
 from streamlib.gateway import RouteRule, RouteTable
-from streamlib.gateway.routes import RouteTarget
-from streamlib.gateway.target_streams import GatewayRequest, prompt_for, restored_prompt
-from streamlib.gateway.translate import EventTranslator
+from streamlib.gateway.state.translate import EventTranslator
+from streamlib.gateway.targets.routes import RouteTarget
+from streamlib.gateway.targets.streams import GatewayRequest, prompt_for, restored_prompt
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers.events import FinishedChoice
 from streamlib_parsers.items import ContentPart, Origin, WireApi, user

@@ -34,7 +34,7 @@ LIBRARIES: Final = {
 OWN_TESTS: Final = {
     "runs on trio": "tests/proof/test_loops.py",
     "parses a response without an HTTP client": "tests/properties/test_partitions.py",
-    "a gateway that other clients can point at": "tests/streamlib/gateway/test_translate.py",
+    "a gateway that other clients can point at": "tests/streamlib/gateway/state/test_translate.py",
     "responses for `useChat`": "tests/streamlib/web/test_round_trips.py",
     "runs your functions until the model has finished": "tests/streamlib/tools/test_agent.py",
     "a model for tests, without a network": "tests/streamlib/testing/test_scripted.py",

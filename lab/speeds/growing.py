@@ -19,8 +19,8 @@ import streamlib
 from lab.speeds import things
 from lab.speeds.idle import idle_memory
 from streamlib import Accumulator, Prompt, accumulate
-from streamlib.gateway.restore import restore_history
-from streamlib.gateway.translate import EventTranslator
+from streamlib.gateway.state.restore import restore_history
+from streamlib.gateway.state.translate import EventTranslator
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.recording import dump, dump_events, load_events
 from streamlib.recording.files import parse

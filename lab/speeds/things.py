@@ -30,7 +30,7 @@ from streamlib import (
     encode_all,
     user,
 )
-from streamlib.gateway.envelopes import seal
+from streamlib.gateway.state.envelopes import seal
 from streamlib.recording import Chunk, Recording
 
 ORIGIN: Final = Origin("messages")

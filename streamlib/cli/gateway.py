@@ -189,8 +189,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _print_token() -> int:
     """Prints a new client token; it is not stored."""
     try:
-        from streamlib.gateway.identity import digest_of
-        from streamlib.gateway.named_clients import new_token
+        from streamlib.gateway.clients.identity import digest_of
+        from streamlib.gateway.clients.named_clients import new_token
     except ModuleNotFoundError as error:
         print(f"{error.name} is not installed: pip install 'streamlib[gateway]'", file=sys.stderr)
         return 1
@@ -368,7 +368,8 @@ def _serve_metrics(arguments: argparse.Namespace, running: Gateway, stack: ExitS
         OSError: The port cannot be used.
         ValueError: The extra is not installed.
     """
-    from streamlib.gateway.metrics_page import METRICS, NOT_INSTALLED, serving_metrics
+    from streamlib.gateway.paths import METRICS
+    from streamlib.gateway.watch.metrics_page import NOT_INSTALLED, serving_metrics
 
     if arguments.metrics_port is None:
         return None
@@ -383,7 +384,7 @@ def observers(arguments: argparse.Namespace) -> list[Observer]:
     """Observers of the requests, apart from the log and the metrics."""
     if not arguments.spans:
         return []
-    from streamlib.gateway.spans import Spans, has_sdk
+    from streamlib.gateway.watch.spans import Spans, has_sdk
 
     if not has_sdk():
         print(
@@ -400,7 +401,7 @@ def set_up_log(log_format: str, *, with_content: bool) -> None:
         log_format: `text` or `json`.
         with_content: Whether the log contains what clients and models wrote.
     """
-    from streamlib.gateway.request_log import JsonFormatter
+    from streamlib.gateway.watch.request_log import JsonFormatter
 
     level = logging.DEBUG if with_content else logging.INFO
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)

@@ -101,7 +101,7 @@ def _check_limits(url: str) -> None:
         ValueError: The URL names no server, or it does not respond.
     """
     from streamlib.durable import LogError
-    from streamlib.gateway.redis_limits import check_limits
+    from streamlib.gateway.clients.redis_limits import check_limits
 
     try:
         anyio.run(check_limits, url)

@@ -17,10 +17,15 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from None
 
-from streamlib.gateway.named_clients import NamedClient
-from streamlib.gateway.observer import AccessRefusal, Exchange, Observer
-from streamlib.gateway.record import ExchangeFiles
-from streamlib.gateway.routes import (
+from streamlib.gateway.clients.named_clients import NamedClient
+from streamlib.gateway.state.store import (
+    MemoryStateStore,
+    StateLimits,
+    StateStore,
+    StateUnavailableError,
+)
+from streamlib.gateway.state.urls import open_state
+from streamlib.gateway.targets.routes import (
     RouteFile,
     RouteRule,
     RouteTable,
@@ -31,13 +36,8 @@ from streamlib.gateway.routes import (
     read_route,
     read_table,
 )
-from streamlib.gateway.state_store import (
-    MemoryStateStore,
-    StateLimits,
-    StateStore,
-    StateUnavailableError,
-)
-from streamlib.gateway.state_urls import open_state
+from streamlib.gateway.watch.observer import AccessRefusal, Exchange, Observer
+from streamlib.gateway.watch.record import ExchangeFiles
 
 __all__ = [
     "AccessRefusal",

@@ -19,49 +19,47 @@ from typing import Any, Final
 import msgspec
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from streamlib.asgi import AsgiExchange, Receive, Scope, Send
 from streamlib.client import Client
 from streamlib.client.credentials import Secret
 from streamlib.durable import Log, open_log
 from streamlib.errors import StreamError
-from streamlib.gateway.access import AccessControl, refuse, wire_of
-from streamlib.gateway.background import BackgroundResponses
-from streamlib.gateway.client_limits import ClientLimits, MemoryLimits
-from streamlib.gateway.client_request import refusal_headers
-from streamlib.gateway.client_state import ClientState
-from streamlib.gateway.exchanges import (
+from streamlib.gateway.clients.access import AccessControl, refuse, wire_of
+from streamlib.gateway.clients.limits import ClientLimits, MemoryLimits
+from streamlib.gateway.headers import id_header, status_of
+from streamlib.gateway.log_text import escaped
+from streamlib.gateway.paths import HEALTH, METRICS, READY, Operation
+from streamlib.gateway.requests.background import BackgroundResponses
+from streamlib.gateway.requests.body import BODY_SECONDS
+from streamlib.gateway.requests.exchanges import (
     end_refused,
     end_unread,
     note_request,
     refusal_of,
     watch_of,
 )
-from streamlib.gateway.handler import RequestHandler
-from streamlib.gateway.headers import id_header, status_of
-from streamlib.gateway.health import HEALTH, READY, HealthPages, Readiness
-from streamlib.gateway.live_view import LiveView
-from streamlib.gateway.log_text import escaped
-from streamlib.gateway.metrics_page import METRICS, MetricsPage, metrics_if_installed
-from streamlib.gateway.model_endpoints import ModelEndpoints
-from streamlib.gateway.observer import Observer, Watch, call_observers
-from streamlib.gateway.open_route import OpenRoute
-from streamlib.gateway.open_streams import OpenStreams
-from streamlib.gateway.operations import Operation
-from streamlib.gateway.page import Page
-from streamlib.gateway.page_access import PageAccess
-from streamlib.gateway.record import ExchangeFiles
-from streamlib.gateway.request_body import BODY_SECONDS, Workers
-from streamlib.gateway.request_log import RequestLog
-from streamlib.gateway.request_reader import RequestReader
-from streamlib.gateway.routes import RouteTable
-from streamlib.gateway.services import Services
-from streamlib.gateway.side_handlers import CompactionHandler, CountHandler
-from streamlib.gateway.state_store import StateStore
-from streamlib.gateway.state_urls import open_state
-from streamlib.gateway.target_pool import TargetPool
-from streamlib.gateway.target_streams import GatewayRequest, TargetStreams
+from streamlib.gateway.requests.handler import RequestHandler
+from streamlib.gateway.requests.model_endpoints import ModelEndpoints
+from streamlib.gateway.requests.open_streams import OpenStreams
+from streamlib.gateway.requests.reader import RequestReader, refusal_headers
+from streamlib.gateway.requests.side_handlers import CompactionHandler, CountHandler
+from streamlib.gateway.state.client_state import ClientState
+from streamlib.gateway.state.store import StateStore
+from streamlib.gateway.state.urls import open_state
+from streamlib.gateway.targets.pool import TargetPool
+from streamlib.gateway.targets.routes import RouteTable
+from streamlib.gateway.targets.streams import GatewayRequest, Services, TargetStreams
+from streamlib.gateway.watch.health import HealthPages, Readiness
+from streamlib.gateway.watch.live_view import LiveView
+from streamlib.gateway.watch.metrics_page import MetricsPage, metrics_if_installed
+from streamlib.gateway.watch.observer import Observer, Watch, call_observers
+from streamlib.gateway.watch.page import Page
+from streamlib.gateway.watch.page_access import PageAccess
+from streamlib.gateway.watch.record import ExchangeFiles
+from streamlib.gateway.watch.request_log import RequestLog
+from streamlib.gateway.workers import Workers
 from streamlib.wires.responses.background import StoredResponse
 from streamlib_parsers.errors import ErrorInfo
 
@@ -183,7 +181,7 @@ class Gateway:
 
     async def _enter_limits(self) -> None:
         if isinstance(self._limits, str):
-            from streamlib.gateway.redis_limits import redis_limits  # an extra
+            from streamlib.gateway.clients.redis_limits import redis_limits  # an extra
 
             limits = redis_limits(self._limits)
             self.limits = await self._stack.enter_async_context(limits)
@@ -347,6 +345,21 @@ class Gateway:
             return
         message = "this gateway keeps no responses: `streamlib gateway --log` names where it may"
         await refuse("responses", ErrorInfo("not_found", message, code="log"), asgi)
+
+
+class OpenRoute(Route):
+    """A route that also handles other methods on its path: they receive 405 with ``Allow``.
+
+    An ordinary route leaves other methods to later routes. The last of these serves requests for
+    models, which must not be reachable without a token: it records, logs and counts them.
+    """
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Whether the path of a request (ASGI scope) is that of the route, whatever the method."""
+        match, child_scope = super().matches(scope)
+        if match is Match.PARTIAL:
+            match = Match.FULL
+        return match, child_scope
 
 
 class _Endpoint:

@@ -147,7 +147,7 @@ def wait_for_counts(prometheus: str) -> dict[tuple[str, str], float]:
 
 def test_queries_of_the_page_name_metrics_that_exist() -> None:
     """Prometheus takes a query for a metric that nobody has."""
-    from streamlib.gateway.metrics import Metrics
+    from streamlib.gateway.watch.metrics import Metrics
 
     rendered = Metrics().render()[0].decode()
     known = set(re.findall(r"^# TYPE (streamlib_gateway_\w+)", rendered, re.MULTILINE))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from streamlib.gateway.client_limits import Balance, ClientLimits
-from streamlib.gateway.named_clients import NamedClient
+from streamlib.gateway.clients.limits import Balance, ClientLimits
+from streamlib.gateway.clients.named_clients import NamedClient
 
 DIGEST: Final = "0" * 64
 TOLERANCE: Final = 1e-3

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib.gateway.envelopes import seal
+from streamlib.gateway.state.envelopes import seal
 from streamlib_parsers.items import Message, Text, WireApi
 
 SIZE: Final = 32 << 20

@@ -16,7 +16,7 @@ from streamlib.cli import main, parse
 from streamlib.cli.gateway import keyless, read_routes
 from streamlib.client.auth import variables_of
 from streamlib.gateway import RouteRule, RouteTable, read_file
-from streamlib.gateway.named_clients import ClientTable
+from streamlib.gateway.clients.named_clients import ClientTable
 from streamlib.providers import find
 
 

@@ -13,8 +13,8 @@ from starlette.types import ASGIApp, Message
 
 from streamlib.errors import StreamError
 from streamlib.gateway import Gateway, RouteTable, gateway
-from streamlib.gateway.access import HEADER_BYTES, HEADERS
-from streamlib.gateway.request_body import DEPTH, VALUES, StructureCounter
+from streamlib.gateway.clients.access import HEADER_BYTES, HEADERS
+from streamlib.gateway.requests.body import DEPTH, VALUES, StructureCounter
 from streamlib_parsers.items import WireApi
 from tests.support import hostile_bodies
 from tests.support.gateways import (
@@ -265,8 +265,8 @@ FORGED = 'no"\r\n2026-01-01 forged line \x1b]0;title\x07 \u202e' + "x" * 10_000
 @pytest.mark.parametrize(
     "broken",
     [
-        "streamlib.gateway.target_streams.prompt_for",
-        "streamlib.gateway.client_request.parse_request",
+        "streamlib.gateway.targets.streams.prompt_for",
+        "streamlib.gateway.requests.reader.parse_request",
     ],
 )
 async def test_exception_is_one_bounded_line_of_the_log(

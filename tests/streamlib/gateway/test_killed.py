@@ -18,8 +18,8 @@ import pytest
 
 from streamlib import ResponseEvent, parser
 from streamlib.gateway import Gateway, RouteTable, gateway
-from streamlib.gateway.identity import digest_of
-from streamlib.gateway.named_clients import NamedClient
+from streamlib.gateway.clients.identity import digest_of
+from streamlib.gateway.clients.named_clients import NamedClient
 from streamlib.testing import Behaviour, running
 from streamlib_parsers.events import Completed, Failed
 from streamlib_parsers.items import WireApi

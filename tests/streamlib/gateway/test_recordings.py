@@ -13,7 +13,7 @@ import pytest
 
 from lab.gateway_table import table as gateway_table
 from streamlib import Response, accumulate
-from streamlib.gateway.translate import EventTranslator
+from streamlib.gateway.state.translate import EventTranslator
 from streamlib.request.report import Change
 from streamlib.wires.encoders import encoder
 from streamlib_parsers.items import Origin, WireApi

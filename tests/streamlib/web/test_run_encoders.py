@@ -13,7 +13,7 @@ import pytest
 
 from streamlib import encoder, parser
 from streamlib.client.stream import CANCELLED
-from streamlib.gateway.json_array import JsonArray
+from streamlib.gateway.requests.handler import JsonArray
 from streamlib.pipeline import aggregate, coalesce
 from streamlib.recording import load_events
 from streamlib_parsers import (

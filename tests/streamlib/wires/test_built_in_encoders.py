@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from streamlib import ResponseEvent, accumulate, encode_body, encoder, parse_body
-from streamlib.gateway.envelopes import MADE_BY_MODELS
-from streamlib.gateway.translate import HIDDEN
+from streamlib.gateway.state.envelopes import MADE_BY_MODELS
+from streamlib.gateway.state.translate import HIDDEN
 from streamlib.request.report import Change
 from streamlib_parsers.items import BUILT_IN_CALLS, snake_case
 from tests.support.built_in_calls import CALLS

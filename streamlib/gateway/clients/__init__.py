@@ -1,0 +1,1 @@
+"""Who uses the gateway: access, names, limits."""

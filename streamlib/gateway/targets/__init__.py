@@ -1,0 +1,1 @@
+"""Where requests go: routes, the choice of a target, its streams."""

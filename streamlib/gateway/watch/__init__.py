@@ -1,0 +1,1 @@
+"""What is seen of requests: log, metrics, spans, records and the page."""
