@@ -2,7 +2,7 @@
 
 A client loses signed reasoning with every turn if its wire has no field for it, or if the client
 drops it. The gateway stores what it needs to restore it: `MemoryStateStore` in this process, or
-`RedisStateStore` (`state_redis.py`) if several gateways serve one client.
+`RedisStateStore` (`redis_store.py`) if several gateways serve one client.
 
 Every entry belongs to one client. It can be read under that client's key only, and counts against
 that client's limit.

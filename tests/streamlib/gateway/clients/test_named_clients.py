@@ -352,8 +352,9 @@ async def test_cancelled_admission_gives_its_tokens_back() -> None:
             await send(client, "messages", Prompt("x" * 4000), **as_client(ALICE))
         balance = await limits.take(limited, 0)
     assert balance.tokens is not None
-    # The estimate was 1,000; the provider may have counted 12 before the request ended.
-    assert balance.tokens >= 100_000 - 12
+    # The estimate was 1,000. Before the request ended, the provider may have counted 12, and its
+    # first output may have come: the gateway reads that far before it waits for its client.
+    assert balance.tokens >= 100_000 - 12 - 1
 
 
 # --- official SDKs ---
