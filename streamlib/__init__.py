@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from streamlib.client.stream import ResponseStream as ResponseStream
     from streamlib.client.sync import SyncClient as SyncClient
     from streamlib.client.sync import SyncStream as SyncStream
-    from streamlib.errors import StreamError as StreamError
     from streamlib.providers import Provider as Provider
     from streamlib.providers import register as register
     from streamlib.providers.models import Traits as Traits
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
 
     # All of it is public here too: its list is `streamlib_parsers.__all__`.
     from streamlib_parsers import *  # noqa: F403
+    from streamlib_parsers.stream_error import StreamError as StreamError
 
 __version__ = "0.3.0"
 
@@ -72,7 +72,7 @@ __getattr__, __dir__ = lazy(
         "streamlib.client.retry": ("RetryPolicy",),
         "streamlib.client.stream": ("ResponseStream",),
         "streamlib.client.sync": ("SyncClient", "SyncStream"),
-        "streamlib.errors": ("StreamError",),
+        "streamlib_parsers.stream_error": ("StreamError",),
         "streamlib.providers": ("Provider", "register"),
         "streamlib.providers.models": ("Traits",),
         "streamlib.request.build": ("Request", "build"),

@@ -15,7 +15,7 @@ import msgspec
 
 from lab.fidelity.shapes import Struct
 from streamlib import Change, Prompt, Request, StreamError, WireApi, parse_request
-from streamlib.errors import ErrorInfo
+from streamlib_parsers.stream_error import ErrorInfo
 
 Body: TypeAlias = dict[str, Any]
 MISSING: Final = "(missing)"

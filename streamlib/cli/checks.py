@@ -19,10 +19,10 @@ from msgspec import Struct
 from streamlib import __version__
 from streamlib.cli.model_options import MODEL_VARIABLE
 from streamlib.client.auth import variables_of
-from streamlib.errors import StreamError
 from streamlib.providers import find, known
 from streamlib_parsers import WIRE_APIS
 from streamlib_parsers.items import WireApi
+from streamlib_parsers.stream_error import StreamError
 
 State: TypeAlias = Literal["ok", "note", "missing", "wrong"]
 """State of a check. `missing`: not installed or not set, which is no mistake."""

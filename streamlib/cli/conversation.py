@@ -49,7 +49,6 @@ from streamlib.cli.patience import NotedRetry, is_unreachable, unreachable_text
 from streamlib.cli.screen import Screen
 from streamlib.cli.waiting import WaitingLine
 from streamlib.client.unreachable import address_of
-from streamlib.errors import StreamError
 from streamlib.printable import printable
 from streamlib.providers import find
 from streamlib.request.endpoints import resolve_target
@@ -64,6 +63,7 @@ from streamlib_parsers import (
     user,
 )
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.stream_error import StreamError
 
 if TYPE_CHECKING:
     from streamlib.client import Client

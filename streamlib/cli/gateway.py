@@ -21,8 +21,8 @@ from streamlib.cli.gateway_checks import check_extras, check_servers, check_work
 from streamlib.client.auth import KeyStore, variables_of
 from streamlib.client.credentials import Secret
 from streamlib.client.origins import LOOPBACK
-from streamlib.errors import StreamError
 from streamlib.printable import one_line, printable
+from streamlib_parsers.stream_error import StreamError
 
 if TYPE_CHECKING:
     from streamlib.gateway import Gateway, Observer, RouteTable

@@ -22,11 +22,11 @@ import anyio
 import uvicorn
 
 from streamlib.asgi import END_SECONDS
-from streamlib.errors import StreamError
 from streamlib.gateway.log_text import log_text
 from streamlib.providers import Provider
 from streamlib.providers.loopback import loopback_at
 from streamlib.testing import running as running_loopback
+from streamlib_parsers.stream_error import StreamError
 
 if TYPE_CHECKING:
     from streamlib.gateway import Gateway, RouteTable

@@ -17,12 +17,12 @@ from streamlib.cli.option_names import with_option_names
 from streamlib.cli.patience import NotedRetry, is_unreachable, unreachable_text
 from streamlib.cli.waiting import WaitingLine
 from streamlib.client.auth import variables_of
-from streamlib.errors import StreamError
 from streamlib.printable import one_line, printable
 from streamlib.providers import Provider, known
 from streamlib.providers import provider as find_provider
 from streamlib.providers.loopback import PROVIDER as LOOPBACK
 from streamlib_parsers import WIRE_APIS
+from streamlib_parsers.stream_error import StreamError
 
 DESCRIPTION: Final = """\
 Asks providers for the models that they offer: those whose key is set, or the

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.unreachable import address_of
-from streamlib.errors import StreamError
 from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.stream_error import StreamError
 
 
 def ignore(_: str) -> None:

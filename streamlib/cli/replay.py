@@ -15,9 +15,9 @@ from streamlib.cli.numbers import byte_count, speed
 from streamlib.cli.progress import Progress
 from streamlib.cli.screen import Screen
 from streamlib.client.retry import NO_RETRY
-from streamlib.errors import StreamError
 from streamlib.inspection.capture import Capture, wrong_wire_hint
 from streamlib.testing import MODEL, replay
+from streamlib_parsers.stream_error import StreamError
 
 if TYPE_CHECKING:
     from streamlib.client.stream import ResponseStream

@@ -28,7 +28,6 @@ from streamlib.client.setup import ClientSetup, with_headers
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode
 from streamlib.client.stream_text import text_error
-from streamlib.errors import StreamError
 from streamlib.providers import Provider
 from streamlib.providers.websocket import WebSocketSettings
 from streamlib.request.build import Request, build_for
@@ -38,6 +37,7 @@ from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import ResponseItem, ToolSpec, WireApi
 from streamlib_parsers.protocol import parser
+from streamlib_parsers.stream_error import StreamError
 
 if TYPE_CHECKING:
     from streamlib.client.websocket.connection import Connection

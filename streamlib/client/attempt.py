@@ -19,7 +19,6 @@ import msgspec
 
 from streamlib.client.body import BodyCollector, MessageFeeder
 from streamlib.client.sources import ResponseSource
-from streamlib.errors import StreamError
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.transport import HttpResponse, ReadTimeout
 from streamlib.transport.closing import CLOSING_SECONDS, ShieldedAwait
@@ -34,6 +33,7 @@ from streamlib_parsers.items import WireApi
 from streamlib_parsers.limits import Limits
 from streamlib_parsers.protocol import Parser
 from streamlib_parsers.resumable import ResumableParser
+from streamlib_parsers.stream_error import StreamError
 
 HEAD_BYTES: Final = 64 * 1024
 """Maximum size of the response headers."""

@@ -27,11 +27,11 @@ from streamlib.client.credentials import (
 )
 from streamlib.client.origins import LOOPBACK, is_own_origin, origin_of, own_origins
 from streamlib.client.sigv4 import sign
-from streamlib.errors import StreamError
 from streamlib.providers import Provider
 from streamlib.request.build import Request
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.redaction import MASK
+from streamlib_parsers.stream_error import StreamError
 
 BEARER_VARIABLES: Final = frozenset({"ANTHROPIC_AUTH_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"})
 """Environment variables whose key is a bearer token, whatever the provider's other keys are."""

@@ -13,7 +13,6 @@ import msgspec
 
 from streamlib.client.cursor import Cursor, resume_spec
 from streamlib.client.origins import origin_of
-from streamlib.errors import StreamError, invalid_request
 from streamlib.providers import Provider
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.build import Request
@@ -24,6 +23,7 @@ from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Failed
 from streamlib_parsers.protocol import parse_body
 from streamlib_parsers.resumable import Position
+from streamlib_parsers.stream_error import StreamError, invalid_request
 
 
 def is_background(request: Request) -> bool:

@@ -15,9 +15,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from streamlib.errors import StreamError
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.redaction import MASK
+from streamlib_parsers.stream_error import StreamError
 
 _PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
 """Printable ASCII without blanks: nothing in it can end a header line."""

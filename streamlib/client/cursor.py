@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from streamlib.errors import invalid_request
 from streamlib.providers.wire_specs import WIRE_SPECS, ResumeSpec
 from streamlib_parsers.items import Origin
+from streamlib_parsers.stream_error import invalid_request
 
 MAX_TEXT: Final = 8192
 """Characters of the longest text that is read: cursors may come from browsers."""

@@ -15,10 +15,10 @@ from typing import TypeAlias, TypeVar
 import msgspec
 from msgspec import Struct
 
-from streamlib.errors import invalid_request
 from streamlib.request.build import Request
 from streamlib.request.headers import checked_headers, is_key_header, is_transport_header
 from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.stream_error import invalid_request
 
 Seen = TypeVar("Seen")
 

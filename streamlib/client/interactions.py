@@ -16,12 +16,12 @@ from streamlib.client.background import (
     stored_request,
     stored_url,
 )
-from streamlib.errors import invalid_request
 from streamlib.providers import Provider
 from streamlib.providers import provider as provider_named
 from streamlib.request.build import Request
 from streamlib.request.endpoints import resolve_target
 from streamlib_parsers.accumulate import Response
+from streamlib_parsers.stream_error import invalid_request
 
 Action: TypeAlias = Literal["get", "cancel", "delete"]
 

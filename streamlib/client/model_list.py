@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from streamlib.errors import invalid_request
 from streamlib.providers import Provider
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.build import Request
@@ -19,6 +18,7 @@ from streamlib.request.endpoints import resolve_target
 from streamlib_parsers.errors import ErrorInfo, ParseFailure
 from streamlib_parsers.items import JsonObject, WireApi
 from streamlib_parsers.json_text import decode_any
+from streamlib_parsers.stream_error import invalid_request
 
 LIST_KEYS: Final = ("data", "models")
 """Keys of the list in a body that is an object."""

@@ -9,8 +9,8 @@ import re
 from typing import Final
 from urllib.parse import urlsplit
 
-from streamlib.errors import invalid_request
 from streamlib.providers import Provider
+from streamlib_parsers.stream_error import invalid_request
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 """Hosts of this machine: servers there need no key."""

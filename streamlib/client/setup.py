@@ -27,7 +27,6 @@ from streamlib.client.retry import RetryPolicy
 from streamlib.client.sources import HttpSource, LoopGuard, ResponseSource
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode, StreamConfig, check_errors, wall_clock
-from streamlib.errors import invalid_request
 from streamlib.providers import Provider, find
 from streamlib.providers import provider as provider_named
 from streamlib.providers.models import Traits
@@ -43,6 +42,7 @@ from streamlib_parsers.dialects.by_model import dialects_for
 from streamlib_parsers.items import ToolSpec, WireApi
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.resumable import Position
+from streamlib_parsers.stream_error import invalid_request
 
 Sent = TypeVar("Sent", Prompt, Request)
 

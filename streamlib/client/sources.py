@@ -24,13 +24,13 @@ from streamlib.client.hooks import (
 )
 from streamlib.client.origins import origin_of
 from streamlib.client.unreachable import name_server
-from streamlib.errors import invalid_request
 from streamlib.providers import Provider
 from streamlib.request.build import Request
 from streamlib.transport import HttpResponse, IteratorResponse, Transport
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import RateLimits
+from streamlib_parsers.stream_error import invalid_request
 
 HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """A token of RFC 9110."""

@@ -37,7 +37,6 @@ from streamlib.client.stream_state import (
 )
 from streamlib.client.stream_text import TextDeltas
 from streamlib.client.stream_timing import StreamTimes
-from streamlib.errors import StreamError
 from streamlib.request.build import Request
 from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib.transport.deadlines import NO_DEADLINES, Deadlines
@@ -55,6 +54,7 @@ from streamlib_parsers.events import (
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.protocol import Parser
 from streamlib_parsers.resumable import ResumableParser
+from streamlib_parsers.stream_error import StreamError
 
 if TYPE_CHECKING:
     from streamlib.structured.item_views import ItemViews

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 
-from streamlib.errors import StreamError
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Failed, OutputTextDelta, ResponseEvent
 from streamlib_parsers.items import Message, ResponseItem
+from streamlib_parsers.stream_error import StreamError
 
 
 class TextDeltas:

@@ -9,10 +9,10 @@ from streamlib.client.stream_batches import Batches
 from streamlib.durable.errors import LogError
 from streamlib.durable.log import Log
 from streamlib.durable.reader import LogReader
-from streamlib.errors import StreamError
 from streamlib_parsers.accumulate import Accumulator, Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.stream_error import StreamError
 
 
 class LogSource:

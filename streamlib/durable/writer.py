@@ -23,9 +23,9 @@ from streamlib.durable.reaper import stopped
 from streamlib.durable.records import encode_event, endings, is_terminal
 from streamlib.durable.rules import Append, Open, Result
 from streamlib.durable.settings import COMMIT_BYTES, Settings
-from streamlib.errors import StreamError
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Failed, OutputItemDone, ResponseEvent
+from streamlib_parsers.stream_error import StreamError
 
 CLOSING_SECONDS: Final = 2.0
 """Seconds for which a cancelled writer may append the end."""

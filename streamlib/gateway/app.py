@@ -25,7 +25,6 @@ from streamlib.asgi import AsgiExchange, Receive, Scope, Send
 from streamlib.client import Client
 from streamlib.client.credentials import Secret
 from streamlib.durable import Log, open_log
-from streamlib.errors import StreamError
 from streamlib.gateway.clients.access import AccessControl, refuse, wire_of
 from streamlib.gateway.clients.limits import ClientLimits, MemoryLimits
 from streamlib.gateway.headers import id_header, status_of
@@ -62,6 +61,7 @@ from streamlib.gateway.watch.request_log import RequestLog
 from streamlib.gateway.workers import Workers
 from streamlib.wires.responses.background import StoredResponse
 from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.stream_error import StreamError
 
 KEEP_ALIVE: Final = 15.0
 """Seconds of silence after which a client is sent a keep-alive: proxies close a silent connection

@@ -6,11 +6,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from streamlib.errors import StreamError
 from streamlib.inspection.document import InspectedRequest
 from streamlib.recording.files import RecordedRequest, Recording
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.items import WireApi
+from streamlib_parsers.stream_error import StreamError
 
 
 def inspected_request(recording: Recording, wire_api: WireApi) -> InspectedRequest | None:

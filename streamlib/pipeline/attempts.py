@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final, Generic, TypeVar
 
-from streamlib.errors import StreamError
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (
     Created,
@@ -32,6 +31,7 @@ from streamlib_parsers.events import (
     ResponseMetadata,
     TokenCount,
 )
+from streamlib_parsers.stream_error import StreamError
 
 BEFORE_OUTPUT: Final = frozenset(
     {

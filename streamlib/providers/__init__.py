@@ -16,12 +16,12 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from streamlib.errors import invalid_request
 from streamlib.providers.models import longest_prefix
 from streamlib.providers.names import Charset
 from streamlib.providers.shapes import ChatShape
 from streamlib.providers.websocket import WebSocketSettings
 from streamlib_parsers.items import WireApi
+from streamlib_parsers.stream_error import invalid_request
 
 Auth: TypeAlias = Literal["bearer", "x-api-key", "x-goog-api-key", "api-key", "aws", "none"]
 

@@ -18,7 +18,6 @@ from typing import Any, Protocol, cast
 import msgspec
 from msgspec import Struct
 
-from streamlib.errors import StreamError, invalid_request
 from streamlib.providers import Provider, find
 from streamlib.providers.models import Traits
 from streamlib.providers.names import fit_names
@@ -40,6 +39,7 @@ from streamlib.request.target import BuiltRequest, Target
 from streamlib.request.tool_options import fit_tool_options
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import Origin, ResponseItem, ToolSpec, WireApi
+from streamlib_parsers.stream_error import StreamError, invalid_request
 
 
 class Request(Struct, frozen=True, gc=False, repr_omit_defaults=True):

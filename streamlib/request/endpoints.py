@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from streamlib.errors import invalid_request
 from streamlib.providers import Provider, for_model
 from streamlib.providers.models import Traits, traits
 from streamlib.request.target import Target
 from streamlib_parsers.items import WireApi
+from streamlib_parsers.stream_error import invalid_request
 
 URL_VARIABLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
 """What may stand for a `{name}` in a URL: no slash, so that a host stays a host."""

@@ -15,7 +15,6 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from streamlib.errors import StreamError, invalid_request
 from streamlib.request import hosted_forms, hosted_tools
 from streamlib.request.allowed_tools import AllowedTools
 from streamlib.request.context import BuildContext
@@ -27,6 +26,7 @@ from streamlib.request.report import Report
 from streamlib_parsers.hosted_tools import HostedTool
 from streamlib_parsers.items import JsonObject, ToolSpec, WireApi
 from streamlib_parsers.namespaces import flat_call_name, flat_name
+from streamlib_parsers.stream_error import StreamError, invalid_request
 
 NATIVE_WIRES: Final[dict[WireApi, frozenset[WireApi]]] = {
     # Claude's own tools are fields of the model in Converse, and the body itself in InvokeModel;

@@ -12,9 +12,9 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 
-from streamlib.errors import invalid_request
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.target import Target
+from streamlib_parsers.stream_error import invalid_request
 
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")
 """``field-name`` of RFC 9110, 5.1."""

@@ -11,13 +11,13 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from streamlib.errors import invalid_request
 from streamlib.request.context import BuildContext
 from streamlib.request.history import content_parts
 from streamlib.request.prompt import Prompt
 from streamlib.request.target import BuiltRequest
 from streamlib.request.typed_schemas import typed_schema
 from streamlib_parsers.items import Image, JsonObject, Message
+from streamlib_parsers.stream_error import invalid_request
 
 RequestStep: TypeAlias = Callable[[Prompt, BuiltRequest, BuildContext], BuiltRequest]
 

@@ -15,13 +15,13 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from streamlib.errors import invalid_request
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.schemas import ANY_OBJECT
 from streamlib.structured.schemas import WRAPPER_KEY, object_schema
 from streamlib_parsers.items import JsonObject, ToolSpec
 from streamlib_parsers.outputs import OUTPUT_TOOL
+from streamlib_parsers.stream_error import invalid_request
 
 DESCRIPTION: Final = "Takes the final answer. Call it once, when the answer is complete."
 """Description of the tool, where the schema has none."""

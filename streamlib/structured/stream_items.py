@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any, Generic, TypeVar, overload
 
-from streamlib.errors import StreamError
 from streamlib.structured.item_reader import JsonItems
 from streamlib_parsers.accumulate import NO_OUTPUT, Response
 from streamlib_parsers.errors import IncompleteOutput, InvalidOutput
@@ -21,6 +20,7 @@ from streamlib_parsers.events import (
 )
 from streamlib_parsers.items import FunctionCall, ResponseItem
 from streamlib_parsers.outputs import OUTPUT_TOOL, is_output_message
+from streamlib_parsers.stream_error import StreamError
 
 T = TypeVar("T")
 

@@ -11,11 +11,11 @@ import anyio
 from msgspec.structs import replace
 
 from streamlib.client import Client, StreamOptions, wrap_key_of
-from streamlib.errors import StreamError, invalid_request
 from streamlib.request.conversation import History
 from streamlib.request.prompt import Prompt
 from streamlib.tools.calls import Handlers, Tool, Toolbox, at_least_one
 from streamlib_parsers import CallOutput, ErrorInfo, PendingCall, Response, ResponseItem, RunEvent
+from streamlib_parsers.stream_error import StreamError, invalid_request
 
 
 class AgentRun:

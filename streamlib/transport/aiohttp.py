@@ -24,10 +24,10 @@ import aiohttp
 import anyio
 from yarl import URL
 
-from streamlib.errors import invalid_request
 from streamlib.transport.base import CONNECTIONS, KEEPALIVE_SECONDS, UNKNOWN_POOL, ReadTimeout
 from streamlib.transport.deadlines import FOREVER, Deadlines
 from streamlib.transport.errors import is_connection_closed
+from streamlib_parsers.stream_error import invalid_request
 
 __all__ = ["AiohttpResponse", "AiohttpTransport"]
 

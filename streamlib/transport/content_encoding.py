@@ -11,8 +11,8 @@ import zlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
-from streamlib.errors import StreamError
 from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.stream_error import StreamError
 
 DECODED_CHUNK_BYTES: Final = 256 * 1024
 """Maximum size of a decoded chunk."""

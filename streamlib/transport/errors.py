@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from streamlib.errors import StreamError
 from streamlib.transport.deadlines import Deadlines, Phase, deadline_error
 from streamlib_parsers.errors import RETRYABLE, ErrorInfo, ErrorKind
 from streamlib_parsers.redaction import redact
+from streamlib_parsers.stream_error import StreamError
 
 ExceptionCategory: TypeAlias = Literal[
     "connect", "timeout", "request", "protocol", "content", "network"

@@ -21,12 +21,12 @@ from urllib.parse import urlsplit
 import anyio
 from anyio.abc import ByteStream
 
-from streamlib.errors import StreamError, invalid_request
 from streamlib.transport.closing import CLOSING_SECONDS
 from streamlib.transport.deadlines import Deadlines, Phase, deadline_error
 from streamlib.transport.errors import FailurePoint, classify_exception
 from streamlib_parsers.errors import ErrorInfo, ErrorKind, limit_exceeded
 from streamlib_parsers.redaction import redact
+from streamlib_parsers.stream_error import StreamError, invalid_request
 
 READ_BYTES: Final = 64 * 1024
 """Maximum bytes of one read."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from streamlib.errors import StreamError
 from streamlib.printable import one_line
 from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.stream_error import StreamError
 
 TEXT_CHARACTERS: Final = 500
 """Characters of a failure in the log."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from streamlib.errors import StreamError
 from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.stream_error import StreamError
 
 
 class UIRequestError(StreamError):

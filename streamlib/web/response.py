@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streamlib.asgi import AsgiExchange, Receive, Scope, Send, raw_headers
-from streamlib.errors import StreamError
 from streamlib.web.event_sender import EventSender
 from streamlib.web.failure_log import log_failure
 from streamlib.web.http_errors import error_headers, error_json, http_status, public_error
@@ -26,6 +25,7 @@ from streamlib.web.sources import (
     stream_headers,
 )
 from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.stream_error import StreamError
 
 PING: Final = 15.0
 """Seconds of silence before a ping: proxies close a silent connection after 30 or 60."""

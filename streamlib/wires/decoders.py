@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib.errors import invalid_request
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.items import ResponseItem, WireApi
 from streamlib_parsers.protocol import WIRE_APIS
+from streamlib_parsers.stream_error import invalid_request
 
 MALFORMED: Final = (
     msgspec.DecodeError,

@@ -29,12 +29,12 @@ from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_text import text_error
 from streamlib.client.sync.loop_thread import CLOSED, LoopThread
 from streamlib.client.sync.stream import LockedStream, SyncStream
-from streamlib.errors import StreamError
 from streamlib.providers import Provider
 from streamlib.request.build import Request
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.items import ResponseItem, WireApi
+from streamlib_parsers.stream_error import StreamError
 
 __all__ = ["SyncClient", "SyncOptions", "SyncStream"]
 

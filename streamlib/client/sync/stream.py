@@ -26,7 +26,6 @@ from streamlib.client.stream_config import StreamConfig
 from streamlib.client.stream_state import ENDED, StreamState
 from streamlib.client.stream_text import TextDeltas
 from streamlib.client.sync.loop_thread import LoopThread
-from streamlib.errors import StreamError
 from streamlib.request.build import Request
 from streamlib.structured.stream_items import EventItems
 from streamlib_parsers.accumulate import Response, Timing
@@ -39,6 +38,7 @@ from streamlib_parsers.events import (
     ResponseEvent,
 )
 from streamlib_parsers.items import ResponseItem
+from streamlib_parsers.stream_error import StreamError
 
 if TYPE_CHECKING:
     from streamlib.client.sync import SyncClient

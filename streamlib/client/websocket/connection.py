@@ -29,7 +29,6 @@ from streamlib.client.websocket.continuation import LaneRequest
 from streamlib.client.websocket.lane_socket import LaneSocket
 from streamlib.client.websocket.lane_source import LaneRetry, LaneSource
 from streamlib.client.websocket.lane_stream import HookedLaneStream, LaneStream
-from streamlib.errors import StreamError, invalid_request
 from streamlib.providers.websocket import WebSocketSettings
 from streamlib.request.build import Request, build_for
 from streamlib.request.headers import checked_headers
@@ -42,6 +41,7 @@ from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import Message, ResponseItem, ToolSpec, user
 from streamlib_parsers.limits import Limits
+from streamlib_parsers.stream_error import StreamError, invalid_request
 from streamlib_parsers.wires.responses.lanes import LANE_NAME, steer_message
 
 CLOSED: Final = ErrorInfo("cancelled", "the connection was closed before the response was complete")

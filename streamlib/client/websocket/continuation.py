@@ -12,13 +12,13 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
-from streamlib.errors import StreamError
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.build import Request, build_for
 from streamlib.request.prompt import Prompt
 from streamlib.request.target import Target
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.items import ResponseItem
+from streamlib_parsers.stream_error import StreamError
 from streamlib_parsers.wires.responses.lanes import input_objects, request_fields
 
 _PREVIOUS, *_ = WIRE_SPECS["responses"].stored_history

@@ -13,10 +13,10 @@ from typing import Final, Protocol
 import anyio
 
 from streamlib.client.attempt import Clock
-from streamlib.errors import StreamError
 from streamlib.transport.closing import CLOSING_SECONDS
 from streamlib.transport.websocket import SocketClosed, WebSocket
 from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.stream_error import StreamError
 from streamlib_parsers.wires.responses.lanes import Lanes, Turn
 
 QUIET_SECONDS: Final = 1.0

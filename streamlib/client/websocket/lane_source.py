@@ -12,7 +12,6 @@ from streamlib.client.retry import RetryPolicy
 from streamlib.client.sources import HttpSource
 from streamlib.client.websocket.continuation import Continuation, LaneRequest, continuation
 from streamlib.client.websocket.lane_socket import LaneSocket
-from streamlib.errors import StreamError, invalid_request
 from streamlib.transport import HttpResponse
 from streamlib.transport.deadlines import FOREVER
 from streamlib.transport.websocket import SocketClosed
@@ -20,6 +19,7 @@ from streamlib_parsers.accumulate import Accumulator
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import RateLimits
 from streamlib_parsers.items import ResponseItem
+from streamlib_parsers.stream_error import StreamError, invalid_request
 from streamlib_parsers.wires.responses.lanes import NOT_FOUND, Turn, create_message
 
 

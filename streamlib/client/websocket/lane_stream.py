@@ -13,9 +13,9 @@ from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import StreamConfig
 from streamlib.client.websocket.continuation import LaneRequest
 from streamlib.client.websocket.lane_source import LaneRetry, LaneSource, SuccessorSource
-from streamlib.errors import invalid_request
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import ResponseItem
+from streamlib_parsers.stream_error import invalid_request
 
 
 class LaneStream(ResponseStream):

@@ -7,7 +7,6 @@ from typing import Final
 import anyio
 import msgspec
 
-from streamlib.errors import StreamError
 from streamlib.gateway.clients.limits import Balance, ClientLimits, rate_limits
 from streamlib.gateway.clients.named_clients import NamedClient
 from streamlib.gateway.token_estimate import estimate, received_tokens, usage_so_far
@@ -16,6 +15,7 @@ from streamlib.request.prompt import Prompt
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import RateLimits
 from streamlib_parsers.response import Response
+from streamlib_parsers.stream_error import StreamError
 
 CORRECTION_SECONDS: Final = 2.0
 """How long the end of a request may take to correct its estimate, even one that is cancelled."""

@@ -23,9 +23,9 @@ from msgspec import Struct
 
 from streamlib.asgi import Scope
 from streamlib.client.credentials import Secret
-from streamlib.errors import StreamError
 from streamlib.gateway.clients.identity import digest_of
 from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.stream_error import StreamError
 
 TOKEN_PREFIX: Final = "slg_"  # noqa: S105  # part of a token, and public
 """Prefix of each token, by which people and scanners for leaked secrets recognize it."""

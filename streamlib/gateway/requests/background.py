@@ -30,7 +30,6 @@ from streamlib.asgi import SSE_HEADERS, AsgiExchange, Pings, Scope
 from streamlib.client.stream import ResponseStream
 from streamlib.durable import Head, Log, LogError
 from streamlib.durable.records import parse_cursor
-from streamlib.errors import StreamError
 from streamlib.gateway.clients.access import refuse, send_json
 from streamlib.gateway.clients.identity import identity_of
 from streamlib.gateway.headers import id_header
@@ -50,6 +49,7 @@ from streamlib_parsers.accumulate import Accumulator
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Completed, Created, Failed, RateLimits, ResponseEvent
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.stream_error import StreamError
 
 ID_PREFIX: Final = "resp_gw_"
 """Ids of the gateway's own responses: no provider's look like it."""

@@ -14,8 +14,8 @@ import anyio
 import anyio.to_thread
 
 from streamlib.asgi import Receive, Scope
-from streamlib.errors import StreamError
 from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.stream_error import StreamError
 
 BODY_BYTES: Final = 32 << 20
 """Maximum size of a request body in bytes: that of the provider with the highest limit."""

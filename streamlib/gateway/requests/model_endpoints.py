@@ -19,7 +19,6 @@ from starlette.routing import Route
 
 from streamlib.asgi import Scope
 from streamlib.client import Client
-from streamlib.errors import StreamError
 from streamlib.gateway.clients.access import error_response
 from streamlib.gateway.clients.named_clients import check_model, client_of
 from streamlib.gateway.requests.reader import refusal_headers
@@ -27,6 +26,7 @@ from streamlib.gateway.targets.models import ModelCatalog, ServedModel
 from streamlib.gateway.targets.routes import RouteTable
 from streamlib.gateway.targets.streams import hide_missing_key
 from streamlib_parsers.items import JsonObject, WireApi
+from streamlib_parsers.stream_error import StreamError
 
 OWNER: Final = "streamlib"
 

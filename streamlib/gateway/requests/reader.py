@@ -9,7 +9,6 @@ from typing import Final, Protocol
 import msgspec
 
 from streamlib.asgi import Receive, Scope
-from streamlib.errors import StreamError
 from streamlib.gateway.clients.admission import Admission, LimitExceeded, admit, reserve
 from streamlib.gateway.clients.identity import identity_of
 from streamlib.gateway.clients.limits import ClientLimits
@@ -32,6 +31,7 @@ from streamlib.wires.responses.background import without_background
 from streamlib.wires.routes import Route as RouteMatch
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import JsonObject, WireApi
+from streamlib_parsers.stream_error import StreamError
 
 CLIENT_WIRES: Final[frozenset[WireApi]] = frozenset(
     wire_api for wire_api, spec in WIRE_SPECS.items() if spec.gateway is not None

@@ -12,7 +12,6 @@ from typing import Final
 import msgspec
 
 from streamlib.asgi import AsgiExchange
-from streamlib.errors import StreamError
 from streamlib.gateway.requests.compaction import (
     check_summary,
     compaction_body,
@@ -37,6 +36,7 @@ from streamlib_parsers.accumulate import Accumulator
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import JsonObject, WireApi
 from streamlib_parsers.response import Response
+from streamlib_parsers.stream_error import StreamError
 
 ESTIMATE: Final = "x-streamlib-estimate"
 """Response header that marks a count as an estimate."""

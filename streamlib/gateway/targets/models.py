@@ -17,9 +17,9 @@ from msgspec import Struct
 
 from streamlib.client import Client
 from streamlib.client.model_list import ModelInfo
-from streamlib.errors import StreamError
 from streamlib.gateway.targets.routes import RouteRule, RouteTable, RouteTarget
 from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.stream_error import StreamError
 
 LIST_SECONDS: Final = 10.0
 """Timeout in seconds for a provider's list; after it, its models are missing from ours."""

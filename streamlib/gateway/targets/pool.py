@@ -21,11 +21,11 @@ from typing import Final
 import anyio
 from msgspec import Struct
 
-from streamlib.errors import StreamError
 from streamlib.gateway.log_text import log_name, server_of
 from streamlib.gateway.targets.routes import RouteTarget
 from streamlib.pipeline.attempts import Attempts
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
+from streamlib_parsers.stream_error import StreamError
 
 LONGEST_COOLDOWN: Final = 300.0
 """Maximum length of a cooldown in seconds; other proxies have the same. Each cooldown is twice as

@@ -27,7 +27,6 @@ from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
 from streamlib.client.credentials import Secret
-from streamlib.errors import StreamError
 from streamlib.gateway.clients.named_clients import ClientTable, NamedClient
 from streamlib.providers import Provider, find
 from streamlib.request.endpoints import resolve_target
@@ -37,6 +36,7 @@ from streamlib.request.prompt import Effort, Prompt, ReasoningOptions
 from streamlib.request.target import Target
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
+from streamlib_parsers.stream_error import StreamError
 
 ReasoningLevel: TypeAlias = Effort | int
 """A level of reasoning, or a budget in tokens."""

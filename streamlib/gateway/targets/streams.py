@@ -12,7 +12,6 @@ from msgspec import Struct
 from streamlib.client import Client
 from streamlib.client.retry import NO_RETRY, RetryPolicy
 from streamlib.client.stream import ResponseStream
-from streamlib.errors import StreamError
 from streamlib.gateway.clients.admission import Admission
 from streamlib.gateway.clients.identity import ANONYMOUS, ClientIdentity
 from streamlib.gateway.paths import Operation
@@ -38,6 +37,7 @@ from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Completed, Created, Failed, RateLimits, ResponseEvent
 from streamlib_parsers.items import JsonObject, Origin, ResponseItem, WireApi
 from streamlib_parsers.response import Response
+from streamlib_parsers.stream_error import StreamError
 
 FORGETFUL: Final[frozenset[WireApi]] = frozenset({"chat", "gemini"})
 """Wires whose clients lose state even if the model has the same wire: most Chat clients do not know

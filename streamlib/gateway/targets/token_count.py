@@ -14,7 +14,6 @@ import msgspec
 from msgspec import Struct
 
 from streamlib.client import Client
-from streamlib.errors import StreamError
 from streamlib.gateway.targets.routes import RouteTarget
 from streamlib.gateway.token_estimate import estimate
 from streamlib.gateway.workers import Workers
@@ -22,6 +21,7 @@ from streamlib.request.build import Request, build_for
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import JsonObject, WireApi
+from streamlib_parsers.stream_error import StreamError
 
 
 class TokenCounter(Struct, frozen=True):

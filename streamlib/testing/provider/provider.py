@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from streamlib.errors import StreamError
 from streamlib.request.prompt import Prompt
 from streamlib.testing.provider.background import LoopbackBackground, runs_in_background
 from streamlib.testing.provider.behaviour import Behaviour, ReceivedRequest, RequestHook
@@ -25,6 +24,7 @@ from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import JsonObject, WireApi
+from streamlib_parsers.stream_error import StreamError
 
 if TYPE_CHECKING:
     from streamlib.testing.provider.strict import StrictProvider

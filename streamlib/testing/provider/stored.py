@@ -6,12 +6,12 @@ from typing import Final
 
 import msgspec
 
-from streamlib.errors import StreamError
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import ResponseItem, WireApi
+from streamlib_parsers.stream_error import StreamError
 
 LONGEST_MEMORY: Final = 1_000
 """Limit of stored responses; above it the oldest is deleted."""

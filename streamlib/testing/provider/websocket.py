@@ -22,7 +22,6 @@ import h11
 import msgspec
 from anyio.abc import SocketStream, TaskGroup
 
-from streamlib.errors import StreamError
 from streamlib.testing.provider.behaviour import ReceivedRequest
 from streamlib.testing.provider.connections import reset_on_close
 from streamlib.testing.provider.provider import Loopback
@@ -39,6 +38,7 @@ from streamlib.wires.routes import Route, route
 from streamlib_parsers.framing.sse import SSEFraming
 from streamlib_parsers.items import JsonObject
 from streamlib_parsers.limits import LIMITS
+from streamlib_parsers.stream_error import StreamError
 from streamlib_parsers.wires.responses.lanes import LANE_NAME, NOT_FOUND
 
 LANES: Final = 32

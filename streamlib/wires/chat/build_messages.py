@@ -26,7 +26,6 @@ from typing import Final
 
 import msgspec
 
-from streamlib.errors import invalid_request
 from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.json_objects import merged, nested
@@ -65,6 +64,7 @@ from streamlib_parsers.items import (
     ServerToolResult,
     Text,
 )
+from streamlib_parsers.stream_error import invalid_request
 
 SIGNATURE: Final = "extra_content.google.thought_signature"
 """Field of signatures at Gemini's compatible endpoint, on calls and messages."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from streamlib.errors import invalid_request
 from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.prompt import Prompt
@@ -10,6 +9,7 @@ from streamlib.request.target import BuiltRequest
 from streamlib.wires.cohere.build_messages import messages
 from streamlib.wires.cohere.settings import SETTINGS, tool_fields
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.stream_error import invalid_request
 
 
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:

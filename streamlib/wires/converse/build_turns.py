@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from streamlib.errors import invalid_request
 from streamlib.request.history import IndexedItem, system_text
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
@@ -18,6 +17,7 @@ from streamlib.wires.claude import drop_final_reasoning, unpaired_server_calls
 from streamlib.wires.converse.build_content import FILLER, Block, is_blank, item_blocks
 from streamlib.wires.converse.context import ConverseContext
 from streamlib_parsers.items import JsonObject, Message
+from streamlib_parsers.stream_error import invalid_request
 
 NO_ITEM: Final = -1
 """`item_index` of a block that no item is behind."""

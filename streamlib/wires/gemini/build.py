@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Final
 
-from streamlib.errors import invalid_request
 from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem, system_text
 from streamlib.request.json_objects import merged, without
@@ -24,6 +23,7 @@ from streamlib.wires.gemini.settings import SETTINGS, own_schema, without_cached
 from streamlib.wires.gemini.tools import tool_config, tools
 from streamlib.wires.settings import without_settings
 from streamlib_parsers.items import JsonObject, Message
+from streamlib_parsers.stream_error import invalid_request
 
 NO_SIGNATURE: Final = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 """Documented value for a missing signature: base64 of `skip_thought_signature_validator`."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamlib.errors import invalid_request
 from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.prompt import Prompt
@@ -19,6 +18,7 @@ from streamlib.wires.interactions.build_steps import leading_system, steps
 from streamlib.wires.interactions.settings import MODEL_SETTINGS, SETTINGS, wire_tools
 from streamlib.wires.settings import without_settings
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.stream_error import invalid_request
 
 STATE: Final = frozenset({"previous_interaction_id", "continuation_token"})
 """Fields with which a request needs no input of its own."""

@@ -13,7 +13,6 @@ from typing import Final
 
 import msgspec
 
-from streamlib.errors import invalid_request
 from streamlib.providers.shapes import ChatShape
 from streamlib.providers.wire_specs import ANTHROPIC_BETA
 from streamlib.request.context import BuildContext
@@ -32,6 +31,7 @@ from streamlib.wires.converse.settings import MODEL_FIELDS, SERVICE_TIERS
 from streamlib.wires.messages import build as messages
 from streamlib.wires.messages.build_content import REASONING_BLOCKS
 from streamlib_parsers.items import ContentPart, JsonObject, Media, Message, ResponseItem
+from streamlib_parsers.stream_error import invalid_request
 
 ANTHROPIC_VERSION: Final = "bedrock-2023-05-31"
 TIER_HEADER: Final = "x-amzn-bedrock-service-tier"

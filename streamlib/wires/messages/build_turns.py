@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from streamlib.errors import invalid_request
 from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.prompt import Prompt
@@ -23,6 +22,7 @@ from streamlib.wires.messages.build_content import (
     without_turn_fields,
 )
 from streamlib_parsers.items import JsonObject, Message
+from streamlib_parsers.stream_error import invalid_request
 
 INSTRUCTIONS: Final = -1
 """Index of the block of `Prompt.instructions`, which is not an item."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
-from streamlib.errors import invalid_request
 from streamlib.request.context import BuildContext
 from streamlib.request.history import CALLS, OUTPUTS, IndexedItem
 from streamlib.request.media import media_type
@@ -47,6 +46,7 @@ from streamlib_parsers.items import (
     ServerToolResult,
     Text,
 )
+from streamlib_parsers.stream_error import invalid_request
 
 CALLER: Final = Origin("ollama")
 """Origin of the items of a decoded request; items of responses also name their provider."""

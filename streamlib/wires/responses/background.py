@@ -12,13 +12,13 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from streamlib.errors import StreamError
 from streamlib.request.prompt import Prompt
 from streamlib.wires.encoders import encode_body, encoder, sse
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Passthrough, ResponseEvent, ResponseMetadata
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.stream_error import StreamError
 
 ENVELOPE: Final[JsonObject] = {"background": True, "store": True}
 """Fields that every object of such a response has."""

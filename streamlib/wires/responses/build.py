@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamlib.errors import invalid_request
 from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.prompt import Prompt
@@ -19,6 +18,7 @@ from streamlib.wires.responses.build_input_rules import has_lifetimes, mark_cach
 from streamlib.wires.responses.build_tools import wire_tools
 from streamlib.wires.responses.settings import SETTINGS, fitted, has_own_include, is_stored
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.stream_error import invalid_request
 
 STATE: Final = frozenset({"previous_response_id", "conversation", "prompt"})
 """Fields with which a request needs no input of its own."""

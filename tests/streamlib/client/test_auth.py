@@ -18,10 +18,10 @@ from streamlib.client.credentials import RedactedHeaders, RequestAuth, Secret
 from streamlib.client.origins import origin_of, own_origins
 from streamlib.client.retry import NO_RETRY
 from streamlib.client.sources import validated_headers
-from streamlib.errors import StreamError
 from streamlib.providers import Provider
 from streamlib_parsers import ErrorInfo, RateLimits
 from streamlib_parsers.redaction import MASK
+from streamlib_parsers.stream_error import StreamError
 from tests.support.clients import KEY, MemoryTransport, make_client, make_request
 from tests.support.keys import ACME, UNUSUAL_KEY, auth_headers, printed
 from tests.support.response_bodies import MESSAGE

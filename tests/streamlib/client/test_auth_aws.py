@@ -12,8 +12,8 @@ import pytest
 from streamlib.client.auth import KeyStore, sign_request
 from streamlib.client.credentials import AwsCredentials
 from streamlib.client.sigv4 import sign
-from streamlib.errors import StreamError
 from streamlib.providers import Provider
+from streamlib_parsers.stream_error import StreamError
 from tests.support.clients import (
     KEY,
 )

@@ -13,7 +13,6 @@ import pytest
 
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.stream import ResponseStream
-from streamlib.errors import StreamError
 from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib.transport.deadlines import FOREVER, Deadlines, deadline_error
 from streamlib_parsers import (
@@ -27,6 +26,7 @@ from streamlib_parsers import (
     parser,
 )
 from streamlib_parsers.framing import Frame
+from streamlib_parsers.stream_error import StreamError
 from tests.support.client_streams import FRAMES, stream_over
 from tests.support.clients import MemoryTransport, make_client, make_request
 from tests.support.metrics import figure

@@ -16,9 +16,9 @@ from streamlib.client.hooked_stream import HookedStream
 from streamlib.client.hooks import AttemptRequest, AttemptResponse
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.stream import ResponseStream
-from streamlib.errors import StreamError
 from streamlib.providers import Provider
 from streamlib_parsers import Completed, Failed, OutputTextDelta
+from streamlib_parsers.stream_error import StreamError
 from tests.support.clients import KEY, MemoryTransport, make_client, make_request
 from tests.support.keys import UNUSUAL_KEY, printed
 from tests.support.response_bodies import HELLO, MESSAGE

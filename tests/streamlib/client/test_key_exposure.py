@@ -12,9 +12,9 @@ import pytest
 
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
-from streamlib.errors import StreamError
 from streamlib.providers import Provider
 from streamlib.transport.deadlines import Deadlines
+from streamlib_parsers.stream_error import StreamError
 from tests.support.cases import each_case
 from tests.support.clients import (
     LIBRARIES,

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamlib.client.retry import NO_RETRY, RetryPolicy
-from streamlib.errors import StreamError
 from streamlib.providers import Provider, shipped
 from streamlib_parsers import ErrorInfo
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import RETRYABLE
+from streamlib_parsers.stream_error import StreamError
 from tests.support.clients import MemoryTransport, make_client, make_request
 from tests.support.metrics import figure
 from tests.support.response_bodies import (

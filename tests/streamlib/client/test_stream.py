@@ -12,7 +12,6 @@ import anyio.lowlevel
 import pytest
 
 from streamlib.client.stream import ResponseStream
-from streamlib.errors import StreamError
 from streamlib.pipeline import only, pipe, tee
 from streamlib.structured import json_items
 from streamlib.transport.deadlines import Deadlines
@@ -25,6 +24,7 @@ from streamlib_parsers import (
     accumulate,
     parser,
 )
+from streamlib_parsers.stream_error import StreamError
 from tests.support.client_streams import FRAMES, all_events, stream_over, until
 from tests.support.clients import LIBRARIES, make_client, make_request, open_http
 from tests.support.metrics import figure

@@ -18,7 +18,7 @@ from streamlib.client.stream_state import (
     StreamState,
     next_state,
 )
-from streamlib.errors import StreamError
+from streamlib_parsers.stream_error import StreamError
 from tests.support.clients import MemoryTransport, make_client, make_request
 from tests.support.response_bodies import HELLO, HELLO_TEXT, MESSAGE, OVERLOADED, START
 

@@ -15,8 +15,8 @@ import pytest
 
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.stream import ResponseStream
-from streamlib.errors import StreamError
 from streamlib_parsers import Completed, Failed, OutputItemDone, accumulate, parser
+from streamlib_parsers.stream_error import StreamError
 from tests.support.client_streams import FRAMES, all_events, stream_over, until
 from tests.support.clients import LIBRARIES, MemoryTransport, make_client, make_request, open_http
 from tests.support.metrics import figure

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamlib.errors import StreamError
 from streamlib.testing import strategies
 from streamlib_parsers import Completed, OutputTextDelta, parser
+from streamlib_parsers.stream_error import StreamError
 from tests.support.client_streams import FRAMES, stream_over
 from tests.support.clients import MemoryTransport, make_client, make_request
 from tests.support.response_bodies import (

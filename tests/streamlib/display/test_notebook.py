@@ -12,7 +12,6 @@ import pytest
 import streamlib
 from streamlib.display.notebook import BLOCK_LENGTH, CODE_LENGTH, LiveCell, display, finished_part
 from streamlib.display.notebook_text import fragments
-from streamlib.errors import StreamError
 from streamlib_parsers import (
     FunctionCall,
     Message,
@@ -23,6 +22,7 @@ from streamlib_parsers import (
     ReasoningContentDelta,
     Text,
 )
+from streamlib_parsers.stream_error import StreamError
 from tests.support.client_streams import stream_over
 from tests.support.response_bodies import HELLO, MESSAGE, OPENED, finish, stop, text
 

@@ -11,11 +11,11 @@ import anyio
 import pytest
 from starlette.types import ASGIApp, Message
 
-from streamlib.errors import StreamError
 from streamlib.gateway import Gateway, RouteTable, gateway
 from streamlib.gateway.clients.access import HEADER_BYTES, HEADERS
 from streamlib.gateway.requests.body import DEPTH, VALUES, StructureCounter
 from streamlib_parsers.items import WireApi
+from streamlib_parsers.stream_error import StreamError
 from tests.support import hostile_bodies
 from tests.support.gateways import (
     Upstream,

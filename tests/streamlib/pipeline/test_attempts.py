@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from streamlib.errors import StreamError
 from streamlib.pipeline.attempts import BUFFERED_EVENTS, Attempts, Opened, read_opening
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (
@@ -26,6 +25,7 @@ from streamlib_parsers.events import (
     TokenCount,
 )
 from streamlib_parsers.items import Message, Text
+from streamlib_parsers.stream_error import StreamError
 from streamlib_parsers.usage import Usage
 
 BUSY = ErrorInfo("overloaded", "busy", retryable=True)

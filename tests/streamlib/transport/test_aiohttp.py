@@ -15,9 +15,9 @@ import pytest
 
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
-from streamlib.errors import StreamError
 from streamlib.transport import CONNECTIONS, transport_for
 from streamlib.transport.deadlines import Deadlines
+from streamlib_parsers.stream_error import StreamError
 from tests.streamlib.client import test_client, test_faults, test_key_exposure, test_stream_stopping
 from tests.streamlib.transport import test_connections, test_transport
 from tests.support.cases import each_case

@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 
-from streamlib.errors import StreamError
 from streamlib.transport.content_encoding import DECODED_CHUNK_BYTES, decode_content
+from streamlib_parsers.stream_error import StreamError
 from tests.support.response_bodies import MESSAGE
 
 

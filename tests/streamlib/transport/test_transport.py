@@ -14,12 +14,12 @@ import pytest
 import streamlib.transport as package
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
-from streamlib.errors import StreamError
 from streamlib.transport import CONNECTIONS, UNKNOWN_POOL, transport_for
 from streamlib.transport import httpx as module
 from streamlib.transport.deadlines import Deadlines
 from streamlib.transport.httpcore_pool import pool_size
 from streamlib.transport.httpx import OwnHttpxTransport, trusting_nobody
+from streamlib_parsers.stream_error import StreamError
 from tests.support.clients import (
     LIBRARIES,
     MemoryTransport,

@@ -11,7 +11,6 @@ import httpx
 import msgspec
 import pytest
 
-from streamlib.errors import StreamError
 from streamlib.gateway import (
     ExchangeFiles,
     Gateway,
@@ -33,6 +32,7 @@ from streamlib.gateway.watch.request_log import (
 from streamlib.recording import load_all
 from streamlib.request.report import Change
 from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.stream_error import StreamError
 from tests.streamlib.gateway.watch.test_metrics import samples
 from tests.streamlib.gateway.watch.test_record import files_of
 from tests.support.gateways import Upstream, rule, send, serving, weather_prompt, weather_response

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from streamlib.errors import StreamError
 from streamlib.testing import Behaviour, echo_response
 from streamlib.testing.provider.provider import Loopback
 from streamlib.testing.provider.stored import LONGEST_MEMORY, StoredResponses
@@ -15,6 +14,7 @@ from streamlib.wires.routes import route
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import FunctionCall, JsonObject, Opaque, Reasoning, ServerToolCall
+from streamlib_parsers.stream_error import StreamError
 from tests.support.metrics import figure
 from tests.support.open_responses import (
     CASES,

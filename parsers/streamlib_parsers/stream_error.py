@@ -1,4 +1,4 @@
-"""The exception of the library: `StreamError`."""
+"""The exception of the client and of whatever reads streams: `StreamError`."""
 
 from __future__ import annotations
 
