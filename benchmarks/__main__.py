@@ -3,7 +3,6 @@
     python -m benchmarks                     # everything: about half an hour on two cores
     python -m benchmarks --part transports   # one part, or several
     python -m benchmarks --quick             # whether all of it works; keeps nothing
-    python -m benchmarks --compiled          # the compiled build, which is made first
     python -m benchmarks --page              # the tables alone, from what was measured last
 
 Each part runs in a process of its own. What could not be measured is said loudly at the end.
@@ -18,7 +17,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from benchmarks import compiled_build, frameworks_environment, node_readers, page
+from benchmarks import node_readers, page
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -29,16 +28,13 @@ def main(argv: list[str] | None = None) -> int:
     command.add_argument("--part", action="append", choices=page.PARTS, metavar="PART")
     command.add_argument("--rounds", type=int, help="of each part; by default as many as it says")
     command.add_argument("--quick", action="store_true")
-    command.add_argument("--compiled", action="store_true")
     command.add_argument("--page", action="store_true")
     arguments = command.parse_args(argv)
     failed: list[str] = []
     options = ["--quick"] if arguments.quick else ["--save"]
     if arguments.rounds:
         options += ["--rounds", str(arguments.rounds)]
-    if arguments.compiled:
-        failed += measure_compiled(arguments.part or ["against_peers"], options)
-    elif not arguments.page:
+    if not arguments.page:
         failed += node_readers.install()
         for part in arguments.part or page.PARTS:
             failed += measure(part, pure(), options)
@@ -56,29 +52,11 @@ def pure() -> Mapping[str, str]:
     return {**os.environ, "PYTHONPATH": paths}
 
 
-def measure_compiled(parts: Sequence[str], options: Sequence[str]) -> list[str]:
-    """Runs parts with the compiled build; returns their errors."""
-    try:
-        environment = compiled_build.environment()
-    except RuntimeError as error:
-        return [str(error)]
-    failed: list[str] = []
-    for part in parts:
-        failed += measure(part, environment, options)
-    return failed
-
-
 def measure(part: str, environment: Mapping[str, str], options: Sequence[str]) -> list[str]:
     """Runs one part; returns its errors."""
-    interpreter = sys.executable
-    if part == "bench_frameworks":
-        found = frameworks_environment.python()
-        if found is None:
-            return ["bench_frameworks: their environment could not be made"]
-        interpreter = str(found)
     began = time.monotonic()
     print(f"== {part}", flush=True)
-    command = [interpreter, "-m", f"benchmarks.{part}", *options]
+    command = [sys.executable, "-m", f"benchmarks.{part}", *options]
     done = subprocess.run(command, check=False, cwd=page.ROOT, env=environment)
     print(f"-- {part}: {time.monotonic() - began:.0f} s", flush=True)
     if done.returncode != 0:

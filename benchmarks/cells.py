@@ -27,6 +27,14 @@ def with_spread(found: Figure) -> str:
     return f"{median} ({low}-{high})"
 
 
+def best_and_median(figures: Sequence[Figure]) -> str:
+    """The lowest round and the median of a figure: `12 / 13`; empty without a figure."""
+    if not figures:
+        return ""
+    lowest, median = short(min(figures[0].rounds)), short(figures[0].median)
+    return lowest if lowest == median else f"{lowest} / {median}"
+
+
 def cell(figures: Sequence[Figure], *, losses: bool = False) -> str:
     """A figure as a cell; empty without a figure.
 

@@ -19,11 +19,15 @@ class Options(NamedTuple):
         rounds: number of rounds.
         quick: whether a short form is run, which only shows that the benchmark works.
         only: wires or names to measure; empty: all.
+        folders: folders of recorded streams.
+        against: other checkouts to compare with.
     """
 
     rounds: int = 7
     quick: bool = False
     only: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
 
     def takes(self, name: str) -> bool:
         """Whether a wire or a name is measured."""
@@ -52,6 +56,7 @@ def run(
     *,
     rounds: int = 7,
     steps: Callable[[Options], int] = lambda _: 1,
+    reads_recordings: bool = False,
 ) -> int:
     """Runs a benchmark from the command line.
 
@@ -62,6 +67,7 @@ def run(
         argv: arguments; None: those of the process.
         rounds: default number of rounds.
         steps: number of measurements, for the progress bar.
+        reads_recordings: whether it takes folders of recorded streams and other checkouts.
     """
     command = argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -71,8 +77,14 @@ def run(
     command.add_argument("--only", action="append", default=[], metavar="NAME")
     command.add_argument("--save", action="store_true", help="keep it for the tables of the pages")
     command.add_argument("--chart", metavar="F.svg", help="draw the figures")
+    if reads_recordings:
+        command.add_argument("folders", nargs="*", metavar="DIR", help="recorded streams")
+        command.add_argument("--against", action="append", default=[], metavar="CHECKOUT")
     arguments = command.parse_args(argv)
     chosen = Options(arguments.rounds, arguments.quick, tuple(arguments.only))
+    if reads_recordings:
+        compared = tuple(arguments.against)
+        chosen = chosen._replace(folders=tuple(arguments.folders), against=compared)
     if chosen.quick:
         chosen = chosen._replace(rounds=1)
     load = load_of_machine()

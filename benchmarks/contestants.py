@@ -1,30 +1,25 @@
 """Contestants: their type, this library as one, and peers that read over a mock transport.
 
-A contestant is timed while it reads; making its client and request is not timed. `read` does the
-same and returns the outcome. Outcomes are compared before anything is timed, so that nobody wins by
-reading less. The peers are in `sdks`, `other_sdks`, `frameworks`, `framings` and
-`node_readers`.
+A contestant is timed while it reads; making its client and request is not timed, unless its name
+says so. `read` does the same and returns the outcome. Outcomes are compared before anything is
+timed, so that nobody wins by reading less. The peers are in `sdks`, `framings`, `node_readers` and
+`checkouts`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import importlib
 import importlib.metadata
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+import streamlib
 from streamlib.testing.bench.records import OURS
 from streamlib_parsers import FunctionCall, Response, accumulate, parser
-from streamlib_parsers.accumulate import Accumulator
-
-Depth = Literal["events", "snapshots", "response"]
-"""How much of a response a contestant makes: its events; a snapshot at every event; the complete
-response at the end."""
-
-DEPTHS: Final[tuple[Depth, ...]] = ("events", "snapshots", "response")
 
 
 class Outcome(NamedTuple):
@@ -41,16 +36,15 @@ class Contestant(NamedTuple):
         name: name in tables.
         distribution: name on the package index; empty if none is needed.
         wire: wire that it reads.
-        depth: how much of the response it makes.
-        seconds: returns the CPU seconds for reading these chunks.
+        seconds: returns the CPU seconds for reading these chunks once: the mean of as many readings
+            as take this many seconds.
         read: returns the outcome of reading these chunks.
     """
 
     name: str
     distribution: str
     wire: str
-    depth: Depth
-    seconds: Callable[[list[bytes]], float]
+    seconds: Callable[[list[bytes], float], float]
     read: Callable[[list[bytes]], Outcome]
 
     @property
@@ -64,71 +58,83 @@ class Contestant(NamedTuple):
             return False
 
 
+def repeated(read_once: Callable[[], float], window: float) -> float:
+    """The mean of as many readings as take `window` CPU seconds: the clock is coarse."""
+    spent = read_once()
+    runs = 1
+    while spent < window:
+        spent += read_once()
+        runs += 1
+    return spent / runs
+
+
 # --- ours ---
 
 
 def outcome_of(response: Response) -> Outcome:
     """The outcome of a response of this library."""
     calls = [call for call in response.calls if isinstance(call, FunctionCall)]
-    return Outcome(response.text, [json.loads(call.arguments or "{}") for call in calls])
+    return Outcome(response.text, [_parsed(call.arguments) for call in calls])
 
 
-def _events(wire: Any, chunks: Iterable[bytes]) -> list[Any]:
-    parse = parser(wire)
-    events: list[Any] = []
-    for chunk in chunks:
-        events += parse.feed(chunk)
-    return events + parse.close()
+def ours(wire: Any) -> Contestant:
+    """The parser with its complete state machine."""
 
+    def seconds(chunks: list[bytes], window: float) -> float:
+        def once() -> float:
+            start = time.process_time()
+            parse = parser(wire)
+            for chunk in chunks:
+                parse.feed(chunk)
+            parse.close()
+            return time.process_time() - start
 
-def _read_events(wire: Any, chunks: list[bytes]) -> None:
-    parse = parser(wire)
-    for chunk in chunks:
-        parse.feed(chunk)
-    parse.close()
-
-
-def _read_response(wire: Any, chunks: list[bytes]) -> None:
-    parse, accumulator = parser(wire), Accumulator()
-    for chunk in chunks:
-        for event in parse.feed(chunk):
-            accumulator.feed(event)
-    for event in parse.close():
-        accumulator.feed(event)
-    assert accumulator.response.status == "completed"
-
-
-def _read_snapshots(wire: Any, chunks: list[bytes]) -> None:
-    parse, accumulator = parser(wire), Accumulator()
-    for chunk in chunks:
-        for event in parse.feed(chunk):
-            accumulator.feed(event)
-            _ = accumulator.response
-    for event in parse.close():
-        accumulator.feed(event)
-    assert accumulator.response.status == "completed"
-
-
-_READINGS: Final[dict[Depth, Callable[[Any, list[bytes]], None]]] = {
-    "events": _read_events,
-    "snapshots": _read_snapshots,
-    "response": _read_response,
-}
-
-
-def ours(wire: str, depth: Depth = "events") -> Contestant:
-    """The parser with its complete state machine; for other depths also with an `Accumulator`."""
-    run = _READINGS[depth]
-
-    def seconds(chunks: list[bytes]) -> float:
-        start = time.process_time()
-        run(wire, chunks)
-        return time.process_time() - start
+        return repeated(once, window)
 
     def read(chunks: list[bytes]) -> Outcome:
-        return outcome_of(accumulate(_events(wire, chunks)))
+        parse = parser(wire)
+        events: list[Any] = []
+        for chunk in chunks:
+            events += parse.feed(chunk)
+        return outcome_of(accumulate([*events, *parse.close()]))
 
-    return Contestant(OURS, "", wire, depth, seconds, read)
+    return Contestant(OURS, "", wire, seconds, read)
+
+
+def client(wire: Any, *, with_request: bool = False) -> Contestant:
+    """`Client.stream` with its deadlines, accumulator and timing, over a mock of httpx.
+
+    Args:
+        wire: wire that it reads.
+        with_request: whether opening the stream is timed, too.
+    """
+    mocked = MockedClient(lambda http: streamlib.Client(http=http), lambda: "httpx")
+
+    async def request(made: streamlib.Client) -> tuple[float, Response]:
+        start = time.process_time()
+        async with made.stream(
+            "x", model="custom:m", wire_api=wire, base_url="http://x", dialects=()
+        ) as stream:
+            if not with_request:
+                start = time.process_time()
+            async for _ in stream:
+                pass
+            spent = time.process_time() - start
+        return spent, stream.response
+
+    def seconds(chunks: list[bytes], window: float) -> float:
+        return repeated(lambda: mocked.run(request, chunks)[0], window)
+
+    def read(chunks: list[bytes]) -> Outcome:
+        return outcome_of(mocked.run(request, chunks)[1])
+
+    return Contestant(
+        _named("streamlib's client", with_request=with_request), "", wire, seconds, read
+    )
+
+
+def _named(name: str, *, with_request: bool) -> str:
+    return f"{name} with its request" if with_request else name
 
 
 # --- peers that are a generator over chunks ---
@@ -138,7 +144,6 @@ def local(
     name: str,
     distribution: str,
     wire: str,
-    depth: Depth,
     events_of: Callable[[list[bytes]], Iterator[Any]],
     outcome: Callable[[Iterable[Any]], Outcome],
 ) -> Contestant:
@@ -148,73 +153,87 @@ def local(
         name: name in tables.
         distribution: name on the package index; empty if none is needed.
         wire: wire that it reads.
-        depth: `events`, or `response`: its events joined by `outcome`.
         events_of: reads chunks.
         outcome: makes the outcome from its events.
     """
 
-    def read(chunks: list[bytes]) -> Outcome:
-        return outcome(events_of(chunks))
-
-    def seconds(chunks: list[bytes]) -> float:
-        start = time.process_time()
-        if depth == "response":
-            read(chunks)
-        else:
+    def seconds(chunks: list[bytes], window: float) -> float:
+        def once() -> float:
+            start = time.process_time()
             for _ in events_of(chunks):
                 pass
-        return time.process_time() - start
+            return time.process_time() - start
 
-    return Contestant(name, distribution, wire, depth, seconds, read)
+        return repeated(once, window)
+
+    return Contestant(name, distribution, wire, seconds, lambda chunks: outcome(events_of(chunks)))
 
 
 # --- peers over a mock transport ---
 
 
-class OpenStream(NamedTuple):
-    """An open stream of a peer.
+T = TypeVar("T")
 
-    Attributes:
-        events: iterator over its events.
-        response: returns the complete response after the stream was read, or an awaitable of it;
-            None if the peer has none, so that its events are joined by hand.
-        snapshot: returns the response so far; called with each event. None if the peer has none.
+
+class MockedClient:
+    """A library's client over a mock of its HTTP library, in an event loop of its own.
+
+    Both are made when they are used first, and kept: making a client takes some libraries longer
+    than reading a response.
+
+    Args:
+        client_of: makes the client with an HTTP client like httpx's.
+        library: returns the name of the HTTP library.
     """
 
-    events: AsyncIterator[Any]
-    response: Callable[[], Any] | None = None
-    snapshot: Callable[[Any], Any] | None = None
+    def __init__(self, client_of: Callable[[Any], Any], library: Callable[[], str]) -> None:
+        self._client_of = client_of
+        self._library = library
+        self._runner: asyncio.Runner | None = None
+        self._client: Any = None
+        self._chunks: list[bytes] = []
 
+    def run(self, read: Callable[[Any], Awaitable[T]], chunks: list[bytes]) -> T:
+        """Runs `read` with the client; every request is answered with these chunks."""
+        self._chunks = chunks
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+            atexit.register(self._runner.close)
+        return self._runner.run(self._with_client(read))
 
-def mock(chunks: list[bytes], library: str) -> Any:
-    """A client like httpx's that responds to every request with these chunks."""
-    http: Any = importlib.import_module(library)
+    async def _with_client(self, read: Callable[[Any], Awaitable[T]]) -> T:
+        if self._client is None:
+            http: Any = importlib.import_module(self._library())
+            transport = http.MockTransport(lambda _: self._respond(http))
+            self._client = self._client_of(http.AsyncClient(transport=transport))
+            await read(self._client)  # a first request makes what the others reuse
+        return await read(self._client)
 
-    async def body() -> AsyncIterator[bytes]:
-        for chunk in chunks:
-            yield chunk
-
-    def respond(request: Any) -> Any:
+    def _respond(self, http: Any) -> Any:
         # A library that finds no `network_stream` (ours) adds its own read timeouts. With it, the
         # transport looks like a socket that has timeouts; nothing times out here.
         return http.Response(
             200,
             headers={"content-type": "text/event-stream"},
-            content=body(),
+            content=self._body(),
             extensions={"network_stream": None},
         )
 
-    return http.AsyncClient(transport=http.MockTransport(respond))
+    async def _body(self) -> AsyncIterator[bytes]:
+        for chunk in self._chunks:
+            yield chunk
 
 
 def peer(
     name: str,
     distribution: str,
     wire: str,
-    depth: Depth,
-    open_stream: Callable[[Any], Awaitable[OpenStream]],
-    outcome: Callable[[list[Any], Any], Outcome],
+    client_of: Callable[[Any], Any],
+    open_stream: Callable[[Any], Awaitable[AsyncIterator[Any]]],
+    outcome: Callable[[list[Any]], Outcome],
     library: Callable[[], str] = lambda: "httpx2",
+    *,
+    with_request: bool = False,
 ) -> Contestant:
     """A library that streams through a client of an HTTP library.
 
@@ -222,75 +241,34 @@ def peer(
         name: name in tables.
         distribution: name on the package index.
         wire: wire that it reads.
-        depth: how much of the response it makes.
-        open_stream: opens its stream with an HTTP client.
-        outcome: makes the outcome from its events and its complete response (None if it has none).
+        client_of: makes its client with an HTTP client, which is not timed.
+        open_stream: opens its stream with that client.
+        outcome: makes the outcome from its events.
         library: returns the name of the HTTP library; called when the contestant takes part.
+        with_request: whether opening the stream is timed, too.
     """
 
-    async def timed(chunks: list[bytes]) -> float:
-        async with mock(chunks, library()) as http:
-            stream = await open_stream(http)
-            start = time.process_time()
-            await _DEPTHS_OF_PEERS[depth](stream, outcome)
-            return time.process_time() - start
+    mocked = MockedClient(client_of, library)
 
-    async def read(chunks: list[bytes]) -> Outcome:
-        async with mock(chunks, library()) as http:
-            stream = await open_stream(http)
-            events = [event async for event in stream.events]
-            return outcome(events, await _final_response(stream.response))
+    async def timed(made: Any) -> float:
+        start = time.process_time()
+        events = await open_stream(made)
+        if not with_request:
+            start = time.process_time()
+        async for _ in events:
+            pass
+        return time.process_time() - start
+
+    async def joined(made: Any) -> Outcome:
+        return outcome([event async for event in await open_stream(made)])
 
     return Contestant(
-        name,
+        _named(name, with_request=with_request),
         distribution,
         wire,
-        depth,
-        lambda chunks: asyncio.run(timed(chunks)),
-        lambda chunks: asyncio.run(read(chunks)),
+        lambda chunks, window: repeated(lambda: mocked.run(timed, chunks), window),
+        lambda chunks: mocked.run(joined, chunks),
     )
-
-
-Join = Callable[[list[Any], Any], Outcome]
-
-
-async def _peer_events(stream: OpenStream, outcome: Join) -> None:
-    async for _ in stream.events:
-        pass
-
-
-async def _peer_snapshots(stream: OpenStream, outcome: Join) -> None:
-    snapshot = stream.snapshot
-    assert snapshot is not None
-    async for event in stream.events:
-        snapshot(event)
-    await _final_response(stream.response)
-
-
-async def _peer_response(stream: OpenStream, outcome: Join) -> None:
-    if stream.response is None:  # its users keep what they need of each event
-        outcome([event async for event in stream.events], None)
-        return
-    async for _ in stream.events:
-        pass
-    await _final_response(stream.response)
-
-
-_DEPTHS_OF_PEERS: Final[dict[Depth, Callable[[OpenStream, Join], Awaitable[None]]]] = {
-    "events": _peer_events,
-    "snapshots": _peer_snapshots,
-    "response": _peer_response,
-}
-
-
-async def _final_response(response_of: Callable[[], Any] | None) -> Any:
-    """The complete response; some libraries return it at once, others must be awaited."""
-    if response_of is None:
-        return None
-    response = response_of()
-    if hasattr(response, "__await__"):
-        response = await response
-    return response
 
 
 def parsed_arguments(deltas: Iterable[tuple[Any, str]]) -> list[Any]:
@@ -298,4 +276,13 @@ def parsed_arguments(deltas: Iterable[tuple[Any, str]]) -> list[Any]:
     calls: dict[Any, list[str]] = {}
     for key, text in deltas:
         calls.setdefault(key, []).append(text)
-    return [json.loads("".join(texts) or "{}") for texts in calls.values()]
+    return [_parsed("".join(texts)) for texts in calls.values()]
+
+
+def _parsed(text: str) -> Any:
+    """The value of a JSON text; the text itself where it is none."""
+    try:
+        value = json.loads(text or "{}")
+    except ValueError:
+        return text
+    return {} if value is None else value

@@ -32,10 +32,12 @@ def _chat(frames: Frames) -> Outcome:
     fragments: list[tuple[int, str]] = []
     for frame in frames:
         for choice in frame["choices"]:
-            delta = choice["delta"]
+            delta = choice.get("delta") or {}
+            if choice.get("index"):
+                continue
             texts.append(delta.get("content") or "")
-            for call in delta.get("tool_calls", ()):
-                fragments.append((call["index"], call["function"]["arguments"]))
+            for call in delta.get("tool_calls") or ():
+                fragments.append((call["index"], call["function"].get("arguments") or ""))
     return Outcome("".join(texts), parsed_arguments(fragments))
 
 
@@ -54,11 +56,12 @@ def _gemini(frames: Frames) -> Outcome:
     texts: list[str] = []
     arguments: list[Any] = []
     for frame in frames:
-        for part in frame["candidates"][0]["content"]["parts"]:
-            if "functionCall" in part:
-                arguments.append(part["functionCall"]["args"])
-            elif not part.get("thought"):
-                texts.append(part["text"])
+        for candidate in frame.get("candidates", ()):
+            for part in candidate.get("content", {}).get("parts", ()):
+                if "functionCall" in part:
+                    arguments.append(part["functionCall"]["args"])
+                elif not part.get("thought"):
+                    texts.append(part.get("text", ""))
     return Outcome("".join(texts), arguments)
 
 
@@ -82,6 +85,8 @@ def _cohere(frames: Frames) -> Outcome:
     for frame in frames:
         if frame["type"] == "content-delta":
             texts.append(frame["delta"]["message"]["content"].get("text", ""))
+        elif frame["type"] == "tool-plan-delta":
+            texts.append(frame["delta"]["message"]["tool_plan"])
         elif frame["type"] == "tool-call-delta":
             function = frame["delta"]["message"]["tool_calls"]["function"]
             fragments.append((frame["index"], function["arguments"]))

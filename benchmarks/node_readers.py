@@ -3,38 +3,30 @@
 python -m benchmarks.node_readers      # gets them from npm, into .real/benchmarks
 
 One Node process reads for all of them (`node/race.mjs`). Its CPU counts as a whole, V8's own
-threads included, and each reader has half a second to be compiled before it is timed.
+threads included, and each reader has time to be compiled before it is timed.
 """
 
 from __future__ import annotations
 
-import atexit
 import json
-import subprocess
 import sys
-import zlib
-from base64 import b64encode
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from benchmarks.contestants import Contestant, Depth, Outcome
+from benchmarks.contestants import Contestant
+from benchmarks.reader_process import ReaderProcess
 from lab.real.ui_readers import absence_in, install_packages
 
 HERE: Final = Path(__file__).resolve().parent / "node"
 HOME: Final = HERE.parent.parent / ".real" / "benchmarks"
-WARM_SECONDS: Final = 0.5
+WARM_SECONDS: Final = 0.02
+"""Seconds for which a reader reads each body before anything is timed."""
 
 SSE: Final = "Node: eventsource-parser"
 VERCEL: Final = "Node: Vercel AI SDK"
-READERS: Final[dict[tuple[str, Depth], str]] = {
-    (SSE, "events"): "eventsource-parser",
-    (SSE, "response"): "eventsource-parser, joined",
-    (VERCEL, "events"): "vercel",
-    (VERCEL, "snapshots"): "vercel, snapshots",
-    (VERCEL, "response"): "vercel, response",
-}
-"""Name and depth -> name in `race.mjs`."""
+READERS: Final = {SSE: "eventsource-parser", VERCEL: "vercel"}
+"""Name -> name in `race.mjs`."""
 
 WIRES: Final = {
     SSE: ("messages", "responses", "chat", "gemini", "interactions", "cohere"),
@@ -67,95 +59,25 @@ def install() -> list[str]:
     return install_packages("readers in Node", HERE, HOME)
 
 
-def socket_command(*arguments: str) -> tuple[str, ...]:
-    """The command of one measurement over sockets; see `node/sockets.mjs`."""
-    return ("node", str(HERE / "sockets.mjs"), str(HOME), *arguments)
-
-
-class NodeProcess:
-    """The process that reads; it ends with its standard input."""
-
-    def __init__(self) -> None:
-        command = ("node", str(HERE / "race.mjs"), str(HOME))
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._bodies: set[str] = set()
-        """Keys of the bodies that were sent to it."""
-        atexit.register(self.close)
-
-    def ask(self, **asked: Any) -> dict[str, Any]:
-        """Sends a request to the process; returns its response.
-
-        Raises:
-            RuntimeError: It failed; the message contains its traceback.
-        """
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
-        self._process.stdin.flush()
-        reply: dict[str, Any] = json.loads(self._process.stdout.readline() or b'{"error": "ended"}')
-        if "error" in reply:
-            raise RuntimeError(f"Node: {reply['error']}")
-        return reply
-
-    def body(self, chunks: list[bytes]) -> str:
-        """Sends a body to the process, once; returns its key."""
-        key = f"{len(chunks)} {zlib.crc32(b''.join(chunks))}"
-        if key not in self._bodies:
-            self.ask(load=key, chunks=[b64encode(chunk).decode() for chunk in chunks])
-            self._bodies.add(key)
-        return key
-
-    def close(self) -> None:
-        """Ends the process."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait()
-        self._process.stdout.close()
-
-
-_started: list[NodeProcess] = []
-"""The process, after the first reader has started it."""
-
-
-def _process() -> NodeProcess:
-    if not _started:
-        _started.append(NodeProcess())
-    return _started[0]
+@cache
+def process() -> ReaderProcess:
+    """The process, started when it is needed first."""
+    return ReaderProcess(("node", str(HERE / "race.mjs"), str(HOME)))
 
 
 def versions() -> dict[str, str]:
     """Versions of Node and of the packages."""
-    found = _process().ask(versions=True)
+    found = process().ask(versions=True)
     return {str(name): str(version) for name, version in found.items()}
 
 
-def _contestant(name: str, wire: str, depth: Depth) -> Contestant:
-    reader = READERS[name, depth]
-
-    def seconds(chunks: list[bytes]) -> float:
-        process = _process()
-        timed = process.ask(time=reader, wire=wire, body=process.body(chunks), seconds=0)
-        return float(timed["seconds"])
-
-    def read(chunks: list[bytes]) -> Outcome:
-        process = _process()
-        key = process.body(chunks)
-        process.ask(time=reader, wire=wire, body=key, seconds=WARM_SECONDS)
-        found = process.ask(read=reader, wire=wire, body=key)
-        return Outcome(found["text"], found["arguments"])
-
-    return Contestant(name, "", wire, depth, seconds, read)
-
-
-def _contestants() -> Iterator[Contestant]:
-    for name, depth in READERS:
-        for wire in WIRES[name]:
-            yield _contestant(name, wire, depth)
-
-
-NODE: Final = tuple(_contestants())
-"""Readers in Node. No process starts before one of them reads."""
+def contestants(wire: str) -> list[Contestant]:
+    """The readers of a wire."""
+    found: list[Contestant] = []
+    for name, wires in WIRES.items():
+        if wire in wires:
+            found.append(process().contestant(name, READERS[name], wire, WARM_SECONDS))
+    return found
 
 
 if __name__ == "__main__":

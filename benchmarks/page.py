@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.cells import NOTHING, cell, markdown, origin
+from benchmarks.recorded_pages import RECORDED_TABLES
 from benchmarks.results import Result, load
 from benchmarks.socket_pages import SOCKET_TABLES, number_of_streams
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGES: Final = (
+    ROOT / "README.md",
     ROOT / "docs" / "benchmarks.md",
     ROOT / "docs" / "transports.md",
     ROOT / "docs" / "gateway" / "load.md",
 )
-PARTS: Final = ("transports", "gateway", "bench_import")
+PARTS: Final = ("recordings", "transports", "gateway", "bench_import")
 """The benchmarks whose results are on the pages."""
 
 BLOCK: Final = re.compile(
@@ -79,6 +81,7 @@ def _origin(name: str) -> Callable[[Results], str]:
 TABLES: Final[dict[str, Callable[[Results], str]]] = {
     "gateway": gateway,
     "imports": imports,
+    **RECORDED_TABLES,
     **SOCKET_TABLES,
     **{f"run of {name}": _origin(name) for name in PARTS},
 }

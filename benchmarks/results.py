@@ -10,15 +10,14 @@ import os
 import statistics
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-import streamlib
-from streamlib.testing.bench.records import Record, aligned, machine, shown
+from streamlib.testing.bench.records import Record, load_of_machine, machine, table
+from streamlib_parsers import build_kind
 
 MEASURED: Final = Path(__file__).with_name("measured")
 
@@ -108,14 +107,6 @@ class Result(Struct, frozen=True):
         return found
 
 
-def load_of_machine() -> str:
-    """Mean number of busy processes over the last minute and the last five."""
-    if not hasattr(os, "getloadavg"):  # Windows
-        return "unknown"
-    minute, five, _ = os.getloadavg()
-    return f"{minute:.1f}, {five:.1f}"
-
-
 def make_result(
     command: str,
     figures: Iterable[Figure],
@@ -136,13 +127,13 @@ def make_result(
     about["cores"] = str(os.cpu_count())
     about["load"] = f"{load} before, {load_of_machine()} after"
     about["build"] = "compiled" if is_compiled() else "pure Python"
-    date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    date = about.pop("date")
     return Result(command, date, about, dict(versions), tuple(figures), tuple(absent))
 
 
 def is_compiled() -> bool:
     """Whether the imported parsers are compiled."""
-    return bool(getattr(streamlib, "compiled", False))
+    return build_kind.compiled
 
 
 def save(name: str, result: Result, folder: Path = MEASURED) -> Path:
@@ -166,19 +157,8 @@ def load(name: str, folder: Path = MEASURED) -> Result | None:
     return msgspec.json.decode(path.read_bytes(), type=Result)
 
 
-def text_table(figures: Sequence[Figure]) -> str:
-    """The figures for a terminal: a row for each, median and spread."""
-    lines = [["of", "read", "by", "median", "lowest", "highest", "unit"]]
-    for entry in figures:
-        low, high = entry.spread
-        measure = f"{entry.bench}: {entry.measure}"
-        names = [measure, f"{entry.workload}, {entry.chunks}", entry.contestant]
-        lines.append([*names, shown(entry.median), shown(low), shown(high), entry.unit])
-    return aligned(lines)
-
-
 def report(result: Result) -> None:
-    """Prints a result, and at the end who was absent."""
-    sys.stdout.write(text_table(result.figures))
+    """Prints a result, lowest round / median, and at the end who was absent."""
+    sys.stdout.write(table([entry.record() for entry in result.figures]))
     for why in result.absent:
         sys.stdout.write(f"!! not measured: {why}\n")

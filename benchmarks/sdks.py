@@ -1,21 +1,13 @@
-"""The official SDKs of Anthropic, OpenAI, Google and AWS."""
+"""The official SDKs of Anthropic, OpenAI, Google, Cohere and AWS."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, Final
 
-from benchmarks.contestants import (
-    Contestant,
-    Depth,
-    OpenStream,
-    Outcome,
-    local,
-    parsed_arguments,
-    peer,
-)
+from benchmarks.contestants import Contestant, Outcome, local, parsed_arguments, peer
 from benchmarks.joined import JOINED
 
 
@@ -39,7 +31,7 @@ def anthropic_http() -> str:
 def _anthropic(http: Any) -> Any:
     import anthropic
 
-    return anthropic.AsyncAnthropic(api_key="none", http_client=http).messages
+    return anthropic.AsyncAnthropic(api_key="none", http_client=http)
 
 
 MESSAGES_REQUEST: Final[dict[str, Any]] = {
@@ -49,27 +41,15 @@ MESSAGES_REQUEST: Final[dict[str, Any]] = {
 }
 
 
-async def _anthropic_raw(http: Any) -> OpenStream:
-    return OpenStream(aiter(await _anthropic(http).create(**MESSAGES_REQUEST, stream=True)))
+async def _anthropic_raw(client: Any) -> AsyncIterator[Any]:
+    return aiter(await client.messages.create(**MESSAGES_REQUEST, stream=True))
 
 
-async def _anthropic_stream(http: Any) -> OpenStream:
-    stream = await _anthropic(http).stream(**MESSAGES_REQUEST).__aenter__()
-    return OpenStream(
-        aiter(stream), stream.get_final_message, lambda _: stream.current_message_snapshot
-    )
-
-
-def _anthropic_outcome(events: list[Any], response: Any) -> Outcome:
+def _anthropic_outcome(events: list[Any]) -> Outcome:
     deltas = [event for event in events if event.type == "content_block_delta"]
     text = "".join([event.delta.text for event in deltas if event.delta.type == "text_delta"])
     calls = [event for event in deltas if event.delta.type == "input_json_delta"]
     return Outcome(text, parsed_arguments((call.index, call.delta.partial_json) for call in calls))
-
-
-def _anthropic_final_outcome(events: list[Any], response: Any) -> Outcome:
-    text = "".join(block.text for block in response.content if block.type == "text")
-    return Outcome(text, [block.input for block in response.content if block.type == "tool_use"])
 
 
 # --- openai ---
@@ -82,7 +62,7 @@ def openai_http() -> str:
     return _library_of(openai.DefaultAsyncHttpxClient)
 
 
-def openai_client(http: Any) -> Any:
+def _openai(http: Any) -> Any:
     import openai
 
     return openai.AsyncOpenAI(api_key="none", http_client=http)
@@ -91,85 +71,82 @@ def openai_client(http: Any) -> Any:
 CHAT_REQUEST: Final[dict[str, Any]] = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
 
 
-async def _openai_chat(http: Any) -> OpenStream:
-    completions = openai_client(http).chat.completions
-    return OpenStream(aiter(await completions.create(**CHAT_REQUEST, stream=True)))
+async def _openai_chat(client: Any) -> AsyncIterator[Any]:
+    return aiter(await client.chat.completions.create(**CHAT_REQUEST, stream=True))
 
 
-async def _openai_chat_stream(http: Any) -> OpenStream:
-    stream = await openai_client(http).chat.completions.stream(**CHAT_REQUEST).__aenter__()
-    return OpenStream(
-        aiter(stream), stream.get_final_completion, lambda _: stream.current_completion_snapshot
-    )
-
-
-def chat_outcome(events: list[Any], response: Any) -> Outcome:
-    deltas = [choice.delta for event in events for choice in event.choices]
+def _chat_outcome(events: list[Any]) -> Outcome:
+    first = [choice for event in events for choice in event.choices if not choice.index]
+    deltas = [choice.delta for choice in first if choice.delta]
     text = "".join(delta.content or "" for delta in deltas)
     calls = [call for delta in deltas for call in delta.tool_calls or ()]
     fragments = ((call.index, call.function.arguments or "") for call in calls)
     return Outcome(text, parsed_arguments(fragments))
 
 
-def _chat_final_outcome(events: list[Any], response: Any) -> Outcome:
-    message = response.choices[0].message
-    calls = message.tool_calls or ()
-    arguments = [json.loads(call.function.arguments) for call in calls]
-    return Outcome(message.content or "", arguments)
+async def _openai_responses(client: Any) -> AsyncIterator[Any]:
+    return aiter(await client.responses.create(model="m", input="x", stream=True))
 
 
-async def _openai_responses(http: Any) -> OpenStream:
-    responses = openai_client(http).responses
-    return OpenStream(aiter(await responses.create(model="m", input="x", stream=True)))
-
-
-async def _openai_responses_stream(http: Any) -> OpenStream:
-    stream = await openai_client(http).responses.stream(model="m", input="x").__aenter__()
-    # Its events have the text or arguments so far; its snapshot of the response is private.
-    return OpenStream(
-        aiter(stream), stream.get_final_response, lambda event: getattr(event, "snapshot", None)
-    )
-
-
-def _responses_outcome(events: list[Any], response: Any) -> Outcome:
+def _responses_outcome(events: list[Any]) -> Outcome:
     text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
     calls = (event for event in events if event.type == "response.function_call_arguments.delta")
     return Outcome(text, parsed_arguments((event.output_index, event.delta) for event in calls))
 
 
-def _responses_final_outcome(events: list[Any], response: Any) -> Outcome:
-    calls = [item for item in response.output if item.type == "function_call"]
-    return Outcome(response.output_text, [json.loads(call.arguments) for call in calls])
+# --- cohere ---
+
+
+def _cohere(http: Any) -> Any:
+    import cohere
+
+    return cohere.AsyncClientV2(api_key="none", httpx_client=http)
+
+
+async def _cohere_chat(client: Any) -> AsyncIterator[Any]:
+    return aiter(client.chat_stream(model="m", messages=CHAT_REQUEST["messages"]))
+
+
+def _cohere_outcome(events: list[Any]) -> Outcome:
+    texts: list[str] = []
+    fragments: list[tuple[Any, str]] = []
+    for event in events:
+        if event.type == "content-delta":
+            texts.append(event.delta.message.content.text or "")
+        elif event.type == "tool-plan-delta":
+            texts.append(event.delta.message.tool_plan)
+        elif event.type == "tool-call-delta":
+            function = event.delta.message.tool_calls.function
+            fragments.append((event.index, function.arguments))
+    return Outcome("".join(texts), parsed_arguments(fragments))
 
 
 # --- google-genai, botocore ---
 
 
-async def _google(http: Any) -> OpenStream:
+def _google(http: Any) -> Any:
     from google import genai
     from google.genai import types
 
     options = types.HttpOptions(httpx_async_client=http, api_version="v1beta")
-    models = genai.Client(api_key="none", http_options=options).aio.models
-    return OpenStream(aiter(await models.generate_content_stream(model="m", contents="x")))
+    return genai.Client(api_key="none", http_options=options).aio
 
 
-def _google_outcome(events: list[Any], response: Any) -> Outcome:
+async def _google_contents(client: Any) -> AsyncIterator[Any]:
+    return aiter(await client.models.generate_content_stream(model="m", contents="x"))
+
+
+def _google_outcome(events: list[Any]) -> Outcome:
     parts = [part for event in events for part in event.candidates[0].content.parts]
     text = "".join(part.text or "" for part in parts if not part.thought)
     return Outcome(text, [part.function_call.args for part in parts if part.function_call])
 
 
-async def _interactions(http: Any) -> OpenStream:
-    from google import genai
-    from google.genai import types
-
-    options = types.HttpOptions(httpx_async_client=http, api_version="v1beta")
-    interactions = genai.Client(api_key="none", http_options=options).aio.interactions
-    return OpenStream(aiter(await interactions.create(model="m", input="x", stream=True)))
+async def _google_interactions(client: Any) -> AsyncIterator[Any]:
+    return aiter(await client.interactions.create(model="m", input="x", stream=True))
 
 
-def _interactions_outcome(events: list[Any], response: Any) -> Outcome:
+def _interactions_outcome(events: list[Any]) -> Outcome:
     texts: list[str] = []
     fragments: list[tuple[int, str]] = []
     for event in events:
@@ -223,84 +200,33 @@ def _invoke_events(chunks: list[bytes]) -> Iterator[Any]:
         yield json.loads(event["chunk"]["bytes"])
 
 
-def _botocore(depth: Depth) -> tuple[Contestant, ...]:
-    return (
-        local(
-            "botocore",
-            "botocore",
-            "converse",
-            depth,
-            lambda chunks: iter(_botocore_events("ConverseStream", chunks)),
-            _converse_outcome,
-        ),
-        local("botocore + json", "botocore", "invoke", depth, _invoke_events, JOINED["messages"]),
-    )
-
-
 def sdk(
     name: str,
     wire: str,
-    open_stream: Callable[[Any], Awaitable[OpenStream]],
-    outcome: Callable[[list[Any], Any], Outcome],
+    client_of: Callable[[Any], Any],
+    open_stream: Callable[[Any], Awaitable[AsyncIterator[Any]]],
+    outcome: Callable[[list[Any]], Outcome],
     library: Callable[[], str] = lambda: "httpx2",
-    *,
-    distribution: str = "",
-    depths: tuple[Depth, ...] = ("events", "response"),
-) -> tuple[Contestant, ...]:
-    """An SDK's stream as a contestant of each depth that it has.
+) -> tuple[Contestant, Contestant]:
+    """An SDK's stream without and with making its request, as `peer`."""
+    key = (name, name, wire, client_of, open_stream, outcome, library)
+    return peer(*key), peer(*key, with_request=True)
 
-    Args:
-        name: name in tables; also the distribution, unless that is given.
-        wire: wire that it reads.
-        open_stream: see `peer`.
-        outcome: see `peer`.
-        library: see `peer`.
-        distribution: name on the package index.
-        depths: depths to make; for `response` without a response of the SDK, events are joined by
-            hand.
-    """
-    made: list[Contestant] = []
-    for depth in depths:
-        made.append(peer(name, distribution or name, wire, depth, open_stream, outcome, library))
-    return tuple(made)
-
-
-_KEEPS_SNAPSHOTS: Final[tuple[Depth, ...]] = ("snapshots", "response")
 
 PEERS: Final[tuple[Contestant, ...]] = (
-    *sdk("anthropic", "messages", _anthropic_raw, _anthropic_outcome, anthropic_http),
-    *sdk(
-        "anthropic.stream",
-        "messages",
-        _anthropic_stream,
-        _anthropic_final_outcome,
-        anthropic_http,
-        distribution="anthropic",
-        depths=_KEEPS_SNAPSHOTS,
+    *sdk("anthropic", "messages", _anthropic, _anthropic_raw, _anthropic_outcome, anthropic_http),
+    *sdk("openai", "chat", _openai, _openai_chat, _chat_outcome, openai_http),
+    *sdk("openai", "responses", _openai, _openai_responses, _responses_outcome, openai_http),
+    *sdk("google-genai", "gemini", _google, _google_contents, _google_outcome),
+    *sdk("google-genai", "interactions", _google, _google_interactions, _interactions_outcome),
+    *sdk("cohere", "cohere", _cohere, _cohere_chat, _cohere_outcome, lambda: "httpx"),
+    local(
+        "botocore",
+        "botocore",
+        "converse",
+        lambda chunks: iter(_botocore_events("ConverseStream", chunks)),
+        _converse_outcome,
     ),
-    *sdk("openai", "chat", _openai_chat, chat_outcome, openai_http),
-    *sdk(
-        "openai.stream",
-        "chat",
-        _openai_chat_stream,
-        _chat_final_outcome,
-        openai_http,
-        distribution="openai",
-        depths=_KEEPS_SNAPSHOTS,
-    ),
-    *sdk("openai", "responses", _openai_responses, _responses_outcome, openai_http),
-    *sdk(
-        "openai.stream",
-        "responses",
-        _openai_responses_stream,
-        _responses_final_outcome,
-        openai_http,
-        distribution="openai",
-        depths=_KEEPS_SNAPSHOTS,
-    ),
-    *sdk("google-genai", "gemini", _google, _google_outcome),
-    *sdk("google-genai", "interactions", _interactions, _interactions_outcome),
-    *_botocore("events"),
-    *_botocore("response"),
+    local("botocore + json", "botocore", "invoke", _invoke_events, JOINED["messages"]),
 )
-"""Streams of the SDKs. If an SDK has no complete response, its events are joined by hand."""
+"""Streams of the SDKs. Their events are joined by hand, only to compare what was read."""

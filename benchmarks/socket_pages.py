@@ -62,7 +62,7 @@ def _by_reader(part: str, measure: str, *, paced: bool) -> Callable[[Results], s
 
 def _named(name: str) -> str:
     """A reader's name in tables; `httptools + parser` is the minimum of a client of our own."""
-    return name.replace("socket, drained", "socket alone").replace(", drained", " alone")
+    return name.replace(", drained", " alone")
 
 
 TRIO: Final = ("streamlib, httpx, trio", "streamlib, httpx2, trio", "httptools + parser, trio")

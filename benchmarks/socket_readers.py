@@ -121,18 +121,6 @@ async def _connect(url: str) -> anyio.abc.SocketStream:
     return socket
 
 
-@asynccontextmanager
-async def _socket_drained(streams: int) -> AsyncIterator[Read]:
-    async def read(url: str, on_open: OnOpen) -> None:
-        async with await _connect(f"{url}/close") as socket:
-            await socket.receive()
-            on_open()
-            async for _ in socket:
-                pass
-
-    yield read
-
-
 class _Body:
     """Parts of a response that httptools parsed."""
 
@@ -200,22 +188,6 @@ async def _anthropic(streams: int) -> AsyncIterator[Read]:
 
 
 @asynccontextmanager
-async def _anthropic_stream(streams: int) -> AsyncIterator[Read]:
-    import anthropic
-
-    async def read(url: str, on_open: OnOpen) -> str:
-        async with shared.with_options(base_url=url).messages.stream(**MESSAGES_REQUEST) as stream:
-            await anext(stream)
-            on_open()
-            async for _ in stream:
-                pass
-            return await stream.get_final_text()
-
-    async with anthropic.AsyncAnthropic(api_key="none", max_retries=0) as shared:
-        yield read
-
-
-@asynccontextmanager
 async def _openai(streams: int) -> AsyncIterator[Read]:
     import openai
 
@@ -235,7 +207,6 @@ async def _openai(streams: int) -> AsyncIterator[Read]:
 
 
 READERS: Final = {
-    "socket, drained": Reader("messages", _socket_drained),
     "httptools + parser": Reader("messages", _own_client, ("httptools",)),
     "aiohttp, drained": Reader("messages", _aiohttp_drained, ("aiohttp",), ASYNCIO),
     "streamlib, aiohttp": Reader("messages", _ours("aiohttp"), ("aiohttp",), ASYNCIO),
@@ -244,7 +215,6 @@ READERS: Final = {
     "httpx2, drained": Reader("messages", _drained("httpx2"), ("httpx2",)),
     "streamlib, httpx2": Reader("messages", _ours("httpx2"), ("httpx2",)),
     "anthropic": Reader("messages", _anthropic, ("anthropic", "httpx2"), ASYNCIO),
-    "anthropic.stream": Reader("messages", _anthropic_stream, ("anthropic", "httpx2"), ASYNCIO),
     "openai": Reader("chat", _openai, ("openai", "httpx2"), ASYNCIO),
 }
 """Name -> reader. `drained` reads the bytes and discards them."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import hashlib
 import json
 import os
 import resource
@@ -27,7 +26,6 @@ from typing import Any, Final, NamedTuple
 import anyio
 import anyio.to_thread
 
-from benchmarks import node_readers
 from benchmarks.loopback import SEED, events_of, running
 from benchmarks.results import Figure, figure
 from benchmarks.socket_readers import READERS, Reader
@@ -38,11 +36,6 @@ MANY: Final = 5000
 """Number of streams from which on a measurement takes a minute, so it is made once."""
 SECONDS: Final = 300.0
 """Timeout of a measurement in seconds: after it the machine is too busy."""
-NODE_READERS: Final = {
-    node_readers.SSE: "eventsource-parser",
-    node_readers.VERCEL: "vercel",
-}
-"""Name -> name in `node/sockets.mjs`."""
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -85,33 +78,12 @@ def run(url: str, reader: str, loop: str, streams: Streams, group: str) -> Spent
     Raises:
         RuntimeError: It failed; the message contains its output.
     """
-    if reader in NODE_READERS:
-        command = node_readers.socket_command(url, NODE_READERS[reader], *map(str, streams), group)
-        return _of_node(_printed(command, reader), streams)
     arguments = (url, reader, loop, *map(str, streams), group)
     command = (sys.executable, "-m", "benchmarks.socket_run", *arguments)
-    return Spent(**_printed(command, f"{reader} on {loop}"))
-
-
-def _printed(command: Sequence[str], name: str) -> dict[str, Any]:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
     if done.returncode != 0:
-        raise RuntimeError(f"{name}: {done.stderr[-2000:]}")
-    printed: dict[str, Any] = json.loads(done.stdout)
-    return printed
-
-
-def _of_node(printed: dict[str, Any], streams: Streams) -> Spent:
-    """Resources that a Node process used, after checking its text."""
-    expected = "".join(seeded_deltas(SEED, streams.deltas))
-    if printed["texts"] != [hashlib.sha1(expected.encode()).hexdigest()]:
-        raise AssertionError("it read something else")
-    events = len(events_of("messages", streams.deltas)) - 1
-    return Spent(
-        printed["setup"] / streams.count,
-        printed["rest"] / (streams.count * events),
-        printed["memory"] / streams.count / 1e3,
-    )
+        raise RuntimeError(f"{reader} on {loop}: {done.stderr[-2000:]}")
+    return Spent(**json.loads(done.stdout))
 
 
 def measure(
@@ -158,13 +130,6 @@ def installed(names: Iterable[str]) -> tuple[list[str], list[str]]:
     able: list[str] = []
     absent: list[str] = []
     for name in names:
-        if name in NODE_READERS:
-            why = node_readers.absence()
-            if why is None:
-                able.append(name)
-            else:
-                absent.append(why)
-            continue
         missing = [each for each in READERS[name].distributions if find_spec(each) is None]
         if missing:
             absent.append(f"{name} ({missing[0]} is not installed)")
@@ -176,13 +141,9 @@ def installed(names: Iterable[str]) -> tuple[list[str], list[str]]:
 def versions(names: Iterable[str]) -> dict[str, str]:
     """Versions of the participants."""
     distributions = {"anyio", "trio", "uvloop"}
-    of_node: dict[str, str] = {}
     for name in names:
-        if name in NODE_READERS:
-            of_node = node_readers.versions()
-        else:
-            distributions |= set(READERS[name].distributions)
-    return {name: version(name) for name in sorted(distributions) if find_spec(name)} | of_node
+        distributions |= set(READERS[name].distributions)
+    return {name: version(name) for name in sorted(distributions) if find_spec(name)}
 
 
 def _groups() -> Iterator[str]:

@@ -16,8 +16,15 @@ from benchmarks.socket_run import Streams, installed, measure, versions
 from streamlib.cli.bench import Bar
 
 OURS: Final = ("streamlib, httpx", "streamlib, httpx2", "streamlib, aiohttp")
-COMPARED: Final = ("httpx, drained", "httpx2, drained", "aiohttp, drained", "httptools + parser")
-"""Readers for comparison: HTTP alone, and the minimum that a client of our own would need."""
+COMPARED: Final = (
+    "httpx, drained",
+    "httpx2, drained",
+    "aiohttp, drained",
+    "httptools + parser",
+    "anthropic",
+    "openai",
+)
+"""Readers for comparison: HTTP alone, the minimum that a client of our own would need, the SDKs."""
 
 BURSTS: Final = (
     Streams(1, 20_000, 0),

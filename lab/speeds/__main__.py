@@ -6,19 +6,20 @@ import json
 import sys
 
 from lab.speeds.measure import (
-    ABOVE_FLOOR,
     ABOVE_MESSAGES,
-    FLOORS,
+    ABOVE_SPLITTER,
     GROWING,
-    above_floor,
+    SDKS,
     above_messages,
+    above_sdk,
+    above_splitter,
     doubling,
-    floor_name,
-    ratio,
 )
 
-figures = {name: ratio(floor) for name, floor in FLOORS.items()}
-figures |= {name: doubling(name) for name in GROWING}
-figures |= {floor_name(*case): above_floor(*case) for case in ABOVE_FLOOR}
-figures |= {f"{wire}, encoder": above_messages(wire) for wire in ABOVE_MESSAGES}
+figures = {
+    "splitter": {wire: above_splitter(wire) for wire in ABOVE_SPLITTER},
+    "sdk": {wire: above_sdk(wire) for wire in SDKS},
+    "doubling": {name: doubling(name) for name in GROWING},
+    "encoder": {wire: above_messages(wire) for wire in ABOVE_MESSAGES},
+}
 sys.stdout.write(json.dumps(figures))

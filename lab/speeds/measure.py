@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from functools import cache
+from typing import Final
 
-from benchmarks.bench_async import read_events, through_client
 from benchmarks.contestants import Contestant, ours
-from benchmarks.floors import floor
-from benchmarks.races import agree
+from benchmarks.framings import FRAMINGS, SPLITTER
+from benchmarks.races import entrants
 from benchmarks.sdks import PEERS
 from streamlib.testing.bench import growth
+from streamlib.testing.bench.corpus import Stream, files_in, load
 from streamlib.testing.bench.feed import seconds
-from streamlib.testing.bench.workloads import EVENT, FAST, WORKLOADS, chunked
+from streamlib.testing.bench.workloads import WORKLOADS
 from streamlib.wires.encoders import encoder
 from streamlib_parsers import ResponseEvent, parser
+from tests.support.shared import ROOT
 
 ROUNDS: Final = 2
 ATTEMPTS: Final = 9
@@ -29,51 +31,19 @@ DOUBLED: Final = 2.3
 """How many times longer twice the input may take."""
 
 
-def client(wire: str) -> Contestant:
-    """The whole client, on asyncio."""
-    return through_client(wire, "streamlib", "asyncio", read_events)
-
-
-class Floor(NamedTuple):
-    """A peer must take at least so many times our time, on a generated response.
-
-    Attributes:
-        ours: makes our contestant for a wire.
-        peer: name of the peer.
-        size: of the chunks.
-        least: the ratio.
-    """
-
-    ours: Callable[[str], Contestant]
-    peer: str
-    size: int
-    least: float
-
-
-FLOORS: Final = {
-    "anthropic, 16 KiB": Floor(ours, "anthropic", FAST, 7),
-    "anthropic, an event": Floor(ours, "anthropic", EVENT, 4),
-    "anthropic, through the client": Floor(client, "anthropic", EVENT, 1.5),
-    "openai, 16 KiB": Floor(ours, "openai", FAST, 25),
-    "openai, through the client": Floor(client, "openai", EVENT, 4),
-    "botocore, 16 KiB": Floor(ours, "botocore", FAST, 4),
+ABOVE_SPLITTER: Final = {
+    "messages": 6.5,
+    "responses": 8.5,
+    "chat": 6.0,
+    "gemini": 13.0,
+    "converse": 17.0,
+    "ollama": 8.5,
 }
-ABOVE_FLOOR: Final = {
-    ("messages", EVENT): 1.5,
-    ("messages", FAST): 1.8,
-    ("chat", EVENT): 1.3,
-    ("chat", FAST): 1.7,
-    ("responses", EVENT): 1.6,
-    ("responses", FAST): 2.0,
-    ("gemini", EVENT): 1.6,
-    ("gemini", FAST): 2.0,
-    ("converse", EVENT): 3.3,
-    ("invoke", EVENT): 3.4,
-    ("ollama", EVENT): 2.2,
-    ("cohere", EVENT): 1.5,
-    ("interactions", EVENT): 1.6,
-}
-"""Wire and size of the chunks -> how many times its floor `feed` may take (`benchmarks.floors`)."""
+"""Wire -> how many times as long as the six-line splitter the parser may take, on the recordings of
+`tests/recordings`: some are 5 events long, so that the start and the end of a response decide."""
+
+SDKS: Final = {"messages": 2.7, "chat": 7.0, "responses": 12.0, "converse": 1.2}
+"""Wire -> how many times as long as the parser its official SDK must take, on the same."""
 
 ABOVE_MESSAGES: Final = {"converse": 1.3, "invoke": 1.8}
 """Wire -> how many times the Messages encoder its encoder may take."""
@@ -82,20 +52,34 @@ GROWING: Final = tuple(name for name in WORKLOADS if name != "huge-line")
 """A line of megabytes is limited by the system's memory: test_sse_limits.py measures that."""
 
 
-def ratio(floor: Floor) -> float:
-    """The peer's best time relative to our best, once both have read the same."""
-    peer = next(peer for peer in PEERS if peer.name == floor.peer)
-    our, events = floor.ours(peer.wire), WORKLOADS[peer.wire].events()
-    agree([our, peer], events)
-    chunks = chunked(events, floor.size)
-    best_ours = best_peer = float("inf")
-    for _ in range(ATTEMPTS):
-        for _ in range(ROUNDS):
-            best_ours = min(best_ours, our.seconds(chunks), our.seconds(chunks))
-            best_peer = min(best_peer, peer.seconds(chunks))
-        if best_peer / best_ours >= floor.least:
-            break
-    return best_peer / best_ours
+@cache
+def recorded() -> list[Stream]:
+    """The recorded streams."""
+    return load(files_in(ROOT / "tests" / "recordings"))[0]
+
+
+def above_splitter(wire: str) -> float:
+    """How many times as long as the splitter the parser takes, both at their best."""
+    [splitter] = [peer for peer in FRAMINGS if peer.wire == wire and peer.name == SPLITTER]
+    return above(splitter, ABOVE_SPLITTER[wire])
+
+
+def above_sdk(wire: str) -> float:
+    """The share of the time of the official SDK that the parser takes, both at their best."""
+    sdk = next(peer for peer in PEERS if peer.wire == wire)
+    return above(sdk, 1 / SDKS[wire])
+
+
+def above(peer: Contestant, limit: float) -> float:
+    """How many times as long as a peer the parser takes, on the recordings that both read."""
+    streams = [stream for stream in recorded() if stream.wire_api == peer.wire]
+    own, other = entrants([ours(peer.wire), peer], streams)
+
+    def reading(contestant: Contestant) -> Callable[[], float]:
+        events = [streams[number].events for number in other.readable]
+        return lambda: sum(contestant.seconds(chunks, 0) for chunks in events)
+
+    return least_ratio(reading(own.contestant), reading(peer), limit)
 
 
 def doubling(name: str) -> float:
@@ -119,29 +103,6 @@ def doubling(name: str) -> float:
     return least
 
 
-def floor_name(wire: str, size: int) -> str:
-    """The name of a figure of `above_floor`."""
-    return f"{wire}, {size or 'an event'}"
-
-
-def above_floor(wire: str, size: int) -> float:
-    """How many times its floor `feed` takes, both at their best."""
-    chunks = chunked(WORKLOADS[wire].events(), size)
-    read_floor = floor(wire)
-
-    def feed() -> None:
-        parse = parser(wire)  # type: ignore[arg-type]
-        for chunk in chunks:
-            parse.feed(chunk)
-        parse.close()
-
-    def read() -> None:
-        for _ in read_floor(chunks):
-            pass
-
-    return least_ratio(feed, read, ABOVE_FLOOR[wire, size])
-
-
 def above_messages(wire: str) -> float:
     """How many times the Messages encoder an encoder takes for the same events."""
     parse = parser("messages")
@@ -150,28 +111,24 @@ def above_messages(wire: str) -> float:
         events += parse.feed(chunk)
     events += parse.close()
 
-    def encode(name: str) -> None:
+    def encode(name: str) -> float:
+        start = time.process_time()
         encoding = encoder(name)
         for event in events:
             encoding.feed(event)
+        return time.process_time() - start
 
     limit = ABOVE_MESSAGES[wire]
     return least_ratio(lambda: encode(wire), lambda: encode("messages"), limit)
 
 
-def least_ratio(first: Callable[[], Any], second: Callable[[], Any], limit: float) -> float:
+def least_ratio(first: Callable[[], float], second: Callable[[], float], limit: float) -> float:
     """The best time of `first` relative to that of `second`; stops once it is below the limit."""
     best_first = best_second = float("inf")
     for _ in range(ATTEMPTS):
         for _ in range(ROUNDS + 1):
-            best_first = min(best_first, _cpu_seconds(first))
-            best_second = min(best_second, _cpu_seconds(second))
+            best_first = min(best_first, first())
+            best_second = min(best_second, second())
         if best_first / best_second <= limit:
             break
     return best_first / best_second
-
-
-def _cpu_seconds(run: Callable[[], Any]) -> float:
-    start = time.process_time()
-    run()
-    return time.process_time() - start

@@ -1,4 +1,4 @@
-"""`streamlib bench [FILE]`: times the parsers, on named workloads or on a capture."""
+"""`streamlib bench [FILE]`: times the parsers, on recorded streams or on named workloads."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from streamlib.testing.bench.workloads import Workload
 
 DESCRIPTION: Final = (
-    "Measures the CPU time of the parsers, without a network. The cases take turns; of the rounds "
-    "the best counts. The workloads are generated: they show growth, and only a capture shows the "
-    "speed of real streams. `benchmarks/` in the source distribution measures other libraries."
+    "Measures the CPU time of the parsers, without a network. The cases take turns; a cell has the "
+    "best round / the median of the rounds. Without FILE or --corpus it reads generated workloads: "
+    "they show growth, and only recorded streams show speed. `benchmarks/` in the source "
+    "distribution measures other libraries."
 )
 
 BAR_WIDTH: Final = 30
@@ -43,11 +44,17 @@ def add(commands: Any) -> None:
         help="a captured stream or a recording to time, instead of the workloads",
     )
     command.add_argument(
+        "--corpus",
+        action="append",
+        metavar="DIR",
+        help="recorded streams to time, by wire and by length; may be repeated",
+    )
+    command.add_argument(
         "--wire-api",
         "--wire",
         choices=WIRE_APIS,
         metavar="W",
-        help="only workloads of this wire; the wire of FILE",
+        help="only workloads or recorded streams of this wire; the wire of FILE",
     )
     command.add_argument(
         "--workload", action="append", metavar="NAME", help="only this workload; may be repeated"
@@ -66,37 +73,26 @@ def add(commands: Any) -> None:
         help="how often each case is measured (default 7)",
     )
     command.add_argument("--json", metavar="F", help="write the records to this file")
-    command.add_argument(
-        "--chart", metavar="F.svg", help="draw the bytes per second into this file"
-    )
+    command.add_argument("--chart", metavar="F.svg", help="draw the speed into this file")
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measures, prints the results, and writes the files that were requested."""
     # Imported here, so that other commands start without these modules.
-    from streamlib.testing.bench import feed, growth
     from streamlib.testing.bench.records import as_json, table
-    from streamlib.testing.bench.workloads import WORKLOADS
 
-    workloads: list[Workload] = []
     try:
-        if arguments.file:
-            cases = _captured_cases(arguments)
+        if arguments.corpus:
+            records, doubled = _corpus_records(arguments)
         else:
-            workloads = _selected_workloads(arguments, WORKLOADS)
-            cases = feed.cases(workloads, arguments.chunk)
+            records, doubled = _case_records(arguments)
     except CommandError as error:
         print(printable(str(error)), file=sys.stderr)
         return error.code
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         print(printable(f"streamlib bench: {error}"), file=sys.stderr)
         return 1
-    rounds = arguments.rounds
-    bar = Bar(rounds * (len(cases) + len(workloads)))
-    records = feed.measure(cases, rounds, bar.advance)
-    doubled = growth.measure(workloads, rounds, bar.advance)
-    bar.done()
     print(table(records), end="")
     if doubled:
         print(f"\nTwice the input\n{table(doubled)}", end="")
@@ -105,6 +101,49 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.chart:
         _draw_chart(Path(arguments.chart), records)
     return 0
+
+
+def _case_records(arguments: argparse.Namespace) -> tuple[list[Record], list[Record]]:
+    """Figures of a capture or of the workloads, and the growth of the workloads."""
+    from streamlib.testing.bench import feed, growth
+    from streamlib.testing.bench.workloads import WORKLOADS
+
+    workloads: list[Workload] = []
+    if arguments.file:
+        cases = _captured_cases(arguments)
+    else:
+        workloads = _selected_workloads(arguments, WORKLOADS)
+        cases = feed.cases(workloads, arguments.chunk)
+    rounds = arguments.rounds
+    bar = Bar(rounds * (len(cases) + len(workloads)))
+    records = feed.measure(cases, rounds, bar.advance)
+    doubled = growth.measure(workloads, rounds, bar.advance)
+    bar.done()
+    return records, doubled
+
+
+def _corpus_records(arguments: argparse.Namespace) -> tuple[list[Record], list[Record]]:
+    """Figures of the recorded streams of folders; their growth is not known."""
+    from streamlib.testing.bench import corpus
+    from streamlib.testing.bench.records import machine
+
+    for name in ("file", "chunk", "workload"):
+        if getattr(arguments, name) is not None:
+            raise ValueError(f"--corpus takes no {'FILE' if name == 'file' else f'--{name}'}")
+    files: list[Path] = []
+    for folder in arguments.corpus:
+        files += corpus.files_in(Path(folder))
+    streams, left_out = corpus.load(files, arguments.wire_api)
+    if left_out:
+        print(f"left out: {corpus.described(left_out)}", file=sys.stderr)
+    if not streams:
+        raise ValueError(f"no complete recorded stream in {', '.join(arguments.corpus)}")
+    bar = Bar(arguments.rounds * len(corpus.CHUNKS))
+    records = corpus.measure(streams, arguments.rounds, bar.advance)
+    bar.done()
+    about = machine()
+    print(f"{about['date']}, Python {about['python']}, {about['cpu']}, load {about['load']}")
+    return records, []
 
 
 def _selected_workloads(
@@ -144,7 +183,11 @@ def _draw_chart(path: Path, records: list[Record]) -> None:
     from streamlib.testing.bench import chart
 
     rates = [record for record in records if record.unit == "MB/s"]
-    svg = chart.bars("streamlib: MB/s by workload and chunks", rates)
+    title = "streamlib: MB/s by workload and chunks"
+    if not rates:  # of recorded streams
+        rates = [record for record in records if record.measure == "an event"]
+        title = "streamlib: µs an event by wire, length and chunks"
+    svg = chart.bars(title, rates)
     path.write_text(svg, encoding="utf-8")
 
 

@@ -47,7 +47,7 @@ EXTRAS: Final = {
     "fuzz": ("hypothesis",),
     "bench": (
         *("h11", "httpx2", "aiohttp", "botocore", "trio"),
-        *("anthropic", "cohere", "google.genai", "mistralai", "openai", "httptools", "httpx_sse"),
+        *("anthropic", "cohere", "google.genai", "openai", "httptools", "httpx_sse", "pytest"),
     ),
 }
 """Extra -> the modules that it installs. Those for contributors are not listed."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -11,29 +10,29 @@ from typing import Final
 
 import pytest
 
-from benchmarks import compiled_build, node_readers, races, socket_run, transports
+from benchmarks import node_readers, socket_run, transports
 from benchmarks.commands import Options
-from benchmarks.contestants import Contestant, Outcome, ours
+from benchmarks.contestants import Contestant, Outcome, client, ours, repeated
 from benchmarks.framings import FRAMINGS
-from benchmarks.node_readers import NODE
-from benchmarks.other_sdks import COHERE
-from benchmarks.races import Disagreement, agree, race
+from benchmarks.races import race, reads_the_same
+from benchmarks.reader_process import checkout_process
 from benchmarks.results import Figure, Result, figure, load, save
 from benchmarks.sdks import PEERS
 from benchmarks.socket_run import Spent, Streams
 from streamlib.cli.bench import Bar
-from streamlib.testing.bench import bodies
+from streamlib.testing.bench import bodies, corpus
 from streamlib.testing.bench.responses import short
-from streamlib.testing.bench.workloads import EVENT, FAST, WORKLOADS, chunked
+from streamlib.testing.bench.workloads import EVENT, FAST, chunked
+from streamlib_parsers import WIRE_APIS
 from tests.support.cases import each_case
+from tests.support.shared import ROOT
 
 CHUNKINGS: Final = (EVENT, 7, FAST)
 LOOPS: Final = ("asyncio", "uvloop", "trio")
-SDKS: Final = (*PEERS, *COHERE)
 
 
 def named(contestant: Contestant) -> str:
-    return f"{contestant.wire}, {contestant.name}, {contestant.depth}"
+    return f"{contestant.wire}, {contestant.name}"
 
 
 def short_body(wire: str) -> list[bytes]:
@@ -50,69 +49,121 @@ def test_framings_read_what_we_read_in_any_chunks(peer: Contestant) -> None:
     assert len(expected.arguments) == 1
     for size in CHUNKINGS:
         assert peer.read(chunked(events, size)) == expected
-        assert peer.seconds(chunked(events, size)) > 0
-
-
-def test_snapshots_at_every_event_cost_more_than_events() -> None:
-    chunks = WORKLOADS["messages"].events()
-
-    def best(depth: str) -> float:
-        return min(ours("messages", depth).seconds(chunks) for _ in range(3))  # type: ignore[arg-type]
-
-    assert best("events") < best("snapshots")
+        assert peer.seconds(chunked(events, size), 0) > 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("peer", SDKS, ids=named)
+@pytest.mark.parametrize("peer", PEERS, ids=named)
 def test_sdks_read_what_we_read(peer: Contestant) -> None:
     if not peer.installed:
         pytest.skip(f"{peer.distribution} is not installed")
     events = short_body(peer.wire)
     assert peer.read(events) == ours(peer.wire).read(events)
-    assert peer.seconds(events) > 0
+    assert peer.seconds(events, 0) > 0
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("peer", NODE, ids=named)
-def test_readers_in_node_read_what_we_read(
-    peer: Contestant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("wire", WIRE_APIS)
+def test_readers_in_node_read_what_we_read(wire: str) -> None:
     why = node_readers.absence()
     if why is not None:
         pytest.skip(why)
-    monkeypatch.setattr(node_readers, "WARM_SECONDS", 0)
-    events = short_body(peer.wire)
-    assert peer.read(events) == ours(peer.wire).read(events)
-    assert peer.seconds(events) > 0
+    events = short_body(wire)
+    for peer in node_readers.contestants(wire):
+        assert peer.read(events) == ours(peer.wire).read(events)
+        assert peer.seconds(events, 0) > 0
+
+
+def test_client_is_a_contestant_with_and_without_its_request() -> None:
+    events = short_body("chat")
+    for with_request in (False, True):
+        whole = client("chat", with_request=with_request)
+        assert whole.read(events) == ours("chat").read(events)
+        assert whole.seconds(events, 0) > 0
+
+
+def test_checkout_reads_in_a_process_of_its_own() -> None:
+    process = checkout_process(ROOT)
+    assert process.ask()["from"].startswith(str(ROOT))
+    checkout = process.contestant("this", "parser", "messages")
+    events = short_body("messages")
+    assert checkout.read(events) == ours("messages").read(events)
+    assert checkout.seconds(events, 0) > 0
+    with pytest.raises(RuntimeError, match="KeyError"):
+        process.ask(time="parser", wire="messages", body="unknown", seconds=0)
+    process.close()
 
 
 # --- a race ---
 
 
-def reader(name: str, seconds: list[float], text: str = "") -> Contestant:
-    """A contestant that takes these times, one after the other."""
-    times = iter(seconds)
+STREAMS: Final = [
+    corpus.Stream("short", "messages", [b"a", b"b"]),
+    corpus.Stream("long", "messages", [b"x"] * 20),
+]
+
+
+def reader(name: str, rounds: list[list[float]], text: str = "") -> Contestant:
+    """A contestant that takes these seconds, for the streams of each round in turn."""
+    times = iter([seconds for of_round in rounds for seconds in of_round])
     outcome = Outcome(text, [])
-    return Contestant(name, "", "messages", "events", lambda _: next(times), lambda _: outcome)
+    return Contestant(name, "", "messages", lambda *_: next(times), lambda _: outcome)
+
+
+def median_of(figures: list[Figure], **wanted: str) -> float:
+    [found] = result_of(*figures).find(**wanted)
+    return found.median
+
+
+def test_race_measures_an_event_and_a_response_by_length() -> None:
+    racers = [reader("streamlib", [[4e-6, 10e-6]]), reader("peer", [[8e-6, 30e-6]])]
+    figures = race(STREAMS, (EVENT,), racers, 1)
+    ours_of = {"contestant": "streamlib", "chunks": "an event"}
+    short_streams = {**ours_of, "workload": "messages, 1-12 events"}
+    assert median_of(figures, **short_streams, measure="streams") == 1
+    assert median_of(figures, **short_streams, measure="event") == 2
+    assert median_of(figures, **short_streams, measure="response") == 4
+    everything = {"workload": "messages, all", "measure": "response"}
+    assert median_of(figures, **ours_of, **everything) == 7
+    peer_of = {"contestant": "peer", "measure": "ratio"}
+    assert median_of(figures, **peer_of, workload="messages, 13-50 events") == 3
 
 
 def test_race_compares_each_round_with_itself() -> None:
-    racers = [reader("streamlib", [1.0, 2.0, 4.0]), reader("slow", [3.0, 4.0, 8.0])]
-    own, peer, compared = race("events", "w", [b"a", b"b"], EVENT, racers, 3)
-    assert own.rounds == (5e5, 1e6, 2e6)
-    assert (own.median, own.spread) == (1e6, (5e5, 2e6))
-    assert peer.rounds == (1.5e6, 2e6, 4e6)
+    racers = [
+        reader("streamlib", [[1.0, 1.0], [2.0, 2.0], [4.0, 4.0]]),
+        reader("slow", [[3.0, 3.0], [4.0, 4.0], [8.0, 8.0]]),
+    ]
+    figures = race(STREAMS, (EVENT,), racers, 3)
+    [compared] = result_of(*figures).find(workload="messages, all", measure="ratio")
     assert (compared.unit, compared.rounds) == ("x", (3.0, 2.0, 2.0))
 
 
-def test_race_reads_again_until_its_window_is_over() -> None:
-    spent = races.seconds(reader("quick", [0.004, 0.008, 0.018]), [], 0.02)
-    assert spent == pytest.approx(0.01)
+def test_race_compares_on_the_streams_that_a_peer_reads() -> None:
+    def fails_on_the_long_one(chunks: list[bytes]) -> Outcome:
+        if len(chunks) > 12:
+            raise ValueError("too long")
+        return Outcome("", [])
+
+    half = reader("half", [[6e-6]])._replace(read=fails_on_the_long_one)
+    figures = race(STREAMS, (EVENT,), [reader("streamlib", [[2e-6, 9.0]]), half], 1)
+    key = {"workload": "messages, all", "contestant": "half"}
+    assert median_of(figures, **key, measure="streams") == 1
+    assert median_of(figures, **key, measure="ratio") == 3
 
 
-def test_race_refuses_who_reads_something_else() -> None:
-    with pytest.raises(Disagreement, match="other reads messages differently from streamlib"):
-        agree([reader("streamlib", [], "a"), reader("other", [], "b")], [])
+def test_reader_reads_again_until_its_window_is_over() -> None:
+    times = iter([0.004, 0.008, 0.018])
+    assert repeated(lambda: next(times), 0.02) == pytest.approx(0.01)
+
+
+def test_reader_with_less_or_other_text_does_not_read_the_same() -> None:
+    own = Outcome("text", ["{}"])
+    assert reads_the_same(own, Outcome("text", ["{}", "hosted"]))
+    assert not reads_the_same(own, Outcome("text", []))
+    assert not reads_the_same(own, Outcome("other", ["{}"]))
+    assert not reads_the_same(own, None)
+    assert not reads_the_same(None, own)
 
 
 # --- what was measured ---
@@ -165,25 +216,9 @@ def test_interrupted_measurement_keeps_its_figures(monkeypatch: pytest.MonkeyPat
 
 def test_measurement_that_lasts_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket_run, "SECONDS", 0.01)
-    wanted = [("socket, drained", "asyncio", Streams(1, 5, 0))]
+    wanted = [("httpx, drained", "asyncio", Streams(1, 5, 0))]
     figures, absent = socket_run.measure("transports", wanted, 1, Bar(1))
-    assert (figures, absent) == ([], ["socket, drained on asyncio with 1 streams at once"])
-
-
-def test_build_is_made_anew_for_a_newer_source(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source, built = tmp_path / "source", tmp_path / "built"
-    monkeypatch.setattr(compiled_build, "SOURCES", (source,))
-    monkeypatch.setattr(compiled_build, "HOME", built)
-    source.mkdir()
-    (source / "module.py").touch()
-    assert not compiled_build.is_fresh()
-    built.mkdir()
-    os.utime(source / "module.py", (1, 1))
-    assert compiled_build.is_fresh()
-    os.utime(built, (0, 0))
-    assert not compiled_build.is_fresh()
+    assert (figures, absent) == ([], ["httpx, drained on asyncio with 1 streams at once"])
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -205,9 +240,7 @@ def test_transports_say_why_a_reader_failed() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "part", ["bench_async", "bench_accumulators", "bench_import", "gateway", "transports"]
-)
+@pytest.mark.parametrize("part", ["recordings", "bench_import", "gateway", "transports"])
 def test_part_works_in_its_quick_form(part: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.{part}", "--quick"],

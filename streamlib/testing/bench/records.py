@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import statistics
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -57,13 +59,23 @@ def record(
 
 
 def machine() -> dict[str, str]:
-    """Versions, system and processor of this machine."""
+    """Versions, system, processor and load of this machine, and the time."""
     return {
         "streamlib": __version__,
         "python": platform.python_version(),
         "system": platform.platform(),
         "cpu": _cpu(),
+        "load": load_of_machine(),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     }
+
+
+def load_of_machine() -> str:
+    """Mean number of busy processes over the last minute and the last five."""
+    if not hasattr(os, "getloadavg"):  # Windows
+        return "unknown"
+    minute, five, _ = os.getloadavg()
+    return f"{minute:.1f}, {five:.1f}"
 
 
 def _cpu() -> str:
@@ -93,30 +105,29 @@ def shown(value: float) -> str:
     return f"{value:.2f}"
 
 
-def table(records: Sequence[Record], column: str = "measure") -> str:
-    """The best values as text.
+def table(records: Sequence[Record]) -> str:
+    """The values as text: that of the best round, then the median where they differ.
 
-    Args:
-        records: records to show.
-        column: `measure`: a column for each measure, and a row for each contestant and workload;
-            `contestant`: a column for each contestant, and a row for each measure and workload.
+    A column for each measure, and a row for each workload, chunking and contestant.
     """
     rows: dict[tuple[str, ...], dict[str, str]] = {}
     names: dict[str, None] = {}  # columns in order of appearance
     for entry in records:
-        measure = f"{entry.measure} ({entry.unit})"
-        if column == "measure":
-            name, row_name = measure, entry.contestant
-        else:
-            name, row_name = entry.contestant, measure
+        name = f"{entry.measure} ({entry.unit})"
         names[name] = None
-        key = (entry.workload, entry.chunks, row_name)
-        rows.setdefault(key, {})[name] = shown(entry.best)
-    row_heading = "of" if column == "measure" else "measure"
-    lines = [["workload", "chunks", row_heading, *names]]
+        key = (entry.workload, entry.chunks, entry.contestant)
+        rows.setdefault(key, {})[name] = _cell(entry)
+    lines = [["workload", "chunks", "of", *names]]
     for row, cells in rows.items():
         lines.append([*row, *(cells.get(name, "") for name in names)])
     return aligned(lines)
+
+
+def _cell(entry: Record) -> str:
+    if entry.unit == "count":
+        return f"{entry.best:,.0f}"
+    best, median = shown(entry.best), shown(entry.median)
+    return best if best == median else f"{best} / {median}"
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> str:

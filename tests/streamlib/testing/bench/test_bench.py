@@ -52,14 +52,17 @@ def test_record_has_the_best_and_the_median_round() -> None:
     assert [shown(value) for value in (1234.5, 12.34, 1.234)] == ["1,234", "12.3", "1.23"]
 
 
-def test_table_has_a_column_per_measure_or_per_contestant() -> None:
+def test_table_has_the_best_round_and_the_median() -> None:
+    key = ("peers", "chat", "16 KiB")
     records = [
-        Record("peers", "chat", "an event", name, "time", "µs", value, value)
-        for name, value in ((OURS, 1.5), ("openai", 120.0))
+        Record(*key, OURS, "time", "µs", 1.5, 2.0),
+        Record(*key, OURS, "streams", "count", 12, 12),
+        Record(*key, "openai", "time", "µs", 120.0, 120.0),
     ]
-    row = table(records, "contestant").splitlines()[1]
-    assert row.split() == ["chat", "an", "event", "time", "(µs)", "1.50", "120"]
-    assert table(records).splitlines()[0].split() == ["workload", "chunks", "of", "time", "(µs)"]
+    heading, own, peer = (line.split() for line in table(records).splitlines())
+    assert heading == ["workload", "chunks", "of", "time", "(µs)", "streams", "(count)"]
+    assert own == ["chat", "16", "KiB", OURS, "1.50", "/", "2.00", "12"]
+    assert peer == ["chat", "16", "KiB", "openai", "120"]
 
 
 def test_chart_is_an_svg_with_a_bar_for_each_record() -> None:
@@ -82,7 +85,7 @@ def test_chart_is_an_svg_with_a_bar_for_each_record() -> None:
 
 def test_json_has_the_records_and_the_machine() -> None:
     written = json.loads(as_json([Record("feed", "chat", "16 KiB", OURS, "time", "ns", 1, 1)]))
-    assert set(written["machine"]) == {"streamlib", "python", "system", "cpu"}
+    assert set(written["machine"]) == {"streamlib", "python", "system", "cpu", "load", "date"}
     assert set(written["records"][0]) == {
         "bench",
         "workload",

@@ -1,0 +1,215 @@
+"""Recorded streams of a folder, and what reading them costs: for an event and for a response.
+
+The workloads are generated, of nearly equal deltas: they show growth. Only recorded streams show
+speed, and most are short, so that the start and the end of a response weigh much. So the figures
+are separate for short, middle and long streams.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from streamlib.inspection.capture import Capture, likely_wire
+from streamlib.inspection.frames import END_OF_INPUT, steps
+from streamlib.recording.files import Recording, from_body, is_recording, read
+from streamlib.testing.bench.feed import Case, Progress, seconds
+from streamlib.testing.bench.records import OURS, Record, record
+from streamlib.testing.bench.workloads import EVENT, FAST, chunked, chunking
+from streamlib_parsers.events import Completed
+from streamlib_parsers.items import WireApi
+from streamlib_parsers.protocol import WIRE_APIS, parser
+
+SUFFIXES: Final = (".sse", ".eventstream", ".ndjson", ".jsonl")
+"""Names of files that hold bytes as received; `.jsonl` are recordings of streamlib."""
+
+CHUNKS: Final = (EVENT, FAST)
+"""Chunk sizes: as a model writes, and as a fast network delivers."""
+
+
+class Stream(NamedTuple):
+    """One recorded stream.
+
+    Attributes:
+        name: name of its file.
+        wire_api: wire that it is read as.
+        events: the body, one chunk for each event of the wire.
+    """
+
+    name: str
+    wire_api: WireApi
+    events: list[bytes]
+
+
+class Stratum(NamedTuple):
+    """Streams of similar length.
+
+    Attributes:
+        name: name in tables.
+        least: fewest events.
+        most: most events.
+    """
+
+    name: str
+    least: int
+    most: float
+
+    def of(self, streams: Iterable[Stream]) -> list[Stream]:
+        """Those of the streams that are in it."""
+        return [stream for stream in streams if self.least <= len(stream.events) <= self.most]
+
+
+STRATA: Final = (
+    Stratum("1-12 events", 1, 12),
+    Stratum("13-50 events", 13, 50),
+    Stratum("over 50 events", 51, float("inf")),
+)
+
+
+def files_in(folder: Path) -> list[Path]:
+    """The files below a folder that may hold streams.
+
+    Raises:
+        ValueError: It is not a folder.
+    """
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is not a folder")
+    return [path for path in sorted(folder.rglob("*")) if path.suffix in SUFFIXES]
+
+
+def load(files: Iterable[Path], wire_api: str | None = None) -> tuple[list[Stream], Counter[str]]:
+    """The complete streams of files, each once, and how many others there are by reason.
+
+    A stream that fails is left out: what is measured is the reading of complete responses.
+
+    Args:
+        files: files to read.
+        wire_api: only streams of this wire.
+    """
+    streams: list[Stream] = []
+    bodies: set[bytes] = set()
+    left_out: Counter[str] = Counter()
+    for path in files:
+        for recording in _recordings(path):
+            # Wires are guessed here alone: a stream of another wire would not be complete.
+            wire = recording.wire_api or likely_wire(recording.body)
+            if wire is None:
+                left_out["of no known wire API"] += 1
+                continue
+            if wire_api not in (None, wire):
+                continue
+            if recording.body in bodies:
+                left_out["equal to another"] += 1
+                continue
+            bodies.add(recording.body)
+            events = _events(Capture(path.name, wire, recording, is_recorded=False))
+            if events is None:
+                left_out["without a complete response"] += 1
+            else:
+                streams.append(Stream(path.name, wire, events))
+    return streams, left_out
+
+
+def _recordings(path: Path) -> Iterator[Recording]:
+    data = path.read_bytes()
+    if is_recording(data):
+        yield from read(data)[0]
+    elif path.suffix != ".jsonl":
+        yield from_body(data)
+
+
+def _events(capture: Capture) -> list[bytes] | None:
+    """The body, one chunk for each event of the wire; None unless the response is complete."""
+    if capture.is_complete_body:
+        return None
+    body = capture.recording.body
+    chunks: list[bytes] = []
+    is_complete = False
+    end = 0
+    for step in steps(capture):
+        end = step.end
+        if step.kind != END_OF_INPUT:
+            chunks.append(body[step.start : step.end])
+        for event in step.events:
+            is_complete = is_complete or isinstance(event, Completed)
+    if end < len(body):
+        chunks.append(body[end:])
+    return chunks if is_complete else None
+
+
+def by_wire(streams: Iterable[Stream]) -> dict[WireApi, list[Stream]]:
+    """The streams of each wire."""
+    divided: dict[WireApi, list[Stream]] = {wire: [] for wire in WIRE_APIS}
+    for stream in streams:
+        divided[stream.wire_api].append(stream)
+    return {wire: own for wire, own in divided.items() if own}
+
+
+def groups(streams: Iterable[Stream]) -> dict[str, list[Stream]]:
+    """Name of a wire with a stratum, or with `all` -> its streams."""
+    made: dict[str, list[Stream]] = {}
+    for wire, own in by_wire(streams).items():
+        made[f"{wire}, all"] = own
+        for stratum in STRATA:
+            members = stratum.of(own)
+            if members:
+                made[f"{wire}, {stratum.name}"] = members
+    return made
+
+
+def measure(
+    streams: Sequence[Stream], rounds: int, report: Progress = lambda _: None
+) -> list[Record]:
+    """CPU time for an event and for a response, of each wire and stratum, in both chunkings.
+
+    Args:
+        streams: streams to measure.
+        rounds: number of rounds; in each, every stream is read in turn.
+        report: called before each measurement.
+    """
+    cases: dict[int, list[Case]] = {}
+    for size in CHUNKS:
+        cases[size] = [_case(stream, size) for stream in streams]
+    # Else every collection walks all modules.
+    gc.collect()
+    gc.freeze()
+    spent: dict[int, list[list[float]]] = {size: [] for size in CHUNKS}
+    for _ in range(rounds):
+        for size in CHUNKS:
+            report(chunking(size))
+            spent[size].append([seconds(case) for case in cases[size]])
+    gc.unfreeze()
+    records: list[Record] = []
+    number_of = {id(stream): number for number, stream in enumerate(streams)}
+    for name, members in groups(streams).items():
+        numbers = [number_of[id(stream)] for stream in members]
+        for size in CHUNKS:
+            totals = [sum(times[number] for number in numbers) for times in spent[size]]
+            records += _records(name, chunking(size), members, totals)
+    return records
+
+
+def _case(stream: Stream, size: int) -> Case:
+    chunks = chunked(stream.events, size)
+    events = len(stream.events)
+    return Case(stream.name, chunks, chunking(size), events, lambda: parser(stream.wire_api))
+
+
+def _records(
+    name: str, chunks: str, members: Sequence[Stream], totals: Sequence[float]
+) -> list[Record]:
+    key = ("corpus", name, chunks, OURS)
+    events = sum(len(stream.events) for stream in members)
+    return [
+        record(*key, "streams", "count", [len(members)]),
+        record(*key, "an event", "µs", [total / events * 1e6 for total in totals]),
+        record(*key, "a response", "µs", [total / len(members) * 1e6 for total in totals]),
+    ]
+
+
+def described(left_out: Mapping[str, int]) -> str:
+    """How many files were left out, by reason; empty if none was."""
+    return ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
