@@ -67,15 +67,17 @@ class Pings(Struct, frozen=True):
     Attributes:
         data: makes the bytes of a ping, which readers ignore.
         seconds: silence before a ping; None: there are no pings.
+        until: when the response ends by itself, on the event loop's clock: no ping from then on.
     """
 
     data: Callable[[], bytes]
     seconds: float | None
+    until: float = math.inf
 
 
-def comments(seconds: float | None) -> Pings:
-    """Pings of server-sent events, each after `seconds` of silence."""
-    return Pings(lambda: COMMENT, seconds)
+def comments(seconds: float | None, until: float = math.inf) -> Pings:
+    """Pings of server-sent events; the arguments are those of `Pings`."""
+    return Pings(lambda: COMMENT, seconds, until)
 
 
 class AsgiExchange:
@@ -169,7 +171,7 @@ class AsgiExchange:
                     group.cancel_scope.cancel()
                 group.start_soon(self._wait_for_disconnect)
                 if pings is not None and pings.seconds is not None:
-                    group.start_soon(self._send_pings, pings.data, pings.seconds)
+                    group.start_soon(self._send_pings, pings, pings.seconds)
                 try:
                     yield
                 except Exception as error:  # noqa: BLE001
@@ -212,17 +214,19 @@ class AsgiExchange:
         with anyio.move_on_after(END_SECONDS, shield=True):
             await end_early()
 
-    async def _send_pings(self, data: Callable[[], bytes], silence: float) -> None:
+    async def _send_pings(self, pings: Pings, silence: float) -> None:
         seconds = silence
         while True:
             await anyio.sleep(seconds)
+            if anyio.current_time() >= pings.until:
+                return
             seconds = self._last_write + silence - anyio.current_time()
             if seconds > 0:
                 continue
             seconds = silence
             # While a write is blocked the client is not reading: it has bytes waiting already.
             if not self.is_ended and not self._write_lock.locked():
-                await self.write(data())
+                await self.write(pings.data())
 
     # --- the response ---
 

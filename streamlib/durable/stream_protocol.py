@@ -260,13 +260,12 @@ class StreamRequest:
     async def _serve_events(self, reader: LogReader, entries: list[Entry]) -> None:
         """Sends each record as a `data` event, followed by a `control` event."""
         exchange = self._exchange
-        async with exchange.while_connected(comments(self._ping)):
+        ends_at = math.inf
+        if self._lifetime is not None:
+            ends_at = anyio.current_time() + self._lifetime
+        async with exchange.while_connected(comments(self._ping, ends_at)):
             await exchange.start(200, SSE_HEADERS)
             await exchange.write(self._data(entries) + self._control(reader))
-            seconds = math.inf
-            if self._lifetime is not None:
-                seconds = self._lifetime
-            ends_at = anyio.current_time() + seconds
             while not reader.is_ended and anyio.current_time() < ends_at:
                 following = await reader.next_batch(ends_at - anyio.current_time())
                 if following is not None or reader.is_ended:

@@ -79,6 +79,14 @@ async def test_exchange_without_seconds_has_no_pings() -> None:
     assert not server.messages
 
 
+async def test_exchange_sends_no_ping_when_the_response_is_over() -> None:
+    server = Server()
+    pings = comments(10.0, anyio.current_time() + 30)
+    async with server.exchange().while_connected(pings):
+        await anyio.sleep(100)
+    assert server.body == 2 * b": ping\n\n"
+
+
 async def test_exchange_sends_no_ping_while_a_write_is_blocked() -> None:
     server = Server(blocked=100.0)
     exchange = server.exchange()
