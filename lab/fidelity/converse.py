@@ -179,7 +179,13 @@ def drop_defaults(body: Body) -> None:
 
 
 def drop_empty(body: Body) -> None:
-    """Objects whose members are all optional, and absent."""
+    """Objects whose members are all optional, and absent; no text."""
+    for tool in body.get("toolConfig", {}).get("tools", ()):
+        # the API refuses an empty one
+        if tool.get("toolSpec", {}).get("description") == "":
+            del tool["toolSpec"]["description"]
+    if body.get("inferenceConfig", {}).get("stopSequences") == []:
+        del body["inferenceConfig"]["stopSequences"]
     for key in ("inferenceConfig", "outputConfig", "requestMetadata"):
         if body.get(key) == {}:
             del body[key]
@@ -212,7 +218,11 @@ EQUIVALENTS: Final = (
         "API: roles alternate; the builder joins them (B5)",
         join_turns,
     ),
-    Equivalent("{} / absent", "SHAPES: every member is optional", drop_empty),
+    Equivalent(
+        "{}, no stop sequences, an empty description / absent",
+        "SHAPES: every member is optional; WIRE B10",
+        drop_empty,
+    ),
     Equivalent(
         "several texts of citationsContent / one; without citations / a text block",
         "docs/wires/converse.md: fragments of one text, which the parser joins",

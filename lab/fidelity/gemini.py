@@ -203,6 +203,8 @@ def drop_defaults(body: Body) -> None:
     """Fields with the value that they have when they are absent, and empty objects."""
     config = body.get("generationConfig", {})
     _drop(config, "responseLogprobs", False)
+    _drop(config, "stopSequences", [])
+    _drop(body.get("toolConfig", {}).get("functionCallingConfig", {}), "allowedFunctionNames", [])
     _drop(config.get("thinkingConfig", {}), "includeThoughts", False)
     _drop(config, "thinkingConfig", {})
     _drop(body.get("toolConfig", {}), "functionCallingConfig", {})
@@ -234,8 +236,8 @@ NO_PARAMETERS: Final = frozenset({"type", "required", "title", "nullable"})
 EQUIVALENTS: Final = (
     Equivalent("null / absent", "SDK: every such field is Optional", drop_nulls),
     Equivalent(
-        "empty settings, responseLogprobs, includeThoughts, thought: false, a schema without "
-        "properties / absent",
+        "empty settings and lists, responseLogprobs, includeThoughts, thought: false, a schema "
+        "without properties / absent",
         "SDK: every field of settings is Optional, the switches are off by default; "
         "FunctionDeclaration.parameters can be left unset (WIRE G13)",
         drop_defaults,

@@ -150,6 +150,7 @@ def drop_defaults(body: Body) -> None:
     _drop(body, "stream", False)
     _drop(body, "system_instruction", "")
     config = body.get("generation_config", {})
+    _drop(config, "stop_sequences", [])
     if isinstance(config.get("tool_choice"), dict):
         _drop(config["tool_choice"], "allowed_tools", {})
     for key in ("generation_config", "labels", "tools"):
@@ -179,7 +180,7 @@ EQUIVALENTS: Final = (
         normalize_input,
     ),
     Equivalent(
-        "stream: false, empty settings / absent; one response format / a list of one",
+        "stream: false, empty settings and lists / absent; one response format / a list of one",
         "SDK: every field of settings is NotRequired; ResponseFormat or a list of them",
         drop_defaults,
     ),

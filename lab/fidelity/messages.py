@@ -181,7 +181,9 @@ def drop_defaults(body: Body) -> None:
 
 
 def drop_empty(body: Body) -> None:
-    """Objects whose fields are all optional, and absent."""
+    """Objects whose fields are all optional, and absent; no stop sequences."""
+    if body.get("stop_sequences") == []:
+        del body["stop_sequences"]
     for values, key in [
         (body, "metadata"),
         (body, "output_config"),
@@ -200,9 +202,9 @@ EQUIVALENTS: Final = (
         texts_as_blocks,
     ),
     Equivalent(
-        "metadata: {}, output_config: {}, block_binding: {} / absent",
+        "metadata: {}, output_config: {}, block_binding: {}, stop_sequences: [] / absent",
         "SDK: null, absent or an empty object means every default (block_binding); "
-        "an empty output_config is accepted beside content",
+        "an empty output_config is accepted beside content; an empty list names no text",
         drop_empty,
     ),
     Equivalent(

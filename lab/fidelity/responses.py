@@ -184,8 +184,11 @@ def drop_defaults(body: Body) -> None:
         del text["format"]
         if not text:
             del body["text"]
-    if body.get("stream") is False:
-        del body["stream"]
+    # 0 alternatives: the chosen tokens alone
+    defaults: Body = {"stream": False, "instructions": "", "include": [], "top_logprobs": 0}
+    for key, default in defaults.items():
+        if key in body and body[key] == default:
+            del body[key]
     for tool in body.get("tools", ()):
         if tool.get("format") == {"type": "text"}:
             del tool["format"]
@@ -228,7 +231,8 @@ EQUIVALENTS: Final = (
         texts_as_parts,
     ),
     Equivalent(
-        "stream: false, text.format: text, tools[].format: text, empty objects / absent",
+        "stream: false, top_logprobs: 0, text.format: text, tools[].format: text, and empty "
+        "instructions, lists, objects / absent",
         "SDK, response_create_params, CustomToolParam: the defaults; every key is optional",
         drop_defaults,
     ),

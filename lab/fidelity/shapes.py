@@ -163,6 +163,38 @@ def _covering_struct(struct: Struct, path: Sequence[str]) -> Iterator[dict[str, 
                 yield {**least, name: value}
 
 
+# --- zeros ---
+
+
+def zeros_of(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
+    """The value with one of its leaves, or one of its lists, replaced by the zero of its type.
+
+    Returns:
+        Pairs of the JSON pointer of the zero, and the value with it.
+    """
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            for path, zeroed in zeros_of(inner, f"{pointer}/{key}"):
+                yield path, {**value, key: zeroed}
+    elif isinstance(value, list):
+        yield pointer, []
+        for index, inner in enumerate(value):
+            for path, zeroed in zeros_of(inner, f"{pointer}/{index}"):
+                yield path, [*value[:index], zeroed, *value[index + 1 :]]
+    else:
+        zero = _zero_of(value)
+        if zero is not None:
+            yield pointer, zero
+
+
+def _zero_of(scalar: object) -> Any:
+    for kind in (bool, int, float):
+        if isinstance(scalar, kind):
+            return kind()
+    # free text: the other texts are one of a list
+    return "" if scalar == "text" else None
+
+
 # --- random values ---
 
 

@@ -54,7 +54,7 @@ class CacheOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_
     `ToolSpec.cache` caches up to a tool.
 
     Attributes:
-        ttl: how long, as the wire writes it ("5m", "1h", "24h").
+        ttl: how long, as the wire writes it ("5m", "1h", "24h"); also of marks without one.
         breakpoints: indexes of the input items to cache up to.
         lifetimes: of single breakpoints, by their item: they win over `ttl`; None is the
             provider's default.
@@ -103,7 +103,8 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
             converse, invoke.
         reasoning: How much to think: a level ("off", "minimal", "low", "medium", "high", "xhigh",
             "max"), tokens (int), or `ReasoningOptions`. Tokens for a model that knows levels become
-            the nearest level, reported. Wires: all.
+            the nearest level, a level for one that takes tokens becomes a number: reported.
+            Wires: all.
         verbosity: How long the text should be: "low", "medium" or "high". Wires: responses, chat.
         output_schema: What the response must follow: a JSON Schema, or a class, of which the
             schema is stored: a pydantic model, a msgspec Struct, a dataclass, a TypedDict, an

@@ -175,7 +175,7 @@ class SettingsTable:
             if name == "conversation_id" and context.target.provider.conversation_header:
                 continue
             path = name.replace(".", "/")
-            context.report.dropped(f"/{path}", f"{self.wire} has no {name}")
+            context.report.dropped(f"/{path}", f"{self.wire} has no field for {name}")
 
     def read(self, fields: JsonObject) -> JsonObject:
         """Takes the settings out of a body's fields.
@@ -243,6 +243,20 @@ def take(fields: JsonObject, path: str) -> Any:
     return value
 
 
+def take_object(fields: JsonObject, path: str) -> JsonObject:
+    """Removes the object at a dotted path; an absent one is empty.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    value = take(fields, path)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise TypeError(f"{path} is not an object")
+    return value
+
+
 def without_settings(prompt: Prompt, names: Iterable[str], reason: str, report: Report) -> Prompt:
     """The prompt without these settings; those that it had are reported."""
     removed: JsonObject = {}
@@ -307,8 +321,12 @@ def switched_logprobs(switch: str, count: str) -> Setting:
         return fields
 
     def read(fields: JsonObject) -> Any:
-        if not take(fields, switch):
-            return None
-        return take(fields, count) or 0
+        is_on = take(fields, switch)
+        if is_on:
+            return take(fields, count) or 0
+        # off is the default; any other value, such as 0, is no switch and stays
+        if is_on is not None and is_on is not False:
+            put(fields, switch, is_on)
+        return None
 
     return Setting("logprobs", also=(switch, count), write=write, read=read)

@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from lab.fidelity import messages
 from lab.fidelity.compare import Loss, compare
 from lab.fidelity.figures import Figures, add, described, measure
-from lab.fidelity.shapes import Field, Scalar, Struct, covering, structs_of, values_of
+from lab.fidelity.shapes import (
+    Field,
+    Scalar,
+    Struct,
+    covering,
+    structs_of,
+    values_of,
+    zeros_of,
+)
 from lab.fidelity.tables import TABLES
 from streamlib import Prompt, Request, WireApi
 
@@ -44,6 +52,26 @@ def test_random_requests_survive_or_are_reported(wire: WireApi, data: st.DataObj
     figures = Figures()
     add(figures, TABLES[wire], data.draw(values_of(TABLES[wire].request())))
     assert described(figures) == ""
+
+
+OTHER_FIELDS = {"model", "tools", "functions", "system", "systemInstruction", "system_instruction"}
+"""Fields beside the turns that are no settings."""
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_zeros_of_settings_survive_or_are_reported(wire: WireApi) -> None:
+    """Every number, switch, free text and list of the settings, as 0, False, "" and []."""
+    table = TABLES[wire]
+    figures = Figures()
+    drawn: set[str] = set()
+    for body in covering(table.request()):
+        for key in body.keys() - OTHER_FIELDS - {table.turns}:
+            for pointer, zeroed in zeros_of(body[key]):
+                if f"{key}{pointer}" not in drawn:
+                    drawn.add(f"{key}{pointer}")
+                    add(figures, table, {**body, key: zeroed})
+    assert described(figures) == ""
+    assert len(drawn) > 15
 
 
 def test_each_field_and_union_member_is_drawn() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import msgspec
@@ -11,11 +12,14 @@ from streamlib import (
     CacheOptions,
     Prompt,
     ReasoningOptions,
+    StreamError,
     ToolOptions,
     ToolSpec,
     WireApi,
     build,
+    parse_request,
 )
+from streamlib.wires.settings import NAMES, Setting, put, take
 from streamlib_parsers.protocol import WIRE_APIS
 from tests.support.cases import each_case
 
@@ -77,6 +81,29 @@ BASES: dict[str, dict[str, Any]] = {
 SENT_ANYWAY = {("interactions", "reasoning.summary")}
 """Settings that equal what the wire's builder asks for by itself."""
 
+ZEROS: dict[str, tuple[Any, ...]] = {
+    "tool_choice": ("",),
+    "parallel_tools": (False,),
+    "reasoning": (0, ReasoningOptions(budget=0)),
+    "max_output_tokens": (0,),
+    "temperature": (0, 0.0),
+    "top_p": (0, 0.0),
+    "top_k": (0,),
+    "presence_penalty": (0, 0.0),
+    "frequency_penalty": (0, 0.0),
+    "stop": ([""],),
+    "seed": (0,),
+    "n": (0,),
+    "logprobs": (0,),
+    "service_tier": ("",),
+    "conversation_id": ("",),
+    "user_id": ("",),
+    "background": (False,),
+}
+"""Field -> values that are false in Python, and are settings all the same."""
+WITHOUT_ZERO = {"output_schema", "verbosity", "metadata", "thinking_mismatch"}
+"""Fields of which no value is false, or the empty one says nothing."""
+
 
 def sent(wire: WireApi, **settings: Any) -> tuple[Any, dict[str, str], list[str]]:
     request = build(Prompt("hi", **settings), "custom:m", wire_api=wire, base_url="http://x")
@@ -100,3 +127,82 @@ def test_a_setting_is_sent_or_reported(wire: WireApi, name: str) -> None:
     is_reported = any(path.split("/")[1] == field for path in report)
     is_sent = (other_body, other_headers) != (body, headers) or (wire, name) in SENT_ANYWAY
     assert is_sent or is_reported
+
+
+# --- zeros ---
+
+
+def test_every_setting_of_a_wire_has_its_zeros() -> None:
+    named = {name for name in NAMES if "." not in name} - {"cache"}
+    assert named - WITHOUT_ZERO == ZEROS.keys()
+
+
+@each_case("wire", WIRE_APIS)
+@each_case("name", ZEROS)
+def test_a_zero_is_sent_or_reported(wire: WireApi, name: str) -> None:
+    base = BASES.get(name, {})
+    body, headers, _ = sent(wire, **base)
+    for zero in ZEROS[name]:
+        other_body, other_headers, report = sent(wire, **{**base, name: zero})
+        is_reported = any(path.split("/")[1] == name for path in report)
+        assert (other_body, other_headers) != (body, headers) or is_reported, zero
+
+
+BODIES: dict[WireApi, dict[str, Any]] = {
+    "messages": {"max_tokens": 1, "messages": [{"role": "user", "content": "hi"}]},
+    "responses": {"input": "hi"},
+    "chat": {"messages": [{"role": "user", "content": "hi"}]},
+    "gemini": {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]},
+    "interactions": {"input": "hi"},
+    "converse": {"messages": [{"role": "user", "content": [{"text": "hi"}]}]},
+    "ollama": {"messages": [{"role": "user", "content": "hi"}]},
+    "cohere": {"messages": [{"role": "user", "content": "hi"}]},
+}
+"""The smallest request of each wire with a table of settings."""
+SAYS_NOTHING: dict[str, Any] = {
+    "stop": [],
+    "logprobs": False,
+    "": [],  # `include` of Responses
+    # Ollama: clients write the default so
+    "output_schema": "",
+}
+"""Setting -> the zero that is the wire's default, so that it may be left out."""
+
+
+def rows() -> list[tuple[WireApi, Setting, str]]:
+    """Each path of each row: the table that builders and decoders read."""
+    found: list[tuple[WireApi, Setting, str]] = []
+    for wire in BODIES:
+        table = importlib.import_module(f"streamlib.wires.{wire}.settings").SETTINGS
+        for row in table.rows:
+            found.extend((wire, row, path) for path in (row.path, *row.also) if path)
+    return found
+
+
+def is_same(value: Any, zero: Any) -> bool:
+    """Whether a value is this zero, or a list of it; 0 and 0.0 are one number, 0 and False not."""
+    if value == [zero]:
+        return True
+    return value == zero and isinstance(value, bool) == isinstance(zero, bool)
+
+
+@each_case("case", rows())
+def test_a_zero_of_a_body_comes_back_or_is_reported(case: tuple[WireApi, Setting, str]) -> None:
+    """A zero of the wrong type may also be refused."""
+    wire, row, path = case
+    zeros: tuple[Any, ...] = (0, 0.0, False, "", [])
+    for zero in zeros:
+        if is_same(SAYS_NOTHING.get(row.name), zero):
+            continue
+        body = {"model": "m", **BODIES[wire]}
+        put(body, path, zero)
+        try:
+            prompt = parse_request(wire, msgspec.json.encode(body))
+        except StreamError:
+            continue
+        request = build(prompt, "custom:m", wire_api=wire, base_url="http://x")
+        again = msgspec.json.decode(request.body)
+        kept = [take(again, other) for other in (row.path, *row.also) if other]
+        is_zero_of_logprobs = row.name == "logprobs" and prompt.logprobs == 0
+        is_kept = any(is_same(value, zero) for value in kept) or is_zero_of_logprobs
+        assert is_kept or request.report, (zero, kept)

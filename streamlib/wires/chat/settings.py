@@ -32,6 +32,7 @@ from streamlib.wires.settings import (
     read_stop,
     switched_logprobs,
     take,
+    take_object,
     without_settings,
 )
 from streamlib_parsers.items import JsonObject, ToolSpec
@@ -104,14 +105,19 @@ def read_choice(fields: JsonObject, tools: list[ToolSpec]) -> str | None:
     choice: Any = fields.pop("tool_choice", None)
     # The older field has the name alone.
     older: Any = fields.pop("function_call", None)
-    if not choice and isinstance(older, dict):
+    if isinstance(older, dict):
         older = {"type": "function", "function": older}
-    choice = choice or older
+    if choice is None:
+        choice = older
     if choice == "any":
         # Mistral's name for it.
         return "required"
-    if isinstance(choice, str) or not choice:
-        return choice or None
+    if choice is None or (choice and isinstance(choice, str)):
+        name: str | None = choice
+        return name
+    if not choice:
+        fields["tool_choice"] = choice
+        return None
     kind = str(choice["type"])
     named: Any = choice.get(kind, choice)
     # The builder takes a tool that is not in the list for a function.
@@ -290,7 +296,7 @@ def format_rest(prompt: Prompt) -> JsonObject | None:
 
 
 def _read_schema(fields: JsonObject) -> JsonObject | None:
-    response_format: JsonObject = fields.pop("response_format", None) or {}
+    response_format = take_object(fields, "response_format")
     rest = _read_format_rest(response_format)
     if rest:
         fields["response_format"] = rest

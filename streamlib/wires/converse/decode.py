@@ -58,9 +58,10 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
         if key != "messages":
             fields[key] = msgspec.json.decode(value)
     for key in OBJECTS:
-        if key in fields:
-            # null counts as an empty object; anything else is not a request
-            fields[key] = msgspec.convert(fields[key] or {}, JsonObject)
+        if fields.get(key) is None:
+            fields.pop(key, None)
+        elif not isinstance(fields[key], dict):
+            raise TypeError(f"{key} is not an object")
     reader = _Reader()
     instructions = reader.read_system(fields)
     for turn in msgspec.json.decode(raw["messages"], type=list[dict[str, Raw]]):

@@ -14,6 +14,7 @@ from streamlib.request.json_objects import camel_case
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.tool_options import option_fields
+from streamlib.wires.json_objects import without_none
 from streamlib.wires.settings import put, take
 from streamlib_parsers.items import JsonObject, ToolOptions, ToolSpec
 
@@ -232,7 +233,9 @@ def _subschema(key: str, value: Any, path: str, report: Report) -> Any:
 
 def known(values: Any) -> JsonObject:
     """An object with its names in camelCase, without nulls; an absent one is empty."""
-    return {key: value for key, value in camel_case(values or {}).items() if value is not None}
+    if values is None:
+        return {}
+    return without_none(camel_case(values))
 
 
 def listed(value: Any) -> list[Any]:

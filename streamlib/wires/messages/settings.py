@@ -25,6 +25,7 @@ from streamlib.wires.settings import (
     output_limit,
     stop_sequences,
     take,
+    take_object,
     without_settings,
 )
 from streamlib_parsers.items import CacheMark, JsonObject, ToolOptions, ToolSpec
@@ -241,7 +242,7 @@ def _format(prompt: Prompt, context: BuildContext) -> JsonObject | None:
 
 
 def _read_schema(fields: JsonObject) -> Any:
-    return (take(fields, "output_config.format") or {}).get("schema")
+    return take_object(fields, "output_config.format").get("schema")
 
 
 def _user_id(prompt: Prompt, context: BuildContext) -> str | None:

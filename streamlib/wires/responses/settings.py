@@ -29,6 +29,7 @@ from streamlib.wires.settings import (
     left_in_extra,
     put,
     take,
+    take_object,
     without_settings,
 )
 from streamlib_parsers.items import JsonObject, ToolSpec
@@ -113,7 +114,7 @@ def read_choice(fields: JsonObject, tools: list[ToolSpec]) -> str | None:
     """Takes the choice or the tool's name; a form that the builder would not write stays."""
     choice: Any = fields.get("tool_choice")
     if isinstance(choice, dict) and not _choice_exceeds(choice, tools):
-        choice = choice.get("name") or choice["type"]
+        choice = choice.get("name", choice["type"])
     if not isinstance(choice, str):
         return None
     del fields["tool_choice"]
@@ -246,7 +247,7 @@ def _format(prompt: Prompt, context: BuildContext) -> JsonObject | None:
 
 def _read_format(fields: JsonObject) -> JsonObject | None:
     """The schema. Name and description of a strict format stay, and any other format complete."""
-    text_format: JsonObject = take(fields, "text.format") or {}
+    text_format = take_object(fields, "text.format")
     kind = text_format.get("type", "text")
     rest: JsonObject | None = text_format
     if kind in ("text", "json_object"):
@@ -304,7 +305,10 @@ def read_include(fields: JsonObject) -> None:
 
     It is read first: it depends on the model, on `store` and on `reasoning`.
     """
-    include: set[str] = set(fields.get("include") or ())
+    elements = fields.get("include")
+    if not isinstance(elements, list | None):
+        raise TypeError("include is not a list")
+    include: set[str] = set(elements or ())
     if LOGPROBS in include and fields.get("top_logprobs") is None:
         # those of the chosen tokens alone
         fields["top_logprobs"] = 0

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamlib import CacheOptions, Prompt, ReasoningOptions
+import msgspec
+import pytest
+
+from streamlib import (
+    CacheMark,
+    CacheOptions,
+    Prompt,
+    ReasoningOptions,
+    Request,
+    ToolSpec,
+    WireApi,
+    build,
+    parse_request,
+)
 from streamlib.providers import Provider
 from streamlib.providers.models import Traits
 from streamlib.request.context import BuildContext
@@ -101,3 +114,133 @@ def test_without_settings_reports_what_was_set() -> None:
     prompt = without_settings(Prompt(top_p=0, top_k=1), ("top_p", "seed"), "why", report)
     assert prompt == Prompt(top_k=1)
     assert [change.path for change in report.changes] == ["/top_p"]
+
+
+# --- on the wires ---
+
+OLD_GPT = "custom:gpt-4o"
+"""A model that does not think."""
+
+LASTING = {"type": "ephemeral", "ttl": "1h"}
+"""A cache mark of an hour."""
+
+MESSAGES: dict[str, Any] = {"max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+"""The smallest request of Messages, but for its model."""
+
+
+def rebuilt(wire: WireApi, fields: dict[str, Any], model: str = "custom:m") -> Request:
+    """A decoded request, built again for a model."""
+    prompt = parse_request(wire, msgspec.json.encode(fields))
+    return build(prompt, model, wire_api=wire, base_url="http://x")
+
+
+def sent(request: Request) -> Any:
+    return msgspec.json.decode(request.body)
+
+
+def actions(request: Request) -> list[tuple[str, str]]:
+    return [(change.action, change.path) for change in request.report]
+
+
+def test_include_beside_background_comes_back() -> None:
+    """A response in the background is stored, and the builder asks for no encrypted reasoning."""
+    include = ["reasoning.encrypted_content"]
+    request = rebuilt("responses", {"input": "hi", "background": True, "include": include})
+    assert sent(request)["include"] == include
+    assert request.report == []
+    other = rebuilt("responses", {"input": "hi", "background": True, "include": include}, OLD_GPT)
+    assert actions(other) == [("dropped", "/extra/include")]
+
+
+@pytest.mark.parametrize("summary", ["off", "none", "verbose"])
+def test_summary_that_responses_lacks_is_reported(summary: str) -> None:
+    prompt = Prompt("hi", reasoning=ReasoningOptions("high", summary=summary))
+    request = build(prompt, "custom:m", wire_api="responses", base_url="http://x")
+    assert sent(request)["reasoning"] == {"effort": "high"}
+    assert actions(request) == [("dropped", "/reasoning/summary")]
+
+
+def test_summary_of_a_decoded_request_comes_back() -> None:
+    reasoning = {"effort": "high", "summary": "verbose"}
+    request = rebuilt("responses", {"input": "hi", "reasoning": reasoning})
+    assert sent(request)["reasoning"] == reasoning
+
+
+@pytest.mark.parametrize("effort", [None, "high"])
+def test_adaptive_thinking_that_becomes_tokens_is_reported(effort: str | None) -> None:
+    fields: dict[str, Any] = {**MESSAGES, "thinking": {"type": "adaptive"}}
+    if effort is not None:
+        fields["output_config"] = {"effort": effort}
+    request = rebuilt("messages", fields, "custom:claude-sonnet-4-5")
+    assert sent(request)["thinking"]["type"] == "enabled"
+    assert ("changed", "/reasoning") in actions(request)
+    assert ("changed", "/reasoning") not in actions(rebuilt("messages", fields))
+
+
+def test_thinking_dropped_for_a_call_is_reported_once() -> None:
+    prompt = Prompt("hi", reasoning="high", tools=[ToolSpec("f")], tool_choice="f")
+    request = build(prompt, "anthropic:claude-sonnet-4-5")
+    assert actions(request) == [("dropped", "/reasoning")]
+
+
+def test_thinking_level_that_becomes_tokens_is_reported() -> None:
+    config = {"thinkingConfig": {"thinkingLevel": "HIGH", "includeThoughts": True}}
+    fields = {"contents": [{"parts": [{"text": "hi"}]}], "generationConfig": config}
+    request = rebuilt("gemini", fields, "custom:gemini-2.5-pro")
+    assert sent(request)["generationConfig"]["thinkingConfig"]["thinkingBudget"] == 16_384
+    assert actions(request) == [("changed", "/reasoning")]
+    assert rebuilt("gemini", fields, "custom:gemini-3-pro").report == []
+
+
+@pytest.mark.parametrize("wire", ["messages", "converse"])
+def test_mark_of_instructions_lives_as_long_as_the_options(wire: WireApi) -> None:
+    prompt = Prompt("hi", "Be terse.", cache=CacheOptions("1h", instructions=CacheMark()))
+    request = build(prompt, "custom:claude-sonnet-4-5", wire_api=wire, base_url="http://x")
+    marks = {
+        "messages": {"type": "text", "text": "Be terse.", "cache_control": LASTING},
+        "converse": {"cachePoint": {"type": "default", "ttl": "1h"}},
+    }
+    assert sent(request)["system"][-1] == marks[wire]
+    assert request.report == []
+
+
+def test_mark_without_a_lifetime_keeps_the_default_of_the_api() -> None:
+    """Beside a mark of an hour, one of five minutes stays what it is."""
+    short = {"type": "ephemeral"}
+    parts = [{"type": "text", "text": "hi", "cache_control": LASTING}]
+    system = [{"type": "text", "text": "Be terse.", "cache_control": short}]
+    fields = {**MESSAGES, "messages": [{"role": "user", "content": parts}], "system": system}
+    request = sent(rebuilt("messages", {**fields, "cache_control": short}))
+    assert request["system"] == system
+    assert request["messages"][0]["content"] == parts
+    assert request["cache_control"] == short
+
+
+def test_tool_without_a_name_is_not_called_by_its_kind() -> None:
+    tools = [{"type": "function", "name": "", "parameters": {}}]
+    choice = {"type": "function", "name": ""}
+    request = rebuilt("responses", {"input": "hi", "tools": tools, "tool_choice": choice})
+    assert sent(request)["tool_choice"]["name"] == sent(request)["tools"][0]["name"]
+
+
+@pytest.mark.parametrize("name", ["thinking_mismatch", "cache"])
+def test_invoke_reports_what_a_chat_body_lacks(name: str) -> None:
+    values: dict[str, Any] = {
+        "thinking_mismatch": "error",
+        "cache": CacheOptions(instructions=CacheMark()),
+    }
+    prompt = Prompt("hi", **{name: values[name]})
+    request = build(prompt, "bedrock:openai.gpt-oss-20b", wire_api="invoke", base_url="http://x")
+    assert [path.split("/")[1] for _, path in actions(request)] == [name]
+
+
+@pytest.mark.parametrize("option", ["summary", "display"])
+def test_converse_reports_options_of_reasoning_it_lacks(option: str) -> None:
+    options = {
+        "summary": ReasoningOptions("high", summary="auto"),
+        "display": ReasoningOptions("high", display="omitted"),
+    }[option]
+    for model in ("amazon.nova-2-lite", "openai.gpt-oss-20b"):
+        prompt = Prompt("hi", reasoning=options)
+        request = build(prompt, f"bedrock:{model}", wire_api="converse", base_url="http://x")
+        assert actions(request) == [("dropped", f"/reasoning/{option}")]
