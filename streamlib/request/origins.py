@@ -21,7 +21,7 @@ Nothing else is dropped silently: each downgrade is a `Change` in the report.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -41,6 +41,7 @@ from streamlib_parsers.items import (
     ServerToolCall,
     ServerToolResult,
     Text,
+    WireApi,
 )
 
 ENCRYPTED_PREFIXES: Final = ("encrypted_", "signature", "thoughtSignature")
@@ -49,7 +50,11 @@ ENCRYPTED_PREFIXES: Final = ("encrypted_", "signature", "thoughtSignature")
 BUILT_IN_WIRE: Final = "responses"
 """The wire that has the calls of built-in tools."""
 
+OTHER_PROVIDER: Final = "signed and encrypted state belongs to the provider that made it"
+
 AS_TEXT: Final = "a call of a tool that the target lacks, and its output, are sent as text"
+
+ItemT = TypeVar("ItemT", bound=ResponseItem)
 
 Downgrade: TypeAlias = tuple[Action | None, str, ResponseItem | None]
 """What was done (None: nothing to report), why, and the item that is sent instead, if any."""
@@ -75,6 +80,31 @@ def same_origin(made: Origin | None, target: Origin, *, strict: bool = False) ->
         if strict or (before is not None and now is not None):
             return False
     return True
+
+
+def is_own(item: ResponseItem, wire_api: WireApi) -> bool:
+    """Whether an encoder of a wire may write the state of an item: it was made on that wire.
+
+    An item of unknown origin belongs to no provider: written as the wire's own, its state would
+    come back to a provider that refuses it. A request differs (`same_origin`): its caller vouches.
+    """
+    return item.origin is not None and item.origin.wire_api == wire_api
+
+
+def without_foreign_state(item: ItemT, wire_api: WireApi, report: Report) -> ItemT:
+    """Returns an item as an encoder of a wire may write it: with state only if it is the wire's.
+
+    Signatures and encrypted content that are left out are reported. Ids and `native` are not: they
+    mean nothing elsewhere.
+    """
+    if is_own(item, wire_api):
+        return item
+    if item.signature:
+        report.dropped("/signature", OTHER_PROVIDER)
+    if isinstance(item, (Reasoning, Compaction)) and item.encrypted_content:
+        report.dropped("/encrypted_content", OTHER_PROVIDER)
+        item = msgspec.structs.replace(item, encrypted_content=None)
+    return msgspec.structs.replace(item, id=None, signature=None, native=None)
 
 
 def downgrade(

@@ -18,12 +18,13 @@ from typing import Any, Final, Literal, Protocol, cast, overload
 import msgspec
 
 from streamlib.providers.wire_specs import WIRE_SPECS
+from streamlib.request.origins import without_foreign_state
 from streamlib.request.report import Change, Report
 from streamlib.wires.missing_deltas import WithMissingDeltas
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import ResponseEvent, RunEvent
-from streamlib_parsers.items import JsonObject, WireApi
+from streamlib_parsers.items import JsonObject, ResponseItem, WireApi
 from streamlib_parsers.protocol import WIRE_APIS
 
 UI_PROTOCOLS: Final = {
@@ -209,10 +210,21 @@ def encode_body(
         options["created_at"] = created_at
     if settings is not None:
         options.update(settings=settings, clock=clock)
+    response = _without_foreign_state(response, module.Encoder.wire_api, changes)
     body: bytes = module.encode_body(response, model, changes, **options)
     if report is not None:
         report += changes.changes
     return body
+
+
+def _without_foreign_state(response: Response, wire_api: WireApi, report: Report) -> Response:
+    def readable(items: Iterable[ResponseItem]) -> tuple[ResponseItem, ...]:
+        return tuple([without_foreign_state(item, wire_api, report) for item in items])
+
+    choices = [
+        msgspec.structs.replace(choice, items=readable(choice.items)) for choice in response.choices
+    ]
+    return msgspec.structs.replace(response, items=readable(response.items), choices=tuple(choices))
 
 
 def error_body(wire_api: str, error: ErrorInfo) -> Any:

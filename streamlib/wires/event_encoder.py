@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
+import msgspec
+
+from streamlib.request.origins import is_own, without_foreign_state
 from streamlib.request.report import Change, Report
 from streamlib_parsers.events import (
     AnnotationAdded,
@@ -32,6 +35,7 @@ from streamlib_parsers.events import (
     ResponseMetadata,
     TokenCount,
 )
+from streamlib_parsers.items import WireApi
 
 METHODS: Final[dict[type[Event], str]] = {
     OutputTextDelta: "_on_text",
@@ -41,8 +45,8 @@ METHODS: Final[dict[type[Event], str]] = {
     FunctionCallArgumentsDelta: "_on_arguments",
     MediaDelta: "_on_media",
     AnnotationAdded: "_on_annotation",
-    OutputItemAdded: "_on_added",
-    OutputItemDone: "_on_done",
+    OutputItemAdded: "_on_any_added",
+    OutputItemDone: "_on_any_done",
     ItemProgress: "_on_progress",
     Created: "_on_created",
     ResponseMetadata: "_on_metadata",
@@ -63,6 +67,8 @@ class EventEncoder:
     a table of functions would hide from type checkers what each function takes.
     """
 
+    wire_api: ClassVar[WireApi | None] = None
+    """The wire whose items keep their state. None for a UI protocol, which has rules of its own."""
     no_such_event: ClassVar[str]
     """Why an event is dropped that the wire has no form for."""
     _methods: ClassVar[dict[type[Event], Callable[[Any, Any], bytes]]]
@@ -110,10 +116,24 @@ class EventEncoder:
     def _on_annotation(self, event: AnnotationAdded) -> bytes:
         return self._drop(event)
 
+    def _on_any_added(self, event: OutputItemAdded) -> bytes:
+        if self.wire_api is None or is_own(event.item, self.wire_api):
+            return self._on_added(event)
+        item = without_foreign_state(event.item, self.wire_api, self._report)
+        return self._on_added(msgspec.structs.replace(event, item=item))
+
+    def _on_any_done(self, event: OutputItemDone) -> bytes:
+        if self.wire_api is None or is_own(event.item, self.wire_api):
+            return self._on_done(event)
+        item = without_foreign_state(event.item, self.wire_api, self._report)
+        return self._on_done(msgspec.structs.replace(event, item=item))
+
     def _on_added(self, event: OutputItemAdded) -> bytes:
+        """Encodes the start of an item: state in it is this wire's own."""
         return self._drop(event)
 
     def _on_done(self, event: OutputItemDone) -> bytes:
+        """Encodes the end of an item: state in it is this wire's own."""
         return self._drop(event)
 
     def _on_created(self, event: Created) -> bytes:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from streamlib.request.origins import is_own
 from streamlib.request.report import Report
 from streamlib.wires.chat.encode_body import encode_body
 from streamlib.wires.chat.encode_objects import (
@@ -29,7 +30,6 @@ from streamlib.wires.chat.encode_objects import (
     finish_reason,
     image_object,
     is_call_entry,
-    is_own,
     signed,
 )
 from streamlib.wires.chat.encode_reasoning import has_more_than_text, reasoning_keys
@@ -84,6 +84,7 @@ class Encoder(EventEncoder):
     """
 
     media_type = "text/event-stream"
+    wire_api = "chat"
     no_such_event = "Chat has no such event"
 
     def __init__(
@@ -191,7 +192,7 @@ class Encoder(EventEncoder):
     def _on_added(self, event: OutputItemAdded) -> bytes:
         item = event.item
         self._items[event.index] = item
-        if is_own(item):
+        if is_own(item, "chat"):
             self._has_own_items = True
         if not isinstance(item, (FunctionCall, CustomToolCall)):
             return b""
@@ -255,7 +256,7 @@ class Encoder(EventEncoder):
         return self._item_chunk(event.index, tool_calls=[entry])
 
     def _on_annotation(self, event: AnnotationAdded) -> bytes:
-        own = is_own(self._items[event.index])
+        own = is_own(self._items[event.index], "chat")
         annotation = annotation_object(event.annotation, self._report, own=own)
         if annotation is None:
             return b""
@@ -306,9 +307,7 @@ class Encoder(EventEncoder):
                 return b""
 
     def _end_reasoning(self, index: int, item: Reasoning) -> bytes:
-        if not is_own(item):
-            if item.signature or item.encrypted_content:
-                self._report.dropped("/signature", "encrypted state of another wire is left out")
+        if not is_own(item, "chat"):
             return b""
         keys = reasoning_keys(item, textless=True)
         if not has_more_than_text(keys):
@@ -330,9 +329,6 @@ class Encoder(EventEncoder):
                     out += self._item_chunk(index, audio=audio)
         if not item.signature:
             return out
-        if not is_own(item):
-            self._report.dropped("/signature", "a signature of another wire is left out")
-            return out
         if item.text:
             reason = "the signature follows its text, as a separate empty text"
             self._report.dropped("/signature", reason)
@@ -342,14 +338,14 @@ class Encoder(EventEncoder):
         skeleton = self._items[index]
         if isinstance(skeleton, (FunctionCall, CustomToolCall)) and item.name != skeleton.name:
             self._report.dropped("/name", "a name that changed later stays as it was first sent")
-        extras = call_extras(item, self._report)
+        extras = call_extras(item)
         if not extras:
             return b""
         entry = {"index": self._call_indexes[index], **extras}
         return self._item_chunk(index, tool_calls=[entry])
 
     def _end_server_call(self, index: int, item: ServerToolCall) -> bytes:
-        if not is_own(item):
+        if not is_own(item, "chat"):
             self._report.dropped("/server_tools", NOT_IN_CHAT)
             return b""
         self._last_text.pop(item.choice, None)
@@ -359,7 +355,7 @@ class Encoder(EventEncoder):
 
     def _end_server_result(self, index: int, item: ServerToolResult) -> bytes:
         tool_index = self._executed.get(item.call_id)
-        if not is_own(item) or tool_index is None:
+        if not is_own(item, "chat") or tool_index is None:
             self._report.dropped("/server_tools", NOT_IN_CHAT)
             return b""
         self._last_text.pop(item.choice, None)
@@ -369,7 +365,7 @@ class Encoder(EventEncoder):
         return self._item_chunk(index, executed_tools=[entry])
 
     def _end_opaque(self, index: int, item: Opaque) -> bytes:
-        if not is_own(item):
+        if not is_own(item, "chat"):
             self._report.dropped(f"/{item.kind}", NOT_IN_CHAT)
             return b""
         self._last_text.pop(item.choice, None)

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from streamlib.request.origins import is_own
 from streamlib.request.report import Report
 from streamlib.wires.chat.encode_objects import (
     ID_PREFIX,
@@ -17,7 +18,6 @@ from streamlib.wires.chat.encode_objects import (
     envelope_of,
     finish_reason,
     image_object,
-    is_own,
     signed,
 )
 from streamlib.wires.chat.encode_reasoning import reasoning_keys
@@ -72,7 +72,7 @@ def encode_body(
 
 
 def _has_own_items(choice: Choice) -> bool:
-    return any(map(is_own, choice.items))
+    return any(is_own(item, "chat") for item in choice.items)
 
 
 def _choice_object(choice: Choice, report: Report) -> JsonObject:
@@ -105,7 +105,7 @@ def _add_item(item: ResponseItem, fields: JsonObject, report: Report) -> None:
         case Reasoning():
             _add_reasoning(item, fields)
         case FunctionCall() | CustomToolCall():
-            _add_call(item, fields, report)
+            _add_call(item, fields)
         case _:
             report.dropped(f"/{type(item).__name__}", NOT_IN_CHAT)
 
@@ -120,7 +120,7 @@ def _add_message(item: Message, fields: JsonObject, report: Report) -> None:
             case Text():
                 _append(fields, "content", part.text)
                 for note in part.annotations:
-                    annotation = annotation_object(note, report, own=is_own(item))
+                    annotation = annotation_object(note, report, own=is_own(item, "chat"))
                     if annotation:
                         _append(fields, "annotations", annotation)
             case Refusal():
@@ -131,7 +131,7 @@ def _add_message(item: Message, fields: JsonObject, report: Report) -> None:
                 fields["audio"] = audio_object(part, item.native)
             case _:
                 report.dropped("/media", NOT_IN_CHAT)
-    if item.signature and is_own(item):
+    if item.signature:
         fields.update(signed(item.signature, item.native))
 
 
@@ -139,7 +139,7 @@ def _add_reasoning(item: Reasoning, fields: JsonObject) -> None:
     text = reasoning_text(item)
     if text:
         _append(fields, "reasoning_content", text)
-    if not is_own(item):
+    if not is_own(item, "chat"):
         return
     for key, value in reasoning_keys(item, textless=False).items():
         if isinstance(value, list):
@@ -148,12 +148,12 @@ def _add_reasoning(item: Reasoning, fields: JsonObject) -> None:
             fields[key] = value
 
 
-def _add_call(item: FunctionCall | CustomToolCall, fields: JsonObject, report: Report) -> None:
+def _add_call(item: FunctionCall | CustomToolCall, fields: JsonObject) -> None:
     # An incomplete call would look callable in a body.
     if item.status != "completed":
         return
     entry = call_object(item)
-    extras = call_extras(item, report)
+    extras = call_extras(item)
     if "function" in extras:
         # Unknown keys of the function belong beside its name and arguments.
         extras["function"] = {**entry.get("function", {}), **extras["function"]}

@@ -14,7 +14,6 @@ from streamlib_parsers.items import (
     FunctionCall,
     Image,
     JsonObject,
-    ResponseItem,
     ServerToolCall,
 )
 from streamlib_parsers.namespaces import flat_call_name
@@ -38,11 +37,6 @@ KNOWN_FINISH_REASONS: Final = frozenset(
 """Values of `finish_reason` that the wire's clients know."""
 RESERVED_KEYS: Final = CHUNK_KEYS | {"error", "type", "data"}
 """Envelope keys that have another meaning in a chunk."""
-
-
-def is_own(item: ResponseItem) -> bool:
-    """Whether the item was made on this wire, so that its state has a field here."""
-    return item.origin is not None and item.origin.wire_api == "chat"
 
 
 # --- the envelope ---
@@ -105,12 +99,8 @@ def call_object(item: FunctionCall | CustomToolCall, *, empty: bool = False) -> 
     return {"id": item.call_id, "type": "function", "function": function}
 
 
-def call_extras(item: FunctionCall | CustomToolCall, report: Report) -> JsonObject:
+def call_extras(item: FunctionCall | CustomToolCall) -> JsonObject:
     """Returns what is beside a call of this wire: Gemini's signature, unknown keys."""
-    if not is_own(item):
-        if item.signature:
-            report.dropped("/signature", "a signature of another wire is left out")
-        return {}
     extras: JsonObject = dict(item.native or {})
     if item.signature:
         extras.update(signed(item.signature, item.native))

@@ -79,6 +79,7 @@ class Encoder(EventEncoder):
     """Encodes one stream."""
 
     media_type = "text/event-stream"
+    wire_api = "cohere"
     no_such_event = "Cohere has no such event"
 
     def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:

@@ -49,21 +49,14 @@ def is_plan(item: Message) -> bool:
     return item.phase == "commentary" and all(isinstance(part, Text) for part in item.content)
 
 
-def is_own(item: ResponseItem) -> bool:
-    """Whether the item was made on this wire, as far as is known."""
-    return item.origin is None or item.origin.wire_api in ("cohere", None)
-
-
 def own_fields(item: ResponseItem) -> JsonObject:
     """Further keys of the wire's own object, if the item was made on this wire."""
-    if not is_own(item):
-        return {}
     return dict(item.native or {})
 
 
 def signature_fields(item: ResponseItem) -> JsonObject:
     """The signature of reasoning. Cohere has none, but gateways keep their state in it."""
-    if isinstance(item, Reasoning) and item.signature and is_own(item):
+    if isinstance(item, Reasoning) and item.signature:
         return {"signature": item.signature}
     return {}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from streamlib.request.origins import is_own
 from streamlib.request.report import Report
 from streamlib.wires.bedrock_frames import MEDIA_TYPE, error_body, event_frame, exception_frame
 from streamlib.wires.converse.encode_blocks import (
@@ -20,7 +21,6 @@ from streamlib.wires.converse.encode_blocks import (
     has_block,
     has_broken_arguments,
     image_error,
-    is_own,
     result_content,
     s3_source,
     start_of,
@@ -73,6 +73,7 @@ class Encoder(EventEncoder):
     """Encodes one stream."""
 
     media_type = MEDIA_TYPE
+    wire_api = "converse"
     no_such_event = "Converse has no such event"
 
     def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
@@ -143,7 +144,7 @@ class Encoder(EventEncoder):
 
     def _on_added(self, event: OutputItemAdded) -> bytes:
         item = event.item
-        self._foreign = self._foreign or not is_own(item)
+        self._foreign = self._foreign or not is_own(item, "converse")
         out = self._start_message() + self._open_pending()
         if item.choice:
             self._report.dropped("/choices", "Converse has one choice")
@@ -163,10 +164,9 @@ class Encoder(EventEncoder):
         return out + self._start_block(event.index, start)
 
     def _is_unreadable(self, item: ResponseItem) -> bool:
-        """Whether reasoning of another wire consists of state that this wire cannot carry."""
-        if not self._foreign or not isinstance(item, Reasoning):
-            return False
-        return item.redacted and base64_state(item) is None
+        """Whether an item is reasoning of another provider that consists of its state."""
+        is_redacted = isinstance(item, Reasoning) and item.redacted
+        return is_redacted and not is_own(item, "converse")
 
     def _start_block(self, index: int, start: JsonObject) -> bytes:
         if "image" in start:
@@ -303,7 +303,7 @@ class Encoder(EventEncoder):
         if source is not None:
             deltas.append({"image": {"source": source}})
         error = image_error(image)
-        if error is not None and is_own(item):
+        if error is not None and is_own(item, "converse"):
             deltas.append({"image": {"error": error}})
         return deltas
 

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
+from streamlib.request.origins import is_own
 from streamlib.request.report import Report
 from streamlib.wires.reasoning_text import reasoning_text
 from streamlib_parsers.items import (
@@ -41,11 +42,6 @@ RESULT_KINDS: Final = frozenset({"text", "json", "image", "document", "video", "
 """The keys of an element of a result; each element has one of them."""
 
 
-def is_own(item: ResponseItem) -> bool:
-    """Whether the item was made on this wire, as far as is known."""
-    return item.origin is None or item.origin.wire_api in ("converse", None)
-
-
 def has_block(item: ResponseItem) -> bool:
     """Whether Converse has a block for the item.
 
@@ -55,7 +51,7 @@ def has_block(item: ResponseItem) -> bool:
         case Message():
             return item.role == "assistant"
         case Opaque():
-            return is_own(item)
+            return is_own(item, "converse")
         case Reasoning() | FunctionCall() | CustomToolCall() | ServerToolCall():
             return True
         case ServerToolResult():
@@ -91,7 +87,7 @@ def free_form_input(text: str) -> str:
 def result_content(item: ServerToolResult) -> list[JsonObject]:
     """Returns the content of a result: this wire's own elements, or another wire's JSON as one."""
     output = item.output
-    if isinstance(output, list) and (is_own(item) or _is_result_content(output)):
+    if isinstance(output, list) and (is_own(item, "converse") or _is_result_content(output)):
         return output
     if isinstance(output, str):
         return [{"text": output}]
@@ -123,12 +119,6 @@ def s3_source(image: Image) -> JsonObject | None:
     if image.native and "bucketOwner" in image.native:
         location["bucketOwner"] = image.native["bucketOwner"]
     return {"s3Location": location}
-
-
-def _own_native(item: ResponseItem) -> JsonObject:
-    if not is_own(item) or item.native is None:
-        return {}
-    return item.native
 
 
 # --- contentBlockStart ---
@@ -168,7 +158,7 @@ def _image_start(item: Message) -> JsonObject | None:
 
 
 def _call_fields(item: FunctionCall | CustomToolCall) -> JsonObject:
-    return {"toolUseId": item.call_id, "name": flat_call_name(item), **_own_native(item)}
+    return {"toolUseId": item.call_id, "name": flat_call_name(item), **(item.native or {})}
 
 
 def _server_call_fields(item: ServerToolCall) -> JsonObject:
@@ -176,7 +166,7 @@ def _server_call_fields(item: ServerToolCall) -> JsonObject:
         "toolUseId": item.call_id,
         "name": item.name,
         "type": "server_tool_use",
-        **_own_native(item),
+        **(item.native or {}),
     }
 
 
@@ -184,7 +174,7 @@ def _result_fields(item: ServerToolResult) -> JsonObject:
     fields: JsonObject = {"toolUseId": item.call_id}
     if item.name:
         fields["type"] = f"{item.name}_result"
-    return {**fields, **_own_native(item)}
+    return {**fields, **(item.native or {})}
 
 
 # --- complete blocks ---
@@ -232,11 +222,11 @@ def _message_block(item: Message, report: Report) -> JsonObject | None:
             case _:
                 pass
     if first_image is not None and not texts:
-        return _image_block(first_image, report, own=is_own(item))
+        return _image_block(first_image, report, own=is_own(item, "converse"))
     if len(texts) < len(item.content):
         report.dropped("/media", "an image needs a block of its own")
     text = {"text": "".join([*texts, *transcripts])}
-    if citations and is_own(item):
+    if citations and is_own(item, "converse"):
         return {"citationsContent": {"content": [text], "citations": citations}}
     return text
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 
+from streamlib.request.origins import is_own
 from streamlib.request.report import Report
 from streamlib.wires.bedrock_frames import error_body
-from streamlib.wires.converse.encode_blocks import block_of, has_block, is_own
+from streamlib.wires.converse.encode_blocks import block_of, has_block
 from streamlib.wires.converse.encode_envelope import (
     OWN_KEYS,
     STOP_FIELDS,
@@ -26,7 +27,7 @@ def encode_body(response: Response, model: str | None, report: Report) -> bytes:
     """
     if response.error is not None:
         return msgspec.json.encode(error_body(response.error))
-    foreign = not all(map(is_own, response.items))
+    foreign = not all(is_own(item, "converse") for item in response.items)
     content: list[JsonObject] = []
     for item in response.items:
         block = None

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from streamlib.request.origins import is_own
 from streamlib.request.report import Report
 from streamlib.wires.encoders import sse
 from streamlib.wires.event_encoder import EventEncoder
@@ -28,7 +29,7 @@ from streamlib.wires.gemini.encode_candidates import (
     locate,
 )
 from streamlib.wires.gemini.encode_errors import error_body
-from streamlib.wires.gemini.encode_parts import is_own, parts_of
+from streamlib.wires.gemini.encode_parts import parts_of
 from streamlib.wires.gemini.encode_usage import gemini_usage
 from streamlib.wires.json_objects import without_none
 from streamlib.wires.reasoning_text import SummaryGaps
@@ -70,6 +71,7 @@ class Encoder(EventEncoder):
     """Encodes one stream."""
 
     media_type = "text/event-stream"
+    wire_api = "gemini"
     no_such_event = "Gemini has no such event"
 
     def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
@@ -183,7 +185,7 @@ class Encoder(EventEncoder):
         out = self._send_complete_calls(settled=True)
         item = event.item
         self._items[event.index] = item
-        if isinstance(item, FunctionCall) and is_own(item):
+        if isinstance(item, FunctionCall) and is_own(item, "gemini"):
             self._calls[event.index] = ArgumentBuffer()
         return out
 
@@ -267,7 +269,7 @@ class Encoder(EventEncoder):
         index, item = event.index, event.item
         arguments = self._calls.pop(index, None)
         if arguments is None:
-            if isinstance(item, FunctionCall) and is_own(item):
+            if isinstance(item, FunctionCall) and is_own(item, "gemini"):
                 # It was sent when its arguments were complete.
                 return b""
             if _is_streamed(self._items[index]):
@@ -301,7 +303,7 @@ def _is_streamed(item: ResponseItem) -> bool:
     if not isinstance(item, (Message, Reasoning)):
         return False
     has_state = item.signature or item.native
-    return not has_state or not is_own(item)
+    return not has_state or not is_own(item, "gemini")
 
 
 def _without_text(item: ResponseItem) -> ResponseItem:

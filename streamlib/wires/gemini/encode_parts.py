@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-import msgspec
 from msgspec import Raw
 
+from streamlib.request.origins import is_own
 from streamlib.request.report import Report
 from streamlib.wires.gemini.build_media import media_field
 from streamlib.wires.gemini.build_parts import part_object, server_part
@@ -32,11 +32,6 @@ from streamlib_parsers.namespaces import flat_call_name
 ItemT = TypeVar("ItemT", bound=ResponseItem)
 
 
-def is_own(item: ResponseItem) -> bool:
-    """Whether the item was made on this wire, so that its reader can use its state."""
-    return item.origin is None or item.origin.wire_api in ("gemini", None)
-
-
 def parts_of(item: ResponseItem, report: Report) -> list[JsonObject]:
     """Returns the parts of a complete item; none if the wire has no form for it."""
     match item:
@@ -46,30 +41,20 @@ def parts_of(item: ResponseItem, report: Report) -> list[JsonObject]:
             return _reasoning_parts(item, report)
         case FunctionCall() | CustomToolCall():
             return _call_parts(item, report)
-        case ServerToolCall() | ServerToolResult() if is_own(item):
+        case ServerToolCall() | ServerToolResult() if is_own(item, "gemini"):
             part = server_part(item)
             if part is None:
                 report.dropped(f"/{type(item).__name__}", "Gemini has no part for it")
                 return []
             return [part]
-        case Opaque() if is_own(item):
+        case Opaque() if is_own(item, "gemini"):
             return [item.payload]
         case _:
             report.dropped(f"/{type(item).__name__}", "Gemini has no part for it")
             return []
 
 
-def _usable_state(item: ItemT, report: Report) -> ItemT:
-    """Returns the item without signature and `native` of another wire."""
-    if is_own(item):
-        return item
-    if item.signature:
-        report.dropped("/signature", "a signature of another wire")
-    return msgspec.structs.replace(item, id=None, signature=None, native=None)
-
-
 def _message_parts(item: Message, report: Report) -> list[JsonObject]:
-    state = _usable_state(item, report)
     parts: list[JsonObject] = []
     for content_part in item.content:
         part = _content_part(content_part, report)
@@ -80,9 +65,9 @@ def _message_parts(item: Message, report: Report) -> list[JsonObject]:
         parts.append({"text": ""})
     if len(parts) == 1:
         kind, data = next(iter(parts[0].items()))
-        return [part_object(kind, data, state.native, state.signature)]
-    if parts and state.signature:
-        parts[-1] = {**parts[-1], "thoughtSignature": state.signature}
+        return [part_object(kind, data, item.native, item.signature)]
+    if parts and item.signature:
+        parts[-1] = {**parts[-1], "thoughtSignature": item.signature}
     return parts
 
 
@@ -107,10 +92,9 @@ def _reasoning_parts(item: Reasoning, report: Report) -> list[JsonObject]:
     if item.summary:
         report.dropped("/summary", "a summary is plain reasoning in Gemini")
     text = reasoning_text(item)
-    state = _usable_state(item, report)
-    if not text and not state.signature:
+    if not text and not item.signature:
         return []
-    part = part_object("text", text, state.native, state.signature)
+    part = part_object("text", text, item.native, item.signature)
     return [{"text": part.pop("text"), "thought": True, **part}]
 
 
@@ -118,7 +102,7 @@ def _call_parts(item: FunctionCall | CustomToolCall, report: Report) -> list[Jso
     if item.status == "incomplete":
         report.dropped("/calls", "an incomplete call is left out: it would look callable")
         return []
-    own = isinstance(item, FunctionCall) and is_own(item)
+    own = isinstance(item, FunctionCall) and is_own(item, "gemini")
     data: JsonObject = {}
     if not own:
         # The id of another wire's call, so that its result can refer to it.
@@ -128,8 +112,7 @@ def _call_parts(item: FunctionCall | CustomToolCall, report: Report) -> list[Jso
         data["id"] = item.id
     data["name"] = flat_call_name(item)
     data.update(_arguments(item, report, own=own))
-    state = _usable_state(item, report)
-    return [part_object("functionCall", data, state.native, state.signature)]
+    return [part_object("functionCall", data, item.native, item.signature)]
 
 
 def _arguments(item: FunctionCall | CustomToolCall, report: Report, *, own: bool) -> JsonObject:

@@ -84,6 +84,7 @@ class Encoder(EventEncoder):
     """Encodes one stream."""
 
     media_type = "text/event-stream"
+    wire_api = "interactions"
     no_such_event = "Interactions has no such event"
 
     def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
@@ -302,8 +303,8 @@ class Encoder(EventEncoder):
         return out
 
     def _report_losses(self, item: ResponseItem) -> None:
-        if item.signature and isinstance(item, (Message, FunctionCall)):
-            self._report.dropped("/signature", "Interactions has signatures on thoughts only")
+        if item.signature and isinstance(item, Message):
+            self._report.dropped("/signature", "Interactions has no signatures of texts")
         if isinstance(item, Reasoning) and item.encrypted_content:
             self._report.dropped("/encrypted_content", "Interactions has no encrypted reasoning")
         if isinstance(item, CustomToolCall):

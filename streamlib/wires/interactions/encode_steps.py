@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from streamlib.request.origins import is_own
 from streamlib.request.report import Report
 from streamlib.wires.interactions.build_parts import content
 from streamlib_parsers.items import (
@@ -42,11 +43,6 @@ def has_step(item: ResponseItem, report: Report) -> bool:
     return True
 
 
-def is_own(item: ResponseItem) -> bool:
-    """Whether the item was made on this wire, as far as is known."""
-    return item.origin is None or item.origin.wire_api in ("interactions", None)
-
-
 def start_of(item: ResponseItem, report: Report) -> JsonObject:
     """Returns the step of `step.start`: without what its deltas bring."""
     match item:
@@ -68,8 +64,7 @@ def start_of(item: ResponseItem, report: Report) -> JsonObject:
             return _unknown_step(item)
         case _:
             raise TypeError(f"{type(item).__name__} is never part of a response")
-    if is_own(item):
-        _add_own_fields(step, item)
+    _add_own_fields(step, item)
     return step
 
 
@@ -111,8 +106,7 @@ def _server_delta(item: ServerToolCall | ServerToolResult, start: JsonObject) ->
         delta["result"] = item.output
     if item.signature and item.signature != start.get("signature"):
         delta["signature"] = item.signature
-    if is_own(item):
-        delta.update({k: v for k, v in (item.native or {}).items() if k not in start})
+    delta.update({k: v for k, v in (item.native or {}).items() if k not in start})
     if delta.keys() == {"type"}:
         return None
     if kind.startswith("mcp_"):
@@ -169,7 +163,7 @@ def _server_step(
     """One of Google's own tools; another provider's is written as a tool of an MCP server."""
     kind: str = (item.native or {}).get("type") or ""
     key = "id" if isinstance(item, ServerToolCall) else "call_id"
-    if not is_own(item) or kind not in own:
+    if not is_own(item, "interactions") or kind not in own:
         kind = other
         report.dropped(
             "/server_tools", "another provider's tool is written as one of an MCP server"

@@ -9,10 +9,11 @@ free-form call, until it is complete, since it becomes JSON.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
+from streamlib.request.origins import is_own
 from streamlib.request.report import Report
 from streamlib.wires.encoders import is_foreign_event, sse
 from streamlib.wires.event_encoder import EventEncoder
@@ -20,6 +21,7 @@ from streamlib.wires.generated_ids import new_id
 from streamlib.wires.messages.encode_blocks import (
     block_of,
     compaction_fields,
+    has_block,
     has_broken_arguments,
     skeleton,
 )
@@ -43,7 +45,6 @@ from streamlib_parsers.events import (
     TokenCount,
 )
 from streamlib_parsers.items import (
-    BUILT_IN_CALLS,
     Compaction,
     CustomToolCall,
     FunctionCall,
@@ -53,6 +54,7 @@ from streamlib_parsers.items import (
     ResponseItem,
     ServerToolCall,
     ServerToolResult,
+    WireApi,
 )
 from streamlib_parsers.usage import Usage, count
 from streamlib_parsers.wires.messages.token_counts import ESTIMATE
@@ -64,6 +66,7 @@ class Encoder(EventEncoder):
     """Encodes one stream."""
 
     media_type = "text/event-stream"
+    wire_api: ClassVar[WireApi] = "messages"
     no_such_event = "Messages has no such event"
 
     def __init__(
@@ -209,8 +212,7 @@ class Encoder(EventEncoder):
         if item.choice:
             self._report.dropped("/choices", "Messages has one choice")
             return out
-        if isinstance(item, BUILT_IN_CALLS):
-            self._report.dropped(f"/{type(item).__name__}", "Messages has no such call")
+        if not has_block(item, self._report, own=is_own(item, self.wire_api)):
             return out
         self._blocks[event.index] = len(self._blocks)
         if isinstance(item, CustomToolCall):

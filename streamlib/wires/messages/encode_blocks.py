@@ -11,6 +11,7 @@ from streamlib.request.report import Report
 from streamlib.wires.json_objects import without_none
 from streamlib.wires.reasoning_text import reasoning_text
 from streamlib_parsers.items import (
+    BUILT_IN_CALLS,
     Compaction,
     CustomToolCall,
     FunctionCall,
@@ -50,6 +51,22 @@ def skeleton(item: ResponseItem) -> ResponseItem:
     return msgspec.structs.replace(item, **fields)
 
 
+def has_block(item: ResponseItem, report: Report, *, own: bool) -> bool:
+    """Whether Messages has a block for the item; one that it has none for is reported.
+
+    Args:
+        item: The item, without state of another provider.
+        report: Receives the loss.
+        own: Whether the item was made on this wire.
+    """
+    if isinstance(item, BUILT_IN_CALLS) or (isinstance(item, Opaque) and not own):
+        report.dropped(f"/{type(item).__name__}", "Messages has no such block")
+        return False
+    # Nothing is left of it without its state.
+    is_empty = isinstance(item, Reasoning) and item.redacted and not own
+    return not is_empty
+
+
 def block_of(item: ResponseItem, report: Report) -> JsonObject:
     """Returns the complete content block of an item."""
     match item:
@@ -71,8 +88,7 @@ def block_of(item: ResponseItem, report: Report) -> JsonObject:
             block = _unknown_block(item)
         case _:
             raise TypeError(f"{type(item).__name__} is never part of a response")
-    is_own = item.origin is None or item.origin.wire_api in ("messages", None)
-    if is_own and item.native:
+    if item.native:
         return {**block, **item.native}
     return block
 

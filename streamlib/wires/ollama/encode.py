@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from streamlib.request.origins import is_own
 from streamlib.request.report import Report
 from streamlib.wires.event_encoder import EventEncoder
 from streamlib.wires.ollama.encode_body import encode_body
@@ -27,7 +28,6 @@ from streamlib.wires.ollama.encode_objects import (
     error_body,
     final_fields,
     images_of,
-    is_own,
 )
 from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (
@@ -47,7 +47,6 @@ from streamlib_parsers.events import (
     TokenCount,
 )
 from streamlib_parsers.items import (
-    Compaction,
     CustomToolCall,
     FunctionCall,
     JsonObject,
@@ -69,6 +68,7 @@ class Encoder(EventEncoder):
     """
 
     media_type = "application/x-ndjson"
+    wire_api = "ollama"
     no_such_event = NOT_IN_OLLAMA
 
     def __init__(
@@ -150,7 +150,7 @@ class Encoder(EventEncoder):
         self._with_arguments.add(event.index)
         if not is_first or not isinstance(item, FunctionCall):
             return b""
-        if not is_own(item) or not item.name:
+        if not is_own(item, "ollama") or not item.name:
             return b""
         if not event.delta.startswith("{") or not is_json(event.delta):
             return b""
@@ -167,11 +167,6 @@ class Encoder(EventEncoder):
 
     def _on_done(self, event: OutputItemDone) -> bytes:
         item = event.item
-        has_state = item.signature is not None
-        if isinstance(item, (Reasoning, Compaction)) and item.encrypted_content:
-            has_state = True
-        if has_state:
-            self._report.dropped("/signature", "signed and encrypted state is left out")
         match item:
             case FunctionCall() | CustomToolCall():
                 return self._end_call(event.index, item)

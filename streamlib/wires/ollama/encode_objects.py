@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
+from streamlib.request.origins import is_own
 from streamlib.request.report import Report
 from streamlib.wires.json_objects import without_none
 from streamlib_parsers.errors import ErrorInfo
@@ -18,7 +19,6 @@ from streamlib_parsers.items import (
     JsonObject,
     Message,
     Refusal,
-    ResponseItem,
     Text,
 )
 from streamlib_parsers.namespaces import flat_call_name
@@ -32,11 +32,6 @@ KNOWN_DONE_REASONS: Final = frozenset({"stop", "length", "load", "unload"})
 RESERVED_KEYS: Final = TYPED_KEYS | {"error"}
 """Envelope keys that have another meaning in a line."""
 NOT_IN_OLLAMA: Final = "Ollama has no field for it"
-
-
-def is_own(item: ResponseItem) -> bool:
-    """Whether the item was made on this wire."""
-    return item.origin is not None and item.origin.wire_api == "ollama"
 
 
 def encode_line(value: JsonObject) -> bytes:
@@ -56,7 +51,7 @@ def call_object(item: FunctionCall | CustomToolCall, report: Report) -> JsonObje
         report.dropped("/arguments", "empty arguments are written as {}")
     entry: JsonObject = {"id": item.call_id}
     function = {"name": flat_call_name(item), "arguments": arguments}
-    if is_own(item) and item.native:
+    if is_own(item, "ollama") and item.native:
         entry.update(item.native)
         function.update(item.native.get("function", {}))
         # The wire has the function last.

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from streamlib.request.origins import is_own
 from streamlib.request.report import Report
 from streamlib.wires.encoders import is_foreign_event, sse
 from streamlib.wires.event_encoder import EventEncoder
@@ -34,7 +35,6 @@ from streamlib.wires.responses.encode_items import (
     encodable,
     generated_id,
     images_of,
-    is_own,
     item_object,
 )
 from streamlib.wires.responses.encode_output import (
@@ -94,6 +94,7 @@ class Encoder(EventEncoder):
     """
 
     media_type = "text/event-stream"
+    wire_api = "responses"
     no_such_event = "Responses has no such event"
 
     def __init__(
@@ -245,7 +246,7 @@ class Encoder(EventEncoder):
 
     def _on_added(self, event: OutputItemAdded) -> bytes:
         out = self._flush()
-        self._is_own = self._is_own is not False and is_own(event.item)
+        self._is_own = self._is_own is not False and is_own(event.item, "responses")
         if event.item.choice:
             self._report.dropped("/choices", "Responses has one choice")
             return out
@@ -332,7 +333,7 @@ class Encoder(EventEncoder):
         output = self._outputs.get(event.index)
         if output is None:
             return b""
-        annotation = citation(event.annotation, self._report, own=is_own(output.item))
+        annotation = citation(event.annotation, self._report, own=is_own(output.item, "responses"))
         if annotation is None:
             return b""
         out = self._flush() + self._start_part(output, OUTPUT_TEXT, event.content_index)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from streamlib.request.origins import is_own
 from streamlib.request.report import Report
 from streamlib.wires.generated_ids import new_id
 from streamlib.wires.responses.encode_envelope import (
@@ -22,7 +23,6 @@ from streamlib.wires.responses.encode_items import (
     encodable,
     generated_id,
     images_of,
-    is_own,
     item_object,
 )
 from streamlib_parsers.accumulate import Response
@@ -65,7 +65,7 @@ def encode_body(
     if created_at is not None:
         common.update(created_at=created_at, parallel_tool_calls=True, tool_choice="auto")
     envelope = envelope_of(response.metadata, report)
-    own = all(map(is_own, response.items))
+    own = all(is_own(item, "responses") for item in response.items)
     status, fields = _status(response, envelope, report, own=own)
     with_details = settings is not None
     report_unknown_counts(response.usage, report, with_details=with_details)

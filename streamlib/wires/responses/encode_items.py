@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from streamlib.request.media import media_type
+from streamlib.request.origins import is_own
 from streamlib.request.report import Report
 from streamlib_parsers.items import (
     BUILT_IN_CALLS,
@@ -40,11 +41,6 @@ RESPONSE_ID_LENGTH: Final = 48
 """Maximum characters of the response's id in a generated item id, which has at most 64."""
 
 
-def is_own(item: ResponseItem) -> bool:
-    """Whether the item was made on this wire, as far as is known."""
-    return item.origin is None or item.origin.wire_api in ("responses", None)
-
-
 # --- what the wire can carry ---
 
 
@@ -54,11 +50,7 @@ def encodable(item: ResponseItem, report: Report) -> ResponseItem | None:
     if encoded is None:
         report.dropped(f"/{type(item).__name__}", "Responses has no item for it")
         return None
-    if is_own(item):
-        return encoded
-    if item.signature:
-        report.dropped("/signature", "a signature belongs to the wire that made it")
-    return msgspec.structs.replace(encoded, id=None, signature=None, native=None)
+    return encoded
 
 
 def _without_foreign_content(item: ResponseItem, report: Report) -> ResponseItem | None:
@@ -67,18 +59,18 @@ def _without_foreign_content(item: ResponseItem, report: Report) -> ResponseItem
         case Message():
             encoded = _message(item, report)
         case Reasoning():
-            encoded = _reasoning(item, report)
+            encoded = item
         case FunctionCall():
             encoded = _call(item, report)
         case CustomToolCall():
             encoded = item
-        case ServerToolCall() if is_own(item) and _native_type(item) in HOSTED:
+        case ServerToolCall() if is_own(item, "responses") and _native_type(item) in HOSTED:
             encoded = item
-        case ServerToolResult() if is_own(item) and _native_type(item) in RESULTS:
+        case ServerToolResult() if is_own(item, "responses") and _native_type(item) in RESULTS:
             encoded = item
-        case Compaction() | Opaque() if is_own(item):
+        case Compaction() | Opaque() if is_own(item, "responses"):
             encoded = item
-        case _ if isinstance(item, BUILT_IN_CALLS) and is_own(item):
+        case _ if isinstance(item, BUILT_IN_CALLS) and is_own(item, "responses"):
             encoded = item
         case _:
             pass
@@ -90,7 +82,7 @@ def _native_type(item: ServerToolCall | ServerToolResult) -> str | None:
 
 
 def _message(item: Message, report: Report) -> Message:
-    own = is_own(item)
+    own = is_own(item, "responses")
     parts: list[Text | Refusal] = []
     for part in item.content:
         match part:
@@ -139,17 +131,8 @@ def citation(note: JsonObject, report: Report, *, own: bool) -> JsonObject | Non
     return annotation
 
 
-def _reasoning(item: Reasoning, report: Report) -> Reasoning:
-    # `encrypted_content` takes this wire's state only: a client would send another wire's back to
-    # whatever model comes next.
-    if is_own(item) or not item.encrypted_content:
-        return item
-    report.dropped("/encrypted_content", "encrypted reasoning belongs to the wire that made it")
-    return msgspec.structs.replace(item, encrypted_content=None)
-
-
 def _call(item: FunctionCall, report: Report) -> FunctionCall:
-    if is_own(item) or item.arguments or item.status == "incomplete":
+    if is_own(item, "responses") or item.arguments or item.status == "incomplete":
         return item
     report.dropped("/arguments", "empty arguments are written as {}")
     return msgspec.structs.replace(item, arguments="{}")

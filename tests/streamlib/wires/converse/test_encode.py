@@ -350,21 +350,23 @@ def test_what_the_wire_cannot_carry_is_reported_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reasoning", "deltas"),
+    ("origin", "reasoning", "deltas"),
     [
-        (Reasoning("hm", signature="EqQB"), [{"text": "hm"}, {"signature": "EqQB"}]),
-        (Reasoning(redacted=True, encrypted_content="RXU4"), [{"redactedContent": b"Eu8"}]),
-        (Reasoning(redacted=True, encrypted_content="gAAA_-"), []),
+        ("converse", Reasoning("hm", signature="EqQB"), [{"text": "hm"}, {"signature": "EqQB"}]),
+        (
+            "converse",
+            Reasoning(redacted=True, encrypted_content="RXU4"),
+            [{"redactedContent": b"Eu8"}],
+        ),
+        ("responses", Reasoning(redacted=True, encrypted_content="RXU4"), []),
     ],
 )
-def test_encrypted_state_is_sent_only_where_it_survives(
-    reasoning: Reasoning, deltas: list[Any]
+def test_encrypted_state_is_sent_of_its_own_wire_only(
+    origin: str, reasoning: Reasoning, deltas: list[Any]
 ) -> None:
-    """A signature is text, redacted content is base64; other state is left out and reported."""
     encode = encoder("converse")
-    body = b"".join(
-        encode.feed(event) for event in stream_of(reasoning, Message("assistant", [Text("so")]))
-    )
+    message = Message("assistant", [Text("so")])
+    body = b"".join(encode.feed(event) for event in stream_of(reasoning, message, origin=origin))
     deltas_of = [
         event["contentBlockDelta"]["delta"]
         for event in parsed_events(body)

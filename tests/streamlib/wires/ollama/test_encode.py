@@ -282,7 +282,7 @@ def test_what_the_wire_cannot_carry_is_reported_once() -> None:
         *(
             "/response_id",
             "/summary",
-            "/signature",
+            "/encrypted_content",
             "/annotations",
             "/refusal",
             "/choices",
