@@ -40,9 +40,6 @@ COMPILED_TESTS = (
 )
 """What is run on the compiled build: parsers, client, properties, corpora of the fuzzers."""
 
-NO_TIMES = "not triples_the_cost and not the_time and not linear"
-"""Ratios of times are those of the environment that `tests` runs in."""
-
 EXTRAS = "cli,httpx2,http2,aiohttp,gateway,bedrock,otel,websocket"
 
 
@@ -93,7 +90,13 @@ def imports(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """Every default test; arguments behind `--` go to pytest."""
-    run(session, "pytest", "-n", "auto", "--dist", "loadfile", *session.posargs)
+    run(session, "pytest", "-n", "auto", "--dist", "worksteal", *session.posargs)
+
+
+@nox.session
+def timing(session: nox.Session) -> None:
+    """Tests that compare times of CPU, one after another: beside others they measure those too."""
+    run(session, "pytest", "-m", "timing and not slow", *session.posargs)
 
 
 @nox.session
@@ -124,9 +127,7 @@ def versions(session: nox.Session, python_version: str, resolution: str) -> None
     packages = ["-e", f".[{EXTRAS}]", "--group", "test"]
     install = ["uv", "pip", "install", "--quiet", "--python", chosen, "--resolution", resolution]
     run(session, *install, *packages)
-    options = ["-q", "-n", "auto", "--dist", "loadfile", "-p", "no:cacheprovider"]
-    # They say nothing of a version, and a busy machine moves each of them once in a while.
-    options += ["-k", NO_TIMES]
+    options = ["-q", "-n", "auto", "--dist", "worksteal", "-p", "no:cacheprovider"]
     session.run(chosen, "-m", "pytest", *options, *VERSION_TESTS, *session.posargs, external=True)
 
 
@@ -192,8 +193,8 @@ def compiled(session: nox.Session) -> None:
     )
     # First on the path, also of the processes that tests start.
     session.env["PYTHONPATH"] = str(folder)
-    options = ["-q", "-n", "auto", "--dist", "loadfile", "-o", f"pythonpath={folder} ."]
-    options += ["-m", "compiled or not (slow or real or checkers)", "-k", NO_TIMES]
+    options = ["-q", "-n", "auto", "--dist", "worksteal", "-o", f"pythonpath={folder} ."]
+    options += ["-m", "compiled or not (slow or real or checkers or timing)"]
     run(session, "pytest", *options, *COMPILED_TESTS, *session.posargs)
 
 
@@ -206,7 +207,7 @@ def check(session: nox.Session) -> None:
     folders = tests_of(changed_files())
     session.log("tests: %s", " ".join(folders) or "nothing changed that has tests")
     if folders:
-        run(session, "pytest", "-q", "-n", "auto", "--dist", "loadfile", *folders)
+        run(session, "pytest", "-q", "-n", "auto", "--dist", "worksteal", *folders)
 
 
 def changed_files() -> list[str]:

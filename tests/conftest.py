@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Generator
 from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.shared import CORPUS, MISSING, SHARED
+from tests.support.shared import CORPUS, MISSING, ROOT, SHARED
 
 pytest_plugins = ["pytester"]  # for the tests of our own plugin
+
+# Where bytecode may not be written beside the sources, it is kept here: otherwise each of the
+# processes that tests start compiles the library again, which is half a second of CPU.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None) and sys.pycache_prefix is None:
+    os.environ["PYTHONPYCACHEPREFIX"] = str(ROOT / ".pytest_cache" / "bytecode")
 
 # No deadline: the machines share their cores, and speed is measured in benchmarks/, not here.
 # Parametrised tests draw inside one function on purpose (a recording, then its partition).
@@ -50,7 +56,6 @@ LONG_FILES: Final = (
     "test_hostility.py",
     "test_markdown.py",
     "test_request_fidelity.py",
-    "test_speed.py",
     "test_stages_encoders.py",
     "test_storm.py",
     "test_type_confusion.py",
@@ -65,12 +70,6 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return workers
     return workers + 1
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Lets workers take the files in our order; xdist's own begins with those of most tests."""
-    if hasattr(config.option, "loadscopereorder"):
-        config.option.loadscopereorder = False
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

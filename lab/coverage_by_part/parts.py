@@ -69,9 +69,6 @@ them.
 `vocabulary` is what all wires share, so the tests of the wires belong to it too.
 """
 
-SLOW_WORDS: Final = "not linear_time and not twice_the_time and not a_megabyte_in_one_chunk"
-"""Tests of speed say nothing while every line is traced."""
-
 
 def missed(name: str, folder: Path) -> dict[str, Any]:
     """File -> lines and branches of this part that its tests did not run."""
@@ -97,8 +94,6 @@ def missed(name: str, folder: Path) -> dict[str, Any]:
         "-q",
         "-p",
         "no:cacheprovider",
-        "-k",
-        SLOW_WORDS,
         *tests,
     ]
     ran = subprocess.run(run, env=env, cwd=ROOT, capture_output=True, text=True, check=False)

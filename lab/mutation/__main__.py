@@ -37,7 +37,7 @@ import coverage
 import hypothesis.strategies  # noqa: F401  # so that every fork has it
 import pytest
 
-from lab.coverage_by_part.parts import PACKAGE, PARTS, SLOW_WORDS
+from lab.coverage_by_part.parts import PACKAGE, PARTS
 from lab.proof.results import QUOTED
 from tests.support.shared import ROOT
 
@@ -54,8 +54,6 @@ QUIET: Final = (
     "no:cacheprovider",
     "-W",
     "ignore::pytest.PytestAssertRewriteWarning",
-    "-k",
-    SLOW_WORDS,
 )
 QUOTE: Final = QUOTED / "mutation.json"
 

@@ -135,6 +135,7 @@ def assert_linear(pairs: dict[str, tuple[dict[str, Any], dict[str, Any]]], modul
     assert list(slow) == []
 
 
+@pytest.mark.timing
 def test_rendering_is_linear(module: Path) -> None:
     """C13: `[` x 16,000 took 290 ms a render."""
     pairs: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
@@ -153,6 +154,7 @@ GROWING: Final = {
 }
 
 
+@pytest.mark.timing
 def test_growing_blocks_are_linear(module: Path) -> None:
     """C13: a code block was rendered again with each of its deltas."""
     pairs: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}

@@ -144,6 +144,7 @@ def text_only(accumulator: Accumulator) -> Any:
     return len(accumulator.response.text)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("look", [response, text_only])
 def test_snapshot_after_every_event_triples_the_cost_at_most(
     look: Callable[[Accumulator], Any],
@@ -153,6 +154,7 @@ def test_snapshot_after_every_event_triples_the_cost_at_most(
     assert ratio <= 3
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("look", [response, text_only])
 def test_snapshots_after_every_event_grow_linearly(look: Callable[[Accumulator], Any]) -> None:
     """C6."""
@@ -160,6 +162,7 @@ def test_snapshots_after_every_event_grow_linearly(look: Callable[[Accumulator],
     assert doubling <= 2.3
 
 
+@pytest.mark.timing
 def test_partial_arguments_after_every_event_are_linear() -> None:
     """C6: `IncrementalJson.partial` and `text`, both kept until the next ones are there."""
     ratio = of_turns(lambda: partials(DELTAS, look=False), lambda: partials(DELTAS, look=True), 3)

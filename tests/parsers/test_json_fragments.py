@@ -247,6 +247,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("size", [10, 1 << 20])
 def test_partial_a_hundred_times_takes_linear_time(kind: str, size: int) -> None:

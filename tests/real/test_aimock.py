@@ -32,6 +32,7 @@ from streamlib import (
 from streamlib.client.retry import RetryPolicy
 from streamlib.recording import Recorder
 from tests.real.asking import PATHS, WEATHER, client, every
+from tests.support.loops import asyncio_alone
 from tests.support.partitions import byte_by_byte, every_single_split
 from tests.support.wires import events_of
 
@@ -44,7 +45,6 @@ PARIS: Final = ("get_weather", {"city": "Paris", "days": 3})
 TOKYO: Final = ("get_weather", {"city": "東京", "days": 1})
 
 each_wire = pytest.mark.parametrize("wire", PATHS)
-once = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 
 
 async def answer(wire: str, address: str, said: str, **options: Any) -> Response:
@@ -109,7 +109,7 @@ async def test_parallel_calls_keep_their_arguments_apart(aimock: str, wire: str)
     assert len({call.call_id for call in response.calls}) == 2
 
 
-@once
+@asyncio_alone
 @pytest.mark.parametrize("wire", ["messages", "responses", "chat", "ollama"])
 @pytest.mark.parametrize("said", ["hello", "think about it", "weather?", "compare"])
 async def test_a_body_that_does_not_stream_has_the_same_content(
@@ -152,7 +152,7 @@ UNDERSTOOD: Final = [
 ]
 
 
-@once
+@asyncio_alone
 @each_wire
 async def test_a_conversation_is_understood_alike_on_every_wire(aimock: str, wire: str) -> None:
     """The provider translates every wire into its own form and keeps that in a journal: a reader of
@@ -181,7 +181,7 @@ def said(message: Any) -> list[Any]:
     ]
 
 
-@once
+@asyncio_alone
 @each_wire
 async def test_a_tool_with_a_rejected_name_keeps_its_original_name(aimock: str, wire: str) -> None:
     """The script is told to call what was sent."""
@@ -205,7 +205,7 @@ async def test_a_tool_with_a_rejected_name_keeps_its_original_name(aimock: str, 
 # --- what goes wrong ---
 
 
-@once
+@asyncio_alone
 @each_wire
 @pytest.mark.parametrize(
     ("said", "kind", "status", "retryable", "retry_after"),
@@ -300,7 +300,7 @@ async def test_leaving_a_stream_does_not_wait_for_its_end(aimock: str, wire: str
 # --- the bytes ---
 
 
-@once
+@asyncio_alone
 @each_wire
 @pytest.mark.parametrize("said", ["hello", "think about it", "compare"])
 async def test_response_is_the_same_for_any_split_of_its_bytes(

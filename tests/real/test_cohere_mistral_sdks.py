@@ -18,6 +18,7 @@ from streamlib import FunctionCall, Message, accumulate, encode_all, encode_body
 from streamlib.testing import Behaviour, running
 from tests.streamlib.wires.test_cross_wire import CASES, conversation, request_of
 from tests.support.invariants import events_of
+from tests.support.loops import asyncio_alone
 from tests.support.shared import BODIES, STREAMS, recordings
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
@@ -31,7 +32,6 @@ SCHEMA: Final = {
 }
 TOOL: Final = {"type": "function", "function": {"name": "weather", "parameters": SCHEMA}}
 HELLO: Final = {"role": "user", "content": "Weather?"}
-asyncio_alone = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 
 
 async def in_thread(function: Callable[..., Any], **fields: Any) -> Any:

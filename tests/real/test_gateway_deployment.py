@@ -21,6 +21,7 @@ import pytest
 from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
 from tests.support.asgi_servers import serving_app
 from tests.support.gateways import parse_stream
+from tests.support.loops import asyncio_alone
 from tests.support.redis_servers import free_port, wait_until
 from tests.support.response_bodies import HELLO, LAST, finish, stop, text
 from tests.support.scripted_server import END, Wait, chunk, head, scripted
@@ -88,7 +89,7 @@ def caddy_command(folder: Path, port: int, upstream: str) -> list[str]:
     return [program("caddy"), "run", "--config", f"{folder}/Caddyfile", "--adapter", "caddyfile"]
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@asyncio_alone
 @pytest.mark.parametrize("command", [nginx_command, caddy_command])
 async def test_stream_arrives_as_it_is_sent(command, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     script = [head(), chunk(HELLO)]

@@ -16,6 +16,7 @@ from streamlib.testing import Behaviour, running
 from streamlib_parsers.items import WireApi
 from tests.support.asgi_servers import serving_app
 from tests.support.invariants import events_of
+from tests.support.loops import asyncio_alone
 from tests.support.served_gateways import loopback_gateway
 from tests.support.shared import STREAMS, recordings
 
@@ -102,7 +103,7 @@ async def check_conversation(url: str) -> None:
     assert last.output_text == "The tool says: sunny"
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@asyncio_alone
 @pytest.mark.parametrize("wire", MODELS)
 async def test_sdk_talks_to_a_model_of_any_wire(wire: WireApi, anyio_backend: str) -> None:
     async with (
@@ -112,7 +113,7 @@ async def test_sdk_talks_to_a_model_of_any_wire(wire: WireApi, anyio_backend: st
         await check_conversation(served.url)
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@asyncio_alone
 async def test_sdk_continues_an_interaction_that_is_kept(anyio_backend: str) -> None:
     async with running() as url:
         await check_conversation(url)
@@ -125,7 +126,7 @@ async def test_sdk_continues_an_interaction_that_is_kept(anyio_backend: str) -> 
             await in_thread(ask, url, input="four", previous_interaction_id="none")
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@asyncio_alone
 @pytest.mark.parametrize(
     "folder", ["anthropic-messages", "openai-responses", "openai-chat", "gemini-generatecontent"]
 )

@@ -33,6 +33,7 @@ from streamlib import (
 )
 from streamlib.recording import Recorder, Recording
 from tests.real.asking import EXAMPLES, PATHS, THOUGHTFUL, WEATHER, client, every, question
+from tests.support.loops import asyncio_alone
 from tests.support.partitions import byte_by_byte, every_single_split, random_partitions
 from tests.support.wires import events_of
 
@@ -55,8 +56,6 @@ ENDLESS: Final = Prompt(
 
 each_wire = pytest.mark.parametrize("wire", WIRES)
 each_prompt = pytest.mark.parametrize("name", PROMPTS)
-once = pytest.mark.parametrize("anyio_backend", ["asyncio"])
-"""For what has nothing to do with the loop, and costs seconds."""
 
 
 class Recorded(NamedTuple):
@@ -137,7 +136,7 @@ async def test_reasoning_comes_before_its_call_and_apart_from_it(llama: str, wir
     assert response.text == ""
 
 
-@once
+@asyncio_alone
 @each_wire
 async def test_a_body_that_does_not_stream_has_the_same_content(llama: str, wire: str) -> None:
     streamed = await answer(wire, llama, THOUGHT)
@@ -166,7 +165,7 @@ def facts(response: Response) -> Any:
 # --- one history, three wires ---
 
 
-@once
+@asyncio_alone
 @pytest.mark.parametrize("name", ["call", "thought"])
 async def test_one_history_makes_the_same_call_on_three_wires(llama: str, name: str) -> None:
     """The model cannot tell the wires apart: what the second and third ask is in its cache to the
@@ -180,7 +179,7 @@ async def test_one_history_makes_the_same_call_on_three_wires(llama: str, name: 
         assert usage.cache_read_input_tokens == (usage.input_tokens or 0) - 1
 
 
-@once
+@asyncio_alone
 @pytest.mark.parametrize(
     ("first", "second", "third"), [WIRES, WIRES[1:] + WIRES[:1], WIRES[2:] + WIRES[:2]]
 )

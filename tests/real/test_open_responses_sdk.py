@@ -15,9 +15,10 @@ from streamlib.gateway import gateway
 from streamlib.testing import running
 from streamlib_parsers.items import WireApi
 from tests.support.asgi_servers import Served, serving_app
+from tests.support.loops import asyncio_alone
 from tests.support.served_gateways import loopback_gateway
 
-pytestmark = [pytest.mark.real, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
+pytestmark = [pytest.mark.real, asyncio_alone]
 
 
 def create(url: str, **fields: Any) -> Any:

@@ -40,12 +40,14 @@ def figures() -> dict[str, float]:
     return measured()
 
 
+@pytest.mark.timing
 @each_case("name", CASES)
 def test_cost_grows_with_the_work(name: str, figures: dict[str, float]) -> None:
     sys.stdout.write(f"{name}: x{figures[name]:.2f}\n")
     assert figures[name] <= MOST
 
 
+@pytest.mark.timing
 def test_idle_streams_hold_bounded_memory(figures: dict[str, float]) -> None:
     """Allocated bytes are counted, so that no load of the machine changes them."""
     assert figures["bytes of an idle stream"] <= IDLE_STREAM

@@ -35,6 +35,7 @@ def figures() -> Figures:
     return measured
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("wire", ABOVE_SPLITTER)
 def test_parser_stays_near_the_splitter_on_recordings(wire: str, figures: Figures) -> None:
     found, most = figures["splitter"][wire], ABOVE_SPLITTER[wire]
@@ -42,6 +43,7 @@ def test_parser_stays_near_the_splitter_on_recordings(wire: str, figures: Figure
     assert found <= most
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("wire", SDKS)
 def test_sdk_takes_longer_on_recordings(wire: str, figures: Figures) -> None:
     found, least = 1 / figures["sdk"][wire], SDKS[wire]
@@ -49,6 +51,7 @@ def test_sdk_takes_longer_on_recordings(wire: str, figures: Figures) -> None:
     assert found >= least
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("name", GROWING)
 def test_twice_the_input_takes_at_most_2_3_times_as_long(name: str, figures: Figures) -> None:
     found = figures["doubling"][name]
@@ -56,6 +59,7 @@ def test_twice_the_input_takes_at_most_2_3_times_as_long(name: str, figures: Fig
     assert found <= DOUBLED
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("wire", ABOVE_MESSAGES)
 def test_encoder_costs_what_that_of_messages_does(wire: str, figures: Figures) -> None:
     found = figures["encoder"][wire]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lab.structured.growth import growth
 from lab.structured.jiter_agreement import differences
 from lab.structured.splits import complete_views_are_values, find_difference
@@ -22,6 +24,7 @@ def test_partial_json_is_that_of_jiter() -> None:
     assert compared > 400
 
 
+@pytest.mark.timing
 def test_views_after_every_delta_are_linear() -> None:
     best: dict[str, float] = {}
     for _ in range(TRIES):

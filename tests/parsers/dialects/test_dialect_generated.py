@@ -195,6 +195,7 @@ def test_exceeded_limit_ends_the_stream_with_items_closed(limits: Limits, code: 
     assert p.feed(body) == []
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(
     ("chunk", "dialects"),
     [

@@ -479,10 +479,12 @@ def test_every_double_split_of_a_stream_reads_the_same() -> None:
             assert read(EventStreamFraming(), split_at(body, [a, b])) == expected
 
 
+@pytest.mark.timing
 def test_message_of_twice_the_size_takes_twice_the_time() -> None:
     assert growth(EventStreamFraming, lambda size: events(1, b"x" * size), 1 << 19) <= 2.3
 
 
+@pytest.mark.timing
 def test_twice_as_many_messages_take_twice_the_time() -> None:
     assert growth(EventStreamFraming, lambda size: events(size // 150), 1 << 19) <= 2.3
 

@@ -344,6 +344,7 @@ def gemini_chunks(size: int) -> bytes:
     return b"[" + b"\n,\n".join([element] * (size // len(element))) + b"]"
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("body", [image, escapes, backslashes, keys, gemini_chunks])
 def test_twice_the_body_takes_at_most_twice_the_time(body: Any) -> None:
     assert values(elements(body(1000)))

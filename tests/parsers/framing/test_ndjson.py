@@ -166,10 +166,12 @@ def test_any_bytes_read_the_same_in_any_partition(
     )
 
 
+@pytest.mark.timing
 def test_line_of_twice_the_size_takes_twice_the_time() -> None:
     assert growth(NdjsonFraming, lambda size: b'{"a":"' + b"x" * size + b'"}\n', 1 << 19) <= 2.3
 
 
+@pytest.mark.timing
 def test_twice_as_many_lines_take_twice_the_time() -> None:
     assert (
         growth(

@@ -218,6 +218,7 @@ GROWING: Final = {
 """Chunk and count of each input."""
 
 
+@pytest.mark.timing
 def test_twice_the_input_takes_about_twice_the_time() -> None:
     # In a process of their own: memory that other tests left behind changes the cost of a fresh
     # page, and large lines cost little else.

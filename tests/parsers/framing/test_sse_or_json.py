@@ -67,6 +67,7 @@ def test_any_bytes_read_the_same_in_any_partition(
     assert read(SSEOrJsonFraming(), data.draw(partitions(body))) == read(SSEOrJsonFraming(), [body])
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("byte", [b"\n", b" "])
 def test_blank_bytes_cost_linear_time(byte: bytes) -> None:
     assert growth(SSEOrJsonFraming, lambda size: byte * size, 1 << 17) < 3.0

@@ -19,6 +19,7 @@ from streamlib_parsers import Completed, Failed, OutputItemDone, accumulate, par
 from streamlib_parsers.stream_error import StreamError
 from tests.support.client_streams import FRAMES, all_events, stream_over, until
 from tests.support.clients import LIBRARIES, MemoryTransport, make_client, make_request, open_http
+from tests.support.loops import asyncio_alone
 from tests.support.metrics import figure
 from tests.support.response_bodies import (
     CHAT,
@@ -280,7 +281,7 @@ async def test_cancellation_at_any_await_leaves_nothing_open(http: str, wire: st
     assert await sweep(http, wire, stopped_by_scope) > 5
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@asyncio_alone
 @pytest.mark.parametrize("http", LIBRARIES)
 @pytest.mark.parametrize("wire", PACED)
 async def test_unshielded_cancellation_leaves_nothing_open(http: str, wire: str) -> None:

@@ -242,6 +242,7 @@ def test_resize_wraps_what_follows_at_the_new_width() -> None:
 # --- what it costs ---
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("kind", ["fence", "list", "table", "paragraph"])
 def test_frame_of_a_long_block_takes_little_time(kind: str) -> None:
     """50 KB in 600 frames would take 2 s each; a quarter of it shows the same cost a frame."""
@@ -259,6 +260,7 @@ def test_frame_of_a_long_block_takes_little_time(kind: str) -> None:
     assert written[0] < 4 * len(text)
 
 
+@pytest.mark.timing
 def test_frame_costs_the_same_however_long_the_text_is() -> None:
     for kind, text in worst_texts(20_000).items():
         times: list[float] = []

@@ -128,6 +128,7 @@ async def assert_holds_less(seconds: float, body: bytes, wire: WireApi = "messag
     pytest.fail(f"other clients waited for {holds}")
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(
     "name",
     [
@@ -148,6 +149,7 @@ async def test_hostile_body_does_not_hold_other_clients(name: str) -> None:
     await assert_holds_less(0.5, body, wire)
 
 
+@pytest.mark.timing
 async def test_ordinary_large_body_does_not_hold_other_clients() -> None:
     body = hostile_bodies.ordinary()
     assert len(body) > 5 << 20

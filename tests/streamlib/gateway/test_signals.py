@@ -18,12 +18,11 @@ import pytest
 from streamlib.cli import main
 from tests.support.gateway_commands import GatewayProcess, ask_until_served, gateway_process
 from tests.support.gateways import parse_stream
+from tests.support.loops import asyncio_alone
 from tests.support.response_bodies import HELLO, LAST, finish, stop, text
 from tests.support.scripted_server import END, Repeat, Script, Wait, chunk, head, scripted
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="signals, and /proc")
-asyncio_alone = pytest.mark.parametrize("anyio_backend", ["asyncio"])
-"""The processes under test run uvicorn, whatever the loop of the test."""
 
 SHORT: Final[Script] = [head(), chunk(HELLO), Wait(0.8), chunk(stop() + finish() + LAST), END]
 ENDLESS: Final[Script] = [head(), chunk(HELLO), Repeat(chunk(text("more ")), 0.05)]

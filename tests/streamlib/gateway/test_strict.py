@@ -14,6 +14,7 @@ from streamlib.gateway import RouteRule
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.testing import Behaviour, running
 from tests.support.gateways import CLIENTS, read, send, serving
+from tests.support.loops import asyncio_alone
 
 MODELS: dict[WireApi, str] = {
     "messages": "anthropic:claude-sonnet-4-5",
@@ -58,12 +59,14 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, "dummy")
 
 
+@asyncio_alone
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_no_request_of_a_conversation_is_refused(client: WireApi, model: WireApi) -> None:
     await converse(client, model, MODELS[model])
 
 
+@asyncio_alone
 @pytest.mark.parametrize("name", SIGNING)
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_no_request_of_signed_chat_is_refused(client: WireApi, name: str) -> None:

@@ -135,6 +135,7 @@ def test_any_bytes_are_compared(bodies_: tuple[bytes, bytes]) -> None:
     assert compare(ours, theirs).equal is (ours.events == theirs.events)
 
 
+@pytest.mark.timing
 def test_many_different_items_are_compared_in_linear_time() -> None:
     def seconds(count: int) -> float:
         # Other items at the start and at the end, so that all between them must be aligned.

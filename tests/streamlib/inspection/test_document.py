@@ -216,6 +216,7 @@ def test_split_characters_are_counted_where_chunks_part_them() -> None:
     assert len(found) % inner == 0
 
 
+@pytest.mark.timing
 def test_split_characters_of_a_large_message_take_linear_time() -> None:
     def seconds(count: int) -> float:
         # One message of which each chunk ends inside a character.
@@ -359,6 +360,7 @@ def test_events_of_a_document_are_an_event_log() -> None:
     assert load_events(log) == events_of("messages", TOOL_CALL)
 
 
+@pytest.mark.timing
 def test_inspection_takes_time_in_proportion_to_the_frames() -> None:
     def seconds(count: int) -> float:
         body = b"".join(bodies.messages((responses.SampleText(["some words "] * count),)))

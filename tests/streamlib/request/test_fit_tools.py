@@ -376,6 +376,7 @@ def build_seconds(tools: list[ToolSpec], history: list[Any]) -> float:
     return cpu_seconds(lambda: built("messages", model, tools, input=history), tries=3)
 
 
+@pytest.mark.timing
 def test_flattening_is_linear_in_tools_and_calls() -> None:
     """Each call was compared with each tool: 4,000 of both took 2.4 s."""
     seconds: list[float] = []

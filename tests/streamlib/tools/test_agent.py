@@ -32,6 +32,7 @@ from streamlib import (
 from streamlib.testing import MODEL, scripted
 from streamlib.testing.provider.turns import Turn
 from tests.support.clients import KEY, MemoryTransport, make_client
+from tests.support.loops import asyncio_alone
 from tests.support.messages_frames import block, end, start, text_deltas
 
 PERSON: ContextVar[str] = ContextVar("PERSON", default="nobody")
@@ -206,7 +207,7 @@ async def test_cancellation_in_a_call_ends_the_run() -> None:
     assert run.response.function_calls[0].name == "hang"
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@asyncio_alone
 async def test_asyncios_own_cancellation_ends_the_run() -> None:
     """`Task.cancel` and `asyncio.timeout` know nothing of scopes."""
     ended: list[str] = []

@@ -29,6 +29,7 @@ from streamlib import (
     ToolSpec,
 )
 from streamlib.tools import Tool, run_calls
+from tests.support.loops import asyncio_alone
 
 PERSON: ContextVar[str] = ContextVar("PERSON", default="nobody")
 
@@ -187,7 +188,7 @@ async def test_timeout_error_of_the_function_is_its_own() -> None:
     assert output.output == "TimeoutError: no route"
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@asyncio_alone
 @pytest.mark.parametrize("limit", [1, 8])
 async def test_cancelled_task_of_a_function_is_an_error(limit: int) -> None:
     """Unnoticed it would cancel the other calls, and their outputs would be missing."""

@@ -7,9 +7,10 @@ import anyio.lowlevel
 import pytest
 
 from streamlib.transport.closing import ShieldedAwait
+from tests.support.loops import asyncio_alone
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@asyncio_alone
 async def test_cancellation_is_raised_after_closing_completes() -> None:
     import asyncio
 
@@ -34,7 +35,7 @@ async def test_cancellation_is_raised_after_closing_completes() -> None:
         assert done == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@asyncio_alone
 async def test_cancellation_wins_over_a_failure_to_close() -> None:
     import asyncio
 

@@ -23,6 +23,7 @@ from streamlib.transport import httpx as httpx_transport
 from streamlib_parsers.protocol import WIRE_APIS
 from tests.support.certificates import self_signed
 from tests.support.clients import EVERY_TRANSPORT, library, make_request
+from tests.support.loops import asyncio_alone
 from tests.support.proxies import proxy
 from tests.support.response_bodies import HELLO_TEXT, MESSAGE
 from tests.support.scripted_server import complete_response, scripted
@@ -189,7 +190,7 @@ async def test_proxy_is_not_used_for_excluded_hosts(
         assert await respond(client, server.url) == HELLO_TEXT
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@asyncio_alone
 async def test_aiohttp_refuses_a_proxy_of_socks(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was ignored: the request went past the proxy."""
     monkeypatch.setenv("ALL_PROXY", "socks5://user:secret@127.0.0.1:9")

@@ -24,6 +24,7 @@ from streamlib.transport.websocket import FRAGMENT_BYTES, WebSocket, close_error
 from streamlib_parsers.limits import Limits
 from tests.support.certificates import self_signed
 from tests.support.keys import UNUSUAL_KEY, printed
+from tests.support.loops import asyncio_alone
 from tests.support.websocket_scripts import (
     EXPECT,
     FOREVER,
@@ -321,7 +322,7 @@ async def test_tls_reads_sends_and_checks_certificates(tls: ssl.SSLContext) -> N
     assert (raised.value.kind, raised.value.retryable) == ("connection", False)
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@asyncio_alone
 async def test_a_cancelled_asyncio_task_leaves_the_socket_usable(anyio_backend: str) -> None:
     """asyncio's own cancellation, which no scope of anyio announces."""
     frames = response_frames("r1", "One", lane="a")

@@ -270,6 +270,7 @@ def test_what_was_taken_can_be_sent() -> None:
             assert build(Prompt(asked.history, tools=[WEATHER, *asked.tools]), model).body
 
 
+@pytest.mark.timing
 def test_twice_the_messages_take_twice_the_time() -> None:
     def seconds(count: int) -> float:
         output = {

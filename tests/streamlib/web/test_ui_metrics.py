@@ -22,6 +22,7 @@ from streamlib.recording import Chunk, Recording, dump_events, from_body, load, 
 from streamlib.recording.replay import random_pieces
 from streamlib.testing import replay
 from tests.streamlib.recording.test_recording import bare, events_of
+from tests.support.loops import asyncio_alone
 from tests.support.shared import ROOT
 from tests.support.virtual_time import anyio_backend  # noqa: F401  # the fixture
 
@@ -107,6 +108,7 @@ async def test_stalled_branch_has_bounded_memory() -> None:
     assert peak < 2_000_000
 
 
+@asyncio_alone
 @pytest.mark.parametrize("path", OWN, ids=[f"{path.parent.name}-{path.name}" for path in OWN])
 async def test_saved_recording_replays_equal_for_every_partition(
     path: Path, tmp_path: Path

@@ -197,6 +197,7 @@ def test_any_order_gives_valid_json(case: tuple[Any, list[Partial]], random: Any
         )
 
 
+@pytest.mark.timing
 def test_ten_thousand_fragments_cost_linear_time() -> None:
     def put_all(count: int) -> None:
         arguments = ArgumentsByPath()

@@ -14,6 +14,7 @@ from streamlib.client.websocket.lane_socket import LaneSocket
 from streamlib.transport.websocket import WebSocket
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.wires.responses.lanes import Turn
+from tests.support.loops import asyncio_alone
 from tests.support.websocket_scripts import response_frames
 
 pytestmark = pytest.mark.anyio
@@ -56,7 +57,7 @@ def lane_socket(memory: MemorySocket, buffered_bytes: int = 1000) -> LaneSocket:
     return LaneSocket(cast("WebSocket", memory), buffered_bytes, anyio.current_time, {})
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@asyncio_alone
 async def test_a_task_cancelled_as_it_should_read_wakes_another(anyio_backend: str) -> None:
     """The reader got its message and woke the second, which is cancelled: the third reads."""
     memory = MemorySocket()

@@ -188,6 +188,7 @@ def _list(count: int) -> list[ResponseItem]:
     return [Reasoning("", native={"reasoning_details": data}), *_calls(count)]
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(
     "history", [_calls, _same_calls, _removed_texts, _joined_texts, _list], ids=lambda f: f.__name__
 )

@@ -8,6 +8,7 @@ import anyio.to_thread
 import pytest
 
 from streamlib.testing import running
+from tests.support.loops import asyncio_alone
 from tests.support.sdks import openai
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -67,7 +68,7 @@ def use_genai(url: str) -> None:
         client.close()
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@asyncio_alone
 @pytest.mark.parametrize("use", [use_openai, use_genai])
 async def test_sdk_uses_responses_in_the_background(anyio_backend: str, use: Any) -> None:
     async with running() as url:

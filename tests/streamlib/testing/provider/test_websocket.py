@@ -11,6 +11,7 @@ import pytest
 from streamlib import ErrorInfo, Failed, FunctionCall, StreamError
 from streamlib.client.retry import RetryPolicy
 from streamlib.testing import Behaviour, running
+from tests.support.loops import asyncio_alone
 from tests.support.sdks import openai
 from tests.support.websocket_scripts import connected
 
@@ -37,7 +38,7 @@ async def run_sdk(behaviour: Behaviour, *requests: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@asyncio_alone
 async def test_openai_sdk_is_served(anyio_backend: str) -> None:
     events = await run_sdk(
         Behaviour(turns=["Hello there", FunctionCall("c1", "lookup", '{"a":1}')]),
@@ -54,7 +55,7 @@ async def test_openai_sdk_is_served(anyio_backend: str) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@asyncio_alone
 async def test_openai_sdk_continues_and_steers(anyio_backend: str) -> None:
     pytest.importorskip("websockets", reason="OpenAI's SDK needs it; it comes with the dev extra")
     async with running() as url:

@@ -13,6 +13,7 @@ import pytest
 from streamlib import accumulate, encode_all, encode_body, parse_body
 from streamlib.testing import Behaviour, running
 from tests.support.invariants import events_of
+from tests.support.loops import asyncio_alone
 from tests.support.shared import BODIES, STREAMS, recordings
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -46,7 +47,7 @@ async def in_thread(function: Callable[..., Any], **fields: Any) -> Any:
     return await anyio.to_thread.run_sync(partial(function, **fields))
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@asyncio_alone
 async def test_sdk_streams_calls_and_sends_them_back(anyio_backend: str) -> None:
     """Stateless: all steps with their signed thoughts go back as input, to the strict provider."""
     async with running(Behaviour(strict=True)) as url:
@@ -67,7 +68,7 @@ async def test_sdk_streams_calls_and_sends_them_back(anyio_backend: str) -> None
         assert answer.usage.total_output_tokens > 0
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@asyncio_alone
 async def test_sdk_raises_what_the_strict_provider_refuses(anyio_backend: str) -> None:
     async with running(Behaviour(strict=True)) as url:
         with pytest.raises(Exception, match=r"400.*Thinking level max"):
