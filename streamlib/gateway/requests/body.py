@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Final
 
 import anyio
-import anyio.to_thread
 
 from streamlib.asgi import Receive, Scope
 from streamlib_parsers.errors import ErrorInfo
