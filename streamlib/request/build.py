@@ -1,28 +1,24 @@
-"""Prompt to request: the same five steps for every wire, around the wire's own builder.
+"""Prompt to request: the same stages for every wire, around the wire's own builder.
 
-1. repair the history;
-2. downgrade what another origin made;
-3. fit ids, tools and their names to the wire;
-4. build the body;
-5. apply the provider's fields, then `Prompt.extra`.
-
-No key is needed: the request is signed when it is sent.
+`build_for` lists them in their order. No key is needed: the request is signed when it is sent.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from streamlib.providers import Provider, find
 from streamlib.providers.models import Traits
 from streamlib.providers.names import fit_names
 from streamlib.providers.wire_specs import WIRE_SPECS
-from streamlib.request.allowed_tools import foreign_choice, without_choice
+from streamlib.request.allowed_tools import AllowedTools, foreign_choice, without_choice
 from streamlib.request.context import BuildContext
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.fit_tools import fit_tools
@@ -38,7 +34,7 @@ from streamlib.request.structured_modes import with_structured_mode
 from streamlib.request.target import BuiltRequest, Target
 from streamlib.request.tool_options import fit_tool_options
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.items import Origin, ResponseItem, ToolSpec, WireApi
+from streamlib_parsers.items import JsonObject, Origin, ResponseItem, ToolSpec, WireApi
 from streamlib_parsers.stream_error import StreamError, invalid_request
 
 
@@ -129,148 +125,254 @@ def build_for(
     prompt: Prompt, target: Target, *, strict: bool = False, strict_origin: bool = False
 ) -> Request:
     """Builds the request for a target that is resolved already; see `build`."""
-    report = Report()
-    prompt = with_structured_mode(prompt, report)
-    prompt = _headers_for_wire(prompt, target.wire_api, report)
-    context = BuildContext(with_headers(target, prompt.headers), report)
-    allowed = foreign_choice(prompt, target.wire_api)
-    if allowed is not None:
-        prompt = without_choice(prompt, allowed)
-    prompt = _extra_for_wire(prompt, context)
-    prompt = fit_tool_options(prompt, target.wire_api, report)
-    stored_history = WIRE_SPECS[target.wire_api].stored_history
-    is_continued = any((prompt.extra or {}).get(name) for name in stored_history)
-    items = repair(prompt.items, report, is_continued=is_continued)
-    items = downgrade(items, target.origin, report, strict=strict_origin)
-    if WIRE_SPECS[target.wire_api].names_media_types:
-        report_corrected_types(items, report)
-    items = _fit_ids(items, context)
-    fitted = fit_tools(prompt, items, context, allowed)
-    prompt, items = fitted.prompt, fitted.items
-    report.tool_paths = fitted.paths
-    sent_names = _tool_names(prompt, items, target.wire_api)
-    if sent_names:
-        prompt = _rename_tools(prompt, sent_names, report)
-        items = _rename_calls(items, sent_names)
-
-    module = importlib.import_module(f"streamlib.wires.{target.wire_api}.build")
-    builder = cast("Builder", module)
-    built = builder.build(prompt, items, context)
-    built = apply_steps(prompt, built, context)
-    body = _apply_provider_fields(built.body, prompt, context)
-    extra = prompt.extra or {}
-    body = merged(body, {key: extra[key] for key in extra if key not in built.merged_extra})
-    headers = {
-        "content-type": "application/json",
-        **context.target.provider.headers,
-        **_identity_headers(prompt, context),
-        **built.headers,
-    }
-    for name in built.in_body:
-        headers.pop(name, None)
-    if strict and report.changes:
-        raise _strict_error(report.changes)
-    return Request(
-        method="POST",
-        url=target.url,
-        headers=headers,
-        body=_encode(body),
-        report=report.changes,
-        wire_api=target.wire_api,
-        model=target.model,
-        origin=target.origin,
-        names={sent: name for name, sent in sent_names.items()},
-        namespaces=fitted.namespaces,
-    )
+    draft = _Draft(prompt, BuildContext(target, Report()), strict_origin=strict_origin)
+    # what the prompt asks for, in what this wire knows
+    _choose_structured_mode(draft)
+    _add_headers(draft)
+    _read_allowed_tools(draft)
+    _drop_foreign_extra(draft)
+    _fit_tool_options(draft)
+    # the history
+    _repair_history(draft)
+    _downgrade_history(draft)
+    _report_media_types(draft)
+    _fit_call_ids(draft)
+    # the tools, also those of the history
+    _fit_tools(draft)
+    _rename_tools(draft)
+    # the body
+    _write_body(draft)
+    _apply_provider_steps(draft)
+    _apply_provider_fields(draft)
+    _merge_extra(draft)
+    _write_headers(draft)
+    if strict and draft.report.changes:
+        raise _strict_error(draft.report.changes)
+    return _request(draft)
 
 
-def _extra_for_wire(prompt: Prompt, context: BuildContext) -> Prompt:
+@dataclass(slots=True)
+class _Draft:
+    """A request while it is built: each stage replaces what it changes."""
+
+    prompt: Prompt
+    context: BuildContext
+    strict_origin: bool
+    items: list[IndexedItem] = field(default_factory=list)
+    """The history, once it is repaired."""
+    allowed_tools: AllowedTools | None = None
+    """The tools that may be called, where the request of another wire named some."""
+    sent_names: dict[str, str] = field(default_factory=dict)
+    """Your tool name -> the name that is sent, for those that the wire does not take."""
+    namespaces: dict[str, tuple[str, str]] = field(default_factory=dict)
+    built: BuiltRequest = field(default_factory=lambda: BuiltRequest({}))
+    """What the wire's builder returned."""
+    body: JsonObject = field(default_factory=dict)
+    """The complete body."""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def target(self) -> Target:
+        return self.context.target
+
+    @property
+    def wire_api(self) -> WireApi:
+        return self.context.target.wire_api
+
+    @property
+    def report(self) -> Report:
+        return self.context.report
+
+
+# --- what the prompt asks for ---
+
+
+def _choose_structured_mode(draft: _Draft) -> None:
+    """Puts a tool, or instructions, in place of a schema that is asked for by these."""
+    draft.prompt = with_structured_mode(draft.prompt, draft.report)
+
+
+def _add_headers(draft: _Draft) -> None:
+    """Adds the prompt's headers, but betas of another wire: they name features of one service."""
+    headers = dict(draft.prompt.headers)
+    for name in {spec.beta_header for spec in WIRE_SPECS.values()}:
+        if name in headers and name != WIRE_SPECS[draft.wire_api].beta_header:
+            draft.report.dropped(f"/headers/{name}", f"{draft.wire_api} has no such betas")
+            del headers[name]
+    if headers != draft.prompt.headers:
+        draft.prompt = replace(draft.prompt, headers=headers)
+    draft.context = BuildContext(with_headers(draft.target, headers), draft.report)
+
+
+def _read_allowed_tools(draft: _Draft) -> None:
+    """Reads a restriction of the tools that another wire has a word for."""
+    draft.allowed_tools = foreign_choice(draft.prompt, draft.wire_api)
+    if draft.allowed_tools is not None:
+        draft.prompt = without_choice(draft.prompt, draft.allowed_tools)
+
+
+def _drop_foreign_extra(draft: _Draft) -> None:
     """Drops `Prompt.extra` of another wire: its fields mean nothing here, or something else."""
-    extra, extra_wire = prompt.extra, prompt.extra_wire
-    if extra is None or extra_wire is None or extra_wire == context.target.wire_api:
-        return prompt
+    extra, extra_wire = draft.prompt.extra, draft.prompt.extra_wire
+    if extra is None or extra_wire is None or extra_wire == draft.wire_api:
+        return
     for path in WIRE_SPECS[extra_wire].repeated:
         extra = without(extra, path)
     for key in extra:
-        context.report.dropped(f"/extra/{key}", f"a field of {extra_wire}")
-    return msgspec.structs.replace(prompt, extra=None)
+        draft.report.dropped(f"/extra/{key}", f"a field of {extra_wire}")
+    draft.prompt = replace(draft.prompt, extra=None)
 
 
-def _headers_for_wire(prompt: Prompt, wire_api: WireApi, report: Report) -> Prompt:
-    """Drops betas of another wire: what names features of one service is nothing for another."""
-    if not prompt.headers:
-        return prompt
-    headers = dict(prompt.headers)
-    for name in {spec.beta_header for spec in WIRE_SPECS.values()}:
-        if name in headers and name != WIRE_SPECS[wire_api].beta_header:
-            report.dropped(f"/headers/{name}", f"{wire_api} has no such betas")
-            del headers[name]
-    return msgspec.structs.replace(prompt, headers=headers)
+def _fit_tool_options(draft: _Draft) -> None:
+    draft.prompt = fit_tool_options(draft.prompt, draft.wire_api, draft.report)
 
 
-def _encode(body: dict[str, Any]) -> bytes:
-    try:
-        return msgspec.json.encode(body)
-    except (UnicodeEncodeError, TypeError, ValueError, RecursionError) as error:
-        raise invalid_request(f"the request cannot be written as JSON: {error}") from None
+# --- the history ---
 
 
-def _fit_ids(entries: list[IndexedItem], context: BuildContext) -> list[IndexedItem]:
-    """Call ids that the wire takes, the same on a call and its output."""
-    target = context.target
-    charset = target.provider.call_ids or WIRE_SPECS[target.wire_api].call_ids
+def _repair_history(draft: _Draft) -> None:
+    """Repairs what no provider takes. Calls of a history that the provider stores may be there."""
+    extra = draft.prompt.extra or {}
+    is_continued = any(extra.get(name) for name in WIRE_SPECS[draft.wire_api].stored_history)
+    draft.items = repair(draft.prompt.items, draft.report, is_continued=is_continued)
+
+
+def _downgrade_history(draft: _Draft) -> None:
+    """Removes the state of other origins."""
+    draft.items = downgrade(
+        draft.items, draft.target.origin, draft.report, strict=draft.strict_origin
+    )
+
+
+def _report_media_types(draft: _Draft) -> None:
+    if WIRE_SPECS[draft.wire_api].names_media_types:
+        report_corrected_types(draft.items, draft.report)
+
+
+def _fit_call_ids(draft: _Draft) -> None:
+    """Gives calls ids that the wire takes, the same on a call and its output."""
+    target = draft.target
+    charset = target.provider.call_ids or WIRE_SPECS[draft.wire_api].call_ids
     longest = target.provider.chat.longest_call_id
-    if target.wire_api == "chat" and longest is not None:
-        charset = msgspec.structs.replace(charset, longest=longest)
-    call_ids = [entry.item.call_id for entry in entries if isinstance(entry.item, CALLS + OUTPUTS)]
+    if draft.wire_api == "chat" and longest is not None:
+        charset = replace(charset, longest=longest)
+    call_ids: list[str] = []
+    for entry in draft.items:
+        if isinstance(entry.item, CALLS + OUTPUTS):
+            call_ids.append(entry.item.call_id)
     changed = fit_names(call_ids, charset)
     if not changed:
-        return entries
+        return
     fitted: list[IndexedItem] = []
-    for entry in entries:
+    for entry in draft.items:
         item = entry.item
         if isinstance(item, CALLS + OUTPUTS) and item.call_id in changed:
-            reason = f"{target.wire_api} does not take this id"
-            context.report.add("renamed", f"{entry.path}/call_id", reason)
-            item = msgspec.structs.replace(item, call_id=changed[item.call_id])
+            reason = f"{draft.wire_api} does not take this id"
+            draft.report.add("renamed", f"{entry.path}/call_id", reason)
+            item = replace(item, call_id=changed[item.call_id])
         fitted.append(IndexedItem(entry.position, item))
-    return fitted
+    draft.items = fitted
 
 
-def _tool_names(prompt: Prompt, entries: list[IndexedItem], wire_api: WireApi) -> dict[str, str]:
-    """Your tool name -> the name that is sent, for those that the wire does not take."""
-    names = [tool.name for tool in prompt.tools if tool.native is None]
-    for entry in entries:
+# --- the tools ---
+
+
+def _fit_tools(draft: _Draft) -> None:
+    """Leaves out tools that the target lacks, and fits the history and the choice to the rest."""
+    fitted = fit_tools(draft.prompt, draft.items, draft.context, draft.allowed_tools)
+    draft.prompt, draft.items, draft.namespaces = fitted.prompt, fitted.items, fitted.namespaces
+    draft.report.tool_paths = fitted.paths
+
+
+def _rename_tools(draft: _Draft) -> None:
+    """Gives tools names that the wire takes; the parser maps the calls of the response back."""
+    names = [tool.name for tool in draft.prompt.tools if tool.native is None]
+    for entry in draft.items:
         # A call in a namespace has a name that only the namespace knows.
         if isinstance(entry.item, CALLS) and entry.item.namespace is None:
             names.append(entry.item.name)
-    return fit_names(names, WIRE_SPECS[wire_api].tool_names)
-
-
-def _rename_tools(prompt: Prompt, names: dict[str, str], report: Report) -> Prompt:
-    """Tools and tool choice under their sent names; the parser maps the response's calls back."""
+    sent_names = fit_names(names, WIRE_SPECS[draft.wire_api].tool_names)
+    if not sent_names:
+        return
+    draft.sent_names = sent_names
     tools: list[ToolSpec] = []
-    for index, tool in enumerate(prompt.tools):
-        if tool.name in names:
-            sent = names[tool.name]
-            report.add("renamed", f"/tools/{index}/name", f"sent as {sent}")
-            tool = msgspec.structs.replace(tool, name=sent)  # noqa: PLW2901
+    for index, tool in enumerate(draft.prompt.tools):
+        if tool.name in sent_names:
+            sent = sent_names[tool.name]
+            draft.report.add("renamed", f"/tools/{index}/name", f"sent as {sent}")
+            tool = replace(tool, name=sent)  # noqa: PLW2901
         tools.append(tool)
-    choice = prompt.tool_choice
+    choice = draft.prompt.tool_choice
     if choice is not None:
-        choice = names.get(choice, choice) or None
-    return msgspec.structs.replace(prompt, tools=tools, tool_choice=choice)
-
-
-def _rename_calls(entries: list[IndexedItem], names: dict[str, str]) -> list[IndexedItem]:
-    """Calls of the history under the sent names of their tools."""
+        choice = sent_names.get(choice, choice) or None
+    draft.prompt = replace(draft.prompt, tools=tools, tool_choice=choice)
     renamed: list[IndexedItem] = []
-    for entry in entries:
+    for entry in draft.items:
         item = entry.item
-        if isinstance(item, CALLS) and item.namespace is None and item.name in names:
-            item = msgspec.structs.replace(item, name=names[item.name])
+        if isinstance(item, CALLS) and item.namespace is None and item.name in sent_names:
+            item = replace(item, name=sent_names[item.name])
         renamed.append(IndexedItem(entry.position, item))
-    return renamed
+    draft.items = renamed
+
+
+# --- the body ---
+
+
+def _write_body(draft: _Draft) -> None:
+    """Writes the body in the wire's own fields."""
+    # by name at run time: the builders of other wires are not loaded
+    module = importlib.import_module(f"streamlib.wires.{draft.wire_api}.build")
+    builder = cast("Builder", module)
+    draft.built = builder.build(draft.prompt, draft.items, draft.context)
+
+
+def _apply_provider_steps(draft: _Draft) -> None:
+    draft.built = apply_steps(draft.prompt, draft.built, draft.context)
+
+
+def _apply_provider_fields(draft: _Draft) -> None:
+    """The body as the provider takes it: without unsupported fields, renamed, with its own."""
+    provider = draft.target.provider
+    unsupported = dict(provider.unsupported)
+    if _is_thinking(draft.prompt, draft.target):
+        unsupported |= provider.unsupported_when_thinking
+    for name, reason in unsupported.items():
+        if name in draft.built.body:
+            draft.report.dropped(f"/{name}", f"{provider.name}: {reason}")
+    fields: JsonObject = {}
+    for name, value in draft.built.body.items():
+        if name not in unsupported and name not in provider.fields_in_url:
+            fields[provider.rename.get(name, name)] = value
+    draft.body = merged(merged(provider.defaults, fields), provider.overrides)
+
+
+def _is_thinking(prompt: Prompt, target: Target) -> bool:
+    """Whether the model will think at this request."""
+    if not target.traits.thinking:
+        return False
+    if prompt.thinking is None:
+        return target.traits.thinking_default
+    return prompt.thinking.effort != "off"
+
+
+def _merge_extra(draft: _Draft) -> None:
+    """Merges `Prompt.extra` over the body, but what the builder has merged already."""
+    extra: JsonObject = {}
+    for key, value in (draft.prompt.extra or {}).items():
+        if key not in draft.built.merged_extra:
+            extra[key] = value
+    draft.body = merged(draft.body, extra)
+
+
+def _write_headers(draft: _Draft) -> None:
+    draft.headers = {
+        "content-type": "application/json",
+        **draft.target.provider.headers,
+        **_identity_headers(draft.prompt, draft.context),
+        **draft.built.headers,
+    }
+    for name in draft.built.in_body:
+        draft.headers.pop(name, None)
 
 
 def _identity_headers(prompt: Prompt, context: BuildContext) -> dict[str, str]:
@@ -291,31 +393,30 @@ def _identity_headers(prompt: Prompt, context: BuildContext) -> dict[str, str]:
     return headers
 
 
-def _apply_provider_fields(
-    body: dict[str, Any], prompt: Prompt, context: BuildContext
-) -> dict[str, Any]:
-    """The body as the provider takes it: without unsupported fields, renamed, with its own."""
-    provider = context.target.provider
-    unsupported = dict(provider.unsupported)
-    if _is_thinking(prompt, context.target):
-        unsupported |= provider.unsupported_when_thinking
-    for name, reason in unsupported.items():
-        if name in body:
-            context.report.dropped(f"/{name}", f"{provider.name}: {reason}")
-    fields: dict[str, Any] = {}
-    for name, value in body.items():
-        if name not in unsupported and name not in provider.fields_in_url:
-            fields[provider.rename.get(name, name)] = value
-    return merged(merged(provider.defaults, fields), provider.overrides)
+# --- the request ---
 
 
-def _is_thinking(prompt: Prompt, target: Target) -> bool:
-    """Whether the model will think at this request."""
-    if not target.traits.thinking:
-        return False
-    if prompt.thinking is None:
-        return target.traits.thinking_default
-    return prompt.thinking.effort != "off"
+def _request(draft: _Draft) -> Request:
+    target = draft.target
+    return Request(
+        method="POST",
+        url=target.url,
+        headers=draft.headers,
+        body=_encode(draft.body),
+        report=draft.report.changes,
+        wire_api=target.wire_api,
+        model=target.model,
+        origin=target.origin,
+        names={sent: name for name, sent in draft.sent_names.items()},
+        namespaces=draft.namespaces,
+    )
+
+
+def _encode(body: dict[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(body)
+    except (UnicodeEncodeError, TypeError, ValueError, RecursionError) as error:
+        raise invalid_request(f"the request cannot be written as JSON: {error}") from None
 
 
 def _strict_error(changes: list[Change]) -> StreamError:
