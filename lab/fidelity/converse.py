@@ -215,7 +215,7 @@ EQUIVALENTS: Final = (
     Equivalent("null / absent", "SHAPES: no member is null", drop_nulls),
     Equivalent(
         "adjacent turns of one role / one turn",
-        "API: roles alternate; the builder joins them (B5)",
+        "API: roles alternate; the builder joins them",
         join_turns,
     ),
     Equivalent(

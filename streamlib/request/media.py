@@ -57,7 +57,7 @@ def report_corrected_types(items: Iterable[IndexedItem], report: Report) -> None
                 continue
             sent = media_type(part)
             if sent != part.media_type:
-                reason = f"the bytes are {sent}, not {part.media_type} (A19)"
+                reason = f"the bytes are {sent}, not {part.media_type}"
                 report.add("changed", entry.path, reason)
 
 

@@ -20,7 +20,7 @@ def as_object(call: FunctionCall | ServerToolCall, path: str, report: Report) ->
         text = call.arguments.removeprefix("\ufeff") or "{}"
         return Raw(text.encode("utf-8"))
     except ValueError:  # not an object, or a lone surrogate, which UTF-8 cannot encode
-        report.add("changed", f"{path}/arguments", "not a JSON object: wrapped (A11)")
+        report.add("changed", f"{path}/arguments", "not a JSON object: wrapped")
     # no server takes a lone surrogate: it becomes a question mark
     text = call.arguments.encode("utf-8", "replace").decode("utf-8")
     return Raw(msgspec.json.encode({"_raw": text}))

@@ -272,7 +272,7 @@ def drop_final_reasoning(blocks: list[BlockT], report: Report) -> list[BlockT]:
         is_end = block.role != "assistant"
         remaining.append(block)
     for block in reversed(dropped):
-        report.dropped(f"/input/{block.item_index}", "a turn does not end with reasoning (A14)")
+        report.dropped(f"/input/{block.item_index}", "a turn does not end with reasoning")
     remaining.reverse()
     return remaining
 
@@ -300,7 +300,7 @@ def drop_reasoning(blocks: list[BlockT], report: Report) -> None:
             report.add(
                 "dropped",
                 f"/input/{block.item_index}",
-                "thinking is off: no reasoning in the last assistant turn (T8b)",
+                "thinking is off: no reasoning in the last assistant turn",
                 breaks_prefix=True,
             )
     blocks[:] = [block for block in blocks if not block.is_reasoning]

@@ -5,6 +5,7 @@ A name between backticks in a docstring exists: in the code, in a wire's fields 
 
 from __future__ import annotations
 
+import ast
 import builtins
 import keyword
 import re
@@ -48,6 +49,24 @@ RETIRED_WORDS = (RETIRED_NAMES | {"demoted", "dressed", "heard", "mints", "says"
 def test_every_source_file_is_unfolded() -> None:
     """Long files and functions are among the violations."""
     assert measure_all(SOURCES).violations == []
+
+
+RULE_CODE = re.compile(r"\([A-HL-NP-U]\d{1,2}[a-z]?(, ?[A-Z]\d{1,2}[a-z]?)*\)")
+"""The number of a rule of docs/wires, as in "(A13)"."""
+
+
+def test_no_text_for_users_has_the_code_of_a_rule() -> None:
+    """Reasons of a report and errors are read by people who do not have the table of rules."""
+    found: list[str] = []
+    for path in SOURCES:
+        nodes = nodes_of(path.read_text(encoding="utf-8"))
+        documentation = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+                continue
+            if id(node) not in documentation and RULE_CODE.search(node.value):
+                found.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.value}")
+    assert found == []
 
 
 def test_sources_have_few_folded_expressions() -> None:

@@ -398,9 +398,7 @@ class EventTranslator:
 
     def _complete(self, event: Completed) -> None:
         if self._held_envelope is not None:
-            reason = (
-                "a response on this wire does not end with reasoning, which would hold it (A14)"
-            )
+            reason = "a response on this wire does not end with reasoning, which would hold it"
             self._report.dropped("/state", reason)
         usage: Usage | None = None
         if event.usage is not None:

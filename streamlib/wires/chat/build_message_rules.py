@@ -64,7 +64,7 @@ def system_first(messages: list[ChatMessage], context: BuildContext) -> list[Cha
             context.report.add(
                 "changed",
                 f"/input/{message.positions[0]}",
-                f"{provider.name} takes system messages at the start only: user text (C5)",
+                f"{provider.name} takes system messages at the start only: user text",
             )
             text = f"<system>\n{_text_of(message)}\n</system>"
             message.body = {"role": "user", "content": [text_part(text)]}
@@ -90,7 +90,7 @@ def bridge_tool_to_user(messages: list[ChatMessage], context: BuildContext) -> l
             context.report.add(
                 "generated",
                 f"/input/{position}",
-                "an assistant message is added between tool and user (C9)",
+                "an assistant message is added between tool and user",
             )
             bridge = {"role": "assistant", "content": [text_part("OK.")]}
             result.append(ChatMessage(bridge, position))
@@ -137,7 +137,7 @@ def end_with_user(messages: list[ChatMessage], context: BuildContext) -> None:
         context.report.add(
             "generated",
             "/input",
-            f"{target.model} wants a user message last: 'Continue.' added (C10)",
+            f"{target.model} wants a user message last: 'Continue.' added",
         )
         messages.append(ChatMessage({"role": "user", "content": [text_part("Continue.")]}))
 

@@ -210,7 +210,7 @@ class Conversation:
             case Opaque() as item:
                 self._opaque(item, entry)
             case _ as item:
-                raise TypeError(f"{type(item).__name__} is text for every wire but its own")
+                raise TypeError(f"{type(item).__name__} must be converted to text first")
 
     def flush(self) -> None:
         """Writes what is gathered and buffered."""
@@ -237,7 +237,7 @@ class Conversation:
         self.flush()
         parts = self._wire_parts(item.content, entry)
         if not parts:
-            self._report.dropped(entry.path, "a message without content (C7)")
+            self._report.dropped(entry.path, "a message without content")
             return
         body = {"role": self._role(item.role), "content": parts, **self._caller_keys(item, entry)}
         self.messages.append(ChatMessage(body, entry.position))
@@ -282,7 +282,7 @@ class Conversation:
         self._report.add(
             "changed",
             entry.path,
-            "a tool message is text: other parts are sent in a user message after it (C3)",
+            "a tool message is text: other parts are sent in a user message after it",
         )
         self._attach(f"the result of {call_id}", media, entry)
         return text or ATTACHED
@@ -388,7 +388,7 @@ class Conversation:
 
     def _refusal(self, part: Refusal, assistant: AssistantMessage, entry: IndexedItem) -> None:
         if self._shape.bare_messages:
-            self._report.add("changed", entry.path, "a refusal, sent as text (C4)")
+            self._report.add("changed", entry.path, "a refusal, sent as text")
             assistant.parts.append(text_part(part.refusal))
             return
         if "refusal" in assistant.keys:
@@ -490,7 +490,7 @@ class Conversation:
             body["tool_calls"] = assistant.calls
         position = assistant.positions[0]
         if not parts and body.keys() <= {"role", "content", "name"}:
-            self._report.dropped(f"/input/{position}", "an assistant message without content (C7)")
+            self._report.dropped(f"/input/{position}", "an assistant message without content")
             return
         if assistant.unordered:
             self._report.add("changed", f"/input/{position}", UNORDERED)

@@ -79,7 +79,7 @@ class AssistantMessage:
         body: JsonObject = {"role": "assistant"}
         if self.plan and not self.calls:
             # The wire has a plan only beside calls.
-            report.add("changed", path, "a tool plan without a call is sent as text (H4)")
+            report.add("changed", path, "a tool plan without a call is sent as text")
             sent = [*sent, {"type": "text", "text": self.plan}]
         if sent:
             body["content"] = sent
@@ -132,7 +132,7 @@ class Conversation:
             case ServerToolCall() | ServerToolResult() as item:
                 self._report.dropped(entry.path, f"Cohere has no {type(item).__name__}")
             case _ as item:
-                raise TypeError(f"{type(item).__name__} is text for every wire but its own")
+                raise TypeError(f"{type(item).__name__} must be converted to text first")
 
     def flush(self) -> None:
         """Writes what is gathered and buffered."""
@@ -151,7 +151,7 @@ class Conversation:
         if role == "system":
             sent = self._texts_only(sent, path)
         if not sent:
-            self._report.dropped(path, "a message without content (H2)")
+            self._report.dropped(path, "a message without content")
             return
         body = {"role": role, "content": _shortened(sent)}
         self.messages.append({**body, **(item.native or {})})
@@ -159,7 +159,7 @@ class Conversation:
     def _texts_only(self, sent: list[JsonObject], path: str) -> list[JsonObject]:
         texts = [body for body in sent if body["type"] == "text"]
         if len(texts) != len(sent):
-            self._report.dropped(path, "a system message is text (H1)")
+            self._report.dropped(path, "a system message is text")
         return texts
 
     def _output(self, item: FunctionCallOutput | CustomToolCallOutput, path: str) -> None:
@@ -183,7 +183,7 @@ class Conversation:
         results: list[JsonObject] = []
         for body in _contents(parts, path, self._report):
             if body["type"] == "image_url":
-                reason = "images of a result are sent in a user message after it (H3)"
+                reason = "images of a result are sent in a user message after it"
                 self._report.add("changed", path, reason)
                 self._images.append(body)
             else:
@@ -210,7 +210,7 @@ class Conversation:
             self.flush()
             assistant = self._assistant = AssistantMessage(response_id)
         elif assistant.calls and not is_call:
-            reason = "contents are sent before the calls: their order is lost (H4)"
+            reason = "contents are sent before the calls: their order is lost"
             self._report.add("changed", entry.path, reason)
         self._path = entry.path
         fields = dict((entry.item.native or {}).get(MESSAGE_FIELDS, {}))
@@ -228,7 +228,7 @@ class Conversation:
 
     def _assistant_message(self, item: Message, entry: IndexedItem) -> None:
         if not item.content:
-            self._report.dropped(entry.path, "a message without content (H2)")
+            self._report.dropped(entry.path, "a message without content")
             return
         if item.phase == "commentary" and all(isinstance(part, Text) for part in item.content):
             self._plan(item, entry)
@@ -239,7 +239,7 @@ class Conversation:
             if body is None:
                 continue
             if isinstance(part, Image):
-                reason = "images of a response are sent in a user message after it (H3)"
+                reason = "images of a response are sent in a user message after it"
                 self._report.add("changed", path, reason)
                 self._images.append(body)
                 continue
@@ -252,7 +252,7 @@ class Conversation:
     def _plan(self, item: Message, entry: IndexedItem) -> None:
         assistant = self._gather(entry)
         if assistant.plan:
-            reason = "a message has one tool plan: its texts are joined (H4)"
+            reason = "a message has one tool plan: its texts are joined"
             self._report.add("changed", entry.path, reason)
         assistant.plan += item.text
         for part in item.content:

@@ -101,7 +101,7 @@ def _fit_ids_to_claude(items: list[IndexedItem], report: Report) -> list[Indexed
     for entry in items:
         item = entry.item
         if isinstance(item, CALLS + OUTPUTS) and item.call_id in new_ids:
-            report.add("renamed", f"{entry.path}/call_id", "Claude does not take this id (B8)")
+            report.add("renamed", f"{entry.path}/call_id", "Claude does not take this id")
             item = msgspec.structs.replace(item, call_id=new_ids[item.call_id])
         fitted.append(IndexedItem(entry.position, item))
     return fitted

@@ -39,7 +39,7 @@ def add_cache_points(
     the end of their items.
     """
     if not family.caches:
-        report.dropped("/cache", "the model caches nothing (B14)")
+        report.dropped("/cache", "the model caches nothing")
         return
     options = CacheOptions()
     if isinstance(cache, CacheOptions):
@@ -48,7 +48,7 @@ def add_cache_points(
         _mark_ends(cache_point(options.ttl, "/cache/ttl", report), body, family, report)
         return
     if options.automatic is not None:
-        report.dropped("/cache/automatic", "Bedrock does not choose by itself (B14)")
+        report.dropped("/cache/automatic", "Bedrock does not choose by itself")
     _mark_items(options, body, report)
 
 
@@ -85,7 +85,7 @@ def _mark_items(options: CacheOptions, body: Cacheable, report: Report) -> None:
     remaining = requested[max(0, len(requested) - allowed) :]
     for item_index in requested:
         if item_index not in remaining:
-            reason = f"a request holds {MAX_BREAKPOINTS} cache points at most (B14)"
+            reason = f"a request holds {MAX_BREAKPOINTS} cache points at most"
             report.dropped(f"/cache/breakpoints/{item_index}", reason)
     points: dict[int, JsonObject] = {}
     for index in remaining:
@@ -100,7 +100,7 @@ def _mark_items(options: CacheOptions, body: Cacheable, report: Report) -> None:
         path = f"/cache/breakpoints/{item_index}"
         if item_index == NO_ITEM:
             path = "/cache/instructions"
-        report.dropped(path, "no block of such an item is sent (B14)")
+        report.dropped(path, "no block of such an item is sent")
 
 
 def _mark_turns(points: dict[int, JsonObject], body: Cacheable, report: Report) -> set[int]:
@@ -140,4 +140,4 @@ def _mark(turn: Turn, end: int, point: JsonObject, report: Report) -> None:
     if end > 0:
         turn.blocks.insert(end, Block(turn.role, point, -1))
     else:
-        report.dropped("/cache", "no position in this turn takes a cache point (B14)")
+        report.dropped("/cache", "no position in this turn takes a cache point")

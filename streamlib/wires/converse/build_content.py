@@ -82,7 +82,7 @@ def item_blocks(entry: IndexedItem, context: ConverseContext) -> Iterator[RoleAn
         case Opaque() as item:
             yield _opaque(item)
         case _ as item:
-            raise TypeError(f"{type(item).__name__} is text for every wire but its own")
+            raise TypeError(f"{type(item).__name__} must be converted to text first")
 
 
 # --- one function per item kind ---
@@ -110,9 +110,7 @@ def _user_blocks(item: Message, path: str, context: ConverseContext) -> Iterator
     # `text` of the other kinds of blocks is missing, so they count as blank
     has_text = any(block.get("text", "").strip() for block in blocks)
     if has_document and not has_text:
-        context.report.add(
-            "generated", path, f"a document needs text beside it: {FILLER!r} added (B12)"
-        )
+        context.report.add("generated", path, f"a document needs text beside it: {FILLER!r} added")
         yield {"text": FILLER}
 
 
@@ -124,9 +122,7 @@ def _system_turn(item: Message, path: str, context: ConverseContext) -> Iterator
             if block:
                 yield "system", block
         return
-    context.report.add(
-        "changed", path, "the model takes no system message here: sent as user text (A17)"
-    )
+    context.report.add("changed", path, "the model takes no system message here: sent as user text")
     yield "user", {"text": f"<system>\n{system_text(item)}\n</system>"}
 
 
@@ -141,10 +137,10 @@ def _assistant_part(part: ContentPart, path: str, report: Report) -> Iterator[Ro
         case Refusal():
             yield "assistant", {"text": part.refusal}
         case Audio() if part.transcript:
-            report.add("changed", path, "the transcript of the model's audio, sent as text (B13)")
+            report.add("changed", path, "the transcript of the model's audio, sent as text")
             yield "assistant", {"text": part.transcript}
         case _:
-            report.dropped(path, "images, documents and audio are allowed in user turns only (B13)")
+            report.dropped(path, "images, documents and audio are allowed in user turns only")
 
 
 def _reasoning(item: Reasoning, path: str, context: ConverseContext) -> Iterator[RoleAndBlock]:
@@ -165,11 +161,9 @@ def _reasoning(item: Reasoning, path: str, context: ConverseContext) -> Iterator
         return
     message = reasoning_as_text(item)
     if message is None or form not in ("signed", "text"):
-        context.report.dropped(path, f"{target.model} takes no earlier reasoning (B15)")
+        context.report.dropped(path, f"{target.model} takes no earlier reasoning")
         return
-    context.report.add(
-        "downgraded", path, "reasoning that cannot be sent as such, sent as text (B15)"
-    )
+    context.report.add("downgraded", path, "reasoning that cannot be sent as such, sent as text")
     yield "assistant", {"text": message.text}
 
 
@@ -217,15 +211,13 @@ def _output(
     report = context.report
     content = _output_content(item, path, context)
     if not content:
-        report.add("repaired", f"{path}/output", f"a result is never empty: {NO_OUTPUT!r} (B3)")
+        report.add("repaired", f"{path}/output", f"a result is never empty: {NO_OUTPUT!r}")
         content = [{"text": NO_OUTPUT}]
     result: JsonObject = {"toolUseId": item.call_id, "content": content}
     if item.is_error and context.family.status:
         result["status"] = "error"
     elif item.is_error:
-        report.dropped(
-            f"{path}/is_error", f"{context.target.model} takes no status of a result (B18)"
-        )
+        report.dropped(f"{path}/is_error", f"{context.target.model} takes no status of a result")
     return {"toolResult": {**result, **(item.native or {})}}
 
 

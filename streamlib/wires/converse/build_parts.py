@@ -124,7 +124,7 @@ def _media(
     source = _source(part)
     if source is None:
         reason = "Converse takes bytes or an S3 location, no URL and no file id"
-        context.report.dropped(path, f"{reason} (B13)")
+        context.report.dropped(path, f"{reason}")
         return None
     # the caller's media type counts more than the name; a guessed one counts less
     format_ = formats.get(mime)
@@ -134,7 +134,7 @@ def _media(
     if native.get("format") == mime.rpartition("/")[2]:
         format_ = native["format"]
     if format_ is None:
-        context.report.dropped(path, f"Converse has no format for {mime} (B13)")
+        context.report.dropped(path, f"Converse has no format for {mime}")
         return None
     block = {"format": format_, "source": source}
     if "error" in native:
@@ -180,7 +180,7 @@ def _document_name(part: Document, path: str, context: ConverseContext) -> str:
     action: Action = "generated"
     if original:
         action = "renamed"
-    context.report.add(action, path, f"a document is named {name!r} (B11)")
+    context.report.add(action, path, f"a document is named {name!r}")
     return name
 
 

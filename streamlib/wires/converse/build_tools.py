@@ -49,7 +49,7 @@ def tools(prompt: Prompt, items: list[IndexedItem], context: ConverseContext) ->
         context.report.add(
             "generated",
             "/tools",
-            "calls in the history need their tools: stubs for those that are not given (B1)",
+            "calls in the history need their tools: stubs for those that are not given",
         )
     return stubs
 
@@ -59,7 +59,7 @@ def _cache_points(tool: ToolSpec, path: str, context: ConverseContext) -> list[J
     if tool.cache is None:
         return []
     if "tools" not in context.family.caches:
-        context.report.dropped(f"{path}/cache", "the model caches no tools (B14)")
+        context.report.dropped(f"{path}/cache", "the model caches no tools")
         return []
     return [cache_point(tool.cache.ttl, f"{path}/cache/ttl", context.report)]
 
@@ -124,7 +124,7 @@ def tool_choice(prompt: Prompt, context: ConverseContext) -> JsonObject:
         context.report.add(
             "changed",
             "/tool_choice",
-            f"{context.target.model} takes no such choice: {form or 'left out'} (B17)",
+            f"{context.target.model} takes no such choice: {form or 'left out'}",
         )
     if form is None:
         return {}

@@ -65,7 +65,7 @@ def _system_as_user_text(system: list[SystemText], report: Report) -> Iterator[B
     """The system prompt as the first user text, for a model that takes none (B21)."""
     if system:
         report.add(
-            "changed", "/instructions", "the model takes no system prompt: sent as user text (B21)"
+            "changed", "/instructions", "the model takes no system prompt: sent as user text"
         )
     for text in system:
         yield Block("user", {"text": text.text}, text.item_index)
@@ -94,7 +94,7 @@ def turns_of(
             _put_results_first(turn, report)
     if turns[0].role != "user":
         report.add(
-            "generated", "/input", f"a conversation starts with a user turn: {FILLER!r} added (B4)"
+            "generated", "/input", f"a conversation starts with a user turn: {FILLER!r} added"
         )
         turns.insert(0, _filler_turn("user"))
     if context.family.mixed_turns:
@@ -117,11 +117,11 @@ def _blocks(items: list[IndexedItem], context: ConverseContext) -> Iterator[Bloc
     unpaired = unpaired_server_calls(items)
     for entry in items:
         if entry.position in unpaired:
-            context.report.dropped(entry.path, "a server tool call without its result (A15)")
+            context.report.dropped(entry.path, "a server tool call without its result")
             continue
         for role, body in item_blocks(entry, context):
             if is_blank(body):
-                context.report.dropped(entry.path, "blank text (B2)")
+                context.report.dropped(entry.path, "blank text")
             else:
                 yield Block(role, body, entry.position)
 
@@ -135,7 +135,7 @@ def _put_results_first(turn: Turn, report: Report) -> None:
     report.add(
         "repaired",
         f"/input/{turn.blocks[0].item_index}",
-        "tool results are moved before other content (B6)",
+        "tool results are moved before other content",
         breaks_prefix=True,
     )
     turn.blocks[:] = ordered
@@ -152,7 +152,7 @@ def _separate_results(turn: Turn, report: Report) -> list[Turn]:
     report.add(
         "generated",
         f"/input/{others[0].item_index}",
-        f"tool results get a turn of their own: {FILLER!r} of the assistant added (B7)",
+        f"tool results get a turn of their own: {FILLER!r} of the assistant added",
     )
     return [Turn("user", results), _filler_turn("assistant"), Turn("user", others)]
 
@@ -193,7 +193,7 @@ def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: Conve
         report.add(
             "generated",
             "/input",
-            f"{context.target.model} wants a user turn last: 'Continue.' added (A13)",
+            f"{context.target.model} wants a user turn last: 'Continue.' added",
         )
         turns.append(_filler_turn("user", "Continue."))
 

@@ -124,7 +124,7 @@ def _turns(history: Iterable[Part], context: BuildContext) -> list[JsonObject]:
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
     if _begins_with_call(turns[0]):
         context.report.add(
-            "generated", "/input", "a call follows a user turn: 'Continue.' added before it (G1)"
+            "generated", "/input", "a call follows a user turn: 'Continue.' added before it"
         )
         turns.insert(0, {"role": "user", "parts": [{"text": "Continue."}]})
     return turns
@@ -151,7 +151,7 @@ def _without_interruptions(history: Iterable[Part], report: Report) -> Iterator[
             report.add(
                 "repaired",
                 f"/input/{part.position}",
-                "moved after the results of the calls before it (G2)",
+                "moved after the results of the calls before it",
             )
             buffered.append(part)
             continue
@@ -187,7 +187,7 @@ def _with_ordered_results(history: list[Part], report: Report) -> Iterator[Part]
             report.add(
                 "repaired",
                 f"/input/{results[0].position}",
-                "results are put in the order of their calls (G3)",
+                "results are put in the order of their calls",
             )
         yield from ordered
         attachments = [part for part in group if part.role == "attachment"]
@@ -213,7 +213,7 @@ def _add_stand_in(step: list[Part], context: BuildContext) -> None:
             context.report.add(
                 "generated",
                 f"/input/{part.position}/signature",
-                "no signature of this model: sent with the stand-in (G5, G6)",
+                "no signature of this model: sent with the stand-in",
             )
             step[index] = part._replace(body={**part.body, "thoughtSignature": NO_SIGNATURE})
         return

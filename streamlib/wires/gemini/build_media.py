@@ -94,7 +94,7 @@ def fitted_media_field(
             "changed", path, "audio stored by another provider, sent as its transcript"
         )
         return "text", part.transcript
-    context.report.dropped(path, "a part without data (G7)")
+    context.report.dropped(path, "a part without data")
     return None
 
 

@@ -119,7 +119,7 @@ def _item_parts(entry: IndexedItem, context: GeminiContext) -> Parts:
         case Opaque() as item:
             return _opaque(item, entry, context)
         case _ as item:
-            raise TypeError(f"{type(item).__name__} is text for every wire but its own")
+            raise TypeError(f"{type(item).__name__} must be converted to text first")
 
 
 def part_object(
@@ -158,7 +158,7 @@ def _message(item: Message, entry: IndexedItem, context: GeminiContext) -> Parts
         report.add(
             "changed",
             entry.path,
-            "Gemini takes no system message amid a conversation: sent as user text (G8)",
+            "Gemini takes no system message amid a conversation: sent as user text",
         )
         yield Part("user", {"text": f"<system>\n{system_text(item)}\n</system>"}, entry.position)
         return
@@ -176,7 +176,7 @@ def _message(item: Message, entry: IndexedItem, context: GeminiContext) -> Parts
         # A signed part closes its item, so the signature is that of the last part.
         signature = item.signature if index == last else None
         if field == ("text", "") and not signature:
-            report.dropped(path, "empty text (G7)")
+            report.dropped(path, "empty text")
             continue
         native = dict(part.native or {})
         if last == 0:
@@ -201,7 +201,7 @@ def _data_field(part: ContentPart, path: str, context: GeminiContext) -> tuple[s
 def _reasoning(item: Reasoning, entry: IndexedItem, context: GeminiContext) -> Parts:
     text = item.content or "\n\n".join(item.summary)
     if not text and not item.signature:
-        context.report.dropped(entry.path, "reasoning without text or signature (G7)")
+        context.report.dropped(entry.path, "reasoning without text or signature")
         return
     # `thought` is not a data field: it marks the text as reasoning.
     body = {"text": text, "thought": True}
@@ -261,7 +261,7 @@ def _output(
         if field is None:
             continue
         context.report.add(
-            "changed", entry.path, "what a result cannot hold follows it as a user turn (G4, G20)"
+            "changed", entry.path, "what a result cannot hold follows it as a user turn"
         )
         body = part_object(*field, part.native, None)
         yield Part("attachment", body, entry.position, item.call_id)
@@ -399,7 +399,7 @@ def _opaque(item: Opaque, entry: IndexedItem, context: GeminiContext) -> Parts:
     """
     fields = item.payload.keys()
     if fields <= ATTRIBUTES and fields - {"thoughtSignature"}:
-        context.report.dropped(entry.path, "a part without data (G25)")
+        context.report.dropped(entry.path, "a part without data")
         return
     is_user = (item.native or {}).get("role") == "user"
     yield Part("user" if is_user else "model", item.payload, entry.position)

@@ -131,7 +131,7 @@ def _without_addresses(entry: IndexedItem, report: Report) -> IndexedItem:
         replaced = msgspec.structs.replace(item, output=parts)
     else:
         return entry
-    report.dropped(entry.path, "InvokeModel takes images and documents in bytes only (A21)")
+    report.dropped(entry.path, "InvokeModel takes images and documents in bytes only")
     return IndexedItem(entry.position, replaced)
 
 

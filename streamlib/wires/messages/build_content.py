@@ -95,7 +95,7 @@ def item_blocks(entry: IndexedItem, context: BuildContext) -> Iterator[RoleAndBl
         case Opaque() as item:
             yield _opaque(item)
         case _ as item:
-            raise TypeError(f"{type(item).__name__} is text for every wire but its own")
+            raise TypeError(f"{type(item).__name__} must be converted to text first")
 
 
 # --- one function per item kind ---
@@ -125,9 +125,7 @@ def _system_inside(item: Message, path: str, context: BuildContext) -> Iterator[
         for block in system_blocks(item, path, context.report):
             yield "system", block
         return
-    context.report.add(
-        "changed", path, "the model takes no system message here: sent as user text (A17)"
-    )
+    context.report.add("changed", path, "the model takes no system message here: sent as user text")
     if item.content:
         yield "user", {"type": "text", "text": f"<system>\n{system_text(item)}\n</system>"}
 
@@ -180,9 +178,9 @@ def _reasoning(item: Reasoning, path: str, context: BuildContext) -> Iterator[Ro
         return
     message = reasoning_as_text(item)
     if message is None:
-        context.report.dropped(path, "reasoning without text or signature (T10)")
+        context.report.dropped(path, "reasoning without text or signature")
         return
-    context.report.add("downgraded", path, "reasoning without its signature, sent as text (T10)")
+    context.report.add("downgraded", path, "reasoning without its signature, sent as text")
     yield "assistant", {"type": "text", "text": message.text}
 
 

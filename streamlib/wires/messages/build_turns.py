@@ -75,9 +75,9 @@ def split_leading_system(
         if not is_blank(block.body):
             remaining.append(block)
         elif block.item_index == INSTRUCTIONS:
-            report.dropped("/instructions", "blank text (A1)")
+            report.dropped("/instructions", "blank text")
         else:
-            report.dropped(f"/input/{block.item_index}", "blank text (A1)")
+            report.dropped(f"/input/{block.item_index}", "blank text")
     return remaining, items[count:]
 
 
@@ -86,12 +86,12 @@ def all_blocks(items: list[IndexedItem], context: BuildContext) -> Iterator[Bloc
     unpaired = claude.unpaired_server_calls(items)
     for entry in items:
         if entry.position in unpaired:
-            context.report.dropped(entry.path, "a server tool call without its result (A15)")
+            context.report.dropped(entry.path, "a server tool call without its result")
             continue
         fields = turn_fields(entry.item)
         for role, body in item_blocks(without_turn_fields(entry), context):
             if is_blank(body):
-                context.report.dropped(entry.path, "blank text (A1)")
+                context.report.dropped(entry.path, "blank text")
             else:
                 yield Block(role, body, entry.position, fields)
 
@@ -131,7 +131,7 @@ def place_system(turns: list[Turn], report: Report) -> list[Turn]:
                 "changed",
                 "/input",
                 "a system message must follow a user turn and precede one of the assistant: "
-                f"/input/{block.item_index} is sent as user text (A17)",
+                f"/input/{block.item_index} is sent as user text",
                 breaks_prefix=True,
             )
             text = f"<system>\n{block.body['text']}\n</system>"
@@ -157,7 +157,7 @@ def _put_results_first(turn: Turn, report: Report) -> None:
     report.add(
         "repaired",
         f"/input/{turn.blocks[0].item_index}",
-        "tool results are moved before other content (A6)",
+        "tool results are moved before other content",
         breaks_prefix=True,
     )
     turn.blocks[:] = ordered
@@ -181,9 +181,7 @@ def fix_first_turn(turns: list[Turn], context: BuildContext) -> None:
     """Puts a user turn first, which Bedrock requires and Anthropic's own API does not (A3)."""
     if context.target.wire_api != "invoke" or turns[0].role == "user":
         return
-    context.report.add(
-        "generated", "/input", "a conversation starts with a user turn: '.' added (A3)"
-    )
+    context.report.add("generated", "/input", "a conversation starts with a user turn: '.' added")
     turns.insert(0, Turn("user", [Block("user", {"type": "text", "text": "."}, -1)]))
 
 
@@ -204,7 +202,7 @@ def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: Build
         context.report.add(
             "generated",
             "/input",
-            f"{context.target.model} wants a user turn last: 'Continue.' added (A13)",
+            f"{context.target.model} wants a user turn last: 'Continue.' added",
         )
         block = Block("user", {"type": "text", "text": "Continue."}, -1)
         turns.append(Turn("user", [block]))

@@ -199,16 +199,16 @@ def _reasoning(item: Reasoning, entry: IndexedItem, context: ResponsesContext) -
     """R2: kept if the server can read it: encrypted, stored, or text of the same server."""
     report = context.report
     if item.status == "incomplete":
-        report.dropped(entry.path, "truncated reasoning (R8)")
+        report.dropped(entry.path, "truncated reasoning")
         return
     if _is_readable(item, context):
         yield wire_item(item)
         return
     message = reasoning_as_text(item) if item.content else None
     if message is None:
-        report.dropped(entry.path, "reasoning without encrypted_content (R2)")
+        report.dropped(entry.path, "reasoning without encrypted_content")
         return
-    report.add("downgraded", entry.path, "reasoning without encrypted_content, sent as text (R2)")
+    report.add("downgraded", entry.path, "reasoning without encrypted_content, sent as text")
     yield wire_item(message)
 
 
@@ -282,7 +282,7 @@ def _server_tool(
     if not is_own:
         yield from _downgraded(item, entry, context)
     elif item.status == "incomplete":
-        context.report.dropped(entry.path, "a truncated call (R8)")
+        context.report.dropped(entry.path, "a truncated call")
     else:
         body = wire_item(item)
         if kind in WITH_STATUS:
@@ -309,7 +309,7 @@ def _built_in(
 
 def _compaction(item: Compaction, entry: IndexedItem, context: ResponsesContext) -> Bodies:
     if item.status == "incomplete":
-        context.report.dropped(entry.path, "a truncated compaction (R8)")
+        context.report.dropped(entry.path, "a truncated compaction")
     elif item.encrypted_content:
         yield wire_item(item)
     else:

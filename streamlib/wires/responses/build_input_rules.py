@@ -64,7 +64,7 @@ def without_empty_messages(sent: list[InputObject], report: Report) -> list[Inpu
     for sent_object in sent:
         body, entry = sent_object
         if isinstance(entry.item, Message) and not body["content"]:
-            report.dropped(entry.path, "a message without content (R7)")
+            report.dropped(entry.path, "a message without content")
         else:
             result.append(sent_object)
     return result
@@ -84,9 +84,9 @@ def without_unpaired(sent: list[InputObject], report: Report) -> list[InputObjec
         body, entry = sent_object
         kind = str(body.get("type"))
         if _is_output(sent_object) and call_ids.isdisjoint(_ids(body)):
-            report.dropped(entry.path, f"{kind} without its call (R6)")
+            report.dropped(entry.path, f"{kind} without its call")
         elif _needs_output(sent_object) and output_ids.isdisjoint(_ids(body)):
-            report.dropped(entry.path, f"{kind} without an output (R6)")
+            report.dropped(entry.path, f"{kind} without an output")
         else:
             result.append(sent_object)
     return result
@@ -130,7 +130,7 @@ def without_stray_reasoning(sent: list[InputObject], report: Report) -> list[Inp
         if body.get("type") != "reasoning":
             following = item if _is_from_response(item) else None
         elif following is None or not _can_share_response(item, following):
-            report.dropped(entry.path, "reasoning without the item it produced (R3)")
+            report.dropped(entry.path, "reasoning without the item it produced")
             continue
         result.append(sent_object)
     result.reverse()

@@ -334,7 +334,7 @@ def test_a14_no_turn_ends_with_reasoning() -> None:
         ("assistant", ["reasoningContent", "toolUse"]),
         ("user", ["toolResult", "text"]),
     ]
-    assert any("A14" in reason for reason in reasons(request))
+    assert any("does not end with reasoning" in reason for reason in reasons(request))
     alone = built(user("x"), SIGNED, cut, user("y"), model=CLAUDE)
     assert turns(alone) == [("user", ["text", "text"])]
 

@@ -81,7 +81,7 @@ def test_g3_results_follow_the_order_of_their_calls() -> None:
     )
     names = [part["functionResponse"]["name"] for part in parts(request, 2)]
     assert names == ["f", "g", "h"]
-    assert ("repaired", "results are put in the order of their calls (G3)") in [
+    assert ("repaired", "results are put in the order of their calls") in [
         (change.action, change.reason) for change in request.report
     ]
 
@@ -103,7 +103,7 @@ def test_g4_media_of_a_result_is_in_it_or_follows_it() -> None:
         ("user", ["functionResponse", "functionResponse"]),
         ("user", ["inlineData"]),
     ]
-    assert "(G4, G20)" in reasons(older)[-1]
+    assert "follows it as a user turn" in reasons(older)[-1]
 
 
 def test_g20_types_that_a_result_cannot_hold_follow_it() -> None:
@@ -174,14 +174,14 @@ def test_g7_empty_text_is_dropped_and_reported() -> None:
         user("hi", Text("")), Message("assistant", [Text("")]), Reasoning(""), user("yo")
     )
     assert turns(request) == [("user", ["text", "text"])]
-    assert len(reasons(request)) == 3
-    assert all("(G7)" in reason for reason in reasons(request))
+    reasoning = "reasoning without text or signature"
+    assert sorted(reasons(request)) == ["empty text", "empty text", reasoning]
 
 
 def test_g8_system_messages_inside_a_conversation_are_user_text() -> None:
     request = built(user("x"), Message("developer", [Text("Be kind.")]))
     assert parts(request, 0)[1] == {"text": "<system>\nBe kind.\n</system>"}
-    assert "(G8)" in reasons(request)[0]
+    assert "no system message amid a conversation" in reasons(request)[0]
 
 
 def test_leading_system_messages_join_the_instructions() -> None:
@@ -221,7 +221,7 @@ def test_g25_part_without_data_is_dropped_lone_signature_kept() -> None:
     ]
     request = built(user("x"), *unusual)
     assert parts(request, 1) == [{"thoughtSignature": "t"}]
-    assert "(G25)" in reasons(request)[0]
+    assert "a part without data" in reasons(request)[0]
 
 
 @pytest.mark.parametrize("arguments", ["[1]", '"x"', "nonsense", "null"])
