@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import re
 from binascii import b2a_base64
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, StructMeta
 from msgspec.structs import force_setattr
 
 from streamlib_parsers.errors import InvalidArguments, ParseFailure
@@ -110,17 +112,81 @@ class Text(Part, frozen=True):
             store_tuple(self, "annotations")
 
 
-BASE64_STARTS: Final = (b"iVBORw0K", b"/9j/", b"R0lGOD", b"UklGR", b"JVBERi", b"SUQz", b"T2dnUw")
-"""How the base64 text of PNG, JPEG, GIF, RIFF (WebP, WAV), PDF, MP3 and Ogg files begins."""
+SIGNATURES: Final[dict[str, str]] = {
+    "iVBORw": "image/png",
+    "/9j/": "image/jpeg",
+    "R0lGOD": "image/gif",
+    "UklGR": "image/webp",
+    "JVBERi": "application/pdf",
+    "SUQz": "audio/mpeg",
+    "T2dnUw": "audio/ogg",
+}
+"""The first base64 characters of a format -> its media type. RIFF holds sound as well: see
+`detected_type`."""
+
+_BASE64_STARTS: Final = tuple(signature.encode() for signature in SIGNATURES)
+
+_NO_BASE64: Final = re.compile(r"[^A-Za-z0-9+/_=\s-]")
+"""A character that neither alphabet of base64 has."""
+
+_NAME_CHARACTERS: Final = 4096
+"""Where such a character is looked for: no name of a file, or its address, is longer."""
+
+
+def detected_type(data: str) -> str:
+    """The media type that the first bytes of base64 text show; "" if they show none."""
+    # RIFF holds sound as well as images: bytes 9 to 11 are "AVE" of WAVE, or "EBP" of WEBP.
+    if data.startswith("UklGR") and data[12:16] == "QVZF":
+        return "audio/wav"
+    for signature, detected in SIGNATURES.items():
+        if data.startswith(signature):
+            return detected
+    return ""
 
 
 FileContent: TypeAlias = str | bytes | bytearray | memoryview
 """What `data` of a part is made from: base64 text, or bytes. Fields have one type, so the classes
 below state it for type checkers in an ``__init__``; a Struct makes its own."""
 
+P = ParamSpec("P")
+M = TypeVar("M", bound="Media")
 
-class Media(Part, frozen=True):
+
+class CheckedMeta(StructMeta):
+    """Checks each part that a program makes by calling its class.
+
+    A Struct has no ``__init__`` of its own, and its ``__post_init__`` also runs where a saved
+    history is decoded: what was received once must load, however odd it is.
+    """
+
+    if not TYPE_CHECKING:  # whose result type would be that of each class
+
+        def __call__(cls, *positional: Any, **named: Any) -> Any:  # noqa: N805  # of classes
+            """Makes a part, and checks it."""
+            part = super().__call__(*positional, **named)
+            part._check()
+            return part
+
+
+def unchecked(kind: Callable[P, M]) -> Callable[P, M]:
+    """The class of a part, to make one of what a server or a client wrote.
+
+    Nothing of that may be lost, so it is taken as it is: `unchecked(Image)(data=…)`.
+    """
+    return partial(StructMeta.__call__, kind)  # type: ignore[arg-type]  # each is a class
+
+
+def _restored(kind: type[Media], fields: JsonObject) -> Media:
+    """A part that was pickled or copied."""
+    return unchecked(kind)(**fields)
+
+
+class Media(Part, frozen=True, metaclass=CheckedMeta):
     """Base of the parts with bytes.
+
+    Calling the class raises a ValueError where no provider could read the part: neither or several
+    of `data`, `url` and `file_id`, or a text that is no base64 (the name of a file). An `Image`
+    whose bytes are no PNG, JPEG, GIF or WebP needs a `media_type`.
 
     Attributes:
         data: base64 text, as the wires send it; exactly one of `data`, `url` and `file_id` is set.
@@ -145,10 +211,48 @@ class Media(Part, frozen=True):
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise TypeError(f"data is bytes, or their base64 text, not {type(data).__name__}")
         content = bytes(data)
-        if content.startswith(BASE64_STARTS):
+        if content.startswith(_BASE64_STARTS):
             # Encoded twice, it would be sent without an error, and be unreadable as an image.
             raise TypeError("data is base64 text as bytes: pass it as text, `data.decode()`")
         force_setattr(self, "data", b2a_base64(content, newline=False).decode("ascii"))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        return _restored, (type(self), fields)
+
+    def _check(self) -> None:
+        """Raises where a program made a part that no provider could read.
+
+        Raises:
+            ValueError: The message says what was probably meant.
+        """
+        kind = type(self).__name__
+        present = [name for name in ("data", "url", "file_id") if getattr(self, name)]
+        if len(present) > 1:
+            names = " and ".join(present)
+            raise ValueError(f"{kind} has one of data=, url= and file_id=, not {names}")
+        if not present and not self._may_be_empty():
+            raise ValueError(f"{kind} has neither data= nor url= nor file_id=: give one of them")
+        if self.data:
+            _check_base64(kind, self.data)
+
+    def _may_be_empty(self) -> bool:
+        return False
+
+
+def _check_base64(kind: str, data: str) -> None:
+    """Raises where the text is the address or the name of a file."""
+    beginning = data[:_NAME_CHARACTERS]
+    if _NO_BASE64.search(beginning) is None:
+        return
+    if beginning.startswith("data:"):
+        raise ValueError(f"{kind}: data= is the base64 text alone, what follows the comma")
+    if beginning.startswith(("http://", "https://")):
+        raise ValueError(f"{kind}: an address belongs in url=, not in data=")
+    raise ValueError(
+        f"{kind}: data= is bytes or their base64 text, not the name of a file or any other text: "
+        f"{kind}(data=Path(…).read_bytes())"
+    )
 
 
 class Image(Media, frozen=True):
@@ -157,6 +261,15 @@ class Image(Media, frozen=True):
     messages: image · responses: input_image · chat: image_url · gemini: inlineData, fileData ·
     converse: image · ollama: images.
     """
+
+    def _check(self) -> None:
+        Media._check(self)
+        # Without either it would be called a PNG. Sound and documents have formats without a mark.
+        if self.data and not self.media_type and not detected_type(self.data).startswith("image/"):
+            raise ValueError(
+                "Image: the bytes are no PNG, JPEG, GIF or WebP picture: "
+                "name their format with media_type="
+            )
 
     if TYPE_CHECKING:
 
@@ -202,6 +315,9 @@ class Audio(Media, frozen=True):
     """
 
     transcript: str | None = None
+
+    def _may_be_empty(self) -> bool:
+        return bool(self.name or self.transcript)  # Chat takes the id of an audio alone
 
     if TYPE_CHECKING:
 

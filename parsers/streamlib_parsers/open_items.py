@@ -13,6 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from streamlib_parsers.growing_text import GrowingText
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     Audio,
     ContentPart,
@@ -83,9 +84,9 @@ class OpenPart:
     def _media(self) -> ContentPart:
         data = self.data.joined() or None
         if (self.media_type or "").startswith("image/"):
-            return Image(data=data, media_type=self.media_type)
+            return unchecked(Image)(data=data, media_type=self.media_type)
         transcript = self.transcript_fragments.joined() or None
-        return Audio(data=data, media_type=self.media_type, transcript=transcript)
+        return unchecked(Audio)(data=data, media_type=self.media_type, transcript=transcript)
 
 
 class OpenItem:

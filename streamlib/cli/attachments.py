@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 from streamlib.cli.command_error import CommandError
-from streamlib.request.media import SIGNATURES
 from streamlib_parsers import Audio, Document, Image, Text
+from streamlib_parsers.item_base import detected_type
 
 Attachment: TypeAlias = Text | Image | Document | Audio
 
@@ -49,14 +49,7 @@ def read_attachment(name: str) -> Attachment:
 
 def media_type_of(data: bytes) -> str | None:
     """The media type that the first bytes of a file show; None if they show none."""
-    if data.startswith(b"RIFF") and data[8:12] == b"WAVE":
-        # WebP images use the same container (RIFF), so only this form is audio.
-        return "audio/wav"
-    encoded = b64encode(data[:64]).decode("ascii")
-    for signature, media_type in SIGNATURES.items():
-        if encoded.startswith(signature):
-            return media_type
-    return None
+    return detected_type(b64encode(data[:64]).decode("ascii")) or None
 
 
 def _of_address(url: str) -> Attachment:

@@ -10,8 +10,8 @@ import msgspec
 
 from streamlib.cli.command_error import CommandError
 from streamlib.request.conversation import History
-from streamlib.request.media import SIGNATURES
 from streamlib_parsers import Image, ResponseItem, ToolSpec
+from streamlib_parsers.item_base import detected_type
 from streamlib_parsers.items import WireApi
 
 if TYPE_CHECKING:
@@ -82,10 +82,9 @@ def read_image(name: str) -> Image:
             f"{name}: {len(data):,} bytes; an image may have at most {IMAGE_BYTES:,}"
         )
     encoded = b64encode(data).decode("ascii")
-    for signature, media_type in SIGNATURES.items():
-        # The table also knows documents and audio.
-        if encoded.startswith(signature) and media_type.startswith("image/"):
-            return Image(data=encoded, media_type=media_type)
+    media_type = detected_type(encoded)
+    if media_type.startswith("image/"):
+        return Image(data=encoded, media_type=media_type)
     raise CommandError(f"{name}: not an image of a type that models accept (PNG, JPEG, GIF, WebP)")
 
 

@@ -31,9 +31,11 @@ from streamlib.client.stream_state import (
     BUSY,
     ENDED,
     TRANSITIONS,
+    Loops,
     StreamAction,
     StreamState,
     next_state,
+    shown_state,
 )
 from streamlib.client.stream_text import TextDeltas
 from streamlib.client.stream_timing import StreamTimes
@@ -79,9 +81,7 @@ class ResponseStream:
     """One response as an async iterator of events. Used with `async with`.
 
     Created by `Client.stream`, or by `ResponseStream.from_chunks` over bytes of any origin. It has
-    one reader, and is read once: a loop may be left and another go on, but once one came to the
-    end, a further one is a RuntimeError. `streamlib.pipeline.tee(stream, 2)` passes the events to
-    several readers.
+    one reader, and is read once; `streamlib.pipeline.tee(stream, 2)` passes its events to several.
     """
 
     def __init__(self, config: StreamConfig) -> None:
@@ -99,10 +99,7 @@ class ResponseStream:
         """Events that were read and are not delivered yet."""
         self._undelivered: list[ResponseEvent] = []
         """Events that nobody read when the stream was closed: for `rest`."""
-        self._has_reader = False
-        """A loop has begun."""
-        self._is_read = False
-        """A loop came to the end of the stream, or to its failure."""
+        self._loops = Loops()
         self._views: dict[int, ItemViews] = {}
         """Item index to the views of its JSON, for items that `partial` was called for."""
         self._pause: anyio.CancelScope | None = None
@@ -138,13 +135,7 @@ class ResponseStream:
         return cls(config_of_chunks(chunks, parser, waits, errors, limits, clock))
 
     def __repr__(self) -> str:
-        if self._state is StreamState.NEW:
-            state = "new"
-        elif self._state in ENDED:
-            state = "closed"
-        else:
-            state = "open"
-        return f"<ResponseStream {self._config.wire_api} {state}>"
+        return f"<ResponseStream {self._config.wire_api} {shown_state(self._state)}>"
 
     # --- the response so far ---
 
@@ -310,12 +301,7 @@ class ResponseStream:
     # --- reading ---
 
     def __aiter__(self) -> ResponseStream:
-        if self._is_read:
-            raise RuntimeError(
-                "this stream was read to its end, and a stream is read once: "
-                "what was received is in `stream.response`"
-            )
-        self._has_reader = True
+        self._loops.begin()
         return self
 
     async def __anext__(self) -> ResponseEvent:
@@ -326,7 +312,7 @@ class ResponseStream:
         if self._views:  # few streams have any: no call per event
             self._update_views(event)
         if type(event) is Failed and self._config.errors == "raise":
-            self._is_read = self._has_reader
+            self._loops.end()
             raise StreamError(event.error, self.response)
         return event
 
@@ -515,7 +501,7 @@ class ResponseStream:
             await self._drain_and(self._attempt.close)
         if self._state is StreamState.CANCELLING and self._config.errors == "raise":
             raise StreamError(CANCELLED, self.response)
-        self._is_read = self._has_reader
+        self._loops.end()
         raise StopAsyncIteration
 
     def _end(self) -> None:

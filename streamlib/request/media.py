@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from streamlib.request.history import IndexedItem
 from streamlib.request.report import Report
+from streamlib_parsers.item_base import detected_type
 from streamlib_parsers.items import (
     Audio,
     ComputerCallOutput,
@@ -21,24 +22,13 @@ from streamlib_parsers.items import (
 
 Media: TypeAlias = Image | Document | Audio
 
-SIGNATURES: Final[dict[str, str]] = {
-    "iVBORw0KGgo": "image/png",
-    "/9j/": "image/jpeg",
-    "R0lGOD": "image/gif",
-    "UklGR": "image/webp",
-    "JVBERi": "application/pdf",
-    "SUQz": "audio/mpeg",
-    "T2dnUw": "audio/ogg",
-}
-"""The first base64 characters of a format."""
-
 
 def media_type(part: Media) -> str:
     """The media type of a part.
 
     For images the bytes decide, because providers refuse a wrong type; otherwise the part does.
     """
-    detected = _detected(part.data or "")
+    detected = detected_type(part.data or "")
     if isinstance(part, Image) and detected.startswith("image/"):
         return detected
     return part.media_type or detected or _fallback(part)
@@ -79,16 +69,6 @@ def data_url(part: Media) -> str:
     if part.data:
         return f"data:{media_type(part)};base64,{part.data}"
     return part.url or ""
-
-
-def _detected(data: str) -> str:
-    # RIFF holds sound as well as images: bytes 9 to 11 are "AVE" of WAVE, or "EBP" of WEBP.
-    if data.startswith("UklGR") and data[12:16] == "QVZF":
-        return "audio/wav"
-    for signature, detected in SIGNATURES.items():
-        if data.startswith(signature):
-            return detected
-    return ""
 
 
 def _fallback(part: Media) -> str:

@@ -19,6 +19,7 @@ from streamlib_parsers.item_base import (
     JsonObject,
     Text,
     snake_case,
+    unchecked,
 )
 
 UNKNOWN_TYPE: Final = "application/octet-stream"
@@ -95,9 +96,13 @@ def _part(block: Any) -> ContentPart:
         case "text":
             return Text(str(_field(block, "text")))
         case "image":
-            return Image(data=_field(block, "data"), media_type=_field(block, "mimeType"))
+            return unchecked(Image)(
+                data=_field(block, "data"), media_type=_field(block, "mimeType")
+            )
         case "audio":
-            return Audio(data=_field(block, "data"), media_type=_field(block, "mimeType"))
+            return unchecked(Audio)(
+                data=_field(block, "data"), media_type=_field(block, "mimeType")
+            )
         case "resource":
             return _embedded(_field(block, "resource"))
         case "resource_link":
@@ -116,10 +121,10 @@ def _embedded(resource: Any) -> ContentPart:
     media_type = _field(resource, "mimeType") or UNKNOWN_TYPE
     name = str(_field(resource, "uri") or "").rpartition("/")[2] or None
     if media_type.startswith("image/"):
-        return Image(data=data, media_type=media_type, name=name)
+        return unchecked(Image)(data=data, media_type=media_type, name=name)
     if media_type.startswith("audio/"):
-        return Audio(data=data, media_type=media_type, name=name)
-    return Document(data=data, media_type=media_type, name=name)
+        return unchecked(Audio)(data=data, media_type=media_type, name=name)
+    return unchecked(Document)(data=data, media_type=media_type, name=name)
 
 
 def _has_text_of(parts: list[ContentPart], structured: Any) -> bool:

@@ -104,8 +104,8 @@ class AiohttpTransport:
     async def _proxy_for(self, url: URL) -> str | None:
         """The proxy that the environment names for a URL.
 
-        aiohttp would read it with ``trust_env``, and with it the passwords of ``~/.netrc``, which
-        it sends to providers and to proxies.
+        aiohttp would read it with ``trust_env``, and then send the passwords of ``~/.netrc`` too,
+        to providers and to proxies.
 
         Raises:
             StreamError: aiohttp lacks the proxy's protocol.

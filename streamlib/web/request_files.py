@@ -8,12 +8,14 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import unquote_to_bytes
 
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import Audio, Document, Image
 
-FileKind: TypeAlias = type[Image] | type[Audio] | type[Document]
+FileKind: TypeAlias = Callable[..., Image | Audio | Document]
 
 KINDS: Final[dict[str, FileKind]] = {
     "image": Image,
@@ -68,7 +70,7 @@ def file_from_url(
     if not takes_urls:
         return FileResult(None, NOT_ALLOWED)
     make = kind or _kind(media_type)
-    return FileResult(make(url=url, media_type=_complete(media_type), name=name))
+    return FileResult(unchecked(make)(url=url, media_type=_complete(media_type), name=name))
 
 
 def file_from_data(
@@ -80,7 +82,7 @@ def file_from_data(
     except (binascii.Error, ValueError):
         return FileResult(None, NOT_BASE64)
     make = kind or _kind(media_type)
-    return FileResult(make(data=data, media_type=_complete(media_type), name=name))
+    return FileResult(unchecked(make)(data=data, media_type=_complete(media_type), name=name))
 
 
 def _kind(media_type: str | None) -> FileKind:

@@ -49,6 +49,7 @@ from streamlib_parsers.events import (
     TokenCount,
 )
 from streamlib_parsers.filter_assembler import FilterAssembler
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     BUILT_IN_CALLS,
     Audio,
@@ -435,7 +436,7 @@ def generated_image(item: ResponseItem) -> Image | None:
     data = native.get("result")
     if not isinstance(data, str) or not data:
         return None
-    return Image(data, media_type=f"image/{native.get('output_format') or 'png'}")
+    return unchecked(Image)(data, media_type=f"image/{native.get('output_format') or 'png'}")
 
 
 def _numbers(usage: Usage) -> Usage:

@@ -15,6 +15,7 @@ import msgspec
 
 from streamlib.wires.chat.build_parts import is_list
 from streamlib.wires.json_objects import rest_of
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     Audio,
     ContentPart,
@@ -124,8 +125,8 @@ def _image(image: Any, block: JsonObject) -> Image:
             native["detail"] = image["detail"]
     media_type, data = _data_url(url)
     if data:
-        return Image(data, media_type=media_type, native=native or None)
-    return Image(url=url, media_type=media_type, native=native or None)
+        return unchecked(Image)(data, media_type=media_type, native=native or None)
+    return unchecked(Image)(url=url, media_type=media_type, native=native or None)
 
 
 def _document_by_url(url: str, block: JsonObject) -> Document:
@@ -134,8 +135,8 @@ def _document_by_url(url: str, block: JsonObject) -> Document:
     name = block.get("document_name")
     media_type, data = _data_url(url)
     if data:
-        return Document(data, media_type=media_type, name=name, native=native)
-    return Document(url=url, name=name, native=native)
+        return unchecked(Document)(data, media_type=media_type, name=name, native=native)
+    return unchecked(Document)(url=url, name=name, native=native)
 
 
 def _file(file: Any, block: JsonObject) -> Document:
@@ -143,24 +144,24 @@ def _file(file: Any, block: JsonObject) -> Document:
     content, name, file_id = file.get("file_data"), file.get("filename"), file.get("file_id")
     if not content:
         native = _native(block, file, "file_id")
-        return Document(None, None, file_id, name=name, native=native)
+        return unchecked(Document)(None, None, file_id, name=name, native=native)
     native = _native(block, file, "file_data", "filename")
     media_type, data = _data_url(content)
     if data:
-        return Document(data, None, None, media_type, name, native=native)
+        return unchecked(Document)(data, None, None, media_type, name, native=native)
     # For providers that take a URL in place of the bytes, the builder writes one there.
     if isinstance(content, str) and "://" in content[:16]:
-        return Document(None, content, None, media_type, name, native=native)
-    return Document(content, None, None, media_type, name, native=native)
+        return unchecked(Document)(None, content, None, media_type, name, native=native)
+    return unchecked(Document)(content, None, None, media_type, name, native=native)
 
 
 def _audio(audio: Any, block: JsonObject) -> Audio:
     if isinstance(audio, str):
-        return Audio(audio, native=_native(block, audio))
+        return unchecked(Audio)(audio, native=_native(block, audio))
     audio_format = str(audio.get("format") or "wav")
     subtype = AUDIO_SUBTYPES.get(audio_format, audio_format)
     native = _native(block, audio, "data", "format")
-    return Audio(audio["data"], media_type=f"audio/{subtype}", native=native)
+    return unchecked(Audio)(audio["data"], media_type=f"audio/{subtype}", native=native)
 
 
 def _data_url(url: Any) -> tuple[str | None, str | None]:

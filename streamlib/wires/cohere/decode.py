@@ -18,6 +18,7 @@ from streamlib.wires.cohere.settings import SETTINGS, read_tools
 from streamlib.wires.json_objects import rest_of
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.events import Passthrough, ResponseEvent
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     ContentPart,
     FunctionCallOutput,
@@ -200,5 +201,5 @@ def _image(image: Any) -> Image:
     native = rest_of(image, "url")
     media_type, is_inline, data = url.removeprefix("data:").partition(";base64,")
     if is_inline and url.startswith("data:") and ";" not in media_type:
-        return Image(data, media_type=media_type or None, native=native)
-    return Image(url=url, native=native)
+        return unchecked(Image)(data, media_type=media_type or None, native=native)
+    return unchecked(Image)(url=url, native=native)

@@ -12,6 +12,7 @@ from streamlib.wires.converse.build_parts import (
     DOCUMENT_KEYS,
     IMAGE_FORMATS,
 )
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import Audio, ContentPart, Document, Image, JsonObject, Text
 
 
@@ -49,14 +50,18 @@ def _image(image: JsonObject) -> Image | None:
     source = _source(image, "image", IMAGE_FORMATS)
     if source is None:
         return None
-    return Image(source.data, source.url, media_type=source.media_type, native=source.native)
+    return unchecked(Image)(
+        source.data, source.url, media_type=source.media_type, native=source.native
+    )
 
 
 def _audio(audio: JsonObject) -> Audio | None:
     source = _source(audio, "audio", AUDIO_FORMATS)
     if source is None:
         return None
-    return Audio(source.data, source.url, media_type=source.media_type, native=source.native)
+    return unchecked(Audio)(
+        source.data, source.url, media_type=source.media_type, native=source.native
+    )
 
 
 def _document(document: JsonObject) -> Document | None:
@@ -64,7 +69,7 @@ def _document(document: JsonObject) -> Document | None:
     source = _source(document, "application", DOCUMENT_FORMATS)
     if source is None:
         return None
-    return Document(
+    return unchecked(Document)(
         source.data, source.url, media_type=source.media_type, name=name, native=source.native
     )
 

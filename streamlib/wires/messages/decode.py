@@ -6,7 +6,7 @@ it once received: one block, one item, in order, with its signature and its argu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +19,7 @@ from streamlib.wires.json_objects import without_none
 from streamlib.wires.messages.build_content import TURN_FIELDS
 from streamlib.wires.messages.settings import SETTINGS, read_mark, read_tool
 from streamlib_parsers.accumulate import accumulate
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     CacheMark,
     ContentPart,
@@ -37,7 +38,7 @@ from streamlib_parsers.protocol import parse_body
 ORIGIN: Final = Origin("messages")
 OBJECTS: Final = ("metadata", "output_config", "thinking")
 """Settings that are objects: a null inside them says nothing."""
-MEDIA: Final[dict[str, type[Image | Document]]] = {"image": Image, "document": Document}
+MEDIA: Final[dict[str, Callable[..., Image | Document]]] = {"image": Image, "document": Document}
 
 
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
@@ -227,10 +228,10 @@ def _part(block: JsonObject) -> ContentPart | None:
     """The part for a block, or None if there is no part type for it."""
     if block["type"] == "text":
         return _text(block)
-    media_class = MEDIA.get(block["type"])
-    if media_class is None:
+    make = MEDIA.get(block["type"])
+    if make is None:
         return None
-    return _media(media_class, block)
+    return _media(make, block)
 
 
 def _text(block: JsonObject) -> Text:
@@ -241,7 +242,7 @@ def _text(block: JsonObject) -> Text:
     )
 
 
-def _media(media_class: type[Image | Document], block: JsonObject) -> Image | Document | None:
+def _media(make: Callable[..., Image | Document], block: JsonObject) -> Image | Document | None:
     source = block.get("source")
     # a document of content blocks has no bytes
     if not isinstance(source, dict) or source.get("type") == "content":
@@ -250,7 +251,7 @@ def _media(media_class: type[Image | Document], block: JsonObject) -> Image | Do
     if source["type"] == "text":
         # parts hold base64
         data = msgspec.to_builtins(str(data).encode("utf-8"))
-    return media_class(
+    return unchecked(make)(
         data,
         source.get("url"),
         source.get("file_id"),

@@ -16,6 +16,7 @@ from streamlib.request.prompt import Prompt
 from streamlib.wires.json_objects import rest_of, without_none
 from streamlib.wires.ollama.settings import SETTINGS, read_tool
 from streamlib_parsers.accumulate import accumulate
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     ContentPart,
     FunctionCall,
@@ -177,5 +178,5 @@ def _image(data: str) -> Image:
     """An image. The wire names no media type, so the first bytes decide."""
     for prefix, media_type in IMAGE_TYPES.items():
         if data.startswith(prefix):
-            return Image(data, media_type=media_type)
-    return Image(data)
+            return unchecked(Image)(data, media_type=media_type)
+    return unchecked(Image)(data)

@@ -21,6 +21,7 @@ from streamlib.wires.responses.build_input_rules import BREAKPOINT
 from streamlib.wires.responses.decode_outputs import BuiltInCalls
 from streamlib.wires.responses.settings import SETTINGS, read_choice, read_include
 from streamlib.wires.settings import take
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     BUILT_IN_CALLS,
     ApprovalRequest,
@@ -259,7 +260,9 @@ def _image(part: JsonObject) -> Image:
     key = _first_filled(part, "image_url", "file_id")
     source = _source(key, part)
     native = rest_of(part, "type", key)
-    return Image(source.data, source.url, source.file_id, source.media_type, native=native)
+    return unchecked(Image)(
+        source.data, source.url, source.file_id, source.media_type, native=native
+    )
 
 
 def _document(part: JsonObject) -> Document:
@@ -269,7 +272,7 @@ def _document(part: JsonObject) -> Document:
     read = ["type", key]
     if source.data:
         read.append("filename")
-    return Document(
+    return unchecked(Document)(
         source.data,
         source.url,
         source.file_id,
@@ -285,7 +288,7 @@ def _audio(part: JsonObject) -> Audio:
     if audio_format == "mp3":
         # The registered subtype of MP3.
         audio_format = "mpeg"
-    return Audio(data=audio["data"], media_type=f"audio/{audio_format}")
+    return unchecked(Audio)(data=audio["data"], media_type=f"audio/{audio_format}")
 
 
 class _Source(NamedTuple):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from streamlib.wires.json_objects import rest_of
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     ApplyPatchCallOutput,
     ApprovalResponse,
@@ -162,7 +163,7 @@ def _screenshot(block: JsonObject) -> Image | None:
     if block.get("type") != "computer_screenshot":
         return None
     if isinstance(file_id, str) and not url:
-        return Image(file_id=file_id, native=rest_of(block, "type", "file_id"))
+        return unchecked(Image)(file_id=file_id, native=rest_of(block, "type", "file_id"))
     if not isinstance(url, str):
         return None
     native = rest_of(block, "type", "image_url")
@@ -170,8 +171,8 @@ def _screenshot(block: JsonObject) -> Image | None:
     media_type = prefix.removeprefix("data:")
     # A URL of another form is sent back as it is.
     if data and url == f"data:{media_type};base64,{data}":
-        return Image(data=data, media_type=media_type, native=native)
-    return Image(url=url, native=native)
+        return unchecked(Image)(data=data, media_type=media_type, native=native)
+    return unchecked(Image)(url=url, native=native)
 
 
 def _shell_result(block: JsonObject) -> ShellResult | None:

@@ -385,7 +385,7 @@ def test_gemini_reports_every_create_time() -> None:
 
 def test_responses_cannot_write_an_image_part() -> None:
     with pytest.raises(TypeError, match="Image part"):
-        wire_item(Message("assistant", [Image(data="AA==")]))
+        wire_item(Message("assistant", [Image(data="AA==", media_type="image/png")]))
 
 
 # --- the others ---

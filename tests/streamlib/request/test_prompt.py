@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import httpx
@@ -19,12 +21,17 @@ from streamlib import (
     Prompt,
     Text,
     WireApi,
+    accumulate,
     build,
+    dump_history,
+    load_history,
+    parse_body,
+    parse_request,
     user,
 )
-from streamlib.request.media import SIGNATURES, media_type
+from streamlib.request.media import media_type
 from streamlib.testing import MODEL
-from streamlib.wires.decoders import parse_request
+from streamlib_parsers.item_base import SIGNATURES
 
 
 class Model:
@@ -88,6 +95,76 @@ def test_media_of_base64_as_bytes_is_a_type_error(magic: str) -> None:
     """Encoded twice, it would be sent without an error."""
     with pytest.raises(TypeError, match="pass it as text"):
         Image(data=magic.encode() + b"AAAA")
+
+
+@pytest.mark.parametrize("kind", [Image, Document, Audio])
+@pytest.mark.parametrize(
+    ("fields", "meant"),
+    [
+        ({}, "neither data= nor url= nor file_id=: give one"),
+        ({"media_type": "image/png"}, "neither data= nor url= nor file_id=: give one"),
+        ({"data": b""}, "neither data= nor url= nor file_id=: give one"),
+        ({"data": "photo.png"}, r"not the name of a file.*read_bytes\(\)"),
+        ({"data": "/home/me/photo.png"}, r"not the name of a file.*read_bytes\(\)"),
+        ({"data": "https://x.org/photo.png"}, "an address belongs in url="),
+        ({"data": "data:image/png;base64,iVBORw0KGgo="}, "the base64 text alone"),
+        ({"data": b"\x89PNG", "url": "https://x.org/a.png"}, "not data and url"),
+        ({"url": "https://x.org/a.png", "file_id": "file_1"}, "not url and file_id"),
+    ],
+)
+def test_media_nobody_could_read_is_a_value_error(
+    kind: Any, fields: dict[str, Any], meant: str
+) -> None:
+    """It was sent: as an empty picture, or the name of a file as if that were the picture."""
+    with pytest.raises(ValueError, match=meant):
+        kind(**fields)
+
+
+@pytest.mark.parametrize("data", [b"zzz", "enp6", b"%PDF-1.7", b"RIFF\x10\0\0\0WAVEfmt "])
+def test_image_of_no_known_picture_needs_its_media_type(data: Any) -> None:
+    """It was called a PNG."""
+    with pytest.raises(ValueError, match="no PNG, JPEG, GIF or WebP"):
+        Image(data)
+    assert Image(data, media_type="image/heic").media_type == "image/heic"
+
+
+def test_audio_may_be_its_name_or_its_transcript() -> None:
+    """Chat takes the id of an audio that it has made."""
+    assert Audio(name="audio_1").name == "audio_1"
+    assert Audio(transcript="Hi").transcript == "Hi"
+
+
+def test_media_of_a_saved_history_is_not_checked() -> None:
+    """Only what a program makes is checked: nothing of a provider or a saved history is lost."""
+    odd = [{"type": "image"}, {"type": "image", "data": "photo.png", "url": "https://x.org/a.png"}]
+    message = {"type": "message", "role": "user", "content": odd}
+    (loaded,) = load_history(msgspec.json.encode({"items": [message]}))
+    assert isinstance(loaded, Message)
+    assert list(msgspec.to_builtins(loaded.content)) == odd
+    assert load_history(dump_history([loaded])) == [loaded]
+    assert pickle.loads(pickle.dumps(loaded)) == copy.deepcopy(loaded) == loaded
+    for part in loaded.content:
+        assert msgspec.structs.replace(part, native={}).native == {}
+
+
+def test_media_of_a_provider_is_not_checked() -> None:
+    blob = {"inlineData": {"mimeType": "image/png", "data": "photo.png"}}
+    candidate = {"content": {"role": "model", "parts": [blob]}, "finishReason": "STOP"}
+    response = accumulate(parse_body("gemini", msgspec.json.encode({"candidates": [candidate]})))
+    (message,) = response.items
+    assert isinstance(message, Message)
+    (part,) = message.content
+    assert isinstance(part, Image)
+    assert part.data == "photo.png"
+
+
+@pytest.mark.parametrize("url", ["", "photo.png", "data:image/png;base64,photo.png"])
+def test_media_of_a_request_is_not_checked(url: str) -> None:
+    content = [{"type": "image_url", "image_url": {"url": url}}]
+    body = {"model": "m", "messages": [{"role": "user", "content": content}]}
+    (message,) = parse_request("chat", msgspec.json.encode(body)).items
+    assert isinstance(message, Message)
+    assert isinstance(message.content[0], Image)
 
 
 def test_wav_and_webp_files_are_distinguished() -> None:

@@ -207,7 +207,7 @@ async def test_aiohttp_refuses_a_proxy_of_socks(monkeypatch: pytest.MonkeyPatch)
 
 
 @EVERY_TRANSPORT
-async def test_certificates_of_the_environment_are_used(
+async def test_certificates_are_those_of_openssl(
     http: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """`SSL_CERT_FILE` is OpenSSL's own; it makes nothing part of a request."""

@@ -703,7 +703,7 @@ def test_body_is_the_message_that_the_stream_makes() -> None:
 
 def test_body_has_files_and_encrypted_state() -> None:
     items = (
-        Message("assistant", (Image(data="aGk="),), signature="s"),
+        Message("assistant", (Image(data="aGk=", media_type="image/png"),), signature="s"),
         Reasoning(encrypted_content="e"),
     )
     assert (

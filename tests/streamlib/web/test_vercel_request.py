@@ -31,6 +31,7 @@ from streamlib_parsers import (
     Text,
     ToolSpec,
 )
+from streamlib_parsers.item_base import unchecked
 from tests.support.ui_requests import (
     PNG,
     WEATHER,
@@ -100,7 +101,7 @@ def test_files_of_a_user_become_parts() -> None:
             Audio(data="aGk=", media_type="audio/wav"),
             Document(url="https://x.org/a.pdf", media_type="application/pdf"),
             Document(data="aGkgeW91", media_type="text/plain"),
-            Image(data="aGk="),
+            unchecked(Image)(data="aGk="),
         ),
     )
 

@@ -29,6 +29,7 @@ from streamlib import (
     parser,
     user,
 )
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import JsonObject, WireApi
 from streamlib_parsers.usage import Usage
 from tests.support.responses_frames import added, completed, created, done, frame, message, text
@@ -232,7 +233,9 @@ def test_failed_image_is_encoded_with_its_error() -> None:
     assert [item.status for item in response.items] == ["incomplete", "incomplete"]
     for item, data in zip(response.items, (None, "aGk="), strict=True):
         assert isinstance(item, Message)
-        assert item.content == (Image(data, media_type="image/png", native={"error": error}),)
+        assert item.content == (
+            unchecked(Image)(data, media_type="image/png", native={"error": error}),
+        )
     encoded = json.loads(encode_body("converse", response))
     assert encoded["output"]["message"]["content"] == [failed, partly]
     parse = parser("converse")

@@ -22,6 +22,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.base64_text import joined_base64
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     Audio,
     Document,
@@ -333,7 +334,7 @@ class ChoiceAssembler:
         # Replaces the part made of deltas: fragments may each end in padding of their own, and the
         # id belongs to the part.
         self.item.fields["content"] = (
-            Audio(
+            unchecked(Audio)(
                 data=joined_base64(part.data) or None,
                 name=audio_id if isinstance(audio_id, str) else None,
                 transcript="".join(part.transcript_fragments) or None,
@@ -357,7 +358,7 @@ class ChoiceAssembler:
             self.report_unexpected("content", part)
             return
         name = string_at(part, "document_name") or None
-        document = Document(url=url, name=name, native=dict(DOCUMENT_BY_URL))
+        document = unchecked(Document)(url=url, name=name, native=dict(DOCUMENT_BY_URL))
         self.add_complete(Message("assistant", (document,), choice=self.index))
 
     def _read_image(self, part: JsonObject) -> None:
@@ -368,7 +369,7 @@ class ChoiceAssembler:
             return
         prefix, comma, data = url.partition(",")
         if not (comma and prefix.startswith("data:") and prefix.endswith(";base64")):
-            message = Message("assistant", (Image(url=url),), choice=self.index)
+            message = Message("assistant", (unchecked(Image)(url=url),), choice=self.index)
             self.add_complete(message)
             return
         media_type = prefix.removeprefix("data:").removesuffix(";base64")

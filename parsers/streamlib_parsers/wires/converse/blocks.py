@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from streamlib_parsers.base64_text import joined_base64
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     FunctionCall,
     Image,
@@ -111,7 +112,7 @@ def _tool_result_block(raw: Raw, siblings: JsonObject) -> BlockStart:
 def _image_block(raw: Raw, siblings: JsonObject) -> BlockStart:
     block = msgspec.json.decode(raw, type=dict[str, Any])
     # `image/*`: without a format the item is still an image, and its deltas can be applied.
-    image = Image(media_type=f"image/{string_at(block, 'format') or '*'}")
+    image = unchecked(Image)(media_type=f"image/{string_at(block, 'format') or '*'}")
     native = rest_of({**siblings, **block}, "format", "source", "error")
     item = Message("assistant", (image,), native=native)
     if block.get("source") or block.get("error"):
@@ -210,7 +211,7 @@ def _join_encrypted(fragments: list[str], block: OpenItem) -> JsonObject:
 
 
 def _join_image(fragments: list[str], block: OpenItem) -> JsonObject:
-    image = Image(data=joined_base64(fragments), media_type=block.part(0).media_type)
+    image = unchecked(Image)(data=joined_base64(fragments), media_type=block.part(0).media_type)
     return {"content": (image,)}
 
 

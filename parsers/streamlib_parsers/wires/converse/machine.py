@@ -34,6 +34,7 @@ from streamlib_parsers.bedrock import at_path, failure_of, json_or_text
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, generation_failed, malformed, truncated
 from streamlib_parsers.events import StopReason
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     Image,
     ItemStatus,
@@ -417,7 +418,7 @@ class Machine:
             owner = at_path(source, "s3Location.bucketOwner")
             if owner is not None:
                 native = {"bucketOwner": owner}
-            located = Image(url=uri, media_type=image.media_type, native=native)
+            located = unchecked(Image)(url=uri, media_type=image.media_type, native=native)
             block.fields["content"] = (located,)
             return True
         return False

@@ -11,11 +11,13 @@ All functions raise msgspec's errors on values of a wrong type.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Meta, Raw
 
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import Audio, Document, Image, JsonObject
 
 Object: TypeAlias = dict[str, Raw]
@@ -109,8 +111,8 @@ def media_of(blob: Object) -> Image | Audio | Document:
     """The content part of `inlineData` or `fileData`, by its media type."""
     media_type = optional(blob, "mimeType")
     kind = (media_type or "").partition("/")[0].lower()
-    part_class = _MEDIA_KINDS.get(kind, Document)
-    return part_class(
+    make: Callable[..., Image | Audio | Document] = _MEDIA_KINDS.get(kind, Document)
+    return unchecked(make)(
         data=optional(blob, "data"),
         url=optional(blob, "fileUri"),
         media_type=media_type,

@@ -7,10 +7,12 @@ names no media type. Annotations belong to the last text, and count its UTF-8 by
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.base64_text import joined_base64
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import Audio, ContentPart, Document, Image, JsonObject, Text
 from streamlib_parsers.json_text import objects_at, rest_of, string_or_none
 from streamlib_parsers.open_items import OpenItem
@@ -51,8 +53,8 @@ class MediaContent:
         native = {key: value for key, value in self.fields.items() if key not in _TYPED}
         if self.kind == "video" and not self._media_type().startswith("video/"):
             native["type"] = "video"
-        part_class = _PART_CLASSES.get(self.kind, Document)
-        return part_class(
+        make: Callable[..., Image | Audio | Document] = _PART_CLASSES.get(self.kind, Document)
+        return unchecked(make)(
             data=joined_base64(self.fragments) or None,
             url=string_or_none(self.fields, "uri"),
             media_type=self._media_type() or None,

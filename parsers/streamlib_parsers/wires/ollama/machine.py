@@ -32,6 +32,7 @@ from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.events import StopReason
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import FunctionCall, Image, JsonObject, Message, Reasoning
 from streamlib_parsers.json_text import DECODE_ERRORS, decode_any
 from streamlib_parsers.open_items import OpenItem
@@ -157,7 +158,9 @@ class Machine:
         """Emits an image as a message of its own: the wire gives it no position in the text."""
         self._close_open()
         media_type = _image_type(data)
-        item = self._assembler.open(Message("assistant", (Image(media_type=media_type),)))
+        item = self._assembler.open(
+            Message("assistant", (unchecked(Image)(media_type=media_type),))
+        )
         self._assembler.media(item, 0, media_type, data)
         self._assembler.close(item)
 

@@ -173,7 +173,9 @@ def test_recorded_response_is_replayed_unchanged(recording: Recording) -> None:
     outputs = [call.output("y") for call in response.calls]
     model = recording.meta.get("model") or CLAUDE
     request = built(user("x"), *items, *outputs, user("z"), model=model)
-    dropped = {change.path for change in request.report if "takes no earlier reasoning" in change.reason}
+    dropped = {
+        change.path for change in request.report if "takes no earlier reasoning" in change.reason
+    }
     sent_items = [item for item in items if not _is_blank(item)]
     content: Any = []
     if sent_items:

@@ -45,6 +45,7 @@ from streamlib.testing import echo_response
 from streamlib.testing.invariants import join_deltas
 from streamlib.wires.encoders import encode_all, error_body
 from streamlib_parsers.assembler import EventAssembler
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import Text
 from streamlib_parsers.limits import LIMITS
 from tests.support.bedrock_readers import parsed_events, parsed_response
@@ -172,7 +173,7 @@ def _begin(assembly: EventAssembler, kind: str, n: int) -> Any:
         "call": FunctionCall(f"c{n}", "f"),
         "server": ServerToolCall(f"s{n}", "web", native={"type": "server_tool_use"}),
         "result": ServerToolResult(f"s{n}", "web", [], native={"type": "web_result"}),
-        "image": Message("assistant", (Image(media_type="image/png"),)),
+        "image": Message("assistant", (unchecked(Image)(media_type="image/png"),)),
     }
     item = assembly.open(made[kind])
     if kind == "text":
@@ -466,7 +467,7 @@ def test_foreign_image_is_a_block_of_its_own() -> None:
 
 def test_s3_image_and_encrypted_item_survive_both_ways() -> None:
     assembly = EventAssembler(LIMITS, Origin("converse"))
-    item = assembly.open(Message("assistant", (Image(media_type="image/png"),)))
+    item = assembly.open(Message("assistant", (unchecked(Image)(media_type="image/png"),)))
     item.fields["content"] = (Image(url="s3://bucket-1/k", media_type="image/png"),)
     assembly.close(item)
     assembly.complete("stop", "end_turn")

@@ -34,6 +34,7 @@ from streamlib import (
     parse_request,
     user,
 )
+from streamlib_parsers.item_base import unchecked
 from tests.support.gemini_builds import (
     BARE,
     CALL,
@@ -352,7 +353,7 @@ TEXTS = [
     (Text("a"), PNG),
     (Refusal("no"),),
     (Audio(transcript="hi"),),
-    (Document(),),
+    (unchecked(Document)(),),
 ]
 
 

@@ -329,7 +329,9 @@ def test_a14_reasoning_alone_in_a_turn_is_dropped() -> None:
     """Its call was truncated, so it is not sent; the API refuses reasoning at a turn's end."""
     request = built(user("x"), SIGNED, CUT, user("y"), model="anthropic:claude-opus-5")
     assert turns(request) == [("user", ["text", "text"])]
-    dropped = [change.path for change in request.report if "does not end with reasoning" in change.reason]
+    dropped = [
+        change.path for change in request.report if "does not end with reasoning" in change.reason
+    ]
     assert dropped == ["/input/1"]
 
 
@@ -341,7 +343,9 @@ def test_a14_reasoning_after_a_call_is_dropped() -> None:
         ("assistant", ["thinking", "tool_use"]),
         ("user", ["tool_result", "text"]),
     ]
-    dropped = [change.path for change in request.report if "does not end with reasoning" in change.reason]
+    dropped = [
+        change.path for change in request.report if "does not end with reasoning" in change.reason
+    ]
     assert dropped == ["/input/3"]
 
 
