@@ -66,7 +66,7 @@ class Reports:
 
 def usage(raw: dict[str, Any]) -> Usage:
     """The meaning of a report of any shape."""
-    known: dict[str, Any] = {name: count(raw, name) for name in NUMBERS}
+    known: dict[str, Any] = {name: count(raw, name) for name in NUMBERS if name in raw}
     for name in DETAILS:
         if isinstance(raw.get(name), list):
             known[name] = raw[name]
