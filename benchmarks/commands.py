@@ -84,6 +84,8 @@ def run(
     chosen = Options(arguments.rounds, arguments.quick, tuple(arguments.only))
     if reads_recordings:
         compared = tuple(arguments.against)
+        if compared and arguments.save:
+            command.error("--save keeps the comparison with other libraries, not --against")
         chosen = chosen._replace(folders=tuple(arguments.folders), against=compared)
     if chosen.quick:
         chosen = chosen._replace(rounds=1)

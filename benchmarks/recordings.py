@@ -90,17 +90,24 @@ def measure(options: Options, bar: Bar) -> Measured:
     contestants = checkouts(options.against) if options.against else peers
     figures: list[Figure] = []
     taking_part: list[Contestant] = []
+    absent: list[str] = []
     for wire, own in by_wire(streams_in(options.folders)).items():
         if not options.takes(wire):
             continue
         racers = contestants(wire)
         taking_part += racers
         chosen = own[:QUICK] if options.quick else own
-        figures += race(chosen, CHUNKS, racers, options.rounds, bar.advance)
+        measured = race(chosen, CHUNKS, racers, options.rounds, bar.advance)
+        figures += measured
+        able = {entry.contestant for entry in measured}
+        absent += [
+            f"{racer.name}, {wire} (reads none)" for racer in racers if racer.name not in able
+        ]
     found = versions(taking_part)
     if options.against:
-        return Measured(figures, found)
-    absent = sorted({f"{peer.name} is not installed" for peer in PEERS if not peer.installed})
+        return Measured(figures, found, absent)
+    lacking = {peer.distribution for peer in PEERS if not peer.installed}
+    absent += [f"{name} (is not installed)" for name in sorted(lacking)]
     if node_readers.absence() is None:
         found |= node_readers.versions()
     return Measured(figures, found, [*absent, *node_readers.missing()])

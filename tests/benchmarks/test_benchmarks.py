@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from benchmarks import node_readers, socket_run, transports
+from benchmarks import node_readers, recordings, socket_run, transports
 from benchmarks.commands import Options
 from benchmarks.contestants import Contestant, Outcome, client, ours, repeated
 from benchmarks.framings import FRAMINGS
@@ -182,6 +182,20 @@ def test_result_is_read_as_it_was_saved(tmp_path: Path) -> None:
 
 
 # --- the commands, in their quick form ---
+
+
+def test_comparison_of_checkouts_is_not_saved(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        recordings.main(["--against", str(ROOT), "--save"])
+    assert "not --against" in capsys.readouterr().err
+
+
+def test_recordings_compare_two_checkouts_in_turn(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(ROOT / "tests" / "recordings")
+    assert recordings.main([folder, "--against", str(ROOT), "--quick", "--only", "chat"]) == 0
+    printed = capsys.readouterr().out
+    rows = [line for line in printed.splitlines() if line.startswith("chat, all")]
+    assert [str(ROOT) in row for row in rows] == [False, True, False, True]
 
 
 def test_transports_measure_the_most_streams_last() -> None:
