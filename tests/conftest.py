@@ -53,11 +53,12 @@ def asgi_server(anyio_backend: str) -> None:
 LONG_FILES: Final = (
     "test_cross_wire.py",
     "test_dialect_prefixes.py",
-    "test_hostility.py",
-    "test_markdown.py",
+    "test_dialects.py",
     "test_request_fidelity.py",
+    "test_signals.py",
     "test_stages_encoders.py",
     "test_storm.py",
+    "test_style.py",
     "test_type_confusion.py",
 )
 """Few tests, many seconds."""

@@ -9,7 +9,7 @@ Three styles are read, by their headers:
 
 The description is the text before the first section, whatever its name. No optional library does
 this: where it is missing, the same function would silently become another tool for the model, and
-miss the prompt cache. `tests/parsers/test_docstrings.py` compares the results with
+miss the prompt cache. `tests/streamlib/structured/test_docstrings.py` compares the results with
 docstring-parser.
 """
 

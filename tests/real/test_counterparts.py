@@ -39,18 +39,18 @@ def test_a_server_runs_while_the_block_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "message"),
+    ("code", "seconds", "message"),
     [
-        ("print('no port'); raise SystemExit(3)", "ended with 3"),
-        ("import sys; sys.stdin.read()", "does not listen"),
+        ("print('no port'); raise SystemExit(3)", 30.0, "ended with 3"),
+        ("import sys; sys.stdin.read()", 0.2, "does not listen"),
     ],
 )
 def test_a_server_that_does_not_listen_is_an_error_with_its_log(
-    tmp_path: Path, code: str, message: str
+    tmp_path: Path, code: str, seconds: float, message: str
 ) -> None:
     with (
         pytest.raises(RuntimeError, match=message) as raised,
-        running(server(code), tmp_path / "log", seconds=2.0),
+        running(server(code), tmp_path / "log", seconds=seconds),
     ):
         pytest.fail("it did not listen")
     assert ("no port" in str(raised.value)) == ("no port" in code)

@@ -93,8 +93,9 @@ async def test_killed_redis_truncates_no_stream_silently(tmp_path: Path) -> None
                     await anyio.sleep(0.2)
                     redis.kill()
                 before = list(outcomes)
-                for wire in CLIENTS:
-                    await ask(client, wire)
+                async with anyio.create_task_group() as group:  # each waits for the dead server
+                    for wire in CLIENTS:
+                        group.start_soon(ask, client, wire)
     assert before == ["completed"] * len(CLIENTS), "what was under way is not disturbed"
     assert "cut" not in outcomes
 

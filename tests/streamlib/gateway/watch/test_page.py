@@ -16,7 +16,7 @@ from streamlib.client.credentials import Secret
 from streamlib.gateway import Exchange, gateway
 from streamlib.gateway.watch.health import Readiness
 from streamlib.gateway.watch.live_view import SHOWN_ERRORS, SHOWN_STREAMS, LiveView
-from streamlib.gateway.watch.page import PERIOD, Page
+from streamlib.gateway.watch.page import Page
 from streamlib.gateway.watch.page_access import SESSION_SECONDS, PageAccess
 from streamlib.request.report import Change
 from streamlib_parsers.errors import ErrorInfo
@@ -257,7 +257,10 @@ def test_view_shows_a_failure_that_another_target_made_good() -> None:
     assert (shown["totals"]["failed"], shown["errors"][0]["made_good"]) == (0, True)
 
 
-async def test_live_events_end_when_the_gateway_is_about_to_stop() -> None:
+async def test_live_events_end_when_the_gateway_is_about_to_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("streamlib.gateway.watch.page.PERIOD", 0.05)
     readiness = Readiness()
     readiness.unblock("starting")
     page = Page(LiveView(), PageAccess(None), readiness, "")
@@ -268,7 +271,7 @@ async def test_live_events_end_when_the_gateway_is_about_to_stop() -> None:
             while len(call.messages) < 3:  # noqa: ASYNC110  # it has no event for it
                 await anyio.sleep(0.01)
         readiness.block("draining", "the gateway is stopping")
-        with anyio.fail_after(2 * PERIOD + 1):
+        with anyio.fail_after(3):
             while not call.is_complete:  # noqa: ASYNC110  # as above
                 await anyio.sleep(0.01)
     assert call.headers["content-type"].startswith("text/event-stream")
