@@ -166,7 +166,8 @@ def build_for(
         **_identity_headers(prompt, context),
         **built.headers,
     }
-    for name in built.in_body:
+    # Betas of Claude on Bedrock: its wires read them from the body.
+    for name in built.headers_in_body:
         headers.pop(name, None)
     if strict and report.changes:
         raise _strict_error(report.changes)

@@ -210,7 +210,7 @@ class Conversation:
             case Opaque() as item:
                 self._opaque(item, entry)
             case _ as item:
-                raise TypeError(f"{type(item).__name__} is text for every wire but its own")
+                raise TypeError(f"{type(item).__name__} must be converted to text first")
 
     def flush(self) -> None:
         """Writes what is gathered and buffered."""

@@ -132,7 +132,7 @@ class Conversation:
             case ServerToolCall() | ServerToolResult() as item:
                 self._report.dropped(entry.path, f"Cohere has no {type(item).__name__}")
             case _ as item:
-                raise TypeError(f"{type(item).__name__} is text for every wire but its own")
+                raise TypeError(f"{type(item).__name__} must be converted to text first")
 
     def flush(self) -> None:
         """Writes what is gathered and buffered."""

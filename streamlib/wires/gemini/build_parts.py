@@ -119,7 +119,7 @@ def _item_parts(entry: IndexedItem, context: GeminiContext) -> Parts:
         case Opaque() as item:
             return _opaque(item, entry, context)
         case _ as item:
-            raise TypeError(f"{type(item).__name__} is text for every wire but its own")
+            raise TypeError(f"{type(item).__name__} must be converted to text first")
 
 
 def part_object(

@@ -111,7 +111,7 @@ def _item_steps(entry: IndexedItem, names: dict[str, str], context: BuildContext
         case Opaque() as item:
             yield item.payload if "type" in item.payload else {"type": item.kind, **item.payload}
         case _ as item:
-            raise TypeError(f"{type(item).__name__} is text for every wire but its own")
+            raise TypeError(f"{type(item).__name__} must be converted to text first")
 
 
 def _with_native(step: JsonObject, item: Item, *notes: str) -> JsonObject:

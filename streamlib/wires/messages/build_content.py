@@ -95,7 +95,7 @@ def item_blocks(entry: IndexedItem, context: BuildContext) -> Iterator[RoleAndBl
         case Opaque() as item:
             yield _opaque(item)
         case _ as item:
-            raise TypeError(f"{type(item).__name__} is text for every wire but its own")
+            raise TypeError(f"{type(item).__name__} must be converted to text first")
 
 
 # --- one function per item kind ---

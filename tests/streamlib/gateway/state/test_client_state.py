@@ -26,11 +26,11 @@ from streamlib.gateway import (
     MemoryStateStore,
     RouteTable,
     StateUnavailableError,
-    client_state,
     gateway,
 )
 from streamlib.gateway.clients.identity import ClientIdentity, digest_of
 from streamlib.gateway.clients.named_clients import NamedClient
+from streamlib.gateway.state import client_state
 from streamlib.gateway.state.client_state import ClientState, turn_keys
 from streamlib.gateway.state.restore import restore_history
 from streamlib.gateway.workers import Workers
