@@ -274,7 +274,7 @@ class BytesSource:
 def _split(
     headers: Mapping[str, str], own_headers: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Headers of the client, which a proxy may change and a signature leaves out, and the rest."""
+    """Splits headers into those left unsigned (proxies may rewrite them) and the rest."""
     own: dict[str, str] = {}
     others: dict[str, str] = {}
     for name, value in headers.items():

@@ -223,7 +223,14 @@ level, and without one they accept sampling parameters.
 def _gemini_2(
     thinking: tuple[str, ...] = (), *, off: str = "", budgets: tuple[int, int] | None = None
 ) -> Traits:
-    """A Gemini up to 2.5. Its own wire has a number of tokens, other wires to it have levels."""
+    """A Gemini up to 2.5. Its own wire has a number of tokens, other wires to it have levels.
+
+    Args:
+        thinking: `("budget",)`, a number of tokens; `()` for a model that cannot think.
+        off: how its thinking is switched off: `"budget_0"`, by a budget of 0; "" where it cannot
+            be (2.5 Pro), or where there is none.
+        budgets: fewest and most thinking tokens that it takes; None where they are not known.
+    """
     return Traits(
         thinking,
         off,

@@ -371,7 +371,8 @@ def _write_headers(draft: _Draft) -> None:
         **_identity_headers(draft.prompt, draft.context),
         **draft.built.headers,
     }
-    for name in draft.built.in_body:
+    # Betas of Claude on Bedrock: its wires read them from the body.
+    for name in draft.built.headers_in_body:
         draft.headers.pop(name, None)
 
 

@@ -50,12 +50,13 @@ class BuiltRequest(Struct, frozen=True, gc=False):
     Attributes:
         body: the request body, before the provider's own fields.
         headers: headers beyond the provider's own.
-        in_body: names of the provider's headers that are in the body instead.
+        headers_in_body: names of headers that the builder has moved into the body: they are not
+            sent as headers too.
         merged_extra: keys of `Prompt.extra` that the body contains already, as the provider takes
             them.
     """
 
     body: dict[str, Any]
     headers: dict[str, str] = {}
-    in_body: tuple[str, ...] = ()
+    headers_in_body: tuple[str, ...] = ()
     merged_extra: tuple[str, ...] = ()

@@ -167,7 +167,7 @@ _FREQUENT_FAULTS: Final = ("flip", "drop", "duplicate", "reorder", "insert")
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault.
+    """One change of a body, decided by its three fields: the change, where, and how large.
 
     Attributes:
         name: key of `FAULTS`.

@@ -262,7 +262,7 @@ class ParameterValue:
         return text
 
     def _can_begin(self) -> bool:
-        """Whether the beginning of the value can be emitted: its end might decide about it."""
+        """Whether the start of the value can be emitted before its end is known."""
         if not self._writer.may_stream(self._key, is_string=self._is_string):
             self._may_stream = False
             return False

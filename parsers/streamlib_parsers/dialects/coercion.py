@@ -157,7 +157,7 @@ def is_text(schema: JsonObject, root: JsonObject, *, json_if_untyped: bool = Fal
 
 
 def property_schema(schema: JsonObject, key: str | int, root: JsonObject) -> JsonObject:
-    """The schema of a property; with a number as key that of an array's items; `{}` without one."""
+    """The schema of a property; an integer key means the items' schema; `{}` without one."""
     for alternative in _alternatives(schema, root, HOPS):
         if isinstance(key, int):
             own_schema = alternative.get("items")

@@ -453,7 +453,7 @@ def _starting_after(asgi: AsgiExchange) -> int:
 
 
 def _failure(error: LogError) -> ErrorInfo:
-    """What clients hear of a log that cannot be written or read."""
+    """The error sent when a log cannot be read or written."""
     if error.kind == "gone":
         return ErrorInfo("not_found", "there is no such response, or no longer")
     message = f"the log of the response: {error.kind}"

@@ -43,7 +43,7 @@ from streamlib_parsers.items import (
 UNIQUE_CHARACTERS: Final = 200
 """Length from which a text alone tells a response from others."""
 
-LOOKED_UP: Final = 4096
+MAX_LOOKUPS: Final = 4096
 """Keys that one request may look up, the newest turns first: a history of 4,000 calls is longer
 than the context of any model."""
 
@@ -109,13 +109,15 @@ class ClientState:
         *,
         only_signed: bool = False,
     ) -> None:
-        """Stores the state of a complete response.
+        """Stores what the client of a complete response cannot send back: reasoning, signatures.
+
+        `find` returns it when a later request has the response in its history.
 
         Args:
-            identity: the client that gets it.
+            identity: the client that gets the response.
             items: the history of its request.
             response: the response's items, as the model made them.
-            only_signed: leave out reasoning without state, which the client has as it is.
+            only_signed: skip reasoning that has no signature: the client sends it back itself.
         """
         if identity.key is None or self._is_off():
             return
@@ -123,6 +125,7 @@ class ClientState:
         if not envelopes:
             return
         key = _response_key(items, response)
+        # Without a call or a text nothing in a later history could name this response.
         if key is None:
             return
         try:
@@ -155,20 +158,24 @@ class TurnKey(msgspec.Struct, frozen=True):
 
 
 def turn_keys(items: Sequence[ResponseItem]) -> list[TurnKey]:
-    """The keys of all responses in a history, the newest turn first."""
+    """The keys under which the responses in a history may be stored, the newest turn first.
+
+    At most `MAX_LOOKUPS`: the oldest turns of a longer history are not looked up.
+    """
     question = ""
-    repeats: Counter[str] = Counter()
-    keys: list[list[TurnKey]] = []
+    earlier_calls: Counter[str] = Counter()
+    keys_by_turn: list[list[TurnKey]] = []
     for number, turn in enumerate(turns_of(items)):
         if turn and _is_question(turn[0]):
             question = _question_text(turn[0]) or question
-            repeats.clear()
+            # The question is part of the key: equal calls are counted from each one anew.
+            earlier_calls.clear()
         else:
-            keys.append(_keys_of(turn, number, question, repeats))
-    newest: list[TurnKey] = []
-    for of_turn in reversed(keys):
-        newest += of_turn
-    return newest[:LOOKED_UP]
+            keys_by_turn.append(_keys_of(turn, number, question, earlier_calls))
+    newest_first: list[TurnKey] = []
+    for keys in reversed(keys_by_turn):
+        newest_first += keys
+    return newest_first[:MAX_LOOKUPS]
 
 
 def _response_key(items: Sequence[ResponseItem], response: Sequence[ResponseItem]) -> str | None:
@@ -178,13 +185,13 @@ def _response_key(items: Sequence[ResponseItem], response: Sequence[ResponseItem
         if _is_question(item) and _question_text(item):
             start = position
     question = ""
-    repeats: Counter[str] = Counter()
+    earlier_calls: Counter[str] = Counter()
     for turn in turns_of(items[start:]):
         if turn and _is_question(turn[0]):
             question = _question_text(turn[0]) or question
         else:
-            _keys_of(turn, 0, question, repeats)
-    keys = _keys_of(response, 0, question, repeats)
+            _keys_of(turn, 0, question, earlier_calls)
+    keys = _keys_of(response, 0, question, earlier_calls)
     if not keys:
         return None
     call = keys[0].call
@@ -216,7 +223,7 @@ def _question_text(item: ResponseItem) -> str:
 
 
 def _keys_of(
-    turn: Sequence[ResponseItem], number: int, question: str, repeats: Counter[str]
+    turn: Sequence[ResponseItem], number: int, question: str, earlier_calls: Counter[str]
 ) -> list[TurnKey]:
     """The keys of a turn: of its calls, in order, or else of its text.
 
@@ -224,7 +231,7 @@ def _keys_of(
         turn: its items.
         number: of the turn.
         question: the user's last, before the turn.
-        repeats: how often each call was made since then; counts those of the turn.
+        earlier_calls: how often each call was made since the question; the turn's own are added.
     """
     keys: list[TurnKey] = []
     is_first = True
@@ -236,9 +243,9 @@ def _keys_of(
         content = _digest("repeated call", item.name, _arguments(item), question)
         # Another call of the turn may have been the first one of another conversation.
         if is_first:
-            text = _digest(content, str(repeats[content]))
+            text = _digest(content, str(earlier_calls[content]))
             keys.append(TurnKey(number, text, item, is_repeatable=True))
-        repeats[content] += 1
+        earlier_calls[content] += 1
         is_first = False
     text = "".join(without_blanks(item) for item in turn if isinstance(item, Message))
     if keys or not text:

@@ -416,10 +416,11 @@ class EventTranslator:
 
     def _fail(self, event: Failed) -> None:
         # A failure has no usage of its own. On Responses usage cannot be sent after a truncated
-        # call: it would close the call, which Codex then executes.
+        # call: its Done event would make the call look complete, and Codex would execute it.
         if self._late_usage is not None:
             if self._has_truncated_call and self._origin.wire_api == "responses":
-                self._report.dropped("/usage", "it would close the call that the failure truncated")
+                reason = "a Done event here would make the cut call look complete"
+                self._report.dropped("/usage", reason)
             else:
                 self._assembler.forward(self._late_usage)
         self._assembler.end_with(event)

@@ -87,7 +87,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     for key in KEYS:
         if optional.get(key):
             body[key] = optional[key]
-    return BuiltRequest(body, in_body=(ANTHROPIC_BETA,))
+    return BuiltRequest(body, headers_in_body=(ANTHROPIC_BETA,))
 
 
 def _fit_ids_to_claude(items: list[IndexedItem], report: Report) -> list[IndexedItem]:

@@ -43,7 +43,7 @@ CHAT: Final = ChatShape(stream_usage=False, custom_tools=False, content="string"
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
     """Returns the body, and headers for what Bedrock wants there."""
     built = _build(prompt, items, context)
-    return BuiltRequest(built.body, built.headers, in_body=(ANTHROPIC_BETA,))
+    return BuiltRequest(built.body, built.headers, headers_in_body=(ANTHROPIC_BETA,))
 
 
 def _build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:

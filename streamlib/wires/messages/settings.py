@@ -252,7 +252,7 @@ def _user_id(prompt: Prompt, context: BuildContext) -> str | None:
         if key == "user_id" and user_id is None:
             user_id = value
         elif value != user_id:
-            context.report.dropped(f"/metadata/{key}", "Messages takes user_id alone")
+            context.report.dropped(f"/metadata/{key}", "Messages' metadata holds only `user_id`")
     return user_id
 
 

@@ -378,7 +378,7 @@ class Encoder(EventEncoder):
             kind = f"response.{output.kind}.{event.status}"
             if kind in PROGRESS:
                 return self._flush() + self._item_frame(output, kind)
-        self._report.dropped("/progress", "Responses has no such progress of this item")
+        self._report.dropped("/progress", "this item has no status event on Responses")
         return b""
 
     # --- ends of items ---

@@ -166,7 +166,7 @@ class Candidate:
             optional(code, "id"),
             "code_execution",
             msgspec.json.encode(arguments).decode("utf-8", "replace"),
-            state(part, kind, named=True),
+            state(part, kind, kind_in_native=True),
         )
 
     def _read_tool_call(self, part: Object, kind: str) -> None:
@@ -176,7 +176,7 @@ class Candidate:
             optional(call, "id"),
             optional(call, "toolType") or "",
             arguments_of(call),
-            state(part, kind, inner=inner, named=True),
+            state(part, kind, inner=inner, kind_in_native=True),
         )
 
     def _add_server_call(
@@ -194,7 +194,7 @@ class Candidate:
             optional(result, "id"),
             "code_execution",
             rest(result, "id") or {},
-            state(part, kind, named=True),
+            state(part, kind, kind_in_native=True),
         )
 
     def _read_tool_response(self, part: Object, kind: str) -> None:
@@ -204,7 +204,7 @@ class Candidate:
             optional(result, "id"),
             optional(result, "toolType") or "",
             as_value(result.get("response", NULL)),
-            state(part, kind, inner=inner, named=True),
+            state(part, kind, inner=inner, kind_in_native=True),
         )
 
     def _add_server_result(

@@ -81,19 +81,25 @@ def rest(values: Object, *typed: str) -> JsonObject | None:
 
 
 def state(
-    part: Object, kind: str, *typed: str, inner: JsonObject | None = None, named: bool = False
+    part: Object,
+    kind: str,
+    *typed: str,
+    inner: JsonObject | None = None,
+    kind_in_native: bool = False,
 ) -> dict[str, Any]:
-    """The fields that any part may set on its item: `signature` and `native`, if there are any.
+    """What any part may set on its item: the fields `signature` and `native`, if there are any.
 
     Args:
-        part: The part.
-        kind: Its key that holds the data.
-        typed: Further keys of the part that have a field.
-        inner: Members of the data that have no field.
-        named: Write the kind as `type` into `native`, for item classes with several kinds.
+        part: the part.
+        kind: its key that holds the data (`text`, `functionCall`, `executableCode` …).
+        typed: further keys of the part that have a field.
+        inner: members of the data that have no field.
+        kind_in_native: write the kind as `type` into `native`.
     """
     native: JsonObject = {}
-    if named:
+    if kind_in_native:
+        # `executableCode` and `toolCall` both become a `ServerToolCall`: without their kind the
+        # request could not write the part again.
         native["type"] = kind
     native |= rest(part, kind, "thoughtSignature", *typed) or {}
     if inner:

@@ -172,7 +172,7 @@ class Machine:
         name = inner.pop("name", None)
         call_id = outer.pop("id", None)
         self._close_open()
-        item = self._open_call(call_id, name, _native(outer, inner))
+        item = self._open_call(call_id, name, _untyped_keys(outer, inner))
         self._calls.append(item)
         self._assembler.arguments(item, arguments)
 
@@ -239,8 +239,9 @@ def _argument_text(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def _native(call: JsonObject, function: JsonObject) -> JsonObject | None:
-    """Returns the unknown keys. `index` and `type` only repeat the order and the kind."""
+def _untyped_keys(call: JsonObject, function: JsonObject) -> JsonObject | None:
+    """The keys of a call that no field holds, in the call's shape, for `native`."""
+    # `index` and `type` only repeat the order and the kind.
     native = {key: value for key, value in call.items() if key not in ("index", "type")}
     unknown = {key: value for key, value in function.items() if key != "index"}
     if unknown:
