@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.contestants import Contestant
+from benchmarks.node_packages import absence_in, install_packages
 from benchmarks.reader_process import ReaderProcess
-from lab.real.ui_readers import absence_in, install_packages
 
 HERE: Final = Path(__file__).resolve().parent / "node"
 HOME: Final = HERE.parent.parent / ".real" / "benchmarks"

@@ -15,7 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from lab.real.ui_readers import HOME, absence_in, chromium
+from benchmarks.node_packages import absence_in
+from lab.real.ui_readers import HOME, chromium
 from streamlib.inspection import compare, inspect, render
 from streamlib.recording import Recording
 from tests.support.inspections import body_of, paced

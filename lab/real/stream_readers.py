@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import anyio
 
-from lab.real.ui_readers import absence_in, install_packages
+from benchmarks.node_packages import absence_in, install_packages
 from tests.support.shared import ROOT
 
 HERE: Final = Path(__file__).resolve().parent / "streams"

@@ -13,33 +13,23 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.node_packages import absence_in, install_packages, tried
 from tests.support.shared import ROOT
 
 HERE: Final = Path(__file__).resolve().parent / "readers"
 HOME: Final = ROOT / ".real" / "readers"
 PACKAGES: Final = ("ai", "ai7", "@ag-ui/client", "eventsource-parser", "playwright-core")
-SECONDS: Final = 300.0
 APT: Final = ("apt-get", "-o", "Acquire::Retries=1", "-qq")
 
 
 def absence() -> str | None:
     """Why the readers cannot be asked here; None where they can."""
     return absence_in(HOME, PACKAGES)
-
-
-def absence_in(home: Path, packages: Sequence[str]) -> str | None:
-    """Why packages of npm cannot be run from a folder; None where they can."""
-    if shutil.which("node") is None:
-        return "there is no node"
-    lost = [
-        name for name in packages if not (home / "node_modules" / name / "package.json").exists()
-    ]
-    return f"no {', '.join(lost)}" if lost else None
 
 
 def missing() -> list[str]:
@@ -67,42 +57,9 @@ def install() -> list[str]:
         failed += install_packages("readers", HERE, HOME)
     if chromium() is None and shutil.which("apt-get") and os.geteuid() == 0:
         packages = ("chromium", "fonts-noto-core", "fonts-noto-color-emoji")
-        failed += _tried("package lists", (*APT, "update"))
-        failed += _tried("chromium", (*APT, "install", "-y", "--no-install-recommends", *packages))
+        failed += tried("package lists", (*APT, "update"))
+        failed += tried("chromium", (*APT, "install", "-y", "--no-install-recommends", *packages))
     return failed
-
-
-def install_packages(name: str, source: Path, home: Path) -> list[str]:
-    """Installs what the `package.json` of a folder names; what could not be had, one line each."""
-    home.mkdir(parents=True, exist_ok=True)
-    shutil.copy(source / "package.json", home / "package.json")
-    npm = (
-        "npm",
-        "install",
-        "--silent",
-        "--ignore-scripts",
-        "--no-audit",
-        "--no-fund",
-        "--no-package-lock",
-        "--prefix",
-        str(home),
-    )
-    return _tried(name, npm)
-
-
-def _tried(name: str, command: tuple[str, ...]) -> list[str]:
-    try:
-        subprocess.run(
-            command,
-            check=True,
-            timeout=SECONDS,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            cwd=ROOT,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        return [f"{name}: {type(error).__name__}: {error}"]
-    return []
 
 
 class Readers:

@@ -15,6 +15,7 @@ from streamlib import (
     Audio,
     Client,
     Document,
+    History,
     Image,
     Message,
     Origin,
@@ -23,8 +24,6 @@ from streamlib import (
     WireApi,
     accumulate,
     build,
-    dump_history,
-    load_history,
     parse_body,
     parse_request,
     user,
@@ -138,10 +137,10 @@ def test_media_of_a_saved_history_is_not_checked() -> None:
     """Only what a program makes is checked: nothing of a provider or a saved history is lost."""
     odd = [{"type": "image"}, {"type": "image", "data": "photo.png", "url": "https://x.org/a.png"}]
     message = {"type": "message", "role": "user", "content": odd}
-    (loaded,) = load_history(msgspec.json.encode({"items": [message]}))
+    (loaded,) = History.loads(msgspec.json.encode({"items": [message]}))
     assert isinstance(loaded, Message)
     assert list(msgspec.to_builtins(loaded.content)) == odd
-    assert load_history(dump_history([loaded])) == [loaded]
+    assert History.loads(History([loaded]).dumps()) == [loaded]
     assert pickle.loads(pickle.dumps(loaded)) == copy.deepcopy(loaded) == loaded
     for part in loaded.content:
         assert msgspec.structs.replace(part, native={}).native == {}
