@@ -15,7 +15,7 @@ def lazy(
     vocabulary: str = "",
     unlisted: frozenset[str] = frozenset(),
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Returns `__getattr__` and `__dir__` of a package; `__dir__` lists its `__all__` alone.
+    """`__getattr__` and `__dir__` of a package; `__dir__` lists its `__all__` alone.
 
     A package assigns them, and imports the same names below ``if TYPE_CHECKING`` for type
     checkers, which read no table.

@@ -38,7 +38,7 @@ class Printable:
         return printable(text)
 
     def close(self) -> str:
-        """Returns what is still buffered."""
+        """What is still buffered."""
         buffered = self._buffered
         self._buffered = ""
         return printable(buffered)

@@ -150,7 +150,7 @@ class Accumulator:
         not fed: do that with each.
 
         Args:
-            error: Why the response ends.
+            error: why the response ends.
 
         Returns:
             Empty if the response has ended already.

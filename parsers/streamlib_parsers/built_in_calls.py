@@ -48,8 +48,8 @@ class ComputerCall(Item, frozen=True):
         """The output item of this call.
 
         Args:
-            image: The screen after the actions.
-            acknowledged: Those of `pending_safety_checks` that a person accepted.
+            image: the screen after the actions.
+            acknowledged: those of `pending_safety_checks` that a person accepted.
         """
         return ComputerCallOutput(self.call_id, image, acknowledged)
 
@@ -173,8 +173,8 @@ class ApplyPatchCall(Item, frozen=True):
         """The output item of this call.
 
         Args:
-            text: What the model should know, such as why it failed.
-            failed: Whether the file is unchanged.
+            text: what the model should know, such as why it failed.
+            failed: whether the file is unchanged.
         """
         native = repeated_keys(self, "caller")
         return ApplyPatchCallOutput(self.call_id, text, failed, native=native)

@@ -201,7 +201,7 @@ class FunctionCall(Item, frozen=True):
         structured content is sent as JSON.
 
         Args:
-            result: A ``CallToolResult`` of the MCP SDK, or its JSON as a dict.
+            result: a ``CallToolResult`` of the MCP SDK, or its JSON as a dict.
 
         Raises:
             TypeError: it is not the result of a tool.

@@ -50,7 +50,7 @@ def position_reader(wire_api: WireApi) -> ReadPosition:
     """What reads the positions of a wire.
 
     Raises:
-        ValueError: The wire has no positions.
+        ValueError: the wire has no positions.
     """
     module = wire(wire_api)
     if not hasattr(module, "read_position"):
@@ -64,15 +64,15 @@ class ResumableParser:
     It has the methods of a `Parser` that a client uses.
 
     Args:
-        parser: A new parser, of a wire whose events have positions.
-        after: The events up to this position were delivered before, by another parser: they are in
+        parser: a new parser, of a wire whose events have positions.
+        after: the events up to this position were delivered before, by another parser: they are in
             `replayed`, and `feed` returns those after them. The bytes are those of the whole
             stream all the same, because the parser needs the state that they lead to. The terminal
             event is always returned.
-        limits: Limits of what is buffered.
+        limits: limits of what is buffered.
 
     Raises:
-        ValueError: The wire has no positions.
+        ValueError: the wire has no positions.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class ResumableParser:
         """The last position of which every event was delivered.
 
         Args:
-            undelivered: How many of the last events the caller still has.
+            undelivered: how many of the last events the caller still has.
         """
         delivered = self._emitted - undelivered
         position: Position | None = None

@@ -16,17 +16,17 @@ def reconcile(
     *,
     call_waits: bool,
 ) -> StopReason:
-    """Returns the stop reason that agrees with the calls.
+    """The stop reason that agrees with the calls.
 
     An agent loop goes by the stop reason. Servers say `stop` beside a call that waits for its
     result, and announce calls that never come; such a call may be in the text, where a dialect
     finds it.
 
     Args:
-        assembler: Knows whether there was any call; emits `Notice("no_tool_call")`.
-        stop_reason: What the wire's own value stands for.
-        native: That value; None where the wire sent none.
-        call_waits: Whether a complete call waits for its result.
+        assembler: knows whether there was any call; emits `Notice("no_tool_call")`.
+        stop_reason: what the wire's own value stands for.
+        native: that value; None where the wire sent none.
+        call_waits: whether a complete call waits for its result.
     """
     if call_waits and (native is None or stop_reason == "stop"):
         return "tool_calls"

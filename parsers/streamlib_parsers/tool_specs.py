@@ -138,13 +138,13 @@ class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
         field description, or by the docstring in Google's, NumPy's or Sphinx's style.
 
         Args:
-            function: Sync or async; a method, an object with ``__call__``, a ``functools.partial``.
-            name: The default is the function's own.
-            description: The default is the docstring up to its first section.
-            strict: See `ToolSpec`.
+            function: sync or async; a method, an object with ``__call__``, a ``functools.partial``.
+            name: the default is the function's own.
+            description: the default is the docstring up to its first section.
+            strict: see `ToolSpec`.
 
         Raises:
-            TypeError: A parameter has no JSON Schema, or the function no name.
+            TypeError: a parameter has no JSON Schema, or the function no name.
         """
         name = name or upward("structured.functions", "function_name")(function)
         signature = upward("structured.functions", "signature_of")(function)
@@ -155,7 +155,7 @@ class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
         """A tool of an MCP server. `FunctionCall.output_mcp` makes the output of its calls.
 
         Args:
-            tool: A ``Tool`` as ``list_tools`` of the MCP SDK returns it, or its JSON as a dict.
+            tool: a ``Tool`` as ``list_tools`` of the MCP SDK returns it, or its JSON as a dict.
 
         Raises:
             TypeError: it has no name or no input schema.

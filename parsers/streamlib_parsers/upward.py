@@ -12,5 +12,5 @@ from typing import Any
 
 
 def upward(module: str, name: str) -> Any:
-    """Returns a function of `streamlib`, as in ``upward("tools.mcp", "mcp_fields")(tool)``."""
+    """A function of `streamlib`, as in ``upward("tools.mcp", "mcp_fields")(tool)``."""
     return getattr(importlib.import_module(f"streamlib.{module}"), name)

@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command.
 
     Args:
-        argv: The arguments without the program's name; None reads `sys.argv`.
+        argv: the arguments without the program's name; None reads `sys.argv`.
 
     Returns:
         The exit code: 0 success, 1 failure (the reason is on standard error), 2 usage error,
@@ -92,7 +92,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Reads the arguments as those of a command if the first word is one, else as a question.
 
     Raises:
-        SystemExit: The arguments cannot be read (2), or help or version was requested (0).
+        SystemExit: the arguments cannot be read (2), or help or version was requested (0).
     """
     if argv and argv[0] in ("-h", "--help", "--version"):
         top_parser().parse_args(argv[:1])

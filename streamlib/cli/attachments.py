@@ -26,7 +26,7 @@ def read_attachment(name: str) -> Attachment:
     The type is taken from the first bytes, not from the name. Text becomes a text part.
 
     Raises:
-        CommandError: It cannot be read, is too large, or is of no type that models accept.
+        CommandError: it cannot be read, is too large, or is of no type that models accept.
     """
     if urlsplit(name).scheme in ("http", "https"):
         return _of_address(name)

@@ -195,8 +195,8 @@ class Bar:
     """A progress bar on standard error, drawn only where that is a terminal.
 
     Args:
-        steps: The number of calls of `advance` that fill the bar.
-        write: Called with the text to draw.
+        steps: the number of calls of `advance` that fill the bar.
+        write: called with the text to draw.
     """
 
     def __init__(self, steps: int, write: Callable[[str], object] = sys.stderr.write) -> None:

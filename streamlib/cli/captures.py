@@ -40,10 +40,10 @@ def for_each_capture(
     """Handles every response of a file, and reports what cannot be read.
 
     Args:
-        name: The file.
-        wire_api: The wire that it was captured from; None: its own.
-        handle: Handles one response, and returns an exit code.
-        open_document: Handles a file of inspections instead; None: they are refused.
+        name: the file.
+        wire_api: the wire that it was captured from; None: its own.
+        handle: handles one response, and returns an exit code.
+        open_document: handles a file of inspections instead; None: they are refused.
 
     Returns:
         The highest exit code of all.
@@ -66,7 +66,7 @@ def read_captures(name: str, wire_api: WireApi | None) -> Iterator[Capture]:
     """Yields the responses of a file.
 
     Raises:
-        CommandError: The file cannot be read, or its wire is unknown. Where a file of recordings
+        CommandError: the file cannot be read, or its wire is unknown. Where a file of recordings
             is truncated, the complete recordings are yielded first, then the beginning of the
             truncated one (`Capture.truncation`).
     """
@@ -130,7 +130,7 @@ def read_bytes(name: str) -> bytes:
     """Reads a file, or standard input for `-`.
 
     Raises:
-        CommandError: The file cannot be read.
+        CommandError: the file cannot be read.
     """
     try:
         if name == "-":

@@ -161,7 +161,7 @@ def _question(arguments: argparse.Namespace) -> str | None:
     """The piped input and the text of the command; None: questions are typed, line by line.
 
     Raises:
-        CommandError: There is no text and no input to read; exit code 2.
+        CommandError: there is no text and no input to read; exit code 2.
     """
     typed = " ".join(arguments.text)
     # With the attachment `-` the piped input is the attachment.

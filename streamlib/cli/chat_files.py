@@ -25,7 +25,7 @@ def open_history(name: str) -> list[ResponseItem]:
     """Loads the items of a history; a file that is missing or empty is a new one.
 
     Raises:
-        CommandError: The file is not a history, or its folder does not exist.
+        CommandError: the file is not a history, or its folder does not exist.
     """
     path = Path(name)
     if not path.exists():
@@ -49,7 +49,7 @@ def read_tools(name: str) -> list[ToolSpec]:
     """Reads a JSON list of tools: `[{"name": …, "description": …, "schema": {…}}, …]`.
 
     Raises:
-        CommandError: The file is not such a list, or a tool has an unknown key.
+        CommandError: the file is not such a list, or a tool has an unknown key.
     """
     known = ToolSpec.__struct_fields__
     keys = ", ".join(known)
@@ -74,7 +74,7 @@ def read_image(name: str) -> Image:
     """Reads an image; its media type is taken from its first bytes, not from the file name.
 
     Raises:
-        CommandError: The file is too large, or not an image that models accept.
+        CommandError: the file is too large, or not an image that models accept.
     """
     data = _read(name)
     if len(data) > IMAGE_BYTES:
@@ -92,7 +92,7 @@ def check_record_file(name: str) -> None:
     """Checks that responses can be appended to a file.
 
     Raises:
-        CommandError: It is a folder, or a file that holds something other than recordings.
+        CommandError: it is a folder, or a file that holds something other than recordings.
     """
     from streamlib.recording import load_all
 
@@ -116,9 +116,9 @@ def append_recordings(name: str, recordings: list[Recording], wire_api: WireApi 
     """Appends recordings to a file.
 
     Args:
-        name: The file.
-        recordings: The responses of one request and its retries.
-        wire_api: The wire of the request; None keeps the wire that each recording names.
+        name: the file.
+        recordings: the responses of one request and its retries.
+        wire_api: the wire of the request; None keeps the wire that each recording names.
     """
     from streamlib.recording import append
 

@@ -84,7 +84,7 @@ def all_checks(environ: Mapping[str, str]) -> Iterator[Check]:
     """Yields every check.
 
     Args:
-        environ: Environment variables.
+        environ: environment variables.
     """
     yield from versions()
     yield from extras()

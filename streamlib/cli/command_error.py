@@ -7,8 +7,8 @@ class CommandError(Exception):
     """A command cannot go on; the message tells a person why.
 
     Args:
-        message: The reason, naming the file or the option.
-        code: The exit code of the program.
+        message: the reason, naming the file or the option.
+        code: the exit code of the program.
     """
 
     def __init__(self, message: str, code: int = 1) -> None:

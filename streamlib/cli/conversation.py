@@ -85,7 +85,7 @@ class Conversation:
     """A history, and the screen that shows it.
 
     Raises:
-        CommandError: An option or a file is not usable; nothing was sent.
+        CommandError: an option or a file is not usable; nothing was sent.
     """
 
     def __init__(self, arguments: argparse.Namespace) -> None:
@@ -355,7 +355,7 @@ def check_target(model: str, arguments: argparse.Namespace) -> None:
     """Checks that the options name a target, before any input is read.
 
     Raises:
-        CommandError: The options do not name one; exit code 2.
+        CommandError: the options do not name one; exit code 2.
     """
     try:
         provider, name = find(model)

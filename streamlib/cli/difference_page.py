@@ -32,8 +32,8 @@ def lines_of(difference: Difference, width: int) -> Iterator[tuple[str, str]]:
     """The lines with their styles.
 
     Args:
-        difference: The difference to show.
-        width: Columns of the terminal.
+        difference: the difference to show.
+        width: columns of the terminal.
     """
     verdict = "the same but for ids, times and limits" if difference.equal else "different"
     if difference.first is None:

@@ -206,9 +206,9 @@ def read_routes(arguments: argparse.Namespace) -> RouteTable:
     """The current routes and clients from the options and the route file.
 
     Raises:
-        ValueError: They are invalid, or other machines could send requests without a token.
-        StreamError: The environment variable of a key is not set.
-        OSError: The route file cannot be read.
+        ValueError: they are invalid, or other machines could send requests without a token.
+        StreamError: the environment variable of a key is not set.
+        OSError: the route file cannot be read.
     """
     from streamlib.gateway import RouteFile, RouteTable, load_file, read_route
 
@@ -236,7 +236,7 @@ def _token(arguments: argparse.Namespace) -> Secret | None:
     """The owner's token; None if there is none.
 
     Raises:
-        ValueError: The environment variable of the token is not set.
+        ValueError: the environment variable of the token is not set.
     """
     variable = arguments.token_env
     if variable is None:
@@ -307,12 +307,12 @@ def _serve_alone(
     """Serves in this process.
 
     Args:
-        arguments: The options.
-        table: Routes and clients.
-        token: The owner's token.
-        listener: The socket that accepts connections.
-        number: Number of this worker, from 0.
-        parent: Process id of the parent of all workers; None without workers.
+        arguments: the options.
+        table: routes and clients.
+        token: the owner's token.
+        listener: the socket that accepts connections.
+        number: number of this worker, from 0.
+        parent: process id of the parent of all workers; None without workers.
     """
     import uvicorn
 
@@ -365,8 +365,8 @@ def _serve_metrics(arguments: argparse.Namespace, running: Gateway, stack: ExitS
     """Serves the metrics on their own port; returns their URL, None without one.
 
     Raises:
-        OSError: The port cannot be used.
-        ValueError: The extra is not installed.
+        OSError: the port cannot be used.
+        ValueError: the extra is not installed.
     """
     from streamlib.gateway.paths import METRICS
     from streamlib.gateway.watch.metrics_page import NOT_INSTALLED, serving_metrics
@@ -399,7 +399,7 @@ def set_up_log(log_format: str, *, with_content: bool) -> None:
 
     Args:
         log_format: `text` or `json`.
-        with_content: Whether the log contains what clients and models wrote.
+        with_content: whether the log contains what clients and models wrote.
     """
     from streamlib.gateway.watch.request_log import JsonFormatter
 

@@ -14,7 +14,7 @@ def check_workers(arguments: argparse.Namespace) -> None:
     """Refuses options that do not work with several workers.
 
     Raises:
-        ValueError: Such an option is set.
+        ValueError: such an option is set.
     """
     if arguments.workers < 1:
         raise ValueError("--workers must be at least 1")
@@ -31,7 +31,7 @@ def check_extras(arguments: argparse.Namespace) -> None:
     """Refuses options whose extra is not installed.
 
     Raises:
-        ValueError: An extra is missing.
+        ValueError: an extra is missing.
     """
     needed = (
         ("--spans", arguments.spans, "opentelemetry", "otel"),
@@ -47,7 +47,7 @@ def check_servers(arguments: argparse.Namespace) -> None:
     """Connects once to each server that an option names.
 
     Raises:
-        ValueError: A URL names no server, or its server does not respond.
+        ValueError: a URL names no server, or its server does not respond.
     """
     if arguments.log:
         _check_log(arguments.log)
@@ -61,7 +61,7 @@ def _check_log(url: str) -> None:
     """Connects once to the engine of a URL, before the gateway serves.
 
     Raises:
-        ValueError: The URL names no engine, or its engine does not respond. The message omits the
+        ValueError: the URL names no engine, or its engine does not respond. The message omits the
             URL, which may contain a password.
     """
     from streamlib.durable import LogError, open_log
@@ -80,7 +80,7 @@ def _check_state(url: str) -> None:
     """Connects once to the store of provider state, as `_check_log` does.
 
     Raises:
-        ValueError: The URL names no store, or it does not respond.
+        ValueError: the URL names no store, or it does not respond.
     """
     from streamlib.gateway import StateUnavailableError, open_state
 
@@ -98,7 +98,7 @@ def _check_limits(url: str) -> None:
     """Connects once to the store of client limits, as `_check_log` does.
 
     Raises:
-        ValueError: The URL names no server, or it does not respond.
+        ValueError: the URL names no server, or it does not respond.
     """
     from streamlib.durable import LogError
     from streamlib.gateway.clients.redis_limits import check_limits

@@ -56,10 +56,10 @@ class GatewayServer(uvicorn.Server):
 
         Args:
             config: uvicorn's settings; the timeout of its graceful shutdown is set here.
-            running: The gateway to serve.
-            grace: Seconds for open streams to finish.
-            read_routes: Reads routes and clients again.
-            parent: Process id of the parent, whose end stops the server; None without one.
+            running: the gateway to serve.
+            grace: seconds for open streams to finish.
+            read_routes: reads routes and clients again.
+            parent: process id of the parent, whose end stops the server; None without one.
         """
         config.timeout_graceful_shutdown = math.ceil(grace + END_SECONDS + SPARE_SECONDS)
         super().__init__(config)

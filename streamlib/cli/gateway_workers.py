@@ -47,11 +47,11 @@ class GatewayWorkers:
         """Prepares the workers.
 
         Args:
-            count: Number of workers.
-            serve: What a worker does, with its number from 0 on; returns its exit code.
-            grace: Seconds for open streams to finish.
-            bury: Called with the id of each process that has ended.
-            close: Closes this process's copy of the port, once the gateway stops: while one is
+            count: number of workers.
+            serve: what a worker does, with its number from 0 on; returns its exit code.
+            grace: seconds for open streams to finish.
+            bury: called with the id of each process that has ended.
+            close: closes this process's copy of the port, once the gateway stops: while one is
                 open, connections are accepted that no worker serves.
         """
         self._bury = bury

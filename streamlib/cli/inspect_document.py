@@ -47,11 +47,11 @@ def documents_in(name: str, data: bytes) -> list[Inspection]:
     """The inspections of a file: one on each line, or one that a program indented.
 
     Args:
-        name: The file.
-        data: Its bytes.
+        name: the file.
+        data: its bytes.
 
     Raises:
-        CommandError: One of them cannot be read.
+        CommandError: one of them cannot be read.
     """
     try:
         try:
@@ -69,7 +69,7 @@ def _check(name: str, document: Inspection) -> None:
     """Refuses a document whose parts do not fit together: what shows it relies on that.
 
     Raises:
-        CommandError: They do not.
+        CommandError: they do not.
     """
     frames, chunks = document.frames, document.chunks
     body = document.body
@@ -91,8 +91,8 @@ def capture_of(document: Inspection, name: str) -> Capture | None:
     """The response that a document is about; None where the document lacks its bytes.
 
     Args:
-        document: The inspection.
-        name: What it is called where the document does not say.
+        document: the inspection.
+        name: what it is called where the document does not say.
     """
     if document.body is None:
         return None
@@ -131,8 +131,8 @@ def print_document(document: Inspection, name: str) -> int:
     """Prints what a document without bytes holds.
 
     Args:
-        document: The inspection.
-        name: The file.
+        document: the inspection.
+        name: the file.
 
     Returns:
         The exit code of the response.
@@ -210,8 +210,8 @@ def document_summary(document: Inspection, name: str) -> dict[str, Any]:
     """What `--json` prints of a document without bytes: the same keys, with masked texts.
 
     Args:
-        document: The inspection.
-        name: The file.
+        document: the inspection.
+        name: the file.
     """
     outcome = document.outcome
     error = outcome.error or {}

@@ -29,8 +29,8 @@ def why_not_written(out: str, files: Sequence[str]) -> str | None:
     """Why the page must not be written to a file: it would replace something else.
 
     Args:
-        out: The file to write; `-` is standard output.
-        files: The captures to read.
+        out: the file to write; `-` is standard output.
+        files: the captures to read.
 
     Returns:
         The reason in words; None if the page can be written.
@@ -60,12 +60,12 @@ def write_html(
     """Writes the page, and reports on standard error what it contains.
 
     Args:
-        out: The file; `-` is standard output.
-        inspections: The responses to show.
-        difference: The difference of the two responses; None if they are not compared.
+        out: the file; `-` is standard output.
+        inspections: the responses to show.
+        difference: the difference of the two responses; None if they are not compared.
 
     Raises:
-        CommandError: The file cannot be written.
+        CommandError: the file cannot be written.
     """
     data = render(inspections, difference).encode()
     if out == "-":

@@ -21,9 +21,9 @@ def summary(
     """The JSON object of one file.
 
     Args:
-        name: Name of the file.
-        events: Events of the response.
-        findings: Findings about it.
+        name: name of the file.
+        events: events of the response.
+        findings: findings about it.
     """
     response = accumulate(events)
     is_completed = any(isinstance(event, Completed) for event in events)

@@ -111,7 +111,7 @@ async def _engine(url: str) -> AsyncGenerator[Engine]:
     """The connected engine of a URL.
 
     Raises:
-        CommandError: The URL names no engine that a second process can read.
+        CommandError: the URL names no engine that a second process can read.
     """
     from streamlib.durable.log import engine_of
 

@@ -71,7 +71,7 @@ def read_options(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
     """Fields of `Prompt` from `-o KEY VALUE`.
 
     Raises:
-        CommandError: An unknown key, or a value that the key cannot have.
+        CommandError: an unknown key, or a value that the key cannot have.
     """
     kinds = typing.get_type_hints(Prompt)
     options: dict[str, Any] = {}
@@ -95,10 +95,10 @@ def read_schema(text: str) -> JsonObject:
     """A JSON schema: JSON, the name of a file with JSON, or names of fields with their types.
 
     Args:
-        text: For example ``name, age int: in years``.
+        text: for example ``name, age int: in years``.
 
     Raises:
-        CommandError: The text is none of these.
+        CommandError: the text is none of these.
     """
     if text.lstrip().startswith("{"):
         return _decoded(text.encode(), "--schema")

@@ -82,7 +82,7 @@ def asked_providers(arguments: argparse.Namespace) -> list[str]:
     """The names of the providers to ask for their models.
 
     Raises:
-        CommandError: No provider can be asked; exit code 2.
+        CommandError: no provider can be asked; exit code 2.
     """
     if arguments.provider:
         return [arguments.provider]

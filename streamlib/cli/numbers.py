@@ -22,8 +22,8 @@ def integer(minimum: int, unit: str) -> Callable[[str], int]:
     """Makes an argument type for integers.
 
     Args:
-        minimum: The smallest valid value.
-        unit: What is counted, in the plural, for the error message.
+        minimum: the smallest valid value.
+        unit: what is counted, in the plural, for the error message.
     """
 
     def read(text: str) -> int:

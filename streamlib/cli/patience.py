@@ -21,7 +21,7 @@ class NotedRetry(RetryPolicy, frozen=True):
     is down, and the person at the terminal can retry.
 
     Attributes:
-        note: Shows a line.
+        note: shows a line.
     """
 
     note: Callable[[str], None] = ignore

@@ -23,10 +23,10 @@ class Progress:
             progress.update(4096)
 
     Args:
-        label: What is being done.
-        total: The amount that is 100 %; None where it is unknown, then the line shows a count.
-        err: Stream for the line; standard error by default.
-        clock: Seconds of a monotonic clock.
+        label: what is being done.
+        total: the amount that is 100 %; None where it is unknown, then the line shows a count.
+        err: stream for the line; standard error by default.
+        clock: seconds of a monotonic clock.
     """
 
     def __init__(

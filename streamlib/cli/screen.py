@@ -45,9 +45,9 @@ class Screen:
     """Writes events to `out`, and lines of status or errors to `err`.
 
     Args:
-        out: Stream for the response.
-        err: Stream for everything else.
-        is_raw: Whether text is written unchanged, on a terminal too.
+        out: stream for the response.
+        err: stream for everything else.
+        is_raw: whether text is written unchanged, on a terminal too.
     """
 
     def __init__(self, out: TextIO, err: TextIO, *, is_raw: bool = False) -> None:

@@ -22,9 +22,9 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> l
     indented below it.
 
     Args:
-        titles: A title for each column.
-        rows: The cells of each row, escaped for a terminal.
-        width: Columns of the terminal.
+        titles: a title for each column.
+        rows: the cells of each row, escaped for a terminal.
+        width: columns of the terminal.
     """
     rows = list(rows)
     columns = list(zip(titles, *rows, strict=True))
@@ -72,7 +72,7 @@ def terminal_width(usual: int = 100) -> int:
     """Columns of the terminal.
 
     Args:
-        usual: Columns if standard output is not a terminal.
+        usual: columns if standard output is not a terminal.
     """
     # Like `shutil.get_terminal_size`, whose import takes longer than the rest of this.
     columns = os.environ.get("COLUMNS", "")

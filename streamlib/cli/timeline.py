@@ -135,10 +135,10 @@ def page(capture: Capture, clock: Clock, steps: Iterable[Step], width: int) -> I
     """Yields the lines of the timeline, the column titles first.
 
     Args:
-        capture: The captured response.
-        clock: Knows when the bytes were received.
-        steps: Its frames.
-        width: Columns of the terminal.
+        capture: the captured response.
+        clock: knows when the bytes were received.
+        steps: its frames.
+        width: columns of the terminal.
     """
     merged = list(rows(steps))
     labels = [row.label() for row in merged]

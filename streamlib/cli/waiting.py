@@ -32,8 +32,8 @@ class WaitingLine:
             ...
 
     Args:
-        text: Text of the line.
-        err: Stream for the line; standard error by default.
+        text: text of the line.
+        err: stream for the line; standard error by default.
     """
 
     def __init__(self, text: str, err: TextIO | None = None) -> None:

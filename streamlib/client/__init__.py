@@ -62,33 +62,33 @@ class Client(ClientSetup):
             that library), an `httpx.AsyncClient`, an `httpx2.AsyncClient`, any object with their
             methods, an `aiohttp.ClientSession`, or a `Transport`. One that is passed in stays its
             owner's to close. docs/transports.md says which to choose.
-        api_key: One key (for `base_url`, else for the first provider that is used), a function
+        api_key: one key (for `base_url`, else for the first provider that is used), a function
             that returns one, or `{provider: key}`. Without it, the provider's own environment
             variables are read.
-        base_url: Base URL of every request.
-        wire_api: Wire API of every request; the default is the provider's first.
-        providers: Additional providers, or replacements of the same name.
-        limits: Limits of what is read.
+        base_url: base URL of every request.
+        wire_api: wire API of every request; the default is the provider's first.
+        providers: additional providers, or replacements of the same name.
+        limits: limits of what is read.
         errors: "raise", or "event" to receive `Failed` instead of an exception.
-        models: Traits of models that differ from the built-in ones.
-        deadlines: Time limits for each kind of wait.
-        retry: When a failed request is sent again.
-        connections: Concurrent streams; further ones wait.
-        dialects: Rows of (part of a model's name, dialects), which precede the built-in ones.
-        on_request: Called before each attempt with an `AttemptRequest`; it may change headers.
-        on_response: Called with the `AttemptResponse` of each attempt: status and headers.
-        on_event: Called with each event before the reader gets it. All three may be coroutine
+        models: traits of models that differ from the built-in ones.
+        deadlines: time limits for each kind of wait.
+        retry: when a failed request is sent again.
+        connections: concurrent streams; further ones wait.
+        dialects: rows of (part of a model's name, dialects), which precede the built-in ones.
+        on_request: called before each attempt with an `AttemptRequest`; it may change headers.
+        on_response: called with the `AttemptResponse` of each attempt: status and headers.
+        on_event: called with each event before the reader gets it. All three may be coroutine
             functions; one that raises ends the stream with its exception.
-        resume: Whether a stream of a background response that breaks goes on over another
+        resume: whether a stream of a background response that breaks goes on over another
             connection by itself, as often as `retry` says. Experimental: docs/resume.md.
-        clock: Seconds of a monotonic clock; for tests.
-        now: The current time with a time zone; for tests.
-        jitter: A random number from 0 to 1; for tests.
+        clock: seconds of a monotonic clock; for tests.
+        now: the current time with a time zone; for tests.
+        jitter: a random number from 0 to 1; for tests.
 
     Raises:
         StreamError: `authentication`; `api_key` is invalid.
         ValueError: `http` is a text that names none of the libraries.
-        ModuleNotFoundError: The library that `http` names is not installed.
+        ModuleNotFoundError: the library that `http` names is not installed.
     """
 
     def __repr__(self) -> str:
@@ -134,35 +134,35 @@ class Client(ClientSetup):
                 async for event in stream: ...
 
         Args:
-            prompt: A `Prompt`, a history, a text, or a `Request` of `build`, which is sent
+            prompt: a `Prompt`, a history, a text, or a `Request` of `build`, which is sent
                 unchanged.
             model: `"provider:model"`, or the model alone with `provider`. None: the prompt's own.
-            provider: Name or value of the provider; "custom" is any server, with `base_url` and
+            provider: name or value of the provider; "custom" is any server, with `base_url` and
                 `wire_api`.
-            wire_api: One of the provider's wires, by default its first. One that it lacks is
+            wire_api: one of the provider's wires, by default its first. One that it lacks is
                 `invalid_request`.
-            base_url: Base URL of this request. The client's keys are not sent there; `api_key` is.
-            api_key: Key of this request, which may be sent anywhere: a text or a function.
-            dialects: Syntaxes of calls and reasoning to parse out of the text. None: those that
+            base_url: base URL of this request. The client's keys are not sent there; `api_key` is.
+            api_key: key of this request, which may be sent anywhere: a text or a function.
+            dialects: syntaxes of calls and reasoning to parse out of the text. None: those that
                 the model is known to need; `()`: none. docs/dialects.md has their names.
-            strict: Raise `invalid_request` where the report would name a change, so that what is
+            strict: raise `invalid_request` where the report would name a change, so that what is
                 sent is what the prompt says.
-            strict_origin: What is unknown of an item's origin counts as foreign, so that its
+            strict_origin: what is unknown of an item's origin counts as foreign, so that its
                 signed or encrypted state is downgraded and reported.
-            account: The account that pays, part of the origin of items. Sent where the provider
+            account: the account that pays, part of the origin of items. Sent where the provider
                 has a header for it (openai-codex).
             errors: "raise", or "event" to receive `Failed` as the last event instead of an
                 exception. None: the client's own.
             headers: HTTP headers of this request alone, beside those of `Prompt.headers`, over
                 which they win; no keys. Not the betas of a `Request` for Bedrock: they are in
                 its body, which is built.
-            resume: Whether the stream of a background response goes on over another connection if
+            resume: whether the stream of a background response goes on over another connection if
                 it breaks. None: the client's own.
-            retry: When this request is sent again. None: as the client's others.
+            retry: when this request is sent again. None: as the client's others.
 
         Raises:
-            StreamError: The request cannot be built, or the key or a header is invalid.
-            RuntimeError: The client is closed.
+            StreamError: the request cannot be built, or the key or a header is invalid.
+            RuntimeError: the client is closed.
         """
         self._require_open()
         key = None if api_key is None else wrap_key(api_key)
@@ -207,20 +207,20 @@ class Client(ClientSetup):
 
         Args:
             cursor: `ResponseStream.cursor`, of this client or another.
-            prompt: What the response answers, for the names of its tools; without it, calls have
+            prompt: what the response answers, for the names of its tools; without it, calls have
                 the names that were sent.
-            provider: As in `stream`. None: that of the cursor.
-            base_url: As in `stream`.
-            api_key: As in `stream`.
-            dialects: As in `stream`.
-            errors: As in `stream`.
-            headers: As in `stream`.
-            resume: As in `stream`.
+            provider: as in `stream`. None: that of the cursor.
+            base_url: as in `stream`.
+            api_key: as in `stream`.
+            dialects: as in `stream`.
+            errors: as in `stream`.
+            headers: as in `stream`.
+            resume: as in `stream`.
 
         Raises:
             StreamError: `invalid_request`, code `cursor`: it is of another origin than the
                 client's requests, which gets neither a key nor a request.
-            RuntimeError: The client is closed.
+            RuntimeError: the client is closed.
         """
         key = None if api_key is None else wrap_key(api_key)
         del api_key  # a traceback shows the locals of this frame
@@ -249,13 +249,13 @@ class Client(ClientSetup):
 
         Args:
             cursor: `ResponseStream.cursor`, of this client or another.
-            provider: As in `stream`. None: that of the cursor.
-            base_url: As in `stream`.
-            api_key: As in `stream`.
+            provider: as in `stream`. None: that of the cursor.
+            base_url: as in `stream`.
+            api_key: as in `stream`.
 
         Raises:
-            StreamError: The request failed, or the cursor is of another origin (see `resume`).
-            RuntimeError: The client is closed.
+            StreamError: the request failed, or the cursor is of another origin (see `resume`).
+            RuntimeError: the client is closed.
         """
         options: StreamOptions = {"api_key": api_key}
         del api_key  # a traceback shows the locals of this frame
@@ -274,12 +274,12 @@ class Client(ClientSetup):
         """The complete response: the stream of `stream`, read to its end.
 
         Args:
-            prompt: See `stream`.
-            model: See `stream`.
-            **options: The options of `stream`.
+            prompt: see `stream`.
+            model: see `stream`.
+            **options: the options of `stream`.
 
         Raises:
-            StreamError: The request failed, unless `errors` is "event".
+            StreamError: the request failed, unless `errors` is "event".
         """
         wrap_key_of(options)
         async with self.stream(prompt, model, **options) as stream:
@@ -301,12 +301,12 @@ class Client(ClientSetup):
         call or a pause (`invalid_request`).
 
         Args:
-            prompt: See `stream`.
-            model: See `stream`.
-            **options: The options of `stream`.
+            prompt: see `stream`.
+            model: see `stream`.
+            **options: the options of `stream`.
 
         Raises:
-            StreamError: The request failed, with errors="event" too, or the text is not all of the
+            StreamError: the request failed, with errors="event" too, or the text is not all of the
                 response.
         """
         wrap_key_of(options)
@@ -327,14 +327,14 @@ class Client(ClientSetup):
         """The models that a provider lists.
 
         Args:
-            provider: Name or value of the provider.
-            wire_api: Wire API of the list.
-            base_url: Base URL of this request.
-            api_key: Key of this request.
+            provider: name or value of the provider.
+            wire_api: wire API of the list.
+            base_url: base URL of this request.
+            api_key: key of this request.
 
         Raises:
-            StreamError: The request failed; `invalid_request` if the provider has no list.
-            RuntimeError: The client is closed.
+            StreamError: the request failed; `invalid_request` if the provider has no list.
+            RuntimeError: the client is closed.
         """
         self._require_open()
         service = self._provider(provider)
@@ -354,13 +354,13 @@ class Client(ClientSetup):
         """The body of a response that is not a stream: a list of models, a count of tokens.
 
         Args:
-            request: The request, sent unchanged.
-            provider: The provider whose key is sent; the default is the request's own.
-            api_key: Key of this request.
+            request: the request, sent unchanged.
+            provider: the provider whose key is sent; the default is the request's own.
+            api_key: key of this request.
 
         Raises:
-            StreamError: The request failed. It is not sent again.
-            RuntimeError: The client is closed.
+            StreamError: the request failed. It is not sent again.
+            RuntimeError: the client is closed.
         """
         key = None if api_key is None else wrap_key(api_key)
         del api_key  # a traceback shows the locals of this frame
@@ -404,15 +404,15 @@ class Client(ClientSetup):
         """A WebSocket connection to a model of OpenAI Responses. Experimental: docs/websocket.md.
 
         Args:
-            model: As in `stream`, like the options that have the same names.
+            model: as in `stream`, like the options that have the same names.
             headers: HTTP headers of the opening handshake, beside the provider's.
-            settings: Limits, where the server's differ from those of the provider.
-            ssl_context: Certificates; None: as the system has them.
+            settings: limits, where the server's differ from those of the provider.
+            ssl_context: certificates; None: as the system has them.
 
         Raises:
             StreamError: `invalid_request`; the provider has no WebSocket (code `no_websocket`), or
                 the package websockets is missing.
-            RuntimeError: The client is closed.
+            RuntimeError: the client is closed.
         """
         # Few programs need it.
         from streamlib.client.websocket.connection import Connection, ConnectionConfig

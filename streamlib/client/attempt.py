@@ -144,7 +144,7 @@ class Attempt:
         Events that the headers yield are returned by the first `read`.
 
         Args:
-            now: The time, for rate limits in the headers.
+            now: the time, for rate limits in the headers.
 
         Returns:
             The failure, or None if there is a body to read.
@@ -319,7 +319,7 @@ class Attempt:
         """The next bytes, None at their end, or the failure.
 
         Args:
-            began: Time from which on the stream waits for them.
+            began: time from which on the stream waits for them.
         """
         left, phase = self._timer.next_deadline()
         failure: ErrorInfo | None = None
@@ -373,7 +373,7 @@ class Attempt:
         """The last events: there are no more bytes.
 
         Args:
-            failure: What ended the connection; None at a regular end. A response that is complete
+            failure: what ended the connection; None at a regular end. A response that is complete
                 stays so, however its connection ended.
         """
         self.finished = True

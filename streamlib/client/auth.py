@@ -73,9 +73,9 @@ class KeyStore:
     """The keys of one client. Its repr shows none, and it cannot be pickled.
 
     Args:
-        api_key: One key, or keys by provider name.
-        base_url: The client's base URL: `api_key` belongs to its origin.
-        environ: Environment variables; the default is `os.environ`.
+        api_key: one key, or keys by provider name.
+        base_url: the client's base URL: `api_key` belongs to its origin.
+        environ: environment variables; the default is `os.environ`.
     """
 
     def __init__(
@@ -135,10 +135,10 @@ class KeyStore:
         """Authenticates a request.
 
         Args:
-            request: The request; its URL decides which key may be used.
-            provider: The provider that it is sent to.
-            now: The time of an AWS signature.
-            own: A key for this very request, which may be sent anywhere.
+            request: the request; its URL decides which key may be used.
+            provider: the provider that it is sent to.
+            now: the time of an AWS signature.
+            own: a key for this very request, which may be sent anywhere.
 
         Raises:
             StreamError: `authentication`; there is no key, or it belongs to another origin.

@@ -43,10 +43,10 @@ def stored_url(url: str, response_id: str, action: str = "", **query: str) -> st
     """The URL of a stored response.
 
     Args:
-        url: Where responses of this kind are requested.
-        response_id: The provider's id.
-        action: What to do with it: "cancel"; "": nothing.
-        query: Parameters to add.
+        url: where responses of this kind are requested.
+        response_id: the provider's id.
+        action: what to do with it: "cancel"; "": nothing.
+        query: parameters to add.
     """
     parts = urlsplit(url)
     # Percent-encoded: an id stays one segment of the path.
@@ -63,8 +63,8 @@ def stored_request(creating: Request, response_id: str, method: str, url: str) -
     """A request for a stored response.
 
     Args:
-        creating: The request for a response at the same place.
-        response_id: The provider's id.
+        creating: the request for a response at the same place.
+        response_id: the provider's id.
         method: HTTP method.
         url: URL of the stored response.
 
@@ -87,9 +87,9 @@ def stream_request(creating: Request, response_id: str, position: Position | Non
     """The request for the stream of a background response.
 
     Args:
-        creating: The request for a response at the same place.
-        response_id: The provider's id.
-        position: The stream begins after it; None: from its start.
+        creating: the request for a response at the same place.
+        response_id: the provider's id.
+        position: the stream begins after it; None: from its start.
     """
     query = {"stream": "true"}
     spec = WIRE_SPECS[creating.wire_api].resume
@@ -113,10 +113,10 @@ def target_of(
     A cursor never leads to an endpoint that the client does not use itself.
 
     Args:
-        cursor: The cursor, which may come from anywhere.
-        service: The provider that it names, or the caller's choice.
-        base_url: The base URL of the call, else the client's, else None.
-        used_endpoints: Base URLs of background responses that the client itself requested.
+        cursor: the cursor, which may come from anywhere.
+        service: the provider that it names, or the caller's choice.
+        base_url: the base URL of the call, else the client's, else None.
+        used_endpoints: base URLs of background responses that the client itself requested.
 
     Raises:
         StreamError: `invalid_request`, code `cursor`: the cursor is of another origin, or of a wire
@@ -153,8 +153,8 @@ def creating_request(target: Target, built: Request | None = None) -> Request:
     """The request that a stored response answers, as far as it is known.
 
     Args:
-        target: Where it was sent.
-        built: The request itself, for the names of its tools.
+        target: where it was sent.
+        built: the request itself, for the names of its tools.
     """
     headers = dict(target.provider.headers)
     account_header = target.provider.account_header

@@ -31,7 +31,7 @@ class Secret:
     """A key. `reveal` is the only way to its text.
 
     Args:
-        value: The key; blanks around it are removed.
+        value: the key; blanks around it are removed.
 
     Raises:
         StreamError: `authentication`; the key is empty or not printable ASCII.

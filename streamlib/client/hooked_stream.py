@@ -20,8 +20,8 @@ class HookedStream(ResponseStream):
     """A `ResponseStream` with a hook.
 
     Args:
-        config: As of any stream.
-        on_event: Called with each event, in order, right before the event is delivered.
+        config: as of any stream.
+        on_event: called with each event, in order, right before the event is delivered.
     """
 
     def __init__(self, config: StreamConfig, on_event: OnEvent) -> None:

@@ -37,9 +37,9 @@ class ReconnectingAttempt(Attempt):
     of the wire that is received. Arguments are those of `Attempt`, and:
 
     Args:
-        resumption: How to go on.
-        retry: How often, and after which delay.
-        jitter: A random number from 0 to 1.
+        resumption: how to go on.
+        retry: how often, and after which delay.
+        jitter: a random number from 0 to 1.
     """
 
     def __init__(

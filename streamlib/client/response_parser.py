@@ -54,12 +54,12 @@ def response_parser(
 
 
 def resumable_parsers(make: Parse, after: Position | None, limits: Limits) -> Parse:
-    """Returns a function that makes the parsers of a resumable stream.
+    """A function that makes the parsers of a resumable stream.
 
     Args:
-        make: Makes the parsers within.
-        after: Events up to here were delivered before.
-        limits: Limits of what is read.
+        make: makes the parsers within.
+        after: events up to here were delivered before.
+        limits: limits of what is read.
     """
 
     def make_resumable(

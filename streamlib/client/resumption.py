@@ -32,8 +32,8 @@ class Resumption(Struct, frozen=True, kw_only=True):
         """The cursor after what was delivered; None before the id and the first position.
 
         Args:
-            parser: Of the stream.
-            undelivered: How many of its events the reader did not get yet.
+            parser: of the stream.
+            undelivered: how many of its events the reader did not get yet.
         """
         response_id = parser.response_id or self.response_id
         is_numbered = parser.position is not None or self.response_id is not None

@@ -44,11 +44,11 @@ class RetryPolicy(Struct, frozen=True):
         A provider's own delay is honoured exactly, without jitter.
 
         Args:
-            failure: The failure of the last attempt.
-            attempt: Attempts that failed before it (0: it was the first).
-            elapsed: Seconds waited so far.
-            random: From 0 to 1.
-            total: Seconds that all waiting may take: `Deadlines.total`.
+            failure: the failure of the last attempt.
+            attempt: attempts that failed before it (0: it was the first).
+            elapsed: seconds waited so far.
+            random: from 0 to 1.
+            total: seconds that all waiting may take: `Deadlines.total`.
         """
         if attempt >= self.retries or not failure.retryable:
             return None

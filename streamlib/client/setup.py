@@ -210,10 +210,10 @@ class ClientSetup:
         """The configuration of a stream that knows its position.
 
         Args:
-            config: Of the same stream without.
-            service: The provider.
-            key: Key of this stream.
-            cursor: Where it is resumed; None: the request of `config` creates the response.
+            config: of the same stream without.
+            service: the provider.
+            key: key of this stream.
+            cursor: where it is resumed; None: the request of `config` creates the response.
             automatic: `resume` of `Client.stream`.
         """
         creating = config.request

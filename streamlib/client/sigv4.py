@@ -38,9 +38,9 @@ def sign(
     """Signs a request.
 
     Args:
-        headers: The request's headers; all are signed except `UNSIGNED`.
-        now: The time of the signature, with a time zone.
-        token: Session token of temporary credentials.
+        headers: the request's headers; all are signed except `UNSIGNED`.
+        now: the time of the signature, with a time zone.
+        token: session token of temporary credentials.
 
     Returns:
         The headers to add: `x-amz-date`, `authorization` and, with a session token,

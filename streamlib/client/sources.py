@@ -115,15 +115,15 @@ class HttpSource:
     """A request, sent anew for each attempt with the key as it is then.
 
     Args:
-        transport: Sends the request.
-        request: The request, without a key.
-        keys: The client's keys.
-        provider: The provider that the request is for.
-        key: A key for this request alone; None uses `keys`.
-        deadlines: Passed to the transport.
-        now: The time, for signatures.
-        loop_guard: Shared by all requests of a client.
-        hooks: Functions of the caller to run for each attempt.
+        transport: sends the request.
+        request: the request, without a key.
+        keys: the client's keys.
+        provider: the provider that the request is for.
+        key: a key for this request alone; None uses `keys`.
+        deadlines: passed to the transport.
+        now: the time, for signatures.
+        loop_guard: shared by all requests of a client.
+        hooks: functions of the caller to run for each attempt.
     """
 
     def __init__(

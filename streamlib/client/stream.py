@@ -122,14 +122,14 @@ class ResponseStream:
         """A stream over bytes from anywhere: aiohttp, botocore, a file, a recording.
 
         Args:
-            chunks: The response body; closed together with the stream.
-            parser: A new parser of the body's wire API.
-            deadlines: Time limits for each kind of wait; by default there is none. With deadlines,
+            chunks: the response body; closed together with the stream.
+            parser: a new parser of the body's wire API.
+            deadlines: time limits for each kind of wait; by default there is none. With deadlines,
                 each read has a timeout scope (about 10 us), and `aclose` from another task wakes
                 the reader at once instead of at the next chunk.
             errors: "raise", or "event" to receive `Failed` instead of an exception.
-            limits: Limits of what is read.
-            clock: Seconds, on a clock that runs steadily.
+            limits: limits of what is read.
+            clock: seconds, on a clock that runs steadily.
         """
         waits = NO_DEADLINES if deadlines is None else deadlines
         return cls(config_of_chunks(chunks, parser, waits, errors, limits, clock))
@@ -177,7 +177,7 @@ class ResponseStream:
         """The request; it holds no key.
 
         Raises:
-            LookupError: The stream was created by `from_chunks`.
+            LookupError: the stream was created by `from_chunks`.
         """
         if self._config.request is None:
             raise LookupError("a stream over bytes has no request")
@@ -228,15 +228,15 @@ class ResponseStream:
 
         Args:
             index: `index` of the item's events.
-            kind: A class to make a partial object of, without its validation: fields that are not
+            kind: a class to make a partial object of, without its validation: fields that are not
                 there yet are `UNSET`. Without it, a dict.
 
         Returns:
             A live view: the same object each time, which grows until its item is done.
 
         Raises:
-            LookupError: The item has neither arguments nor text.
-            TypeError: The class's library cannot read the class.
+            LookupError: the item has neither arguments nor text.
+            TypeError: the class's library cannot read the class.
         """
         # Imported here because few streams need it.
         from streamlib.structured.item_views import ItemViews
@@ -342,7 +342,7 @@ class ResponseStream:
         was left. Why the text ended is in `response.stop_reason`: the token limit raises nothing.
 
         Raises:
-            StreamError: The stream failed, with errors="event" too.
+            StreamError: the stream failed, with errors="event" too.
         """
         return TextDeltas(self, self._accumulator.item, lambda: self.response)
 
@@ -425,7 +425,7 @@ class ResponseStream:
         """Sends the request again if the response failed before it began.
 
         Args:
-            events: Events of one read, the last of them `Failed`.
+            events: events of one read, the last of them `Failed`.
 
         Returns:
             The same events, or the first ones of another attempt.
@@ -458,8 +458,8 @@ class ResponseStream:
         """Seconds until the request is sent again; None if it is not.
 
         Args:
-            events: What the failed attempt yielded and nobody received yet.
-            failure: Why it failed.
+            events: what the failed attempt yielded and nobody received yet.
+            failure: why it failed.
         """
         if self._state is _READING or self._state in ENDED:
             return None

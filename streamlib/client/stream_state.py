@@ -188,7 +188,7 @@ def next_state(state: StreamState, action: StreamAction) -> StreamState:
     """The state after an action.
 
     Raises:
-        RuntimeError: The action is not possible in the state; the message says what to do.
+        RuntimeError: the action is not possible in the state; the message says what to do.
     """
     following = TRANSITIONS[state].get(action)
     if following is not None:

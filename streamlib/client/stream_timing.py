@@ -33,7 +33,7 @@ class StreamTimes:
     """Times of one stream, in seconds since the last attempt sent its request.
 
     Args:
-        timer: Measures the longest wait between two events.
+        timer: measures the longest wait between two events.
     """
 
     def __init__(self, timer: DeadlineTimer) -> None:

@@ -23,9 +23,9 @@ def name_server(info: ErrorInfo, url: str, provider: str) -> ErrorInfo:
     which must not learn what is behind it.
 
     Args:
-        info: The failure of an attempt before the response headers.
-        url: Of the request.
-        provider: The name of the provider that the request is for.
+        info: the failure of an attempt before the response headers.
+        url: of the request.
+        provider: the name of the provider that the request is for.
     """
     detail: dict[str, Any] = {}
     if isinstance(info.detail, dict):

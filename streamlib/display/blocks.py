@@ -91,11 +91,11 @@ class Container:
     """An open quote or list item.
 
     Attributes:
-        is_item: Whether it is a list item.
-        indent: Columns that the lines of an item are indented by.
+        is_item: whether it is a list item.
+        indent: columns that the lines of an item are indented by.
         marker: "-", "+", "*", "." or ")": the same for all items of a list.
-        number: Number of an item in a numbered list.
-        is_empty: Whether nothing but the marker of the item was read.
+        number: number of an item in a numbered list.
+        is_empty: whether nothing but the marker of the item was read.
     """
 
     is_item: bool

@@ -28,9 +28,9 @@ class LinePrefix:
     """The prefix of the lines of an open quote or item.
 
     Attributes:
-        first: In front of the first line.
-        rest: In front of the other lines.
-        is_drawn: Whether the first line was drawn.
+        first: in front of the first line.
+        rest: in front of the other lines.
+        is_drawn: whether the first line was drawn.
     """
 
     first: str
@@ -42,9 +42,9 @@ class Code:
     """A code block, whose last line may still go on.
 
     Args:
-        is_fenced: Whether it has a fence, which is drawn as a rule before and after it.
+        is_fenced: whether it has a fence, which is drawn as a rule before and after it.
         width: Columns.
-        theme: The styles.
+        theme: the styles.
     """
 
     def __init__(self, width: int, theme: Theme, *, is_fenced: bool) -> None:
@@ -103,8 +103,8 @@ class Drawing:
     """Lines of a terminal; a `Page` for `BlockReader`.
 
     Args:
-        width: Columns of a line.
-        theme: The styles.
+        width: columns of a line.
+        theme: the styles.
     """
 
     def __init__(self, width: int, theme: Theme) -> None:

@@ -28,8 +28,8 @@ def read_inline(text: str, theme: Theme) -> tuple[StyledText, ...]:
     """Reads the text of a paragraph, heading or table cell.
 
     Args:
-        text: Its source; lines are separated by newlines.
-        theme: The styles.
+        text: its source; lines are separated by newlines.
+        theme: the styles.
 
     Returns:
         Its fragments; `LINE_BREAK` where the author broke the line.

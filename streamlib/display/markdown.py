@@ -45,8 +45,8 @@ class MarkdownWriter:
         print(writer.close(), end="")
 
     Args:
-        width: Columns of the terminal.
-        height: Lines of the terminal.
+        width: columns of the terminal.
+        height: lines of the terminal.
         theme: "colour" uses the terminal's own palette, "mono" no colours; or a `Theme`.
     """
 
@@ -69,7 +69,7 @@ class MarkdownWriter:
         """Takes text.
 
         Args:
-            text: Markdown; any part of it, a single character too.
+            text: markdown; any part of it, a single character too.
 
         Returns:
             What to write to the terminal; "" if nothing changed.
@@ -105,8 +105,8 @@ class MarkdownWriter:
         """Takes another size of the terminal. What is settled stays as it was written.
 
         Args:
-            width: Columns of the terminal.
-            height: Lines of the terminal.
+            width: columns of the terminal.
+            height: lines of the terminal.
 
         Returns:
             What to write to the terminal.
@@ -165,7 +165,7 @@ class MarkdownWriter:
         return drawing.lines
 
     def _frame(self, open_end: list[str]) -> str:
-        """Returns the characters that turn the screen into the settled lines and the open end."""
+        """The characters that turn the screen into the settled lines and the open end."""
         settled = self._drawing.lines
         self._drawing.lines = []
         # Above the screen nothing can be drawn again.
@@ -181,7 +181,7 @@ class MarkdownWriter:
 
 
 def _difference(before: list[str], after: list[str]) -> str:
-    """Returns what turns the last lines of the screen into others; the cursor is after the last."""
+    """What turns the last lines of the screen into others; the cursor is after the last."""
     if not before:
         # The cursor is at the beginning of an empty line.
         before = [""]

@@ -60,11 +60,11 @@ async def display(stream: ResponseStream) -> None:
     notebook the text is written to the standard output. `stream.response` has the response.
 
     Args:
-        stream: One that was not entered yet, which is closed at the end; or an open one, whose
+        stream: one that was not entered yet, which is closed at the end; or an open one, whose
             events from here on are shown.
 
     Raises:
-        StreamError: The stream failed, after everything that arrived was shown.
+        StreamError: the stream failed, after everything that arrived was shown.
     """
     if stream._state is StreamState.NEW:
         async with stream:
@@ -171,7 +171,7 @@ class LiveCell:
     """What a cell shows of a stream. `feed` collects, `paint` draws what changed.
 
     Args:
-        make_output: Shows Markdown as a new output.
+        make_output: shows Markdown as a new output.
     """
 
     def __init__(self, make_output: MakeOutput) -> None:

@@ -22,9 +22,9 @@ class Paragraph:
     """The lines of a paragraph, wrapped.
 
     Args:
-        text: Its first line.
+        text: its first line.
         width: Columns.
-        theme: The styles.
+        theme: the styles.
     """
 
     def __init__(self, text: str, width: int, theme: Theme) -> None:

@@ -27,10 +27,10 @@ class Table:
     """The rows of a table.
 
     Args:
-        header: Source of the header's cells.
-        alignments: Alignments of the columns.
-        width: Columns of the screen.
-        theme: The styles.
+        header: source of the header's cells.
+        alignments: alignments of the columns.
+        width: columns of the screen.
+        theme: the styles.
     """
 
     def __init__(
@@ -156,8 +156,8 @@ def fit(widths: list[int], width: int) -> list[int]:
     """Makes columns narrower until a table fits: the widest first.
 
     Args:
-        widths: Columns of the screen that each column of the table wants.
-        width: Columns of the screen.
+        widths: columns of the screen that each column of the table wants.
+        width: columns of the screen.
 
     Returns:
         The widths; an empty list where the columns would be too narrow to be read.

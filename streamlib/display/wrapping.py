@@ -18,8 +18,8 @@ class StyledText(NamedTuple):
     """A text in one style.
 
     Attributes:
-        text: It has neither newlines nor control characters.
-        style: Parameters of an SGR sequence ("1;36"); "" is the terminal's own style.
+        text: it has neither newlines nor control characters.
+        style: parameters of an SGR sequence ("1;36"); "" is the terminal's own style.
     """
 
     text: str
@@ -30,9 +30,9 @@ class Run(NamedTuple):
     """Fragments without a space between them.
 
     Attributes:
-        spaces: How many spaces are before it, where it does not begin a line.
-        fragments: Its text.
-        width: Its columns.
+        spaces: how many spaces are before it, where it does not begin a line.
+        fragments: its text.
+        width: its columns.
     """
 
     spaces: int
@@ -61,7 +61,7 @@ class Wrapper:
     """Wraps a text that arrives in fragments.
 
     Args:
-        width: Columns of a line.
+        width: columns of a line.
     """
 
     def __init__(self, width: int) -> None:

@@ -43,21 +43,21 @@ class Engine(Protocol):
         """Performs `streamlib.durable.rules.ask` atomically, at the time of the engine's own clock.
 
         Args:
-            log_id: The log whose state is changed.
-            operation: The operation.
-            lines: Lines of the record of an `Append`.
+            log_id: the log whose state is changed.
+            operation: the operation.
+            lines: lines of the record of an `Append`.
         """
         ...
 
     async def read(
         self, log_id: str, after: LogCursor, most: int
     ) -> tuple[LogState | None, int, list[Record]]:
-        """Returns the state, the engine's time in milliseconds, and the records after a cursor.
+        """The state, the engine's time in milliseconds, and the records after a cursor.
 
         Args:
-            log_id: The log to read.
-            after: Returned records end after this cursor, and are ordered by epoch, then position.
-            most: Maximum number of records.
+            log_id: the log to read.
+            after: returned records end after this cursor, and are ordered by epoch, then position.
+            most: maximum number of records.
         """
         ...
 
@@ -90,7 +90,7 @@ class Overview(Protocol):
         """Ids of logs, in order; expired logs may be among them.
 
         Args:
-            most: Maximum number of ids.
+            most: maximum number of ids.
         """
         ...
 

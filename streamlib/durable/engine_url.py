@@ -9,7 +9,7 @@ def split_engine_url(url: str) -> SplitResult:
     """The parts of a URL.
 
     Raises:
-        ValueError: It is not a URL. The error of `urlsplit` would quote user, password and host.
+        ValueError: it is not a URL. The error of `urlsplit` would quote user, password and host.
     """
     try:
         return urlsplit(url)

@@ -11,14 +11,14 @@ class LogError(Exception):
     """A log cannot be written or read.
 
     Attributes:
-        kind: Kind of the error:
+        kind: kind of the error:
             `gone`: no log has this id, or it was deleted or expired;
             `held`: the id has a log already, which another writer writes or has ended;
             `fenced`: another process took the log over, because this writer was silent too long;
             `rewound`: the engine lost events that the reader has; read again from the start;
             `unavailable`: the engine does not respond;
             `full`: the log or the engine has no room.
-        known: Whether the engine remembers the log: then HTTP 410 is sent instead of 404.
+        known: whether the engine remembers the log: then HTTP 410 is sent instead of 404.
     """
 
     def __init__(self, kind: LogErrorKind, message: str, *, known: bool = False) -> None:

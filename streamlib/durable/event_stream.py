@@ -36,17 +36,17 @@ OPTIONS: Final[dict[str, tuple[str, ...]]] = {
 
 
 def log_encoder(meta: Mapping[str, Any]) -> Encoder:
-    """Returns the encoder of a log's message for a page; it is the same for each reader.
+    """The encoder of a log's message for a page; it is the same for each reader.
 
     Use it for the response that starts the log, too, so that the page recognizes its message.
 
     Args:
-        meta: The `meta` of the log. `wire`: `vercel` (default), `agui` or `jsonl`; options of
+        meta: the `meta` of the log. `wire`: `vercel` (default), `agui` or `jsonl`; options of
             that encoder: `message_id`, `model`, `page_tools`, `approval_tools`, `version` (vercel),
             `thread_id` and `run_id` (agui). Other keys are ignored.
 
     Raises:
-        ValueError: There is no such UI protocol.
+        ValueError: there is no such UI protocol.
     """
     wire = meta.get("wire", "vercel")
     names = OPTIONS.get(wire)
@@ -71,10 +71,10 @@ class EventStream:
         """Sends the events after a cursor, until the log ends; 204 if nothing follows.
 
         Args:
-            after: A cursor; None for the start.
+            after: a cursor; None for the start.
 
         Raises:
-            LogError: Errors of `Log.read`, before anything is sent.
+            LogError: errors of `Log.read`, before anything is sent.
             ValueError: `after` is not a cursor.
         """
         reader = self._log.read(self._log_id, after)
@@ -146,7 +146,7 @@ class MessageStream:
         """Sends the message; 204 if none is being written.
 
         Args:
-            replay_ended: Whether a message that has ended is also sent.
+            replay_ended: whether a message that has ended is also sent.
 
         Raises:
             LogError: `unavailable`, before anything is sent.

@@ -58,23 +58,23 @@ def log_app(
     poll: float = 20.0,
     lifetime: float | None = 60.0,
 ) -> LogApp:
-    """Returns an ASGI application that serves logs, at the URLs in this module's docstring.
+    """An ASGI application that serves logs, at the URLs in this module's docstring.
 
     Args:
-        log: The logs, entered with ``async with`` while requests are served.
-        allow: Whether a request may read, stop or delete the log or chat of the id in its URL. Only
+        log: the logs, entered with ``async with`` while requests are served.
+        allow: whether a request may read, stop or delete the log or chat of the id in its URL. Only
             True allows it; else the status is 403, whether the log exists or not.
-        chat_log: Returns the log id of a chat's newest response; by default the chat's id, so that
+        chat_log: returns the log id of a chat's newest response; by default the chat's id, so that
             a chat has one response.
-        log_path: Prefix of the URLs of logs.
-        chat_path: Prefix of the URLs of chats: the `api` of ``useChat``.
-        replay_ended: Whether a chat's message that has ended is sent again while its log is kept:
+        log_path: prefix of the URLs of logs.
+        chat_path: prefix of the URLs of chats: the `api` of ``useChat``.
+        replay_ended: whether a chat's message that has ended is sent again while its log is kept:
             for a page that resumes after a lost connection, where 204 would leave part of the
             message. It needs a `message_id` in `meta`, or the page shows the message twice.
-        ping: Seconds without data after which a comment is sent, so that no proxy closes the
+        ping: seconds without data after which a comment is sent, so that no proxy closes the
             connection; None: never.
-        poll: Seconds for which a long poll waits.
-        lifetime: Seconds after which an SSE response of the Durable Streams protocol ends, and its
+        poll: seconds for which a long poll waits.
+        lifetime: seconds after which an SSE response of the Durable Streams protocol ends, and its
             client reconnects; None: never. Its official client takes less than a second as a fault.
     """
     options = LogAppOptions(

@@ -31,10 +31,10 @@ class Head(Struct, frozen=True):
 
     Attributes:
         state: `open`; `stopping`: a stop was requested; `closed`: it has the terminal event.
-        cursor: The position after its last event.
-        epoch: Number of times that a writer took it over, from 1.
-        meta: The `meta` given to `create` or `write`.
-        reason: The reason given to `stop`.
+        cursor: the position after its last event.
+        epoch: number of times that a writer took it over, from 1.
+        meta: the `meta` given to `create` or `write`.
+        reason: the reason given to `stop`.
     """
 
     state: Literal["open", "stopping", "closed"]
@@ -105,7 +105,7 @@ class Log:
         `write` must follow within a lease.
 
         Args:
-            log_id: Chosen by you. An id gives no access: decide elsewhere who may read the log.
+            log_id: chosen by you. An id gives no access: decide elsewhere who may read the log.
             meta: JSON that `head` returns, such as the conversation, or an encoder's options.
 
         Raises:
@@ -130,9 +130,9 @@ class Log:
         called.
 
         Args:
-            log_id: Id of a log that `create` made, or of a new one.
+            log_id: id of a log that `create` made, or of a new one.
             stream: ``client.stream(…)``, not entered yet; or any events of one response, in order.
-            meta: As in `create`, if the log is new.
+            meta: as in `create`, if the log is new.
 
         Returns:
             The closed log's head.
@@ -160,14 +160,14 @@ class Log:
             async for entry in log.read(log_id, after=cursor): ...
 
         Args:
-            log_id: Id of an existing log.
-            after: The `cursor` of the last entry that was received; None for the start.
+            log_id: id of an existing log.
+            after: the `cursor` of the last entry that was received; None for the start.
 
         Returns:
             An async iterator of `Entry`; its `batches()` gives lists of them.
 
         Raises:
-            LogError: While it is iterated: `gone`; `rewound`: the engine lost events before the
+            LogError: while it is iterated: `gone`; `rewound`: the engine lost events before the
                 cursor, so read from the start.
             ValueError: `after` is not a cursor.
         """
@@ -181,8 +181,8 @@ class Log:
         May be called before the writer starts. A closed log does not change.
 
         Args:
-            log_id: Id of an existing log.
-            reason: Becomes the `code` of the error of kind `cancelled`.
+            log_id: id of an existing log.
+            reason: becomes the `code` of the error of kind `cancelled`.
 
         Raises:
             LogError: `gone`.
@@ -253,17 +253,17 @@ def open_log(
     Args:
         url: ``memory:``; ``sqlite:///path``; ``redis://host:port``, also ``rediss``, ``valkey``,
             ``redis+cluster``, ``redis+sentinel``; an `Engine`, which you connect and close.
-        lease: Seconds of silence after which a writer counts as dead; its readers end the log
+        lease: seconds of silence after which a writer counts as dead; its readers end the log
             within twice that time.
-        keep: Seconds for which a closed log is kept, so that late readers can read it.
-        interval: Maximum seconds for which events wait to be appended together.
-        ahead: Limit of events that wait for the engine; at the limit, reading the stream pauses.
-        outage: Seconds without a response of the engine after which a writer gives up.
-        max_age: Maximum seconds for which a log may be open.
-        max_bytes: Limit of bytes in a log; a longer response ends as `limit_exceeded`.
+        keep: seconds for which a closed log is kept, so that late readers can read it.
+        interval: maximum seconds for which events wait to be appended together.
+        ahead: limit of events that wait for the engine; at the limit, reading the stream pauses.
+        outage: seconds without a response of the engine after which a writer gives up.
+        max_age: maximum seconds for which a log may be open.
+        max_bytes: limit of bytes in a log; a longer response ends as `limit_exceeded`.
 
     Raises:
-        ValueError: The URL names no engine, or a number is not above 0.
+        ValueError: the URL names no engine, or a number is not above 0.
     """
     settings = Settings(
         lease=lease,
@@ -286,7 +286,7 @@ def engine_of(url: str) -> Engine:
     """The engine that a URL names.
 
     Raises:
-        ValueError: The URL names no engine.
+        ValueError: the URL names no engine.
     """
     parts = split_engine_url(url)
     match parts.scheme:

@@ -21,8 +21,8 @@ class LogSource:
         StreamResponse(LogSource(log, log_id), log_encoder(meta))
 
     Args:
-        log: The logs.
-        log_id: Id of an existing log.
+        log: the logs.
+        log_id: id of an existing log.
     """
 
     def __init__(self, log: Log, log_id: str) -> None:
@@ -66,8 +66,8 @@ class LogSource:
         """The events of the next record.
 
         Raises:
-            StreamError: The log cannot be read further.
-            StopAsyncIteration: The log has ended.
+            StreamError: the log cannot be read further.
+            StopAsyncIteration: the log has ended.
         """
         if self._reader is None:
             raise RuntimeError("a source is used inside of `async with`")

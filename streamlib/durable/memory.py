@@ -28,7 +28,7 @@ class MemoryEngine:
         """Makes an engine without logs.
 
         Args:
-            clock: Returns monotonic milliseconds.
+            clock: returns monotonic milliseconds.
         """
         self._clock = clock
         self._states: dict[str, LogState] = {}

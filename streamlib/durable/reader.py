@@ -95,7 +95,7 @@ class LogReader:
         Waits only if the engine does not respond, or if it has just lost the log.
 
         Raises:
-            LogError: Errors of an iteration.
+            LogError: errors of an iteration.
         """
         self._state = None
         while True:
@@ -110,7 +110,7 @@ class LogReader:
         """The entries of the next record; None if none came in time, or none follow: `is_ended`.
 
         Raises:
-            LogError: Errors of an iteration.
+            LogError: errors of an iteration.
         """
         with anyio.move_on_after(seconds):
             try:
@@ -133,8 +133,8 @@ class LogReader:
         """The entries of the next record.
 
         Raises:
-            StopAsyncIteration: The log has ended.
-            LogError: It cannot be read further: gone, rewound, unavailable.
+            StopAsyncIteration: the log has ended.
+            LogError: it cannot be read further: gone, rewound, unavailable.
         """
         follower = self._follower
         while not self._ended:
@@ -224,7 +224,7 @@ class LogReader:
         """Waits before the next attempt, because the engine may be restarting.
 
         Raises:
-            LogError: It has not responded for `outage` seconds.
+            LogError: it has not responded for `outage` seconds.
         """
         now = anyio.current_time()
         if self._silent_since is None:
@@ -247,7 +247,7 @@ class LogReader:
         """Checks whether somebody still writes a log in which nothing follows the cursor.
 
         Raises:
-            LogError: The engine lost events that were delivered.
+            LogError: the engine lost events that were delivered.
         """
         if state.closed and (state.epoch, state.last) == self._cursor:
             self._ended = True  # the cursor was the end of the log

@@ -28,7 +28,7 @@ async def end_abandoned(engine: Engine, log_id: str, settings: Settings) -> None
     """Takes the log over and appends its end. Does nothing if its writer is active again.
 
     Raises:
-        LogError: The engine does not respond.
+        LogError: the engine does not respond.
     """
     owner = secrets.token_hex(8)
     taken = await engine.ask(log_id, Open(owner, settings.lease_ms))
@@ -43,7 +43,7 @@ async def append_endings(
     """Appends the events that end a log which this owner took over.
 
     Raises:
-        LogError: The engine does not respond.
+        LogError: the engine does not respond.
     """
     lines = await read_lines(engine, log_id)
     error = WRITER_LOST

@@ -41,7 +41,7 @@ def parse_cursor(text: str | None) -> LogCursor:
     """The cursor in a text; the start for None, and in epoch 1 for a bare number.
 
     Raises:
-        ValueError: The text is not a cursor.
+        ValueError: the text is not a cursor.
     """
     if text is None:
         return START
@@ -66,8 +66,8 @@ class Entry(Struct, frozen=True, gc=False):
     """An event of a log.
 
     Attributes:
-        cursor: The position after it: continue with ``log.read(id, after=entry.cursor)``.
-        event: The event.
+        cursor: the position after it: continue with ``log.read(id, after=entry.cursor)``.
+        event: the event.
     """
 
     cursor: str
@@ -91,7 +91,7 @@ class Record:
         """The events, decoded once and shared by all readers of a process.
 
         Raises:
-            LogError: The engine stored something else.
+            LogError: the engine stored something else.
         """
         if self._events is None:
             try:

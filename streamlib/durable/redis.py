@@ -71,10 +71,10 @@ class RedisEngine:
         Args:
             url: ``redis://``, ``rediss://`` or ``valkey://``, with user, password and database;
                 ``redis+cluster://`` or ``redis+sentinel://`` (`streamlib.durable.redis_urls`).
-            prefix: Keys are ``prefix:{id}:h`` and ``prefix:{id}:l``.
+            prefix: keys are ``prefix:{id}:h`` and ``prefix:{id}:l``.
 
         Raises:
-            ValueError: The URL names no server.
+            ValueError: the URL names no server.
         """
         self.durability = UNKNOWN
         """Durability; `connect` reads it from the server."""
@@ -292,7 +292,7 @@ def _durability(configuration: dict[str, str] | None) -> str:
     """What a crash of a server may lose.
 
     Raises:
-        LogError: The server evicts keys.
+        LogError: the server evicts keys.
     """
     if configuration is None:
         return UNKNOWN

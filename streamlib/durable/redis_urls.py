@@ -35,14 +35,14 @@ class RedisServers(Struct, frozen=True):
     """The servers that a URL names.
 
     Attributes:
-        kind: One server, nodes of a cluster, or sentinels.
-        nodes: Host and port of each node in the URL.
-        url: For one server: the URL for the client library, which does not know `valkey`.
-        login: User and password, if the URL has them.
-        sentinel_login: User and password for the sentinels.
-        database: Number of the database.
-        service: The sentinels' name of the primary.
-        tls: Files for `ssl.SSLContext`, by their names in the URL; None: no TLS.
+        kind: one server, nodes of a cluster, or sentinels.
+        nodes: host and port of each node in the URL.
+        url: for one server: the URL for the client library, which does not know `valkey`.
+        login: user and password, if the URL has them.
+        sentinel_login: user and password for the sentinels.
+        database: number of the database.
+        service: the sentinels' name of the primary.
+        tls: files for `ssl.SSLContext`, by their names in the URL; None: no TLS.
     """
 
     kind: Kind
@@ -63,7 +63,7 @@ def parse_redis_url(url: str) -> RedisServers:
     """Reads a URL. Messages do not repeat it, because it may contain a password.
 
     Raises:
-        ValueError: The URL names no server.
+        ValueError: the URL names no server.
     """
     parts = split_engine_url(url)
     scheme, _, kind_name = parts.scheme.replace("valkey", "redis").partition("+")
@@ -133,8 +133,8 @@ async def redis_client(servers: RedisServers, seconds: float) -> AsyncGenerator[
     """A client of the servers while the block runs.
 
     Args:
-        servers: The servers of a URL.
-        seconds: Timeout of a command and of a connection.
+        servers: the servers of a URL.
+        seconds: timeout of a command and of a connection.
     """
     options: dict[str, Any] = {
         "stream_timeout": seconds,
@@ -170,7 +170,7 @@ def _single_server(url: str, options: dict[str, Any]) -> Any:
     """The client of one server; it reads the options in the URL itself.
 
     Raises:
-        LogError: An option has an invalid value.
+        LogError: an option has an invalid value.
     """
     try:
         return coredis.Redis.from_url(url, **options)

@@ -25,16 +25,16 @@ class LogState(Struct, frozen=True, omit_defaults=True):
     """The state of one log, apart from its records.
 
     Attributes:
-        epoch: Increases each time another owner takes the log over.
-        last: Position of the last event; positions count from 1.
-        closed: Whether the terminal event is in the log.
-        gone: Whether the log was deleted or expired; its records are then deleted.
-        owner: The owner that may write; "" before the first one.
-        lease_until: Time from which others may take over.
-        stop: The reason of a requested stop, or "".
+        epoch: increases each time another owner takes the log over.
+        last: position of the last event; positions count from 1.
+        closed: whether the terminal event is in the log.
+        gone: whether the log was deleted or expired; its records are then deleted.
+        owner: the owner that may write; "" before the first one.
+        lease_until: time from which others may take over.
+        stop: the reason of a requested stop, or "".
         meta: JSON of the caller.
-        size: Bytes in all records.
-        expires_at: Time from which the engine may delete the records; for a log that is gone, the
+        size: bytes in all records.
+        expires_at: time from which the engine may delete the records; for a log that is gone, the
             state itself.
     """
 
@@ -54,11 +54,11 @@ class Open(Struct, frozen=True):
     """Creates a log, or takes over one whose lease has expired.
 
     Attributes:
-        owner: The new owner; "" creates a log without a writer.
-        lease_ms: Length of the lease in milliseconds.
-        epoch: The owner's epoch if the engine may have lost the log; else 0.
+        owner: the new owner; "" creates a log without a writer.
+        lease_ms: length of the lease in milliseconds.
+        epoch: the owner's epoch if the engine may have lost the log; else 0.
         meta: JSON of the caller; an existing log keeps its own.
-        max_age_ms: Milliseconds for which the log may stay open.
+        max_age_ms: milliseconds for which the log may stay open.
     """
 
     owner: str
@@ -72,15 +72,15 @@ class Append(Struct, frozen=True):
     """Adds a record; without events it only renews the lease.
 
     Attributes:
-        owner: As in `Open`.
-        epoch: The owner's epoch.
-        first: Position of the record's first event.
-        last: Position of its last event; `first - 1` if it has none.
-        size: Bytes of the record.
-        lease_ms: Length of the lease from now on, in milliseconds.
-        closes: Whether the terminal event is in the record.
-        keep_ms: Milliseconds for which a closed log is kept.
-        max_bytes: Limit of bytes in all records. A record that closes the log is always added.
+        owner: as in `Open`.
+        epoch: the owner's epoch.
+        first: position of the record's first event.
+        last: position of its last event; `first - 1` if it has none.
+        size: bytes of the record.
+        lease_ms: length of the lease from now on, in milliseconds.
+        closes: whether the terminal event is in the record.
+        keep_ms: milliseconds for which a closed log is kept.
+        max_bytes: limit of bytes in all records. A record that closes the log is always added.
     """
 
     owner: str
@@ -135,9 +135,9 @@ def ask(state: LogState | None, operation: Operation, now: int) -> tuple[Result,
     the records of a state that is `gone`.
 
     Args:
-        state: The state before; None if the engine has no such log.
-        operation: The operation.
-        now: The engine's time in milliseconds.
+        state: the state before; None if the engine has no such log.
+        operation: the operation.
+        now: the engine's time in milliseconds.
     """
     state = expired(state, now)
     match operation:

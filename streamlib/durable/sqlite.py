@@ -59,8 +59,8 @@ class SqliteEngine:
         """Makes an engine without opening the file.
 
         Args:
-            path: Path of the file, which is created if it is missing.
-            clock: Returns milliseconds, the same in all processes.
+            path: path of the file, which is created if it is missing.
+            clock: returns milliseconds, the same in all processes.
         """
         self._path = path
         self._clock = clock

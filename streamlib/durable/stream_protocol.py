@@ -98,13 +98,13 @@ class StreamRequest:
     """One request of this protocol.
 
     Args:
-        exchange: The request.
-        log: The logs.
-        log_id: Id of the log, which the client may read.
-        messages: Converts events into messages.
-        poll: Seconds for which a long poll waits.
-        ping: Seconds without data after which an SSE response sends a comment.
-        lifetime: Seconds after which an SSE response ends, so that the client reconnects.
+        exchange: the request.
+        log: the logs.
+        log_id: id of the log, which the client may read.
+        messages: converts events into messages.
+        poll: seconds for which a long poll waits.
+        ping: seconds without data after which an SSE response sends a comment.
+        lifetime: seconds after which an SSE response ends, so that the client reconnects.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class StreamRequest:
         """Serves HEAD.
 
         Raises:
-            LogError: Errors of `Log.head`.
+            LogError: errors of `Log.head`.
         """
         head = await self._log.head(self._log_id)
         fields = {
@@ -148,8 +148,8 @@ class StreamRequest:
         """Serves GET.
 
         Raises:
-            LogError: Errors of `Log.read`.
-            BadRequest: A parameter is wrong.
+            LogError: errors of `Log.read`.
+            BadRequest: a parameter is wrong.
         """
         live = self._single("live")
         offset = self._single("offset")
@@ -175,7 +175,7 @@ class StreamRequest:
         """The value of a parameter that may occur once.
 
         Raises:
-            BadRequest: It occurs twice.
+            BadRequest: it occurs twice.
         """
         values = self._exchange.query(name)
         if len(values) > 1:

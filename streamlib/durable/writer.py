@@ -94,7 +94,7 @@ class LogWriter:
         """Runs until the log is closed.
 
         Raises:
-            LogError: The log cannot be written; the stream is closed.
+            LogError: the log cannot be written; the stream is closed.
         """
         try:
             async with anyio.create_task_group() as group:
@@ -323,7 +323,7 @@ class LogWriter:
         """Asks until the engine responds. Its result shows whether a lost operation was performed.
 
         Raises:
-            LogError: The engine did not respond for `outage` seconds.
+            LogError: the engine did not respond for `outage` seconds.
         """
         tries = 0
         while True:

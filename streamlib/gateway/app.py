@@ -378,7 +378,7 @@ class _Endpoint:
 def gateway(
     running_gateway: Gateway | RouteTable | None = None, *, token: Secret | str | None = None
 ) -> Starlette:
-    """Returns the ASGI application of a gateway.
+    """The ASGI application of a gateway.
 
     Args:
         running_gateway: the gateway, which the application's lifespan starts; or its routes.

@@ -98,14 +98,14 @@ def inspect(
     """Explains a recorded response, or a captured body.
 
     Args:
-        source: A recording, or the bytes of a body without their times.
-        wire_api: The wire to read it as; None: the recording's own.
-        name: Name of the response in the document.
-        splits: Sizes of chunks, in bytes, in which the body is always parsed again, beside the
+        source: a recording, or the bytes of a body without their times.
+        wire_api: the wire to read it as; None: the recording's own.
+        name: name of the response in the document.
+        splits: sizes of chunks, in bytes, in which the body is always parsed again, beside the
             usual sizes, which are tried while that is quick. None: no splits are tried.
 
     Raises:
-        ValueError: Neither the recording nor the caller names the wire, or a split is below 1.
+        ValueError: neither the recording nor the caller names the wire, or a split is below 1.
     """
     from streamlib.inspection.capture import Capture
     from streamlib.inspection.inspector import inspected, read_capture
@@ -123,14 +123,14 @@ def render(inspections: Sequence[Inspection], difference: Difference | None = No
     """Makes a page of inspections that needs only a browser.
 
     Args:
-        inspections: The responses to show; the reader can choose among them.
-        difference: The difference of the first two, which must then be the only ones.
+        inspections: the responses to show; the reader can choose among them.
+        difference: the difference of the first two, which must then be the only ones.
 
     Returns:
         The text of an HTML file, to be written as UTF-8.
 
     Raises:
-        ValueError: There is no inspection, or a difference without exactly two inspections.
+        ValueError: there is no inspection, or a difference without exactly two inspections.
     """
     from streamlib.inspection.document import page_entry
     from streamlib.inspection.page import page

@@ -42,11 +42,11 @@ class Capture(Struct, frozen=True):
     """One captured response.
 
     Attributes:
-        name: Name of its file, with `#2` for the second recording of a file.
-        wire_api: The wire to read it as.
-        recording: The recording; a raw capture is one chunk.
-        is_recorded: Whether it was read from a recording, so that the times of chunks are known.
-        truncation: What the recording itself lacks, in words; None: nothing.
+        name: name of its file, with `#2` for the second recording of a file.
+        wire_api: the wire to read it as.
+        recording: the recording; a raw capture is one chunk.
+        is_recorded: whether it was read from a recording, so that the times of chunks are known.
+        truncation: what the recording itself lacks, in words; None: nothing.
     """
 
     name: str
@@ -79,9 +79,9 @@ def events_of(
     """Parses a capture.
 
     Args:
-        capture: The captured response.
-        chunk_bytes: Bytes fed to the parser at a time.
-        report: Called with the number of bytes parsed so far.
+        capture: the captured response.
+        chunk_bytes: bytes fed to the parser at a time.
+        report: called with the number of bytes parsed so far.
     """
     if capture.is_complete_body:
         return body_events(capture)
@@ -102,8 +102,8 @@ def end_of_input(capture: Capture, parse: Parser) -> list[ResponseEvent]:
     where the wire allows nothing behind what completes it.
 
     Args:
-        capture: The captured response.
-        parse: The parser that was fed its bytes.
+        capture: the captured response.
+        parse: the parser that was fed its bytes.
     """
     if capture.truncation is None:
         return parse.close()

@@ -22,10 +22,10 @@ class Clock:
     """Tells when the bytes of a capture were received.
 
     Attributes:
-        is_known: Whether times are known: the capture is a recording.
-        times: Seconds from the request to each chunk.
-        ends: Offset of the end of each chunk, in bytes.
-        bytes: Number of bytes in all chunks.
+        is_known: whether times are known: the capture is a recording.
+        times: seconds from the request to each chunk.
+        ends: offset of the end of each chunk, in bytes.
+        bytes: number of bytes in all chunks.
     """
 
     def __init__(self, capture: Capture) -> None:

@@ -41,9 +41,9 @@ def describe_event(event: ResponseEvent, text: str, width: int) -> str:
     """Describes one event, or several deltas of one text, on one line.
 
     Args:
-        event: The event; the last one of several deltas.
-        text: The joined text of the deltas.
-        width: Columns of the line.
+        event: the event; the last one of several deltas.
+        text: the joined text of the deltas.
+        width: columns of the line.
     """
     name = type(event).__name__
     if type(event) in DELTA_KEYS:

@@ -33,11 +33,11 @@ def facts_of(
     """The facts of a response.
 
     Args:
-        clock: Knows when the bytes were received.
-        steps: Frames of the response.
-        positions: Its events, counted.
-        waits: Its silences.
-        response: The accumulated response.
+        clock: knows when the bytes were received.
+        steps: frames of the response.
+        positions: its events, counted.
+        waits: its silences.
+        response: the accumulated response.
     """
     times = clock.times if clock.is_known else []
     first_token, last_token = _output_times(clock, steps)

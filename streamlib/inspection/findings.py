@@ -45,9 +45,9 @@ def findings(capture: Capture, steps: Sequence[Step], waits: Waits) -> list[Find
     """Lists the findings about a response: whether it is complete first, then anomalies.
 
     Args:
-        capture: The captured response.
-        steps: Its frames.
-        waits: Its silences.
+        capture: the captured response.
+        steps: its frames.
+        waits: its silences.
     """
     listed = list(_verdict(capture, steps))
     if capture.truncation is not None:

@@ -30,10 +30,10 @@ class Step(Struct, frozen=True):
     """One frame and what the parser emitted for it.
 
     Attributes:
-        start: Offset of its first byte.
-        end: Offset after its last byte.
-        kind: Name of the frame on the wire.
-        events: Events that the parser emitted for it.
+        start: offset of its first byte.
+        end: offset after its last byte.
+        kind: name of the frame on the wire.
+        events: events that the parser emitted for it.
     """
 
     start: int
@@ -48,8 +48,8 @@ def steps(capture: Capture, report: Report = no_report) -> Iterator[Step]:
     If the terminal event is emitted only at the end of input, that end is the last step.
 
     Args:
-        capture: The captured response.
-        report: Called with the number of bytes parsed so far.
+        capture: the captured response.
+        report: called with the number of bytes parsed so far.
     """
     body = capture.recording.body
     if capture.is_complete_body:

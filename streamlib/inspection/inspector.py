@@ -38,13 +38,13 @@ class CaptureReading(Struct, frozen=True, kw_only=True):
     """The parsed capture: a terminal shows it, and an inspection is made from it.
 
     Attributes:
-        capture: The captured response.
-        steps: Its frames.
-        positions: Positions of its items and events.
-        clock: Knows when its bytes were received.
-        waits: Its silences.
-        response: The accumulated response.
-        findings: Noteworthy facts about it.
+        capture: the captured response.
+        steps: its frames.
+        positions: positions of its items and events.
+        clock: knows when its bytes were received.
+        waits: its silences.
+        response: the accumulated response.
+        findings: noteworthy facts about it.
     """
 
     capture: Capture
@@ -60,8 +60,8 @@ def read_capture(capture: Capture, report: Report = no_report) -> CaptureReading
     """Reads a capture frame by frame.
 
     Args:
-        capture: The captured response.
-        report: Called with the number of bytes read so far.
+        capture: the captured response.
+        report: called with the number of bytes read so far.
     """
     walked = list(steps(capture, report))
     positions = Positions(walked)
@@ -82,8 +82,8 @@ def inspected(reading: CaptureReading, splits: Iterable[int] | None = ()) -> Ins
     """The inspection of a capture.
 
     Args:
-        reading: The parsed capture.
-        splits: Sizes of chunks, in bytes, in which the body is always parsed again, beside the
+        reading: the parsed capture.
+        splits: sizes of chunks, in bytes, in which the body is always parsed again, beside the
             usual sizes, which are tried while that is quick. None: no splits are tried.
     """
     # Imported here, because output on a terminal needs neither.

@@ -47,13 +47,13 @@ class Positions:
     """Reads the frames once and notes positions.
 
     Attributes:
-        events: All events, in order.
-        items: Closed items, in the order in which they start.
-        notices: All notices, in order.
-        unknown_events: Unknown events, each kind once, at its first occurrence.
-        characters: Number of characters of all texts and arguments.
-        event_counts: Number of events of each type.
-        is_completed: Whether the wire completed the response.
+        events: all events, in order.
+        items: closed items, in the order in which they start.
+        notices: all notices, in order.
+        unknown_events: unknown events, each kind once, at its first occurrence.
+        characters: number of characters of all texts and arguments.
+        event_counts: number of events of each type.
+        is_completed: whether the wire completed the response.
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:

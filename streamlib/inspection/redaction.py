@@ -131,7 +131,7 @@ def redacted(inspection: Inspection) -> Inspection:
     The names of wire, model and kinds remain, and so do sizes, numbers and times.
 
     Args:
-        inspection: The inspection; it is not changed.
+        inspection: the inspection; it is not changed.
     """
     return msgspec.structs.replace(
         inspection,
@@ -154,7 +154,7 @@ def redacted_difference(difference: Difference) -> Difference:
     """A copy of a difference without texts, ids and file names.
 
     Args:
-        difference: The difference; it is not changed.
+        difference: the difference; it is not changed.
     """
     rows = tuple([_row(row) for row in difference.rows])
     first = difference.first

@@ -23,8 +23,8 @@ def split_characters(capture: Capture, steps: Sequence[Step]) -> SplitCharacters
     """The chunk boundaries inside a UTF-8 character.
 
     Args:
-        capture: The captured response.
-        steps: Its frames; in Bedrock frames only the payload is text.
+        capture: the captured response.
+        steps: its frames; in Bedrock frames only the payload is text.
     """
     body = capture.recording.body
     is_binary = WIRE_SPECS[capture.wire_api].frames == "aws" and not capture.is_complete_body

@@ -34,12 +34,12 @@ def tried(capture: Capture, events: Sequence[ResponseEvent], sizes: Iterable[int
     """Parses a capture again in several splits.
 
     Args:
-        capture: The captured response.
-        events: The events from parsing it frame by frame.
-        sizes: Sizes of chunks that are always tried, however long that takes; in bytes.
+        capture: the captured response.
+        events: the events from parsing it frame by frame.
+        sizes: sizes of chunks that are always tried, however long that takes; in bytes.
 
     Raises:
-        ValueError: A size is below 1, or is no number.
+        ValueError: a size is below 1, or is no number.
     """
     wanted = list(sizes)  # an iterator is read once
     for size in wanted:

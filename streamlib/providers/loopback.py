@@ -28,7 +28,7 @@ PROVIDER = Provider(
 
 
 def loopback_at(url: str) -> Provider:
-    """Returns the loopback provider at another address, as `streamlib.testing.running` yields it.
+    """The loopback provider at another address, as `streamlib.testing.running` yields it.
 
     RouteTable([RouteRule("*", "loopback:*")], [loopback_at(url)])
     """

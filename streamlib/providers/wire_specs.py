@@ -345,7 +345,7 @@ def gateway_spec(wire_api: WireApi) -> GatewaySpec:
     """How the gateway serves clients of a wire.
 
     Raises:
-        ValueError: The gateway serves no clients of this wire.
+        ValueError: the gateway serves no clients of this wire.
     """
     spec = WIRE_SPECS[wire_api].gateway
     if spec is None:

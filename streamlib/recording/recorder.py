@@ -53,7 +53,7 @@ class Sink(Protocol):
 
     @property
     def clock(self) -> Callable[[], float]:
-        """Returns seconds."""
+        """Seconds."""
         ...
 
     def keep(self, data: bytes) -> bool:
@@ -192,7 +192,7 @@ class Recorder(RecordingTransport):
 
     @property
     def clock(self) -> Callable[[], float]:
-        """Returns the current time in seconds."""
+        """The current time in seconds."""
         return self._clock
 
     def keep(self, data: bytes) -> bool:

@@ -63,7 +63,7 @@ class History(list[ResponseItem]):
         return self
 
     def keep_last_images(self, keep: int) -> Self:
-        """Returns the history with its last `keep` images; a line of text stands for each other.
+        """The history with its last `keep` images; a line of text stands for each other.
 
         For agents that look at screenshots. It rewrites earlier items, so prompt caches miss.
         """
@@ -76,7 +76,7 @@ class History(list[ResponseItem]):
         return pruned
 
     def dumps(self) -> bytes:
-        """Returns the history as JSON: `{"streamlib_history": 1, "items": […]}`.
+        """The history as JSON: `{"streamlib_history": 1, "items": […]}`.
 
         Raises:
             TypeError: an element is not an item, so it could not be loaded again.
@@ -91,7 +91,7 @@ class History(list[ResponseItem]):
 
     @classmethod
     def loads(cls, data: bytes | str) -> Self:
-        """Returns the history that `dumps` wrote. Items of unknown kinds become `Opaque`.
+        """The history that `dumps` wrote. Items of unknown kinds become `Opaque`.
 
         Raises:
             ValueError: the data is not a saved history.

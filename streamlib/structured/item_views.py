@@ -20,7 +20,7 @@ class ItemViews:
                 missed.
 
         Raises:
-            LookupError: It has neither arguments nor text.
+            LookupError: it has neither arguments nor text.
         """
         self._item = item
         self._plain: IncrementalJson | None = None

@@ -29,7 +29,7 @@ def check_readable(kind: Any) -> None:
     """Checks, before any text was received, that the class's library can read the class.
 
     Raises:
-        TypeError: It cannot read the class.
+        TypeError: it cannot read the class.
     """
     if uses_pydantic(kind):
         type_adapter(kind)

@@ -26,7 +26,7 @@ def tokens_of(pointer: str) -> tuple[str, ...]:
     """The keys and indexes of a JSON pointer.
 
     Raises:
-        ValueError: It is neither "" nor begins with a slash.
+        ValueError: it is neither "" nor begins with a slash.
     """
     if not pointer:
         return ()
@@ -60,9 +60,9 @@ def dict_key_path(data: bytes, path: str, refused_at: Callable[[bytes], str]) ->
     """The keys and indexes of a path of msgspec, which writes `[...]` for every key of a dict.
 
     Args:
-        data: The JSON that was refused.
-        path: The path at which msgspec refused it.
-        refused_at: Returns the path at which other JSON is refused; "" if it is accepted.
+        data: the JSON that was refused.
+        path: the path at which msgspec refused it.
+        refused_at: returns the path at which other JSON is refused; "" if it is accepted.
     """
     root: Any = None
     with contextlib.suppress(msgspec.MsgspecError):  # a number that is too large for a float

@@ -36,7 +36,7 @@ def json_schema(kind: Any) -> dict[str, Any]:
     """The JSON Schema of a class.
 
     Args:
-        kind: A pydantic model, a msgspec Struct, a dataclass, a TypedDict, an attrs class, or a
+        kind: a pydantic model, a msgspec Struct, a dataclass, a TypedDict, an attrs class, or a
             type made of such (`list[City]`, a union, `Annotated[…]`).
 
     Returns:
@@ -44,7 +44,7 @@ def json_schema(kind: Any) -> dict[str, Any]:
         is left out, since the values of the tag say the same.
 
     Raises:
-        TypeError: The class's library has no schema for it.
+        TypeError: the class's library has no schema for it.
     """
     if uses_pydantic(kind):
         schema = _of_pydantic(kind)

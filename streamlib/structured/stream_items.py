@@ -38,8 +38,8 @@ class EventItems(Generic[T]):
             kind: Class of one element, or of the value.
 
         Raises:
-            ValueError: That is not a JSON pointer.
-            TypeError: The class's library cannot read the class.
+            ValueError: that is not a JSON pointer.
+            TypeError: the class's library cannot read the class.
         """
         self._pointer = pointer
         self._kind = kind
@@ -59,10 +59,10 @@ class EventItems(Generic[T]):
             The values that it closes.
 
         Raises:
-            InvalidOutput: A value is not of the class, or the response ended without one. Values of
+            InvalidOutput: a value is not of the class, or the response ended without one. Values of
                 the same event before it are returned first: then the next `take` raises.
-            IncompleteOutput: The response ended early, refused, or calls tools first.
-            StreamError: The response failed.
+            IncompleteOutput: the response ended early, refused, or calls tools first.
+            StreamError: the response failed.
         """
         if isinstance(event, (OutputTextDelta, FunctionCallArgumentsDelta)):
             items = self._items.get(event.index)
@@ -83,10 +83,10 @@ class EventItems(Generic[T]):
         return []
 
     def take(self) -> list[T]:
-        """Returns values that the last `feed` closed after a wrong one.
+        """Values that the last `feed` closed after a wrong one.
 
         Raises:
-            InvalidOutput: A value is not of the class; those before it were returned by `feed`.
+            InvalidOutput: a value is not of the class; those before it were returned by `feed`.
         """
         if self._behind is None:
             return []
@@ -177,18 +177,18 @@ def json_items(stream: AsyncIterable[ResponseEvent], pointer: str, kind: Any) ->
         async for city in json_items(stream, "/cities", City): ...
 
     Args:
-        stream: A stream, or any events of one response.
+        stream: a stream, or any events of one response.
         pointer: JSON pointer of the list: ``/cities``; ``/value`` for one that was asked for by
             `Prompt(output_schema=list[City])`. Anything else that is there, as a named
             sub-object, comes as the only value; a null is none.
-        kind: Class of one element, or of the value.
+        kind: class of one element, or of the value.
 
     Raises:
-        StreamError: The stream failed, after everything that was closed before.
-        IncompleteOutput: The response ended at a limit, refused, or calls tools first.
-        InvalidOutput: A value is not of the class, the text is not JSON, or nothing is at the
+        StreamError: the stream failed, after everything that was closed before.
+        IncompleteOutput: the response ended at a limit, refused, or calls tools first.
+        InvalidOutput: a value is not of the class, the text is not JSON, or nothing is at the
             pointer; `path` names what failed.
-        ValueError: That is not a JSON pointer.
-        TypeError: The class's library cannot read the class.
+        ValueError: that is not a JSON pointer.
+        TypeError: the class's library cannot read the class.
     """
     return _StreamItems(stream, EventItems(pointer, kind))

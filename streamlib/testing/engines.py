@@ -38,12 +38,12 @@ async def check_engine(engine: Engine, *, operations: int = 300, seed: int = 0) 
     """Runs random operations on a few logs and compares results, states and records with the rules.
 
     Args:
-        engine: The engine to test; it stays open.
-        operations: Number of operations.
-        seed: Seed of the random choices.
+        engine: the engine to test; it stays open.
+        operations: number of operations.
+        seed: seed of the random choices.
 
     Raises:
-        EngineMismatch: A result, a state or a record differs.
+        EngineMismatch: a result, a state or a record differs.
     """
     choose = random.Random(seed)
     prefix = f"check-{secrets.token_hex(4)}-"

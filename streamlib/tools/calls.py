@@ -64,18 +64,18 @@ async def run_calls(
     goes on in its thread, though, and so it does after a timeout; nobody waits for it.
 
     Args:
-        response: The response; its `pending` calls are run.
-        tools: Functions, sync or async, each alone or in a pair `(ToolSpec, function)`. That of a
+        response: the response; its `pending` calls are run.
+        tools: functions, sync or async, each alone or in a pair `(ToolSpec, function)`. That of a
             free-form tool gets the text as its only argument.
-        limit: Calls that run at the same time. With 1 they run one after another, in order.
-        timeout: Seconds that a call may take; None: any time.
-        handlers: Functions that get a whole call, by its kind: `{ApprovalRequest: ask}`. They
+        limit: calls that run at the same time. With 1 they run one after another, in order.
+        timeout: seconds that a call may take; None: any time.
+        handlers: functions that get a whole call, by its kind: `{ApprovalRequest: ask}`. They
             return the call's output item. A handler for `FunctionCall` gets the calls that no
             function in `tools` is for; it, and one for `CustomToolCall`, may return any result.
 
     Raises:
-        ValueError: The limit is less than 1, or two tools have the same name.
-        TypeError: An element of `tools` is not a tool, or a function has no name.
+        ValueError: the limit is less than 1, or two tools have the same name.
+        TypeError: an element of `tools` is not a tool, or a function has no name.
     """
     toolbox = Toolbox(tools, limit=limit, timeout=timeout, handlers=handlers)
     return await toolbox.run(response)
@@ -117,7 +117,7 @@ class Toolbox:
         """What the model is told of the tools.
 
         Raises:
-            TypeError: No JSON schema can describe a function.
+            TypeError: no JSON schema can describe a function.
         """
         specs: list[ToolSpec] = []
         for tool in self._tools:
@@ -135,8 +135,8 @@ class Toolbox:
         """Runs the calls of a response, as `run_calls` does.
 
         Args:
-            response: The response.
-            on_output: Called with each output when it is there.
+            response: the response.
+            on_output: called with each output when it is there.
         """
         caller = anyio.get_current_task()
         pending = response.pending
@@ -196,8 +196,8 @@ class Toolbox:
         """What runs a call; None: the caller answers it.
 
         Raises:
-            _UnknownToolError: There is no tool of this name.
-            InvalidArguments: The arguments do not fit the function's parameters.
+            _UnknownToolError: there is no tool of this name.
+            InvalidArguments: the arguments do not fit the function's parameters.
         """
         handler = self._handlers.get(type(call))
         if not isinstance(call, (FunctionCall, CustomToolCall)):
@@ -218,7 +218,7 @@ def at_least_one(name: str, value: int) -> int:
     """The value of an option that counts.
 
     Raises:
-        ValueError: It is less than 1.
+        ValueError: it is less than 1.
     """
     if value < 1:
         raise ValueError(f"{name} must be at least 1, not {value}")

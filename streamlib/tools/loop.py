@@ -25,17 +25,17 @@ class AgentRun:
     closes the connection and cancels running calls. The same task does both, with `async with`.
 
     Args:
-        client: Sends the requests.
-        prompt: A prompt, a history or a text. Its `tools` are offered too; a `tool_choice` that
+        client: sends the requests.
+        prompt: a prompt, a history or a text. Its `tools` are offered too; a `tool_choice` that
             forces a call is for the first response alone.
-        tools: See `run_calls`.
-        model: See `Client.stream`.
-        max_turns: Maximum number of responses, at least 1. If the last has calls, they run, then a
+        tools: see `run_calls`.
+        model: see `Client.stream`.
+        max_turns: maximum number of responses, at least 1. If the last has calls, they run, then a
             `StreamError` is raised: `limit_exceeded`, code ``max_turns``.
-        limit: Calls that run at the same time.
-        timeout: Seconds that a call may take.
-        handlers: Functions for kinds of calls; see `run_calls`.
-        **options: The options of `Client.stream`, for each request.
+        limit: calls that run at the same time.
+        timeout: seconds that a call may take.
+        handlers: functions for kinds of calls; see `run_calls`.
+        **options: the options of `Client.stream`, for each request.
     """
 
     def __init__(

@@ -36,12 +36,12 @@ def as_output(call: PendingCall, result: Any) -> CallOutput:
     """The output item of a call.
 
     Args:
-        call: The call.
-        result: An output item of the call; for calls of functions also a text, content parts, or
+        call: the call.
+        result: an output item of the call; for calls of functions also a text, content parts, or
             any value that is written as JSON.
 
     Raises:
-        TypeError: The result is none of these.
+        TypeError: the result is none of these.
     """
     kind = OUTPUT_KINDS[type(call)]
     if isinstance(result, kind):

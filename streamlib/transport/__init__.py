@@ -55,11 +55,11 @@ def check_library(http: Any) -> None:
     """Checks the name of a library, without importing the library. Anything else passes.
 
     Args:
-        http: As in `transport_for`.
+        http: as in `transport_for`.
 
     Raises:
-        ValueError: It is a text, and not the name of a library.
-        ModuleNotFoundError: The named library is not installed.
+        ValueError: it is a text, and not the name of a library.
+        ModuleNotFoundError: the named library is not installed.
     """
     if not isinstance(http, str):
         return
@@ -73,13 +73,13 @@ def check_library(http: Any) -> None:
 
 
 def transport_for(http: Any = None, connections: int | None = None) -> Transport:
-    """Returns the transport for an HTTP client.
+    """The transport for an HTTP client.
 
     Args:
         http: None (the library creates a client), the name of one of `LIBRARIES` (a client of
             that one), an httpx or httpx2 client, any object with their methods, an aiohttp
             session, or a `Transport`, which is returned unchanged.
-        connections: Concurrent streams; the default is the size of the client's own pool.
+        connections: concurrent streams; the default is the size of the client's own pool.
 
     Raises:
         TypeError: `http` is none of these.

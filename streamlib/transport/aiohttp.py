@@ -42,8 +42,8 @@ class AiohttpTransport:
     """Sends requests through an aiohttp session. asyncio only.
 
     Args:
-        session: A session, which its owner closes; None: one is created at the first request.
-        connections: Concurrent streams; the default is the limit of the session's connector.
+        session: a session, which its owner closes; None: one is created at the first request.
+        connections: concurrent streams; the default is the limit of the session's connector.
     """
 
     def __init__(

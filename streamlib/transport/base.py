@@ -34,7 +34,7 @@ class ReadTimeout(Protocol):
         They count from now on. Bytes that complete no chunk do not restart them.
 
         Args:
-            seconds: More than zero; infinity means no limit.
+            seconds: more than zero; infinity means no limit.
         """
         ...
 

@@ -32,8 +32,8 @@ def decode_content(
     """Removes the content-encoding of a body.
 
     Args:
-        chunks: The body as it was received.
-        headers: Response headers, names in lower case.
+        chunks: the body as it was received.
+        headers: response headers, names in lower case.
 
     Returns:
         `chunks` itself for `identity`, else an iterator over decoded chunks.

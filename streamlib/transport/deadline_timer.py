@@ -69,7 +69,7 @@ class DeadlineTimer:
         """Seconds until the response headers are due, and the phase of that deadline.
 
         Args:
-            queued: Seconds just waited for a connection: they count for `total` alone.
+            queued: seconds just waited for a connection: they count for `total` alone.
         """
         headers = _seconds(self.deadlines.headers)
         left = self.left - queued
@@ -106,7 +106,7 @@ class DeadlineTimer:
         """Starts the last, short wait: the response is complete.
 
         Args:
-            has_tail: Whether the wire may go on after the response is complete (chat, gemini,
+            has_tail: whether the wire may go on after the response is complete (chat, gemini,
                 converse): usage and `[DONE]`, a repeated `finishReason`, `metadata`.
         """
         seconds = self.deadlines.tail if has_tail else self.deadlines.drain

@@ -96,7 +96,7 @@ class FailurePoint(NamedTuple):
 
 
 def classify_exception(error: BaseException, point: FailurePoint) -> ErrorInfo:
-    """Returns the failure for an exception."""
+    """The failure for an exception."""
     if isinstance(error, StreamError):
         return error.info
     names = [cls.__name__ for cls in type(error).__mro__]

@@ -46,7 +46,7 @@ def default_library() -> str:
     """The name of httpx, or of httpx2 if only that is loaded or installed.
 
     Raises:
-        ModuleNotFoundError: Neither library is installed.
+        ModuleNotFoundError: neither library is installed.
     """
     libraries = ["httpx", "httpx2"]
     # A program that has loaded httpx2 alone should not load a second HTTP library.
@@ -66,13 +66,13 @@ def new_client(name: str, tls: Any) -> Any:
     """An `AsyncClient` of httpx or httpx2.
 
     Args:
-        name: Name of the library.
+        name: name of the library.
         tls: TLS context of the client.
 
     Its pool is unlimited, so that no request waits there; the limit is `HttpxTransport.slots`.
 
     Raises:
-        ModuleNotFoundError: The library is not installed.
+        ModuleNotFoundError: the library is not installed.
     """
     library = importlib.import_module(name)
     limits = library.Limits(
@@ -127,10 +127,10 @@ class HttpxTransport:
     """Sends requests through a client with httpx's methods.
 
     Args:
-        client: An `httpx.AsyncClient`, an `httpx2.AsyncClient`, or an object with their
+        client: an `httpx.AsyncClient`, an `httpx2.AsyncClient`, or an object with their
             `build_request`, `send` and `aclose`.
-        connections: Concurrent streams.
-        owned: Whether `aclose` closes the client.
+        connections: concurrent streams.
+        owned: whether `aclose` closes the client.
     """
 
     def __init__(self, client: Any, connections: int, *, owned: bool) -> None:
@@ -214,8 +214,8 @@ class OwnHttpxTransport:
     server needs none.
 
     Args:
-        library: Name of the HTTP library.
-        connections: Concurrent streams.
+        library: name of the HTTP library.
+        connections: concurrent streams.
     """
 
     def __init__(self, library: str, connections: int) -> None:
@@ -281,7 +281,7 @@ class SocketReadTimeout(float):
         """The deadline of a read of the socket that begins now.
 
         Raises:
-            TimeoutError: It has passed. A scope that is late from its start would not end the read
+            TimeoutError: it has passed. A scope that is late from its start would not end the read
                 on uvloop where bytes are there at every turn of a busy loop.
         """
         if self._deadline is None:

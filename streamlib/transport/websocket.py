@@ -248,11 +248,11 @@ class WebSocket:
     One task at a time may `read`, another one may `send` meanwhile.
 
     Args:
-        stream: The socket, behind TLS.
-        protocol: A `websockets.client.ClientProtocol` or `websockets.server.ServerProtocol` whose
+        stream: the socket, behind TLS.
+        protocol: a `websockets.client.ClientProtocol` or `websockets.server.ServerProtocol` whose
             handshake is done.
-        early: Frames that were received together with the handshake.
-        max_size: Bytes of a message, for the error about a longer one.
+        early: frames that were received together with the handshake.
+        max_size: bytes of a message, for the error about a longer one.
     """
 
     def __init__(self, stream: ByteStream, protocol: Any, early: list[Any], max_size: int) -> None:
@@ -277,7 +277,7 @@ class WebSocket:
         """Bytes from the peer, for `feed`.
 
         Raises:
-            SocketClosed: The connection ended.
+            SocketClosed: the connection ended.
         """
         try:
             return await self._stream.receive(READ_BYTES)
@@ -344,10 +344,10 @@ class WebSocket:
 
         Args:
             message: UTF-8.
-            on_start: Called right before the first byte is written.
+            on_start: called right before the first byte is written.
 
         Raises:
-            SocketClosed: The connection ended before the message was sent.
+            SocketClosed: the connection ended before the message was sent.
         """
         async with self._sending:
             if self._is_broken or self._protocol.state.name != "OPEN":
@@ -381,7 +381,7 @@ class WebSocket:
         """Runs a step to its end: if the caller is cancelled, it has `CLOSING_SECONDS` left.
 
         Raises:
-            SocketClosed: The connection ended, or the step was given up.
+            SocketClosed: the connection ended, or the step was given up.
         """
         finished = anyio.Event()
         scope = anyio.CancelScope(shield=True)

@@ -41,7 +41,7 @@ def iter_bytes(
     on_done: OnDone | None = None,
     error_text: ErrorText = public_text,
 ) -> ByteIterator:
-    """Returns the bytes of a response for a front end, as an async iterator.
+    """The bytes of a response for a front end, as an async iterator.
 
         StreamingHttpResponse(iter_bytes(client.stream(prompt, model), "vercel"))   # Django
 
@@ -213,7 +213,7 @@ class _Pipe:
         self._arrived.set()
 
     async def read(self) -> bytes:
-        """Returns all bytes that were written meanwhile; empty at the end."""
+        """All bytes that were written meanwhile; empty at the end."""
         while not self._buffer and not self._ended:
             self._arrived = anyio.Event()
             await self._arrived.wait()

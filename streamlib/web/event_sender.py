@@ -77,7 +77,7 @@ class EventSender:
         """Sends the stream until its end or until the client leaves, and calls `on_done`.
 
         Raises:
-            Exception: What the application's own code raised, after everything else.
+            Exception: what the application's own code raised, after everything else.
         """
         failure: Exception | None = None
         try:
@@ -103,7 +103,7 @@ class EventSender:
         """Sends everything, from entering the source to the end of the encoder.
 
         Raises:
-            Exception: What the application's own code raised inside the source. The error part was
+            Exception: what the application's own code raised inside the source. The error part was
                 sent before.
         """
         try:
@@ -205,7 +205,7 @@ class EventSender:
         """Calls `on_done` with the response, whatever ended it.
 
         Args:
-            is_cancelled: Whether the request is being cancelled. Then what `on_done` raises is
+            is_cancelled: whether the request is being cancelled. Then what `on_done` raises is
                 logged, since it must not replace the cancellation.
         """
         if self._on_done is None:

@@ -19,7 +19,7 @@ def log_failure(error: ErrorInfo) -> None:
     """Logs a failure as one line: kind, status or address, and the provider's text. It has no key.
 
     Args:
-        error: The failure as the client reported it. One that somebody stopped is not logged.
+        error: the failure as the client reported it. One that somebody stopped is not logged.
     """
     if error.kind == "cancelled":
         return

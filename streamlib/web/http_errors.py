@@ -19,18 +19,18 @@ INTERNAL: Final = ErrorInfo("server_error", "The server failed.", status=500, co
 
 
 def kept_text(error: ErrorInfo) -> str:
-    """Returns the text that `public_error` made; for any other error the text of its kind."""
+    """The text that `public_error` made; for any other error the text of its kind."""
     if error.code == PUBLIC:
         return error.message
     return public_text(error)
 
 
 def public_error(error: ErrorInfo, error_text: ErrorText = public_text) -> ErrorInfo:
-    """Returns the error without what is the provider's or the server's own.
+    """The error without what is the provider's or the server's own.
 
     Args:
-        error: The failure as the client reported it.
-        error_text: Returns the message for a failure.
+        error: the failure as the client reported it.
+        error_text: returns the message for a failure.
     """
     # The message would ask for a key, which no reader can set on the server.
     if error.code == "no_key":
@@ -46,7 +46,7 @@ def public_error(error: ErrorInfo, error_text: ErrorText = public_text) -> Error
 
 
 def http_status(error: ErrorInfo) -> int:
-    """Returns the provider's own HTTP status of an error; without one, the status of its kind."""
+    """The provider's own HTTP status of an error; without one, the status of its kind."""
     if error.status is not None and 400 <= error.status < 600:
         return error.status
     if error.kind == "overloaded":
@@ -55,7 +55,7 @@ def http_status(error: ErrorInfo) -> int:
 
 
 def error_headers(error: ErrorInfo) -> dict[str, str]:
-    """Returns the headers of an error response: `Retry-After` in whole seconds, if known."""
+    """The headers of an error response: `Retry-After` in whole seconds, if known."""
     headers = {"content-type": "application/json", "cache-control": "no-store"}
     if error.retry_after is not None and math.isfinite(error.retry_after):
         headers["retry-after"] = str(max(0, math.ceil(error.retry_after)))
@@ -63,7 +63,7 @@ def error_headers(error: ErrorInfo) -> dict[str, str]:
 
 
 def error_json(error: ErrorInfo) -> bytes:
-    """Returns the JSON body of an error response.
+    """The JSON body of an error response.
 
     ``{"error": {"kind", "message", "retryable", "retry_after"}}``; seconds, if they are known.
     """

@@ -22,12 +22,12 @@ class JsonLinesEncoder:
     """Encodes every event, and every output between the responses of a run; nothing is lost.
 
     Args:
-        model: Not used: the events name it.
-        response_id: Not used: the events name it.
-        public: For a browser: without endpoint and account, headers, the provider's own objects,
+        model: not used: the events name it.
+        response_id: not used: the events name it.
+        public: for a browser: without endpoint and account, headers, the provider's own objects,
             signatures and encrypted state; errors have a text for readers. See
             `streamlib.web.public_events`.
-        error_text: Returns the message for a failure that a browser sees.
+        error_text: returns the message for a failure that a browser sees.
     """
 
     media_type = "application/x-ndjson"
@@ -52,22 +52,22 @@ class JsonLinesEncoder:
         return self._report.changes
 
     def feed(self, event: RunEvent) -> bytes:
-        """Returns one line."""
+        """One line."""
         if self._view is not None:
             event = self._view.of(event)
         return msgspec.json.encode(event) + b"\n"
 
     def close(self) -> bytes:
-        """Returns nothing: the terminal event is the end."""
+        """Nothing: the terminal event is the end."""
         return b""
 
     def ping(self) -> bytes:
-        """Returns an empty line, to send while the model is silent; `load_events` ignores it."""
+        """An empty line, to send while the model is silent; `load_events` ignores it."""
         return b"\n"
 
 
 def run_encoder(**options: Any) -> JsonLinesEncoder:
-    """Returns an encoder of a run: each line is an event or an output.
+    """An encoder of a run: each line is an event or an output.
 
     Args:
         **options: those of `JsonLinesEncoder`.
@@ -76,7 +76,7 @@ def run_encoder(**options: Any) -> JsonLinesEncoder:
 
 
 def error_body(error: ErrorInfo) -> JsonObject:
-    """Returns a failure as its event."""
+    """A failure as its event."""
     body: JsonObject = msgspec.to_builtins(Failed(error))
     return body
 
@@ -84,5 +84,5 @@ def error_body(error: ErrorInfo) -> JsonObject:
 def encode_body(
     response: Response, model: str | None = None, message_id: str | None = None
 ) -> bytes:
-    """Returns a response as one JSON object; it names its model, and is not a message."""
+    """A response as one JSON object; it names its model, and is not a message."""
     return msgspec.json.encode(response)

@@ -60,13 +60,13 @@ class MessageEncoder(EventEncoder, ABC):
         """The end of a response after which the run goes on."""
 
     def feed(self, event: ResponseEvent) -> bytes:
-        """Returns the parts of one event."""
+        """The parts of one event."""
         if self._view is not None:
             event = self._view.of(event)
         return super().feed(event)
 
     def next_response(self) -> bytes:
-        """Returns the end of a step: another response of the run begins, and indexes with it."""
+        """The end of a step: another response of the run begins, and indexes with it."""
         out = self._end_calls(self._pending.next_response()) + self._finish_step()
         self._last = None
         self._usage.next_response()
@@ -102,12 +102,12 @@ class MessageEncoder(EventEncoder, ABC):
 
     @abstractmethod
     def _finish_step(self) -> bytes:
-        """Returns the end of the step, if one was started."""
+        """The end of the step, if one was started."""
 
     @abstractmethod
     def _empty_result(self, call_id: str) -> bytes:
-        """Returns the result of a provider-run call that has none."""
+        """The result of a provider-run call that has none."""
 
     @abstractmethod
     def _no_output(self, call_id: str) -> bytes:
-        """Returns the error of a call that gets no output."""
+        """The error of a call that gets no output."""

@@ -107,7 +107,7 @@ class ParsedRequest:
         self._calls[call.call_id] = call
 
     def waiting_call(self, call_id: str) -> UICall | None:
-        """Returns the call of this id if it has no output yet."""
+        """The call of this id if it has no output yet."""
         return self._calls.get(call_id)
 
     def note_dropped_call(self, call_id: str) -> None:
@@ -127,7 +127,7 @@ class ParsedRequest:
             self.history[self._positions[call_id]] = replace(call, status="incomplete")
 
     def output(self, call_id: str, value: Any, *, is_error: bool, path: str) -> UIOutput | None:
-        """Returns the output of a call; None, and a report, if no call waits for it."""
+        """The output of a call; None, and a report, if no call waits for it."""
         call = self._calls.pop(call_id, None)
         if call is None:
             reason = NO_CALL

@@ -41,12 +41,12 @@ TEXTS: Final[dict[ErrorKind, str]] = {
 
 
 def public_text(error: ErrorInfo) -> str:
-    """Returns the text of an error's kind; nothing that the provider wrote."""
+    """The text of an error's kind; nothing that the provider wrote."""
     return TEXTS[error.kind]
 
 
 def error_data(error: ErrorInfo) -> JsonObject:
-    """Returns what a page needs of an error: its kind, and whether and when to try again.
+    """What a page needs of an error: its kind, and whether and when to try again.
 
     `retry_after` is in seconds, and missing where the provider named none.
     """

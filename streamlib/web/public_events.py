@@ -86,9 +86,9 @@ class Decision(NamedTuple):
     """What a browser sees of a field.
 
     Attributes:
-        reason: The reason, for the report.
-        replace: Returns the value to send; None if the value is sent unchanged.
-        is_inner: Whether the value is one or several structs, whose own fields have decisions.
+        reason: the reason, for the report.
+        replace: returns the value to send; None if the value is sent unchanged.
+        is_inner: whether the value is one or several structs, whose own fields have decisions.
     """
 
     reason: str
@@ -296,7 +296,7 @@ name is sent."""
 
 
 def decisions(kind: type[Struct]) -> dict[str, Decision]:
-    """Returns the decision on each field of a class."""
+    """The decision on each field of a class."""
     own: dict[str, Decision] = {}
     for base in reversed(kind.__mro__):
         own.update(FIELDS.get(base, {}))
@@ -307,8 +307,8 @@ class PublicView:
     """Events and items without what a browser must not see.
 
     Args:
-        report: Receives what was left out, once for each field.
-        error_text: Returns the message for a failure; by default a sentence about its kind.
+        report: receives what was left out, once for each field.
+        error_text: returns the message for a failure; by default a sentence about its kind.
     """
 
     def __init__(self, report: Report, error_text: ErrorText | None = None) -> None:
@@ -316,7 +316,7 @@ class PublicView:
         self._error_text = error_text or public_text
 
     def of(self, struct: StructT) -> StructT:
-        """Returns a struct without what a browser must not see; the same one if nothing changes."""
+        """A struct without what a browser must not see; the same one if nothing changes."""
         kind = type(struct)
         changed_fields = _CHANGED_FIELDS.get(kind)
         if changed_fields is None:

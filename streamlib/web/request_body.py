@@ -48,11 +48,11 @@ DEFAULT_LIMITS: Final = UIRequestLimits()
 
 
 def read_body(body: RequestBody, limits: UIRequestLimits) -> JsonObject:
-    """Returns the body as a JSON object of its own.
+    """The body as a JSON object of its own.
 
     Raises:
-        UIRequestError: It is not a JSON object, or exceeds a limit.
-        TypeError: The argument is neither bytes nor a dict.
+        UIRequestError: it is not a JSON object, or exceeds a limit.
+        TypeError: the argument is neither bytes nor a dict.
     """
     value: Any = body
     if isinstance(value, (bytes, bytearray, str)):
@@ -127,7 +127,7 @@ class _Copier:
         """Characters of all texts so far."""
 
     def copied(self, value: Any, depth: int) -> Any:
-        """Returns a copy of a value with valid text and numbers."""
+        """A copy of a value with valid text and numbers."""
         self._values += 1
         if self._values > self._limits.values:
             _exceeded("values", self._limits.values)
@@ -185,15 +185,15 @@ def _number(value: int) -> int | float:
 
 
 def read_struct(value: Any, expected: type[StructT], path: str) -> StructT:
-    """Returns a value as a struct; keys that the struct lacks are ignored.
+    """A value as a struct; keys that the struct lacks are ignored.
 
     Args:
-        value: A JSON value.
-        expected: The struct's class.
+        value: a JSON value.
+        expected: the struct's class.
         path: JSON pointer of the value, for the error.
 
     Raises:
-        UIRequestError: The value has other types.
+        UIRequestError: the value has other types.
     """
     try:
         return msgspec.convert(value, expected)
@@ -205,5 +205,5 @@ def read_struct(value: Any, expected: type[StructT], path: str) -> StructT:
 
 
 def json_text(value: Any) -> str:
-    """Returns a JSON value as compact text."""
+    """A JSON value as compact text."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

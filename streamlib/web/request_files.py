@@ -46,14 +46,14 @@ def file_from_url(
     takes_urls: bool,
     kind: FileKind | None = None,
 ) -> FileResult:
-    """Returns the part of a file that a page gives by URL.
+    """The part of a file that a page gives by URL.
 
     Args:
-        url: A `data:` URL, or an address.
-        media_type: Its media type, which wins over that of the URL.
-        name: The file's name.
-        takes_urls: Whether URLs other than `data:` are accepted.
-        kind: The class of the part; None: by its media type.
+        url: a `data:` URL, or an address.
+        media_type: its media type, which wins over that of the URL.
+        name: the file's name.
+        takes_urls: whether URLs other than `data:` are accepted.
+        kind: the class of the part; None: by its media type.
     """
     if url[:5].lower() == "data:":
         header, comma, content = url[5:].partition(",")
@@ -76,7 +76,7 @@ def file_from_url(
 def file_from_data(
     data: str, media_type: str | None, name: str | None, *, kind: FileKind | None = None
 ) -> FileResult:
-    """Returns the part of a file that a page gives as base64; arguments as in `file_from_url`."""
+    """The part of a file that a page gives as base64; arguments as in `file_from_url`."""
     try:
         base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):

@@ -13,12 +13,12 @@ from streamlib_parsers.items import Audio, ContentPart, Document, Image, Output,
 
 
 def output_value(value: Any, path: str, parsed: ParsedRequest) -> Output:
-    """Returns the output of a call: a text as it is, parts as parts, any other value as JSON.
+    """The output of a call: a text as it is, parts as parts, any other value as JSON.
 
     Args:
-        value: The JSON value.
+        value: the JSON value.
         path: JSON pointer of the value, for the report.
-        parsed: Receives the report.
+        parsed: receives the report.
     """
     if isinstance(value, str):
         return value

@@ -41,7 +41,7 @@ class RequestTools:
     """The tools of a request, by name.
 
     Args:
-        tools: The server's tools; None: any tool.
+        tools: the server's tools; None: any tool.
     """
 
     def __init__(self, tools: Iterable[OfferedTool] | None) -> None:
@@ -81,14 +81,14 @@ class RequestTools:
     def call(
         self, call_id: str, name: str, value: Any, *, is_complete: bool, provider_run: bool
     ) -> UICall:
-        """Returns a call as an item.
+        """A call as an item.
 
         Args:
-            call_id: Its id.
-            name: The tool's name.
-            value: The arguments as a JSON value; a text is taken as it is.
-            is_complete: Whether the model finished writing the call.
-            provider_run: Whether the provider ran the tool, by the page's account.
+            call_id: its id.
+            name: the tool's name.
+            value: the arguments as a JSON value; a text is taken as it is.
+            is_complete: whether the model finished writing the call.
+            provider_run: whether the provider ran the tool, by the page's account.
         """
         tool = self._tools.get(name)
         text = value if isinstance(value, str) else json_text(value)
@@ -103,12 +103,12 @@ class RequestTools:
 
 
 def output_of(call: UICall, value: Any, *, is_error: bool) -> UIOutput:
-    """Returns the output of a call as an item.
+    """The output of a call as an item.
 
     Args:
-        call: The call.
-        value: A text, content parts, or any other JSON value.
-        is_error: Whether the tool failed.
+        call: the call.
+        value: a text, content parts, or any other JSON value.
+        is_error: whether the tool failed.
     """
     if isinstance(call, ServerToolCall):
         return ServerToolResult(call.call_id, call.name, value, origin=PAGE)
@@ -116,7 +116,7 @@ def output_of(call: UICall, value: Any, *, is_error: bool) -> UIOutput:
 
 
 def tool_spec(name: str, description: str | None, schema: Any) -> ToolSpec:
-    """Returns a tool that a page offers."""
+    """A tool that a page offers."""
     parameters: JsonObject | None = None
     if isinstance(schema, dict):
         parameters = schema

@@ -61,19 +61,19 @@ class StreamResponse(Response):
         """Makes the response; nothing is sent yet.
 
         Args:
-            stream: A `ResponseStream`, or a run such as ``agent(…)``; not entered yet.
+            stream: a `ResponseStream`, or a run such as ``agent(…)``; not entered yet.
             protocol: `vercel`, `agui`, `jsonl` (without what a browser must not see), or an encoder
                 such as ``UIRequest.encoder()``.
-            ping: Seconds of silence after which a comment is sent, so that no proxy closes the
+            ping: seconds of silence after which a comment is sent, so that no proxy closes the
                 connection; None: never.
-            on_done: A function, sync or async, that receives the `streamlib.Response` when it has
+            on_done: a function, sync or async, that receives the `streamlib.Response` when it has
                 ended: complete, failed, or cancelled because the browser left. The end of the
                 stream is sent after it, so that the next request finds what it stored.
-            error_text: Returns the text of an error. By default a sentence about its kind: the
+            error_text: returns the text of an error. By default a sentence about its kind: the
                 provider's own message may name accounts and addresses.
-            status_code: The status of a stream that starts.
-            headers: Further headers.
-            background: A task of Starlette's, run after everything.
+            status_code: the status of a stream that starts.
+            headers: further headers.
+            background: a task of Starlette's, run after everything.
         """
         self._stream = stream
         self._encode = encoder_for(protocol, stream)
@@ -118,11 +118,11 @@ class StreamResponse(Response):
 
 
 def error_response(error: StreamError, error_text: ErrorText = public_text) -> Response:
-    """Returns the response to a request that failed before there was a stream.
+    """The response to a request that failed before there was a stream.
 
     Args:
-        error: What `Client.stream` or `streamlib.web.parse_ui_request` raised.
-        error_text: Returns the text of the error. Errors in a browser's own request keep their
+        error: what `Client.stream` or `streamlib.web.parse_ui_request` raised.
+        error_text: returns the text of the error. Errors in a browser's own request keep their
             message.
     """
     info = error.info

@@ -76,10 +76,10 @@ class MessageRunEncoder:
         return self._encoder.report + self._report.changes
 
     def feed(self, event: RunEvent) -> bytes:
-        """Returns the bytes of one event, or of the output of a call.
+        """The bytes of one event, or of the output of a call.
 
         Raises:
-            TypeError: The argument is neither.
+            TypeError: the argument is neither.
         """
         if not isinstance(event, Event):
             if not isinstance(event, OUTPUTS):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -102,11 +102,11 @@ class MessageRunEncoder:
         return self._response.feed(event)
 
     def close(self) -> bytes:
-        """Returns the end of the message, with the ends of all parts that are still open."""
+        """The end of the message, with the ends of all parts that are still open."""
         return self._response.close()
 
     def ping(self) -> bytes:
-        """Returns bytes that readers ignore, to send while the model or a tool is silent."""
+        """Bytes that readers ignore, to send while the model or a tool is silent."""
         return self._keep_alive
 
     def _after_end(self) -> bytes:
@@ -125,8 +125,8 @@ class PendingCalls:
     """The calls of a response that wait for an output, as `Response.pending` has them.
 
     Args:
-        page_tools: Names of tools whose calls the page answers, so they may wait after the end.
-        approval_tools: Names of tools whose calls somebody at the page approves; they wait too.
+        page_tools: names of tools whose calls the page answers, so they may wait after the end.
+        approval_tools: names of tools whose calls somebody at the page approves; they wait too.
     """
 
     def __init__(

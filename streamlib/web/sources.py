@@ -48,19 +48,19 @@ class AnyEncoder(Protocol):
     media_type: str
 
     def feed(self, event: Any, /) -> bytes:
-        """Returns the bytes of one event."""
+        """The bytes of one event."""
         ...
 
     def close(self) -> bytes:
-        """Returns the end of the stream."""
+        """The end of the stream."""
         ...
 
 
 def encoder_for(protocol: UIProtocol | AnyEncoder, source: EventSource) -> AnyEncoder:
-    """Returns `protocol` if it is an encoder, else a new encoder of that protocol.
+    """`protocol` if it is an encoder, else a new encoder of that protocol.
 
     Raises:
-        ValueError: There is no such protocol for a browser.
+        ValueError: there is no such protocol for a browser.
     """
     if not isinstance(protocol, str):
         return protocol
@@ -76,7 +76,7 @@ def encoder_for(protocol: UIProtocol | AnyEncoder, source: EventSource) -> AnyEn
 
 
 def stream_headers(encode: AnyEncoder) -> dict[str, str]:
-    """Returns the headers of a stream beside its content type."""
+    """The headers of a stream beside its content type."""
     headers = dict(UNBUFFERED)
     headers.update(getattr(encode, "headers", {}))
     return headers

@@ -73,7 +73,7 @@ class Hidden(NamedTuple):
 
 
 def why_hidden(item: ResponseItem) -> Hidden | None:
-    """Returns why the front end does not see an item; None if it does."""
+    """Why the front end does not see an item; None if it does."""
     if item.choice:
         return Hidden("/choices", "a front end shows one choice")
     if isinstance(item, Message) and item.role != "assistant":
@@ -84,7 +84,7 @@ def why_hidden(item: ResponseItem) -> Hidden | None:
 
 
 def opaque_state(item: ResponseItem) -> str | None:
-    """Returns the signature or encrypted content of an item, if it has one."""
+    """The signature or encrypted content of an item, if it has one."""
     if item.signature:
         return item.signature
     if isinstance(item, (Reasoning, Compaction)):
@@ -105,7 +105,7 @@ class CallIds:
         self._used: set[str] = set()
 
     def add(self, index: int, call_id: str) -> str:
-        """Returns the id of a call that starts; `call_id` is the provider's."""
+        """The id of a call that starts; `call_id` is the provider's."""
         unique_id = call_id or f"{self._prefix}-{index}"
         while unique_id in self._used:
             unique_id = f"{unique_id}-{index}"
@@ -119,11 +119,11 @@ class CallIds:
         self._by_index.clear()
 
     def get(self, index: int) -> str | None:
-        """Returns the id of the call with this item index; None if none is shown."""
+        """The id of the call with this item index; None if none is shown."""
         return self._by_index.get(index)
 
     def of_result(self, call_id: str) -> str | None:
-        """Returns the id of the call that a result with this `call_id` belongs to."""
+        """The id of the call that a result with this `call_id` belongs to."""
         return self._newest.get(call_id)
 
 
@@ -141,7 +141,7 @@ class ReasoningGaps:
         self._latest: dict[int, int | None] = {}
 
     def with_gap(self, event: ReasoningContentDelta | ReasoningSummaryDelta) -> str:
-        """Returns the text of a delta, after a blank line if it starts a further paragraph."""
+        """The text of a delta, after a blank line if it starts a further paragraph."""
         paragraph: int | None = None
         if isinstance(event, ReasoningSummaryDelta):
             paragraph = event.summary_index
@@ -153,13 +153,13 @@ class ReasoningGaps:
 
 
 def visible_reasoning(item: Reasoning) -> str:
-    """Returns the text of reasoning with the gaps of `ReasoningGaps`."""
+    """The text of reasoning with the gaps of `ReasoningGaps`."""
     paragraphs = [*item.summary, item.content]
     return "\n\n".join(filter(None, paragraphs))
 
 
 def message_text(item: Message) -> str:
-    """Returns the text, the refusals and the transcripts of a message, joined."""
+    """The text, the refusals and the transcripts of a message, joined."""
     return "".join(map(_part_text, item.content))
 
 
@@ -179,7 +179,7 @@ def _part_text(part: ContentPart) -> str:
 
 
 def call_input(item: Call) -> tuple[Any, str | None]:
-    """Returns the input of a call as a JSON value, and why the call cannot be run, if so."""
+    """The input of a call as a JSON value, and why the call cannot be run, if so."""
     value, fault = _parsed_input(item)
     # First, since a truncated call has invalid arguments most of the time.
     if item.status == "incomplete":
@@ -200,7 +200,7 @@ def _parsed_input(item: Call) -> tuple[Any, str | None]:
 
 
 def inline_result(item: Call) -> JsonObject | None:
-    """Returns the result of a hosted call that has it in the same item, if there is one."""
+    """The result of a hosted call that has it in the same item, if there is one."""
     if not isinstance(item, ServerToolCall) or item.native is None:
         return None
     result: JsonObject = {}
@@ -211,7 +211,7 @@ def inline_result(item: Call) -> JsonObject | None:
 
 
 def shown_output(item: CallOutput) -> tuple[Any, str | None]:
-    """Returns the output of a call as a JSON value, and what went wrong, if something did."""
+    """The output of a call as a JSON value, and what went wrong, if something did."""
     match item:
         case FunctionCallOutput() | CustomToolCallOutput():
             value = _parts_value(item.output)
@@ -233,7 +233,7 @@ def shown_output(item: CallOutput) -> tuple[Any, str | None]:
 
 
 def output_parts(item: CallOutput) -> Sequence[ContentPart]:
-    """Returns the content parts of an output; none if it is a text, or of another kind."""
+    """The content parts of an output; none if it is a text, or of another kind."""
     match item:
         case FunctionCallOutput() | CustomToolCallOutput():
             if isinstance(item.output, str):
@@ -246,7 +246,7 @@ def output_parts(item: CallOutput) -> Sequence[ContentPart]:
 
 
 def _parts_value(output: Output) -> Any:
-    """Returns a text as it is, several parts as a list of them."""
+    """A text as it is, several parts as a list of them."""
     if isinstance(output, str):
         return output
     if len(output) == 1 and isinstance(output[0], Text):
@@ -255,7 +255,7 @@ def _parts_value(output: Output) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """Returns text as it is, any other value as JSON."""
+    """Text as it is, any other value as JSON."""
     if isinstance(value, str):
         return value
     return msgspec.json.encode(value).decode()
@@ -265,7 +265,7 @@ def as_text(value: Any) -> str:
 
 
 def total_tokens(usage: Usage) -> int | None:
-    """Returns input and output tokens together; None if either is not known."""
+    """Input and output tokens together; None if either is not known."""
     if usage.input_tokens is None or usage.output_tokens is None:
         return None
     return usage.input_tokens + usage.output_tokens
@@ -303,7 +303,7 @@ class CitedSource(NamedTuple):
 
 
 def source(annotation: JsonObject) -> CitedSource | None:
-    """Returns the source that a citation of any wire names, if it names one."""
+    """The source that a citation of any wire names, if it names one."""
     fields = dict(annotation)
     for key in ("url_citation", "location", "web"):
         inner = fields.get(key)

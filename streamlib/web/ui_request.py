@@ -72,14 +72,14 @@ class UIRequest(Struct, frozen=True, kw_only=True):
     offered: Sequence[str] = ()
 
     def encoder(self, **options: Any) -> RunEncoder:
-        """Returns an encoder of the response, for one stream or a run, with the page's ids.
+        """An encoder of the response, for one stream or a run, with the page's ids.
 
         A call that nobody has answered when the response ends is left to the page. Error messages
         of providers are left out. Signatures of reasoning are for AG-UI, whose page sends them
         back; `public=True` leaves them out too.
 
         Args:
-            **options: Options of `streamlib.encoder`, which win over the request's.
+            **options: options of `streamlib.encoder`, which win over the request's.
         """
         values: dict[str, Any] = {"page_tools": self.offered, "error_text": kept_text}
         if self.protocol == "agui":
@@ -102,25 +102,25 @@ def parse_ui_request(
     urls: bool = True,
     limits: UIRequestLimits = DEFAULT_LIMITS,
 ) -> UIRequest:
-    """Returns the request of a page: of `useChat` (AI SDK 6 and 7), or of an AG-UI 1.0 client.
+    """The request of a page: of `useChat` (AI SDK 6 and 7), or of an AG-UI 1.0 client.
 
     Args:
         protocol: `vercel` or `agui`.
-        body: The body, as bytes or as the JSON object in it.
-        tools: The tools that the server offers, as `Prompt` and ``agent(…)`` take them, or their
+        body: the body, as bytes or as the JSON object in it.
+        tools: the tools that the server offers, as `Prompt` and ``agent(…)`` take them, or their
             names. Calls of any other tool are left out, with their outputs, except those of tools
             that the page itself offers. None: calls of every tool are taken.
-        origin: Where signed reasoning in the conversation was made, if that is not the model that
+        origin: where signed reasoning in the conversation was made, if that is not the model that
             gets it (agui). Vercel's parts name their origin themselves.
-        urls: Whether files by http(s) address are taken. They are never fetched here, but the
+        urls: whether files by http(s) address are taken. They are never fetched here, but the
             model's provider may: False where that is a server of your own.
-        limits: Limits of the body.
+        limits: limits of the body.
 
     Raises:
-        UIRequestError: The body is not such a request, exceeds a limit, or has instructions (roles
+        UIRequestError: the body is not such a request, exceeds a limit, or has instructions (roles
             `system` and `developer`). Nothing else is raised for any body.
-        ValueError: There is no such protocol.
-        TypeError: The body is neither bytes nor a dict.
+        ValueError: there is no such protocol.
+        TypeError: the body is neither bytes nor a dict.
     """
     if protocol not in ("vercel", "agui"):
         raise ValueError(f"no requests of protocol {protocol!r}; one of vercel, agui")

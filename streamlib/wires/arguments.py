@@ -10,7 +10,7 @@ from streamlib_parsers.items import FunctionCall, JsonObject, ServerToolCall, To
 
 
 def as_object(call: FunctionCall | ServerToolCall, path: str, report: Report) -> Raw:
-    """Returns the arguments as one JSON object, in the bytes the provider sent.
+    """The arguments as one JSON object, in the bytes the provider sent.
 
     Without arguments it is `{}`. Any other value is wrapped in an object, and reported (A11).
     """

@@ -11,12 +11,12 @@ from streamlib_parsers.items import CacheMark
 def cache_options(
     marked: dict[int, CacheMark], instructions: CacheMark | None, automatic: CacheMark | None
 ) -> CacheOptions | Literal["auto"] | None:
-    """Returns the value of `Prompt.cache`.
+    """The value of `Prompt.cache`.
 
     Args:
-        marked: The marks after items, by their index.
-        instructions: The mark after the instructions.
-        automatic: The mark of the body: the provider itself chooses where to cache.
+        marked: the marks after items, by their index.
+        instructions: the mark after the instructions.
+        automatic: the mark of the body: the provider itself chooses where to cache.
     """
     if not marked and instructions is None:
         if automatic is None:

@@ -42,14 +42,14 @@ def thinking(
     forced_call: bool,
     unreasoned_tool_turn: bool,
 ) -> JsonObject:
-    """Returns `thinking` if the prompt sets it and the model takes it, else `{}`.
+    """`thinking` if the prompt sets it and the model takes it, else `{}`.
 
     `max_tokens` is returned beside it when a budget raised it.
 
     Args:
-        max_tokens: The request's `max_tokens`; None if it has none.
-        forced_call: Whether the tool choice forces a call.
-        unreasoned_tool_turn: Whether it continues a tool turn that began without reasoning.
+        max_tokens: the request's `max_tokens`; None if it has none.
+        forced_call: whether the tool choice forces a call.
+        unreasoned_tool_turn: whether it continues a tool turn that began without reasoning.
     """
     options = prompt.thinking
     if options is None:
@@ -154,7 +154,7 @@ def without_refused_while_thinking(
     """The prompt without sampling parameters that the model refuses beside `thinking` (S1).
 
     Args:
-        thinking: The `thinking` that is sent.
+        thinking: the `thinking` that is sent.
     """
     if context.target.traits.sampling_while_thinking:
         return prompt
@@ -185,7 +185,7 @@ def effort(prompt: Prompt, context: BuildContext, thinking: JsonObject | None) -
     """The effort to send, at a level the model takes.
 
     Args:
-        thinking: The `thinking` that is sent. Its adaptive form has an effort. A budget has one if
+        thinking: the `thinking` that is sent. Its adaptive form has an effort. A budget has one if
             the caller sets both; without thinking, `ReasoningOptions.effort_only` sends one.
     """
     options = prompt.thinking

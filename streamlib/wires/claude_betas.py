@@ -98,8 +98,8 @@ def required_betas(body: JsonObject, header: str | None = None) -> list[str]:
     """The betas of a request.
 
     Args:
-        body: A Messages request, or the part of one that Converse passes on to Claude.
-        header: The betas that the caller names, as in `anthropic-beta`.
+        body: a Messages request, or the part of one that Converse passes on to Claude.
+        header: the betas that the caller names, as in `anthropic-beta`.
 
     Returns:
         The caller's betas, then those that fields of the body need.

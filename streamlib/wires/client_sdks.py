@@ -11,7 +11,7 @@ MISTRAL_AGENT: Final = "mistral-client-"
 
 
 def encoder_options(wire_api: WireApi, user_agent: str) -> dict[str, Any]:
-    """Returns the options of `encoder` for a client.
+    """The options of `encoder` for a client.
 
     Mistral sends a call in one delta, so its SDK refuses a delta of a call without a name.
     """

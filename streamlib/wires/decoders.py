@@ -36,14 +36,14 @@ def parse_request(
     headers: Mapping[str, str] | None = None,
     path: str | None = None,
 ) -> Prompt:
-    """Returns the prompt of a request of this wire, with `.model` and `.stream`.
+    """The prompt of a request of this wire, with `.model` and `.stream`.
 
     Args:
-        wire_api: The wire of the request.
-        body: The body, as received.
-        headers: The request's headers: Bedrock has the service tier there, Anthropic the betas
+        wire_api: the wire of the request.
+        body: the body, as received.
+        headers: the request's headers: Bedrock has the service tier there, Anthropic the betas
             (`Prompt.headers`).
-        path: The request's path: Gemini and Bedrock name the model there.
+        path: the request's path: Gemini and Bedrock name the model there.
 
     Raises:
         StreamError: `invalid_request`, on anything that is not such a request.

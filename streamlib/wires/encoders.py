@@ -55,15 +55,15 @@ class Encoder(Protocol):
         ...
 
     def feed(self, event: ResponseEvent) -> bytes:
-        """Returns the bytes of one event; empty if it is buffered or cannot be encoded."""
+        """The bytes of one event; empty if it is buffered or cannot be encoded."""
         ...
 
     def close(self) -> bytes:
-        """Returns the end of the stream, on wires that have an end mark."""
+        """The end of the stream, on wires that have an end mark."""
         ...
 
     def ping(self) -> bytes:
-        """Returns bytes that readers ignore, to send between events while the model is silent.
+        """Bytes that readers ignore, to send between events while the model is silent.
 
         Empty on wires without such bytes. A ping changes no state: any number may be sent.
         """
@@ -74,7 +74,7 @@ class RunEncoder(Encoder, Protocol):
     """Encodes the events of several responses, and the outputs between them, as one message."""
 
     def feed(self, event: RunEvent) -> bytes:
-        """Returns the bytes of one event, or of the output of a call."""
+        """The bytes of one event, or of the output of a call."""
         ...
 
 
@@ -113,21 +113,21 @@ def encoder(
     run: bool = False,
     **options: Any,
 ) -> Encoder:
-    """Returns an encoder for one response, or for a run of several.
+    """An encoder for one response, or for a run of several.
 
     Args:
-        wire_api: A wire API (`messages`, `chat` …) or a UI protocol (`vercel`, `agui`, `jsonl`).
-        model: The model's name, used if the events bring none.
-        response_id: The id of the response, used if the events bring none; random if not given,
+        wire_api: a wire API (`messages`, `chat` …) or a UI protocol (`vercel`, `agui`, `jsonl`).
+        model: the model's name, used if the events bring none.
+        response_id: the id of the response, used if the events bring none; random if not given,
             on wires whose responses need one. Ids of items are made from it.
-        run: Takes the events of several responses, and the outputs between them, as one message of
+        run: takes the events of several responses, and the outputs between them, as one message of
             a UI protocol: what `agent` yields. A response that waits for no output ends the
             message, otherwise `close` does.
-        options: Options of the wire's encoder, such as `created_at` of `chat`, or `message_id` of
+        options: options of the wire's encoder, such as `created_at` of `chat`, or `message_id` of
             `vercel`.
 
     Raises:
-        ValueError: There is no encoder of this name, or none for runs.
+        ValueError: there is no encoder of this name, or none for runs.
     """
     module = _module(wire_api)
     if not run:
@@ -146,7 +146,7 @@ def encoder(
 
 
 def _keep_alive(wire_api: str) -> bytes:
-    """Returns what readers of a wire ignore."""
+    """What readers of a wire ignore."""
     if wire_api in UI_PROTOCOLS:
         return SSE_COMMENT
     gateway = WIRE_SPECS[wire_api].gateway  # type: ignore[index]
@@ -156,7 +156,7 @@ def _keep_alive(wire_api: str) -> bytes:
 
 
 def encode_all(wire_api: str, events: Iterable[RunEvent], **options: Any) -> bytes:
-    """Returns the complete stream of the events; arguments as in `encoder`."""
+    """The complete stream of the events; arguments as in `encoder`."""
     # With `run=True` among the options, outputs may be between the events.
     encode = cast("RunEncoder", encoder(wire_api, **options))
     frames = [encode.feed(event) for event in events]
@@ -176,23 +176,23 @@ def encode_body(
     settings: JsonObject | None = None,
     message_id: str | None = None,
 ) -> bytes:
-    """Returns a response as a non-streaming body of the wire.
+    """A response as a non-streaming body of the wire.
 
     A response that has not ended is encoded as a failure (`truncated`), never as a short response.
 
     Args:
-        wire_api: As in `encoder`.
-        response: The response to encode.
-        model: The model's name, used if the response has none.
-        response_id: The id of the response, used if it has none; random if not given.
-        report: Receives what the wire could not carry.
+        wire_api: as in `encoder`.
+        response: the response to encode.
+        model: the model's name, used if the response has none.
+        response_id: the id of the response, used if it has none; random if not given.
+        report: receives what the wire could not carry.
         created_at: Unix seconds, for wires whose bodies have a time: an encoder has no clock.
-        clock: Returns the response's end in unix seconds, for a body that repeats `settings`.
-        settings: The request's settings that the body repeats, from `request_settings`.
-        message_id: The id of the page's message, for UI protocols; random if not given.
+        clock: returns the response's end in unix seconds, for a body that repeats `settings`.
+        settings: the request's settings that the body repeats, from `request_settings`.
+        message_id: the id of the page's message, for UI protocols; random if not given.
 
     Raises:
-        ValueError: There is no encoder of this name.
+        ValueError: there is no encoder of this name.
     """
     if response.status == "incomplete" and response.stop_reason is None:
         error = response.error or UNFINISHED
@@ -228,19 +228,19 @@ def _without_foreign_state(response: Response, wire_api: WireApi, report: Report
 
 
 def error_body(wire_api: str, error: ErrorInfo) -> Any:
-    """Returns the wire's error object as a JSON value: the body of an HTTP error."""
+    """The wire's error object as a JSON value: the body of an HTTP error."""
     return _module(wire_api).error_body(error)
 
 
 def request_settings(
     wire_api: WireApi, body: bytes, *, is_stored: bool = False
 ) -> JsonObject | None:
-    """Returns the settings of a request that its response repeats, for `encoder`.
+    """The settings of a request that its response repeats, for `encoder`.
 
     Args:
-        wire_api: The wire of the request.
-        body: The body of the request.
-        is_stored: Whether the server keeps the response, unless the request forbids it.
+        wire_api: the wire of the request.
+        body: the body of the request.
+        is_stored: whether the server keeps the response, unless the request forbids it.
 
     Returns:
         The settings; None on a wire whose responses repeat none.
@@ -261,12 +261,12 @@ def is_foreign_event(wire_api: str, kind: str) -> bool:
 
 
 def sse(data: Any, event: str | None = None) -> bytes:
-    """Returns one server-sent event.
+    """One server-sent event.
 
     Args:
-        data: A JSON value, or bytes that are sent as they are. JSON kept in the provider's own
+        data: a JSON value, or bytes that are sent as they are. JSON kept in the provider's own
             bytes may contain line breaks: each of its lines becomes a `data` line.
-        event: The event's name, if the wire names its events.
+        event: the event's name, if the wire names its events.
     """
     payload = data if isinstance(data, bytes) else msgspec.json.encode(data)
     if b"\n" in payload or b"\r" in payload:
@@ -277,7 +277,7 @@ def sse(data: Any, event: str | None = None) -> bytes:
 
 
 def _module(wire_api: str) -> Any:
-    """Returns the module with `Encoder`, `encode_body` and `error_body`, loaded when first used."""
+    """The module with `Encoder`, `encode_body` and `error_body`, loaded when first used."""
     name = f"streamlib.wires.{wire_api}.encode"
     if wire_api in UI_PROTOCOLS:
         name, _ = UI_PROTOCOLS[wire_api]

@@ -85,7 +85,7 @@ class EventEncoder:
         return self._report.changes
 
     def feed(self, event: ResponseEvent) -> bytes:
-        """Returns the bytes of one event; empty if it is buffered or cannot be encoded."""
+        """The bytes of one event; empty if it is buffered or cannot be encoded."""
         method = self._methods.get(type(event))
         if method is None:
             return self._drop(event)

@@ -16,7 +16,7 @@ def check_fault(fault: str | None, after: int, failing: int | None) -> None:
     """Checks the options of a fault where they are passed.
 
     Raises:
-        ValueError: An option has a value that is not allowed.
+        ValueError: an option has a value that is not allowed.
     """
     if fault is not None and fault not in get_args(Fault):
         raise ValueError(f"no fault {fault!r}; one of {', '.join(get_args(Fault))}")
@@ -33,8 +33,8 @@ def fault_index(count: int, after: int) -> int:
     before an end mark like ``[DONE]``, nothing would be missing.
 
     Args:
-        count: Number of chunks of the body.
-        after: Number of chunks that should come before the fault.
+        count: number of chunks of the body.
+        after: number of chunks that should come before the fault.
     """
     if after < count:
         return after

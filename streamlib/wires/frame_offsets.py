@@ -22,8 +22,8 @@ def frame_offsets(wire_api: WireApi, body: bytes) -> Iterator[tuple[int, int]]:
     """Splits a body into ranges (start, end) in bytes, each with at most one end of a frame.
 
     Args:
-        wire_api: The wire whose framing is used.
-        body: Any bytes; those that are not frames become one range.
+        wire_api: the wire whose framing is used.
+        body: any bytes; those that are not frames become one range.
     """
     frames = WIRE_SPECS[wire_api].frames
     if frames == "aws":

@@ -12,5 +12,5 @@ from uuid import uuid4
 
 
 def new_id(prefix: str) -> str:
-    """Returns an id that no other response or message has, such as ``msg_3f2c…``."""
+    """An id that no other response or message has, such as ``msg_3f2c…``."""
     return prefix + uuid4().hex

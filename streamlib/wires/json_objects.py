@@ -11,11 +11,11 @@ ValueT = TypeVar("ValueT")
 
 
 def without_none(values: Mapping[str, ValueT | None]) -> dict[str, ValueT]:
-    """Returns the entries whose value is not None, in their order."""
+    """The entries whose value is not None, in their order."""
     return {key: value for key, value in values.items() if value is not None}
 
 
 def rest_of(values: JsonObject, *read: str) -> JsonObject | None:
-    """Returns the fields that no typed field holds, without nulls; None if there are none."""
+    """The fields that no typed field holds, without nulls; None if there are none."""
     rest = {key: value for key, value in values.items() if key not in read and value is not None}
     return rest or None

@@ -103,7 +103,7 @@ class WithMissingDeltas:
         return self._encoder.report + self._report.changes
 
     def feed(self, event: ResponseEvent) -> bytes:
-        """Returns the bytes of one event."""
+        """The bytes of one event."""
         # Most events are deltas: one look-up finds them; an `isinstance` that misses costs more.
         kind = type(event)
         if kind in DELTAS:
@@ -126,7 +126,7 @@ class WithMissingDeltas:
         return self._encoder.feed(event)
 
     def _on_new_kind(self, index: int, delta: ResponseEvent) -> bytes:
-        """Returns the bytes of a delta whose class its item's last delta did not have."""
+        """The bytes of a delta whose class its item's last delta did not have."""
         out = b""
         if index not in self._streamed:
             item = BEGUN_BY.get(type(delta))
@@ -144,7 +144,7 @@ class WithMissingDeltas:
         return out
 
     def _release(self) -> bytes:
-        """Returns the waiting items that need not wait any more, in their order.
+        """The waiting items that need not wait any more, in their order.
 
         An item whose deltas were dropped waits until each item before it is done or has deltas: the
         texts of all items come with their ends then, and must keep their order.
@@ -159,7 +159,7 @@ class WithMissingDeltas:
             self._next += 1
 
     def _end(self) -> bytes:
-        """Returns the waiting items at the end, although one before them never came."""
+        """The waiting items at the end, although one before them never came."""
         if self._has_ended:
             return b""
         self._has_ended = True
@@ -175,7 +175,7 @@ class WithMissingDeltas:
         return index in self._ended or bool(self._streamed.get(index))
 
     def _complete(self, event: OutputItemDone) -> bytes:
-        """Returns the bytes that a streamed item would have had before its end."""
+        """The bytes that a streamed item would have had before its end."""
         index, item = event.index, event.item
         self._ended.add(index)
         self._missing.discard(index)
@@ -197,11 +197,11 @@ class WithMissingDeltas:
             self._report.dropped(f"/items/{index}", "its OutputItemDone never came")
 
     def close(self) -> bytes:
-        """Returns the end of the stream."""
+        """The end of the stream."""
         return self._end() + self._encoder.close()
 
     def ping(self) -> bytes:
-        """Returns bytes that readers ignore, to send while the model is silent."""
+        """Bytes that readers ignore, to send while the model is silent."""
         return self._keep_alive
 
 

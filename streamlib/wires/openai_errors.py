@@ -38,7 +38,7 @@ INVALID_REQUEST_KINDS: Final[frozenset[ErrorKind]] = frozenset(
 
 
 def error_object(error: ErrorInfo) -> JsonObject:
-    """Returns the error as an object of the wire.
+    """The error as an object of the wire.
 
     The provider's own object is returned itself if it has this shape and means the same kind.
     """
@@ -61,5 +61,5 @@ def error_object(error: ErrorInfo) -> JsonObject:
 
 
 def error_body(error: ErrorInfo) -> JsonObject:
-    """Returns the body of an HTTP error."""
+    """The body of an HTTP error."""
     return {"error": error_object(error)}

@@ -7,7 +7,7 @@ from streamlib_parsers.items import Reasoning
 
 
 def reasoning_text(item: Reasoning) -> str:
-    """Returns the summary paragraphs, then the content, with a blank line between them."""
+    """The summary paragraphs, then the content, with a blank line between them."""
     paragraphs = list(item.summary)
     if item.content:
         paragraphs.append(item.content)
@@ -22,7 +22,7 @@ class SummaryGaps:
         self._started: set[tuple[int, int]] = set()
 
     def with_gap(self, event: ReasoningSummaryDelta) -> str:
-        """Returns the text of the delta, after a blank line if it starts a further paragraph."""
+        """The text of the delta, after a blank line if it starts a further paragraph."""
         paragraph = (event.index, event.summary_index)
         if paragraph in self._started:
             return event.delta

@@ -16,9 +16,9 @@ class Route(Struct, frozen=True):
     """What a request path determines.
 
     Attributes:
-        wire_api: The wire of the request.
-        stream: Whether the response is streamed; None if the body decides.
-        model: The model; None if the body names it.
+        wire_api: the wire of the request.
+        stream: whether the response is streamed; None if the body decides.
+        model: the model; None if the body names it.
     """
 
     wire_api: WireApi
@@ -47,8 +47,8 @@ class StoredRoute(Struct, frozen=True):
     """What the path of a stored response determines.
 
     Attributes:
-        wire_api: The wire of the response.
-        response_id: The id of the response.
+        wire_api: the wire of the response.
+        response_id: the id of the response.
         action: `"cancel"`, or `""` to read the response.
     """
 

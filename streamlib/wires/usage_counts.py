@@ -6,7 +6,7 @@ from streamlib_parsers.usage import Usage
 
 
 def uncached_input_tokens(usage: Usage) -> int | None:
-    """Returns the input tokens that were neither read from nor written to a cache.
+    """The input tokens that were neither read from nor written to a cache.
 
     None if the total is not known; never below 0, since providers' numbers may disagree.
     """

@@ -17,8 +17,8 @@ class Frame(Struct, frozen=True, gc=False):
     """One message of a stream.
 
     Attributes:
-        event: Its name, where the framing has names (SSE `event:`, AWS `:event-type`).
-        data: Its payload; None for a frame that only carries stray lines.
+        event: its name, where the framing has names (SSE `event:`, AWS `:event-type`).
+        data: its payload; None for a frame that only carries stray lines.
         id: SSE's last event id, sticky as in WHATWG.
         stray: SSE lines before this frame that are neither a known field nor a comment, joined
             by `\\n`. They never affect dispatch, but wires look there for an error (Gemini sends
@@ -39,7 +39,7 @@ class Framing(Protocol):
     """What every framing has.
 
     Attributes:
-        failure: Set once, and for good, when the bytes exceeded a limit or broke the framing's own
+        failure: set once, and for good, when the bytes exceeded a limit or broke the framing's own
             rules. The frames completed before it are returned first, so that the result does not
             depend on how the bytes are split into chunks.
         blank: True while the input has held nothing but empty lines and comments: an empty stream.
@@ -49,14 +49,14 @@ class Framing(Protocol):
     blank: bool
 
     def single(self, chunk: bytes) -> NamedPayload | None:
-        """Returns the name and payload of a chunk that is exactly one frame.
+        """The name and payload of a chunk that is exactly one frame.
 
         Most chunks are, while a model writes. None: nothing was read, call `feed` instead.
         """
         ...
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """Returns the frames that `chunk` completes."""
+        """The frames that `chunk` completes."""
         ...
 
     def close(self) -> list[Frame]:

@@ -95,7 +95,7 @@ class EventStreamFraming:
         self._event_names: dict[bytes, str] = {}
 
     def single(self, chunk: bytes) -> NamedPayload | None:
-        """Returns name and payload of a chunk that is one event of known headers, else None."""
+        """Name and payload of a chunk that is one event of known headers, else None."""
         size = len(chunk)
         if self._buffered or not _OVERHEAD <= size <= self._limits.event_bytes:
             return None
@@ -112,13 +112,13 @@ class EventStreamFraming:
         return name, chunk[payload_start:payload_end]
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """Returns the frames that `chunk` completes."""
+        """The frames that `chunk` completes."""
         frames: list[Frame] = []
         self._take(chunk, self._frame, self._event_makers, frames)
         return frames
 
     def messages(self, chunk: bytes) -> list[AwsMessage]:
-        """Returns what `feed` does as messages with all headers. Call only one of the two."""
+        """What `feed` does as messages with all headers. Call only one of the two."""
         messages: list[AwsMessage] = []
         self._take(chunk, self._message, {}, messages)
         return messages
@@ -169,11 +169,11 @@ class EventStreamFraming:
         """Reads the messages in `data`.
 
         Args:
-            data: Bytes from the start of a message.
-            make: Makes a result of a header block and a payload.
-            known_makers: Makers of a result of the payload alone, by header block. Looked up here
+            data: bytes from the start of a message.
+            make: makes a result of a header block and a payload.
+            known_makers: makers of a result of the payload alone, by header block. Looked up here
                 because a call of `make` for each message would cost more than the rest.
-            results: The results are appended to it.
+            results: the results are appended to it.
 
         Returns:
             The offset of the unfinished message.
@@ -285,7 +285,7 @@ def encode_message(headers: Mapping[str, str], payload: bytes) -> bytes:
     """Encodes one message with string headers, in their order.
 
     Raises:
-        ValueError: A header is too long, or has no name.
+        ValueError: a header is too long, or has no name.
     """
     return encode_frame(encode_headers(headers), payload)
 
@@ -294,7 +294,7 @@ def encode_headers(headers: Mapping[str, str]) -> bytes:
     """Encodes the header block of `encode_frame`; the same headers may be encoded once.
 
     Raises:
-        ValueError: A header is too long, or has no name.
+        ValueError: a header is too long, or has no name.
     """
     return b"".join(_encode_header(name, value) for name, value in headers.items())
 
@@ -314,7 +314,7 @@ def _encode_prelude(size: int, header_size: int) -> bytes:
 
 
 def frame_of(message: AwsMessage) -> Frame:
-    """Returns the frame a wire reads.
+    """The frame a wire reads.
 
     The name of an exception or error begins with its message type and a colon, so that no wire
     takes it for an event.
@@ -341,7 +341,7 @@ _NAME_HEADERS: Final = {
 
 
 def _error_payload(message: AwsMessage) -> bytes:
-    """Returns an error as JSON, which wires read.
+    """An error as JSON, which wires read.
 
     A message of type `error` describes it in a header, one of type `exception` in a JSON payload.
     """
@@ -370,7 +370,7 @@ def _headers(block: bytes, limits: Limits) -> dict[str, HeaderValue]:
 
 
 def _read_value(block: bytes, offset: int) -> tuple[HeaderValue, int]:
-    """Returns a header's value and the offset after it."""
+    """A header's value and the offset after it."""
     header_type, offset = _read_bytes(block, offset, 1)
     if header_type[0] in _COUNTED_TYPES:
         raw, offset = _read_counted(block, offset, 2)
@@ -383,7 +383,7 @@ def _read_value(block: bytes, offset: int) -> tuple[HeaderValue, int]:
 
 
 def _read_counted(block: bytes, offset: int, width: int) -> tuple[bytes, int]:
-    """Returns bytes that follow their own length, a number of `width` bytes."""
+    """Bytes that follow their own length, a number of `width` bytes."""
     size, offset = _read_bytes(block, offset, width)
     return _read_bytes(block, offset, int.from_bytes(size, "big"))
 

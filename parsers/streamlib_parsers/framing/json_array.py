@@ -97,11 +97,11 @@ class JsonArrayFraming:
         self._escaped = False
 
     def single(self, chunk: bytes) -> NamedPayload | None:
-        """Returns None: what is between the elements belongs to no frame."""
+        """None: what is between the elements belongs to no frame."""
         return None
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """Returns one frame for each element that `chunk` completes."""
+        """One frame for each element that `chunk` completes."""
         if self.blank:
             self.blank = not chunk.strip(_BLANK)
         frames: list[Frame] = []
@@ -163,7 +163,7 @@ class JsonArrayFraming:
         return end
 
     def _scan(self, chunk: bytes, offset: int) -> int:
-        """Returns the offset of the element's end (depth 0) or of the chunk's end."""
+        """The offset of the element's end (depth 0) or of the chunk's end."""
         while True:
             if self._in_string:
                 offset = self._skip_string(chunk, offset)
@@ -183,7 +183,7 @@ class JsonArrayFraming:
                     return offset
 
     def _skip_string(self, chunk: bytes, offset: int) -> int:
-        """Returns the offset after the string's last quote, or the end of `chunk`."""
+        """The offset after the string's last quote, or the end of `chunk`."""
         if self._escaped:
             offset += 1  # the backslash ended the last chunk, the byte it escapes begins this one
             self._escaped = False

@@ -38,7 +38,7 @@ class NdjsonFraming:
         self._is_first_line = True
 
     def single(self, chunk: bytes) -> NamedPayload | None:
-        """Returns a chunk that is one line, without its LF, else None."""
+        """A chunk that is one line, without its LF, else None."""
         line, _, behind = chunk.partition(b"\n")
         if behind or self._buffered or len(line) > self._limit:
             return None
@@ -50,7 +50,7 @@ class NdjsonFraming:
         return None, line
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """Returns one frame for each line that `chunk` completes."""
+        """One frame for each line that `chunk` completes."""
         if self.failure is not None:
             return []
         if self.blank:
@@ -91,7 +91,7 @@ class NdjsonFraming:
         return False
 
     def _complete_line(self, fragment: bytes) -> bytes:
-        """Returns the buffered bytes and `fragment` as a line without its end; b"" if blank."""
+        """The buffered bytes and `fragment` as a line without its end; b"" if blank."""
         line = fragment
         if self._buffered:
             line = b"".join((self._buffered, fragment))

@@ -70,9 +70,9 @@ class SSEFraming:
     """`Framing` of every `text/event-stream` wire.
 
     Attributes:
-        last_event_id: The id of the last block that ended, None while there was none; a server
+        last_event_id: the id of the last block that ended, None while there was none; a server
             resets it with "".
-        retry: The reconnection time the server requested, in milliseconds.
+        retry: the reconnection time the server requested, in milliseconds.
     """
 
     __slots__ = (
@@ -126,7 +126,7 @@ class SSEFraming:
         self._id: str | None = None
 
     def single(self, chunk: bytes) -> NamedPayload | None:
-        """Returns name and payload of a chunk that is one usual event, else None."""
+        """Name and payload of a chunk that is one usual event, else None."""
         if not self._at_event_start or len(chunk) > self._limit:
             return None
         head, _, rest = chunk.partition(b"data: ")
@@ -148,7 +148,7 @@ class SSEFraming:
         return name, data
 
     def _read_head(self, head: bytes) -> str | None:
-        """Returns the name in bytes before `data: ` that are not in the table; or `_UNKNOWN`."""
+        """The name in bytes before `data: ` that are not in the table; or `_UNKNOWN`."""
         match = _NAME_LINE.fullmatch(head)
         if match is None:
             return _UNKNOWN
@@ -158,7 +158,7 @@ class SSEFraming:
         return name
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """Returns the frames that `chunk` completes."""
+        """The frames that `chunk` completes."""
         frames: list[Frame] = []
         if self.failure is not None:
             return frames
@@ -246,7 +246,7 @@ class SSEFraming:
         return lines
 
     def _without_skipped(self, chunk: bytes) -> bytes:
-        """Returns `chunk` without the BOM or LF to skip, which may itself arrive in fragments."""
+        """`chunk` without the BOM or LF to skip, which may itself arrive in fragments."""
         start = b"".join((self._partial_line, chunk))
         self._partial_line.clear()
         if len(start) < len(self._skip) and self._skip.startswith(start):
@@ -317,7 +317,7 @@ class SSEFraming:
         self._start_block()
 
     def _block_bytes(self) -> int:
-        """Returns the buffered bytes of the block."""
+        """The buffered bytes of the block."""
         size = len(self._further_data) + len(self._stray)
         if self._data is not None:
             size += len(self._data)
@@ -345,7 +345,7 @@ def _has_few_lines(data: bytes) -> bool:
 
 
 def _few_lines(data: bytes) -> list[bytes]:
-    """Returns what `splitlines` does for data without CR, in a tenth of the time if they are long.
+    """What `splitlines` does for data without CR, in a tenth of the time if they are long.
 
     A search for one byte is as fast as copying, all others look at each byte.
     """
@@ -361,12 +361,12 @@ def _text(value: bytes) -> str:
 
 
 def _name_or_none(value: bytes) -> str | None:
-    """Returns the event name; None for an empty one, which means the default as in WHATWG."""
+    """The event name; None for an empty one, which means the default as in WHATWG."""
     return _text(value) or None
 
 
 def _milliseconds(digits: bytes) -> int:
-    """Returns the number, clamped to MAX_RETRY; leading zeros do not count."""
+    """The number, clamped to MAX_RETRY; leading zeros do not count."""
     significant = digits.lstrip(b"0")
     if not significant:
         return 0

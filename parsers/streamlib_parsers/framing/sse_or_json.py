@@ -39,7 +39,7 @@ class SSEOrJsonFraming:
         self._framing: SSEFraming | JsonArrayFraming | None = None
 
     def single(self, chunk: bytes) -> NamedPayload | None:
-        """Returns what the chosen framing returns; None before the choice."""
+        """What the chosen framing returns; None before the choice."""
         if self._framing is None:
             return None
         payload = self._framing.single(chunk)
@@ -48,7 +48,7 @@ class SSEOrJsonFraming:
         return payload
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """Returns the frames that `chunk` completes."""
+        """The frames that `chunk` completes."""
         framing = self._framing
         if framing is None:
             framing, chunk = self._choose(chunk)
@@ -59,7 +59,7 @@ class SSEOrJsonFraming:
         return frames
 
     def close(self) -> list[Frame]:
-        """Returns what the chosen framing returns at the end of input."""
+        """What the chosen framing returns at the end of input."""
         if self._framing is None:
             return []
         frames = self._framing.close()
@@ -67,7 +67,7 @@ class SSEOrJsonFraming:
         return frames
 
     def _choose(self, chunk: bytes) -> tuple[SSEFraming | JsonArrayFraming | None, bytes]:
-        """Returns the framing and all bytes for it; None as long as every byte was blank."""
+        """The framing and all bytes for it; None as long as every byte was blank."""
         if self.failure is not None:
             return None, b""
         text = chunk.lstrip(_BLANK)

@@ -101,7 +101,7 @@ class SyncClient:
     as `api_key` in the client's own: they must not block, nor use the client.
 
     Args:
-        **options: The options of `Client`, with the same meaning.
+        **options: the options of `Client`, with the same meaning.
 
     Raises:
         StreamError: `authentication`; `api_key` is invalid.
@@ -159,13 +159,13 @@ class SyncClient:
         failure raises while iterating.
 
         Args:
-            prompt: A prompt, a history, a text, or a `Request` of `build`, sent unchanged.
+            prompt: a prompt, a history, a text, or a `Request` of `build`, sent unchanged.
             model: `"provider:model"`, or the model alone with `provider=`.
-            **options: The options of `Client.stream`.
+            **options: the options of `Client.stream`.
 
         Raises:
-            StreamError: The request cannot be built, or the key or a header is invalid.
-            RuntimeError: The client is closed.
+            StreamError: the request cannot be built, or the key or a header is invalid.
+            RuntimeError: the client is closed.
         """
         wrap_key_of(options)
         self._create_transport()
@@ -181,13 +181,13 @@ class SyncClient:
 
         Args:
             cursor: `SyncStream.cursor`, of this client or another.
-            prompt: What the response answers, for the names of its tools.
-            **options: The options of `Client.resume`.
+            prompt: what the response answers, for the names of its tools.
+            **options: the options of `Client.resume`.
 
         Raises:
             StreamError: `invalid_request`, code `cursor`: it is of another origin than the
                 client's requests.
-            RuntimeError: The client is closed.
+            RuntimeError: the client is closed.
         """
         wrap_key_of(options)
         self._create_transport()
@@ -205,13 +205,13 @@ class SyncClient:
 
         Args:
             cursor: `SyncStream.cursor`, of this client or another.
-            provider: As in `stream`. None: that of the cursor.
-            base_url: As in `stream`.
-            api_key: As in `stream`.
+            provider: as in `stream`. None: that of the cursor.
+            base_url: as in `stream`.
+            api_key: as in `stream`.
 
         Raises:
-            StreamError: The request failed, or the cursor is of another origin.
-            RuntimeError: The client is closed.
+            StreamError: the request failed, or the cursor is of another origin.
+            RuntimeError: the client is closed.
         """
         options: StreamOptions = {"api_key": api_key}
         del api_key  # a traceback shows the locals of this frame
@@ -235,12 +235,12 @@ class SyncClient:
         """The complete response: the stream of `stream`, read to its end.
 
         Args:
-            prompt: See `stream`.
-            model: See `stream`.
-            **options: The options of `Client.stream`.
+            prompt: see `stream`.
+            model: see `stream`.
+            **options: the options of `Client.stream`.
 
         Raises:
-            StreamError: The request failed, unless `errors` is "event".
+            StreamError: the request failed, unless `errors` is "event".
         """
         wrap_key_of(options)
         with self.stream(prompt, model, **options) as stream:
@@ -256,12 +256,12 @@ class SyncClient:
         """Returns the text of the response, or raises if that is not all of it, as `Client.text`.
 
         Args:
-            prompt: See `stream`.
-            model: See `stream`.
-            **options: The options of `Client.stream`.
+            prompt: see `stream`.
+            model: see `stream`.
+            **options: the options of `Client.stream`.
 
         Raises:
-            StreamError: The request failed, with errors="event" too, or the text is not all of the
+            StreamError: the request failed, with errors="event" too, or the text is not all of the
                 response.
         """
         wrap_key_of(options)
@@ -282,14 +282,14 @@ class SyncClient:
         """The models that a provider lists.
 
         Args:
-            provider: Name or value of the provider.
-            wire_api: Wire API of the list.
-            base_url: Base URL of this request.
-            api_key: Key of this request.
+            provider: name or value of the provider.
+            wire_api: wire API of the list.
+            base_url: base URL of this request.
+            api_key: key of this request.
 
         Raises:
-            StreamError: The request failed; `invalid_request` if the provider has no list.
-            RuntimeError: The client is closed.
+            StreamError: the request failed; `invalid_request` if the provider has no list.
+            RuntimeError: the client is closed.
         """
         options: StreamOptions = {"api_key": api_key}
         del api_key  # a traceback shows the locals of this frame
@@ -314,13 +314,13 @@ class SyncClient:
         """The body of a response that is not a stream: a list of models, a count of tokens.
 
         Args:
-            request: The request, sent unchanged.
-            provider: The provider whose key is sent; the default is the request's own.
-            api_key: Key of this request.
+            request: the request, sent unchanged.
+            provider: the provider whose key is sent; the default is the request's own.
+            api_key: key of this request.
 
         Raises:
-            StreamError: The request failed. It is not sent again.
-            RuntimeError: The client is closed.
+            StreamError: the request failed. It is not sent again.
+            RuntimeError: the client is closed.
         """
         options: StreamOptions = {"api_key": api_key}
         del api_key  # a traceback shows the locals of this frame

@@ -229,11 +229,11 @@ class SyncStream:
 
         Args:
             index: `index` of the item's events.
-            kind: A class to make a partial object of: fields that are not there yet are `UNSET`.
+            kind: a class to make a partial object of: fields that are not there yet are `UNSET`.
                 Without it, a dict.
 
         Raises:
-            LookupError: The item has neither arguments nor text.
+            LookupError: the item has neither arguments nor text.
         """
         with self._stream.lock:
             return self._stream.partial(index, kind)
@@ -316,7 +316,7 @@ class SyncStream:
         Joined, it is `Response.text`: no reasoning, no refusals, the first choice.
 
         Raises:
-            StreamError: The stream failed, with errors="event" too.
+            StreamError: the stream failed, with errors="event" too.
         """
         return _Texts(self)
 
@@ -329,14 +329,14 @@ class SyncStream:
 
         Args:
             pointer: JSON pointer of the list, as for `streamlib.structured.json_items`.
-            kind: Class of one element, or of the value.
+            kind: class of one element, or of the value.
 
         Raises:
-            StreamError: The stream failed, after everything that was closed before.
-            IncompleteOutput: The response ended at a limit, refused, or calls tools first.
-            InvalidOutput: A value is not of the class, the text is not JSON, or nothing is at
+            StreamError: the stream failed, after everything that was closed before.
+            IncompleteOutput: the response ended at a limit, refused, or calls tools first.
+            InvalidOutput: a value is not of the class, the text is not JSON, or nothing is at
                 the pointer.
-            ValueError: That is not a JSON pointer.
+            ValueError: that is not a JSON pointer.
         """
         return _JsonItems(self, EventItems(pointer, kind))
 
@@ -361,7 +361,7 @@ class SyncStream:
         """Waits in the loop for events to deliver.
 
         Raises:
-            StopIteration: There are none.
+            StopIteration: there are none.
         """
         if self._stream.is_new:
             raise RuntimeError("use `with` on the stream")

@@ -176,17 +176,17 @@ class Connection:
         the history continues the last response of its lane, only what is new is sent.
 
         Args:
-            prompt: A `Prompt`, a history, or a text.
+            prompt: a `Prompt`, a history, or a text.
             lane: 1 to 256 letters, digits, `_`, `.` and `-`; None: the lane without a name.
-            dialects: As of `Client.stream`.
-            strict: As of `Client.stream`.
-            strict_origin: As of `Client.stream`.
-            errors: As of `Client.stream`.
+            dialects: as of `Client.stream`.
+            strict: as of `Client.stream`.
+            strict_origin: as of `Client.stream`.
+            errors: as of `Client.stream`.
 
         Raises:
             StreamError: `invalid_request`; the request cannot be built, the lane's name is wrong,
                 or there are too many lanes (code `lane`).
-            RuntimeError: The client or the connection is closed.
+            RuntimeError: the client or the connection is closed.
         """
         self._config.require_open()
         if self._closed:
@@ -283,7 +283,7 @@ class Connection:
         """The socket for a request: the newest one, or another if it is lost or too old.
 
         Raises:
-            StreamError: It could not be opened.
+            StreamError: it could not be opened.
         """
         async with self._opening:
             if self._closed:

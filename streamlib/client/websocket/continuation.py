@@ -52,9 +52,9 @@ def continuation(sent: LaneRequest, response: Response, wanted: LaneRequest) -> 
     """How a request continues a response; None if it has to be sent as it is.
 
     Args:
-        sent: The request of the response.
-        response: The last response of the lane.
-        wanted: The next request.
+        sent: the request of the response.
+        response: the last response of the lane.
+        wanted: the next request.
     """
     if response.status != "completed" or response.response_id is None:
         return None

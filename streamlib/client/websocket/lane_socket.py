@@ -46,10 +46,10 @@ class LaneSocket:
     """An open socket, its lanes, and the tasks that wait for them.
 
     Args:
-        socket: The connection.
-        buffered_bytes: How many bytes of one response wait for their reader.
-        clock: Seconds, on a clock that runs steadily.
-        headers: Response headers of the handshake.
+        socket: the connection.
+        buffered_bytes: how many bytes of one response wait for their reader.
+        clock: seconds, on a clock that runs steadily.
+        headers: response headers of the handshake.
     """
 
     def __init__(
@@ -85,12 +85,12 @@ class LaneSocket:
         """Sends a request; returns its response, of which nothing is read yet.
 
         Args:
-            lane: Its name, None for the lane without one.
-            message: The request.
-            on_start: Called right before the first byte is written.
+            lane: its name, None for the lane without one.
+            message: the request.
+            on_start: called right before the first byte is written.
 
         Raises:
-            SocketClosed: The connection ended before the request was sent.
+            SocketClosed: the connection ended before the request was sent.
         """
         turn = self.lanes.expect(lane)
         sent = False
@@ -114,7 +114,7 @@ class LaneSocket:
         """Sends a message of steering, and waits for what the server says to it.
 
         Raises:
-            StreamError: The server refused it, or the connection ended before it answered.
+            StreamError: the server refused it, or the connection ended before it answered.
         """
         steering = self.lanes.steer(response_id)
         try:
@@ -157,7 +157,7 @@ class LaneSocket:
         """The next message of a response; None after its last.
 
         Raises:
-            StreamError: The connection ended before its last message, or too much of it waited.
+            StreamError: the connection ended before its last message, or too much of it waited.
         """
         message = turn.next_message()
         if message is None and not turn.ready:

@@ -67,9 +67,9 @@ class LaneResponse:
     """The messages of one response, as an `HttpResponse`: each chunk is a message.
 
     Args:
-        socket: Where they arrive.
-        turn: The response.
-        headers: Of the handshake, for the first response of a socket.
+        socket: where they arrive.
+        turn: the response.
+        headers: of the handshake, for the first response of a socket.
     """
 
     status = 200
@@ -111,9 +111,9 @@ class LaneSource:
     """Sends a request on a lane; each attempt sends it anew, on another socket if it has to.
 
     Args:
-        connection: Has the sockets.
-        lane: Its name, None for the lane without one.
-        wanted: The request.
+        connection: has the sockets.
+        lane: its name, None for the lane without one.
+        wanted: the request.
     """
 
     hooks: AttemptHooks | None = None
@@ -209,8 +209,8 @@ class SuccessorSource(LaneSource):
     """Sends nothing: the server begins the response by itself, after another one was steered.
 
     Args:
-        steered: The source of the stream that was steered.
-        wanted: The request as it would be if it were sent.
+        steered: the source of the stream that was steered.
+        wanted: the request as it would be if it were sent.
     """
 
     def __init__(self, steered: LaneSource, wanted: LaneRequest) -> None:

@@ -55,7 +55,7 @@ class LaneStream(ResponseStream):
         brings the outputs. May be called while another task reads.
 
         Args:
-            prompt: A text, or messages of the user.
+            prompt: a text, or messages of the user.
 
         Raises:
             StreamError: `invalid_request`: the provider does not steer, the response does not run

@@ -46,7 +46,7 @@ class Admission:
         """Corrects the estimate by what the response has used; called once, at the end.
 
         Args:
-            response: The response accumulated so far; None if no target was tried.
+            response: the response accumulated so far; None if no target was tried.
         """
         if self._client.tokens_per_minute is None:
             return
@@ -65,8 +65,8 @@ def used_tokens(response: Response | None, estimated_input: int) -> int:
     received is then estimated as its request was.
 
     Args:
-        response: The response accumulated so far; None if no target was tried.
-        estimated_input: The tokens of the request.
+        response: the response accumulated so far; None if no target was tried.
+        estimated_input: the tokens of the request.
     """
     if response is None:
         return 0
@@ -95,17 +95,17 @@ async def admit(
     """Takes what a request needs from the limits of its client.
 
     Args:
-        client: Who sent it; None: nobody by name.
-        limits: Where the buckets are.
-        prompt: What is asked, with the client's model.
-        workers: Estimates large requests.
-        size: Bytes of the request body.
+        client: who sent it; None: nobody by name.
+        limits: where the buckets are.
+        prompt: what is asked, with the client's model.
+        workers: estimates large requests.
+        size: bytes of the request body.
 
     Returns:
         What to settle at the end; None: there is nothing to count.
 
     Raises:
-        LimitExceeded: The client has reached one.
+        LimitExceeded: the client has reached one.
     """
     if client is None or not client.is_limited:
         return None
@@ -119,7 +119,7 @@ async def reserve(client: NamedClient, limits: ClientLimits, tokens: int) -> Adm
     """Takes one request and some tokens from a client's limits.
 
     Raises:
-        LimitExceeded: They are not there.
+        LimitExceeded: they are not there.
     """
     # Not cancelled half-way: a server may have taken them, and nobody would give them back.
     with anyio.fail_after(None, shield=True):

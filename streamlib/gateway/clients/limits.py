@@ -44,8 +44,8 @@ class ClientLimits(Protocol):
         """Takes one request and some tokens, or nothing where one of them is not there.
 
         Args:
-            client: With at least one limit.
-            tokens: The estimate of the request. One above the limit needs a full bucket.
+            client: with at least one limit.
+            tokens: the estimate of the request. One above the limit needs a full bucket.
         """
         ...
 
@@ -94,7 +94,7 @@ class MemoryLimits:
         """Prepares them.
 
         Args:
-            clock: Seconds that never go back.
+            clock: seconds that never go back.
         """
         self._clock = clock
         self._requests: dict[str, Bucket] = {}

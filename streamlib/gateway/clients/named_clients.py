@@ -92,7 +92,7 @@ class ClientTable:
         """Checks the clients.
 
         Raises:
-            ValueError: Two have the same name or the same token.
+            ValueError: two have the same name or the same token.
         """
         self.clients = tuple(clients)
         self._by_digest: dict[str, NamedClient] = {}

@@ -47,10 +47,10 @@ class RedisLimits:
         """Prepares the buckets. `redis_limits` also connects.
 
         Args:
-            client: An entered client of coredis.
-            prefix: Prefix of keys, which are ``prefix:{client}:limits``.
-            now: Returns seconds in place of the server's clock, for tests.
-            clock: Returns monotonic seconds, for the buckets of this gateway alone.
+            client: an entered client of coredis.
+            prefix: prefix of keys, which are ``prefix:{client}:limits``.
+            now: returns seconds in place of the server's clock, for tests.
+            clock: returns monotonic seconds, for the buckets of this gateway alone.
         """
         script = (
             files("streamlib.gateway.clients")
@@ -121,8 +121,8 @@ async def check_limits(url: str) -> None:
     """Connects once to the server of a URL.
 
     Raises:
-        ValueError: The URL names no server.
-        LogError: It does not respond. The message omits the URL, which may contain a password.
+        ValueError: the URL names no server.
+        LogError: it does not respond. The message omits the URL, which may contain a password.
     """
     try:
         with anyio.fail_after(CHECK_SECONDS):
@@ -140,7 +140,7 @@ async def redis_limits(url: str) -> AsyncGenerator[ClientLimits]:
     """Buckets on the server of a URL, connected while the block runs.
 
     Raises:
-        ValueError: The URL names no server.
+        ValueError: the URL names no server.
     """
     async with redis_client(parse_redis_url(url), COMMAND_SECONDS) as client:
         yield RedisLimits(client)

@@ -84,7 +84,7 @@ class BackgroundWriter:
         """The events of the response, for the client's encoder.
 
         Args:
-            first: The stream of the first target; None if that cannot serve the request.
+            first: the stream of the first target; None if that cannot serve the request.
         """
         request = self.targets.request
         attempts = self._pool.attempts(request.targets, request.rule.queue_seconds)
@@ -142,10 +142,10 @@ class BackgroundResponses:
         """Prepares them.
 
         Args:
-            log: Where responses are kept; entered by the caller.
-            services: What the gateway's requests share.
-            streams: What the gateway ends when it stops.
-            finish: Called at the end of each response.
+            log: where responses are kept; entered by the caller.
+            services: what the gateway's requests share.
+            streams: what the gateway ends when it stops.
+            finish: called at the end of each response.
         """
         self._durable = log
         self._services = services
@@ -196,7 +196,7 @@ class BackgroundResponses:
         """Starts a response, whose log exists before anybody hears its id.
 
         Raises:
-            StreamError: No target can serve the request, or the log cannot be written.
+            StreamError: no target can serve the request, or the log cannot be written.
         """
         if len(self._running) >= RUNNING_LIMIT:
             message = f"{RUNNING_LIMIT} responses run in the background: try again later"
@@ -239,7 +239,7 @@ class BackgroundResponses:
         """Makes the log of a response.
 
         Raises:
-            StreamError: It cannot be written.
+            StreamError: it cannot be written.
         """
         meta = {"response": msgspec.to_builtins(stored), "owner": owner}
         try:
@@ -311,7 +311,7 @@ class BackgroundResponses:
         """The response of this client; another's is not there for it.
 
         Raises:
-            StreamError: There is none.
+            StreamError: there is none.
         """
         missing = ErrorInfo("not_found", f"there is no response {response_id[:80]!r}")
         if not _RESPONSE_ID.fullmatch(response_id):
@@ -423,7 +423,7 @@ def refuse_own_history(request_extra: JsonObject | None) -> None:
     """Refuses a turn that follows one of the gateway's responses.
 
     Raises:
-        StreamError: A log has the events of a response, and not what was asked for.
+        StreamError: a log has the events of a response, and not what was asked for.
     """
     previous = (request_extra or {}).get("previous_response_id")
     if isinstance(previous, str) and previous.startswith(ID_PREFIX):
@@ -443,7 +443,7 @@ def _starting_after(asgi: AsgiExchange) -> int:
     """Wire: `starting_after`.
 
     Raises:
-        StreamError: It is not a number.
+        StreamError: it is not a number.
     """
     text = _last(asgi.query("starting_after")) or "-1"
     if text != "-1" and not (text.isascii() and text.isdigit() and len(text) < 16):

@@ -250,18 +250,18 @@ class JsonArray:
         """Whether the array was opened, with its first element."""
 
     def feed(self, event: ResponseEvent) -> bytes:
-        """Returns the bytes of one event; empty if it is buffered or cannot be encoded."""
+        """The bytes of one event; empty if it is buffered or cannot be encoded."""
         return self._elements(self._inner.feed(event))
 
     def close(self) -> bytes:
-        """Returns the last elements and the end of the array."""
+        """The last elements and the end of the array."""
         last = self._elements(self._inner.close())
         if self._has_elements:
             return last + b"]"
         return b"[]"
 
     def ping(self) -> bytes:
-        """Returns white space, which is allowed between elements."""
+        """White space, which is allowed between elements."""
         return b"\n"
 
     def _elements(self, stream: bytes) -> bytes:

@@ -47,7 +47,7 @@ class OpenStreams:
         """Counts a request as open while the block runs.
 
         Args:
-            stop: Ends the request early; it must not wait.
+            stop: ends the request early; it must not wait.
         """
         self._stops.add(stop)
         try:

@@ -174,7 +174,7 @@ class _Turn:
         """Entry -> items to insert before it, each with its offset from there, in reverse order."""
 
     def restore(self, stored: Sequence[StoredResponse] = ()) -> list[ResponseItem]:
-        """Returns the items of the turn. May be called only once.
+        """The items of the turn. May be called only once.
 
         Args:
             stored: responses of the turn that the gateway stored.

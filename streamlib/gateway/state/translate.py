@@ -161,7 +161,7 @@ class EventTranslator:
         return self._report.changes
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
-        """Returns the events for the client's encoder; a hidden item becomes its envelope."""
+        """The events for the client's encoder; a hidden item becomes its envelope."""
         if self._sequencer is None:
             self._translate(event)
         else:
@@ -500,7 +500,7 @@ class ItemSequencer:
         """Item index -> events of an item that waits, in the order in which items opened."""
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
-        """Returns the event and those that waited for it; nothing if it has to wait itself."""
+        """The event and those that waited for it; nothing if it has to wait itself."""
         if isinstance(event, OutputItemAdded) and isinstance(event.item, SEQUENTIAL):
             open_index = self._open.setdefault(event.item.choice, event.index)
             if open_index != event.index:

@@ -115,7 +115,7 @@ class Slot:
         """Records how the request ended.
 
         Args:
-            error: The failure of the target; None: it completed its response.
+            error: the failure of the target; None: it completed its response.
         """
         if error is None:
             self._pool.succeeded(self.target, self._started)
@@ -135,7 +135,7 @@ class TargetPool:
         """Makes a pool without any failures.
 
         Args:
-            now: Returns monotonic seconds.
+            now: returns monotonic seconds.
         """
         self.now = now
         self._open: dict[str, int] = {}
@@ -151,8 +151,8 @@ class TargetPool:
         """A slot at the best of these targets; waits until one is free.
 
         Args:
-            targets: Targets in the order of the route; at least one.
-            seconds: Maximum time to wait.
+            targets: targets in the order of the route; at least one.
+            seconds: maximum time to wait.
 
         Raises:
             StreamError: `overloaded`: all of them stay full.

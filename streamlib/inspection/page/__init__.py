@@ -55,8 +55,8 @@ def page(entries: Sequence[PageEntry], difference: bytes | None = None) -> str:
     """Makes the page, as the text of an HTML file.
 
     Args:
-        entries: The responses to show; the reader can choose among them.
-        difference: The difference of the first two as JSON, if there is one.
+        entries: the responses to show; the reader can choose among them.
+        difference: the difference of the first two as JSON, if there is one.
     """
     blocks = [packed("names", msgspec.json.encode([entry.label for entry in entries]))]
     for number, entry in enumerate(entries):

@@ -56,9 +56,9 @@ class BackgroundResponse:
     """One response that runs in the background.
 
     Args:
-        wire_api: Its wire.
-        body: All bytes of its stream.
-        streams: Whether a stream was requested: only such a response can be resumed.
+        wire_api: its wire.
+        body: all bytes of its stream.
+        streams: whether a stream was requested: only such a response can be resumed.
     """
 
     def __init__(self, wire_api: WireApi, body: bytes, *, streams: bool) -> None:
@@ -114,8 +114,8 @@ class BackgroundResponse:
         """The bytes from a frame to the end of the stream.
 
         Args:
-            first: Index of the frame.
-            size: Bytes of a chunk; None: one frame a chunk.
+            first: index of the frame.
+            size: bytes of a chunk; None: one frame a chunk.
         """
         return StreamedChunks(self, first, size)
 
@@ -180,9 +180,9 @@ class LoopbackBackground:
         """Stores a response that is about to be sent.
 
         Args:
-            wire_api: Its wire.
-            served: The response with its stream.
-            streams: Whether the client requests the stream; else it polls.
+            wire_api: its wire.
+            served: the response with its stream.
+            streams: whether the client requests the stream; else it polls.
         """
         if served.status != 200:
             return served
@@ -202,10 +202,10 @@ class LoopbackBackground:
         """The response to a request for a stored response.
 
         Args:
-            route: The route that the path matched.
+            route: the route that the path matched.
             method: HTTP method.
-            path: Path and query.
-            behaviour: How the response is sent.
+            path: path and query.
+            behaviour: how the response is sent.
         """
         wire_api = route.wire_api
         key = f"{wire_api} {route.response_id}"

@@ -34,12 +34,12 @@ from streamlib_parsers.items import (
 def encode_body(
     response: Response, model: str | None = None, message_id: str | None = None
 ) -> bytes:
-    """Returns a response as the AG-UI messages that a reader of its stream would have at the end.
+    """A response as the AG-UI messages that a reader of its stream would have at the end.
 
     Args:
-        response: The response.
-        model: Not used: messages do not name it.
-        message_id: Prefix of the message ids; random if not given.
+        response: the response.
+        model: not used: messages do not name it.
+        message_id: prefix of the message ids; random if not given.
     """
     messages = _Messages(message_id or new_id("run-"))
     for index, item in enumerate(response.items):
@@ -68,7 +68,7 @@ class _Messages:
         self._call_ids = CallIds(prefix)
 
     def in_order(self) -> list[JsonObject]:
-        """Returns all messages, each result after the message with its call."""
+        """All messages, each result after the message with its call."""
         ordered: list[JsonObject] = []
         for message, results in zip(self._messages, self._results, strict=True):
             ordered.append(message)

@@ -89,18 +89,18 @@ class AguiEncoder(MessageEncoder):
     """Encodes one run of the protocol: one response, or several with their outputs between them.
 
     Args:
-        model: The model's name, used if the events bring none.
-        response_id: Not used: a provider may repeat its ids, and a page keeps messages by theirs.
+        model: the model's name, used if the events bring none.
+        response_id: not used: a provider may repeat its ids, and a page keeps messages by theirs.
         thread_id: `threadId` of the front end's request.
         run_id: `runId` of that request; a random one if not given.
-        message_id: Prefix of all message ids; if not given, the id of the run.
-        run: Whether several responses are one run, a step each.
-        page_tools: Names of tools whose calls the page answers, after the end of a run too.
-        approval_tools: Names of tools whose calls a person at the page approves first: the outcome
+        message_id: prefix of all message ids; if not given, the id of the run.
+        run: whether several responses are one run, a step each.
+        page_tools: names of tools whose calls the page answers, after the end of a run too.
+        approval_tools: names of tools whose calls a person at the page approves first: the outcome
             is an interrupt, as for approvals that a provider asks for.
-        public: Whether to leave out what a browser must not see: signatures and encrypted state,
+        public: whether to leave out what a browser must not see: signatures and encrypted state,
             the provider's own objects and error messages.
-        error_text: With `public`, returns the message for a failure.
+        error_text: with `public`, returns the message for a failure.
     """
 
     no_such_event = "the protocol has no such event"
@@ -140,7 +140,7 @@ class AguiEncoder(MessageEncoder):
         """The message to which the next call belongs; None if that call starts one."""
 
     def close(self) -> bytes:
-        """Returns the end of the stream, unless a terminal event has ended it already."""
+        """The end of the stream, unless a terminal event has ended it already."""
         if self.ended:
             return b""
         if self._last is None:
@@ -247,13 +247,13 @@ class AguiEncoder(MessageEncoder):
     # --- between two responses of a run ---
 
     def next_response(self) -> bytes:
-        """Returns the end of a step: another response of the run begins."""
+        """The end of a step: another response of the run begins."""
         self._texts.clear()
         self._parent = None
         return super().next_response()
 
     def output(self, item: CallOutput) -> bytes:
-        """Returns the result of a call."""
+        """The result of a call."""
         waiting = self._pending.take(item.call_id)
         call_id: str | None = None
         if waiting is not None:
@@ -444,7 +444,7 @@ class AguiEncoder(MessageEncoder):
         return self._result_frame(self._message_id(index), call_id, as_text(item.output))
 
     def _inline_result(self, call_id: str, content: str) -> bytes:
-        """Returns a result that has no item of its own."""
+        """A result that has no item of its own."""
         message_id = result_id(self._prefix, call_id)
         return self._result_frame(message_id, call_id, content)
 
@@ -456,7 +456,7 @@ class AguiEncoder(MessageEncoder):
 
 
 def run_encoder(**options: Any) -> MessageRunEncoder:
-    """Returns an encoder of a run; options as those of `AguiEncoder`."""
+    """An encoder of a run; options as those of `AguiEncoder`."""
     return MessageRunEncoder(AguiEncoder(run=True, **options), SSE_COMMENT)
 
 
@@ -466,7 +466,7 @@ def _end_reasoning(message_id: str) -> bytes:
 
 
 def _encrypted_value(item: ResponseItem, entity_id: str) -> bytes:
-    """Returns the protocol's event for a signature or encrypted reasoning, if there is one."""
+    """The protocol's event for a signature or encrypted reasoning, if there is one."""
     state = opaque_state(item)
     if not state:
         return b""

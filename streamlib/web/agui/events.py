@@ -37,17 +37,17 @@ APPROVAL_SCHEMA: Final = {
 
 
 def event_frame(kind: str, /, **fields: Any) -> bytes:
-    """Returns one event of the protocol."""
+    """One event of the protocol."""
     return sse({"type": kind, **fields})
 
 
 def result_id(prefix: str, call_id: str) -> str:
-    """Returns the message id of a result that came with its call."""
+    """The message id of a result that came with its call."""
     return f"{prefix}-{call_id}-result"
 
 
 def interrupt(waiting: Waiting) -> JsonObject:
-    """Returns the interrupt of a run that waits for an approval; its id is the id of the call."""
+    """The interrupt of a run that waits for an approval; its id is the id of the call."""
     name = getattr(waiting.item, "name", "a tool")
     return {
         "id": waiting.shown_id,
@@ -59,7 +59,7 @@ def interrupt(waiting: Waiting) -> JsonObject:
 
 
 def output_fields(item: CallOutput) -> JsonObject:
-    """Returns the content of a result. `metadata` marks an error, which has no field."""
+    """The content of a result. `metadata` marks an error, which has no field."""
     value, fault = shown_output(item)
     fields: JsonObject = {"content": as_text(value)}
     parts = output_parts(item)
@@ -90,7 +90,7 @@ def _source(part: Image | Document | Audio) -> JsonObject:
 
 
 def agui_usage(usage: Usage, model: str | None) -> JsonObject:
-    """Returns the protocol's usage of one model."""
+    """The protocol's usage of one model."""
     body: JsonObject = {}
     if model:
         body["model"] = model
@@ -107,5 +107,5 @@ def agui_usage(usage: Usage, model: str | None) -> JsonObject:
 
 
 def error_body(error: ErrorInfo) -> JsonObject:
-    """Returns the protocol's error event."""
+    """The protocol's error event."""
     return {"type": "RUN_ERROR", "message": error.message, "code": error.kind}

@@ -153,7 +153,7 @@ def parse_agui(body: JsonObject, parsed: ParsedRequest) -> None:
     """Reads a body.
 
     Raises:
-        UIRequestError: The body is not such a request.
+        UIRequestError: the body is not such a request.
     """
     fields = read_struct(body, _AguiBody, "")
     limits = parsed.context.limits

@@ -33,12 +33,12 @@ from streamlib_parsers.items import (
 def encode_body(
     response: Response, model: str | None = None, message_id: str | None = None
 ) -> bytes:
-    """Returns the UI message `{id, role, metadata, parts}` that a reader of the stream would have.
+    """The UI message `{id, role, metadata, parts}` that a reader of the stream would have.
 
     Args:
-        response: The response.
-        model: The model's name, used if the response has none.
-        message_id: The message's id; random if not given, since the page keeps messages by it.
+        response: the response.
+        model: the model's name, used if the response has none.
+        message_id: the message's id; random if not given, since the page keeps messages by it.
     """
     call_ids = CallIds(message_id)
     calls: dict[str, JsonObject] = {}
@@ -59,13 +59,13 @@ def encode_body(
 def _item_parts(
     index: int, item: ResponseItem, call_ids: CallIds, calls: dict[str, JsonObject]
 ) -> list[JsonObject]:
-    """Returns the parts of an item. A result has no part of its own: its call's part receives it.
+    """The parts of an item. A result has no part of its own: its call's part receives it.
 
     Args:
-        index: The item's index.
-        item: The item.
-        call_ids: Ids of the calls so far.
-        calls: The parts of the calls so far, by their id; receives the part of this item.
+        index: the item's index.
+        item: the item.
+        call_ids: ids of the calls so far.
+        calls: the parts of the calls so far, by their id; receives the part of this item.
     """
     match item:
         case Message():

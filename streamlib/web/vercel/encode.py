@@ -121,19 +121,19 @@ class VercelEncoder(MessageEncoder):
     """Encodes one assistant message: of one step, or of a run of several.
 
     Args:
-        model: The model's name, used if the events bring none.
-        response_id: Not used: a provider may repeat its ids, and a page keeps messages by theirs.
-        message_id: The id of the page's message. Needed if the page has the message already and
+        model: the model's name, used if the events bring none.
+        response_id: not used: a provider may repeat its ids, and a page keeps messages by theirs.
+        message_id: the id of the page's message. Needed if the page has the message already and
             this step continues it; without one, the page makes an id.
-        version: The SDK's version. 6 is the subset that 6 and 7 both read.
-        run: Whether several responses are one message, a step each.
-        page_tools: Names of tools whose calls the page answers. In a run, they may wait for it
+        version: the SDK's version. 6 is the subset that 6 and 7 both read.
+        run: whether several responses are one message, a step each.
+        page_tools: names of tools whose calls the page answers. In a run, they may wait for it
             after the end.
-        approval_tools: Names of tools whose calls a person at the page approves first; they wait
+        approval_tools: names of tools whose calls a person at the page approves first; they wait
             too, as approvals that a provider asks for do.
-        public: Whether to leave out what a browser must not see: encrypted parts of results, and a
+        public: whether to leave out what a browser must not see: encrypted parts of results, and a
             provider's error messages.
-        error_text: With `public`, returns the message for a failure.
+        error_text: with `public`, returns the message for a failure.
     """
 
     headers = PROTOCOL_HEADERS
@@ -167,7 +167,7 @@ class VercelEncoder(MessageEncoder):
         """`text` or `reasoning` by index of a shown item."""
 
     def close(self) -> bytes:
-        """Returns the end mark that the client waits for.
+        """The end mark that the client waits for.
 
         An error comes before it if no terminal event did; open parts are ended.
         """
@@ -275,12 +275,12 @@ class VercelEncoder(MessageEncoder):
     # --- between two responses of a run ---
 
     def next_response(self) -> bytes:
-        """Returns the end of a step: another response of the run begins."""
+        """The end of a step: another response of the run begins."""
         self._kinds.clear()
         return super().next_response()
 
     def output(self, item: CallOutput) -> bytes:
-        """Returns the parts for the output of a call."""
+        """The parts for the output of a call."""
         waiting = self._pending.take(item.call_id)
         call_id: str | None = None
         if waiting is not None:
@@ -324,7 +324,7 @@ class VercelEncoder(MessageEncoder):
         return part_frame(f"{self._kinds[index]}-start", id=self._part_id(index))
 
     def _part_id(self, index: int) -> str:
-        """Returns the id of a part: the item's index, in a run after the number of the step."""
+        """The id of a part: the item's index, in a run after the number of the step."""
         if self._is_run:
             return f"{self._step}-{index}"
         return str(index)
@@ -438,5 +438,5 @@ class VercelEncoder(MessageEncoder):
 
 
 def run_encoder(**options: Any) -> MessageRunEncoder:
-    """Returns an encoder of a run; options as those of `VercelEncoder`."""
+    """An encoder of a run; options as those of `VercelEncoder`."""
     return MessageRunEncoder(VercelEncoder(run=True, **options), SSE_COMMENT)

@@ -27,19 +27,19 @@ from streamlib_parsers.wires.responses.wire_items import wire_item
 
 
 def part_frame(kind: str, /, **fields: Any) -> bytes:
-    """Returns one part of the stream."""
+    """One part of the stream."""
     return sse({"type": kind, **fields})
 
 
 def provider_executed(item: ResponseItem) -> JsonObject:
-    """Returns the field that marks a tool which the provider runs."""
+    """The field that marks a tool which the provider runs."""
     if isinstance(item, (ServerToolCall, ApprovalRequest)):
         return {"providerExecuted": True}
     return {}
 
 
 def custom_frame(item: Opaque | BuiltInCall) -> bytes:
-    """Returns the `custom` part (version 7) of an item that has no part type of its own."""
+    """The `custom` part (version 7) of an item that has no part type of its own."""
     provider: str | None = None
     if item.origin is not None:
         provider = item.origin.provider or item.origin.wire_api
@@ -53,7 +53,7 @@ def custom_frame(item: Opaque | BuiltInCall) -> bytes:
 
 
 def source_frame(cited: CitedSource, source_id: str) -> bytes:
-    """Returns the part of a source: a page, or a document."""
+    """The part of a source: a page, or a document."""
     if cited.url is not None:
         fields: JsonObject = {"sourceId": source_id, "url": cited.url}
         if cited.title:
@@ -66,7 +66,7 @@ def source_frame(cited: CitedSource, source_id: str) -> bytes:
 
 
 def file_frames(item: Message, report: Report) -> bytes:
-    """Returns the parts of the files of a message."""
+    """The parts of the files of a message."""
     out = b""
     for file in files(item):
         if file is None:
@@ -77,12 +77,12 @@ def file_frames(item: Message, report: Report) -> bytes:
 
 
 def output_frame(call_id: str, item: CallOutput, *, was_asked: bool) -> bytes:
-    """Returns the part for the output of a call.
+    """The part for the output of a call.
 
     Args:
-        call_id: The id that the page knows the call by.
-        item: The output.
-        was_asked: Whether the page was asked for an approval: a denial needs one.
+        call_id: the id that the page knows the call by.
+        item: the output.
+        was_asked: whether the page was asked for an approval: a denial needs one.
     """
     if isinstance(item, ApprovalResponse) and not item.approve:
         if was_asked:
@@ -96,7 +96,7 @@ def output_frame(call_id: str, item: CallOutput, *, was_asked: bool) -> bytes:
 
 
 def approval_frames(approvals: list[Waiting]) -> bytes:
-    """Returns the parts that ask the page for approvals; each has the id of its call."""
+    """The parts that ask the page for approvals; each has the id of its call."""
     out = b""
     for waiting in approvals:
         call_id = waiting.shown_id
@@ -105,11 +105,11 @@ def approval_frames(approvals: list[Waiting]) -> bytes:
 
 
 def error_frames(error: ErrorInfo, *, public: bool) -> bytes:
-    """Returns the end of a message that failed: what a page can do about it, and the text.
+    """The end of a message that failed: what a page can do about it, and the text.
 
     Args:
-        error: The failure.
-        public: Whether its message is for readers: then it is sent alone, without the kind.
+        error: the failure.
+        public: whether its message is for readers: then it is sent alone, without the kind.
     """
     if error.kind == "cancelled":
         return part_frame("abort", reason=error.message)
@@ -120,7 +120,7 @@ def error_frames(error: ErrorInfo, *, public: bool) -> bytes:
 
 
 def message_metadata(usage: Usage | None, model: str | None) -> JsonObject:
-    """Returns the metadata of a message: usage and model, as far as they are known."""
+    """The metadata of a message: usage and model, as far as they are known."""
     metadata: JsonObject = {}
     if usage:
         metadata["usage"] = usage_metadata(usage)
@@ -130,7 +130,7 @@ def message_metadata(usage: Usage | None, model: str | None) -> JsonObject:
 
 
 def usage_metadata(usage: Usage) -> JsonObject:
-    """Returns the SDK's ``LanguageModelUsage``: totals, and what they consist of."""
+    """The SDK's ``LanguageModelUsage``: totals, and what they consist of."""
     read = usage.cache_read_input_tokens
     written = usage.cache_write_input_tokens
     reasoning = usage.reasoning_output_tokens
@@ -156,7 +156,7 @@ def usage_metadata(usage: Usage) -> JsonObject:
 
 
 def _remaining(total: int | None, *counts: int | None) -> int | None:
-    """Returns a total without some of its counts; None if any of the numbers is not known."""
+    """A total without some of its counts; None if any of the numbers is not known."""
     if total is None:
         return None
     for count in counts:
@@ -167,5 +167,5 @@ def _remaining(total: int | None, *counts: int | None) -> int | None:
 
 
 def error_body(error: ErrorInfo) -> JsonObject:
-    """Returns the protocol's error part."""
+    """The protocol's error part."""
     return {"type": "error", "errorText": f"{error.kind}: {error.message}"}

@@ -126,7 +126,7 @@ def parse_vercel(body: JsonObject, parsed: ParsedRequest) -> None:
     """Reads a body.
 
     Raises:
-        UIRequestError: The body is not such a request.
+        UIRequestError: the body is not such a request.
     """
     fields = read_struct(body, _VercelBody, "")
     messages = fields.messages

@@ -36,7 +36,7 @@ class SignedPart(NamedTuple):
 
 
 def signed_state(metadata: JsonObject | None) -> SignedPart:
-    """Returns the signature in the metadata of a text or a call, if there is one."""
+    """The signature in the metadata of a text or a call, if there is one."""
     for origin, values in _of_providers(metadata):
         for key in SIGNATURES:
             value = values.get(key)
@@ -46,7 +46,7 @@ def signed_state(metadata: JsonObject | None) -> SignedPart:
 
 
 def signed_reasoning(text: str, metadata: JsonObject | None) -> Reasoning | None:
-    """Returns reasoning with the state that its provider wants back; None if there is none.
+    """Reasoning with the state that its provider wants back; None if there is none.
 
     An item of OpenAI's without state may get it from a further part with the same id.
     """

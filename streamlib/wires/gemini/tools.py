@@ -122,10 +122,10 @@ def tool_config(
     """`toolConfig`: which functions may be called, and the switch for mixed tools.
 
     Args:
-        prompt: Its `tool_choice` is read.
-        offered: The tools of the request.
-        context: The target and the report.
-        replays_hosted_call: Whether a call of a hosted tool is in the history.
+        prompt: its `tool_choice` is read.
+        offered: the tools of the request.
+        context: the target and the report.
+        replays_hosted_call: whether a call of a hosted tool is in the history.
 
     Returns:
         The object, empty if nothing is to be sent.
@@ -175,9 +175,9 @@ def json_schema(node: Any, path: str, report: Report) -> Any:
     """Moves what makes Gemini refuse a schema (G12) into the description.
 
     Args:
-        node: A schema, or a list of schemas; anything else is returned as it is.
+        node: a schema, or a list of schemas; anything else is returned as it is.
         path: JSON pointer of the schema in the prompt.
-        report: Receives one change for each schema that had to change.
+        report: receives one change for each schema that had to change.
 
     Returns:
         A copy that the API accepts.

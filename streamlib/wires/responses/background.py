@@ -34,9 +34,9 @@ class StoredResponse(Struct, frozen=True, kw_only=True):
 
     Attributes:
         response_id: wire: `id`.
-        model: The model that the client requested.
+        model: the model that the client requested.
         created_at: Unix seconds.
-        settings: The request's settings, which every object of the response repeats.
+        settings: the request's settings, which every object of the response repeats.
     """
 
     response_id: str
@@ -77,8 +77,8 @@ class NumberedFrames:
         """Starts a response.
 
         Args:
-            stored: The response.
-            after: The number of the last frame that the reader has; those up to it are left out.
+            stored: the response.
+            after: the number of the last frame that the reader has; those up to it are left out.
         """
         self._after = after
         self._count = 0
@@ -135,9 +135,9 @@ def response_object(
     """A response as an object of the wire.
 
     Args:
-        stored: The stored response.
-        response: The response accumulated from the events of the log.
-        status: Replaces the response's own status: `queued` or `in_progress` if it has not ended
+        stored: the stored response.
+        response: the response accumulated from the events of the log.
+        status: replaces the response's own status: `queued` or `in_progress` if it has not ended
             (`output` then has the items that are done), or `cancelled`.
     """
     items = response.items

@@ -45,14 +45,14 @@ RepeatedSettings: Final = msgspec.defstruct(
 
 
 def request_settings(body: bytes, *, is_stored: bool) -> JsonObject:
-    """Returns the settings of a request as its response repeats them.
+    """The settings of a request as its response repeats them.
 
     Args:
-        body: The body of the request.
-        is_stored: Whether the server keeps the response, unless the request forbids it.
+        body: the body of the request.
+        is_stored: whether the server keeps the response, unless the request forbids it.
 
     Raises:
-        msgspec.DecodeError: The body is not a JSON object.
+        msgspec.DecodeError: the body is not a JSON object.
     """
     requested = msgspec.structs.asdict(msgspec.json.decode(body, type=RepeatedSettings))
     settings: JsonObject = {}
@@ -95,7 +95,7 @@ def _reasoning(reasoning: Any) -> Any:
 
 
 def with_settings(settings: JsonObject, envelope: JsonObject) -> JsonObject:
-    """Returns the envelope of a response, with the settings in place of what it leaves out."""
+    """The envelope of a response, with the settings in place of what it leaves out."""
     members = {"completed_at": None, **settings}
     for name, value in envelope.items():
         if value is not None or DEFAULTS.get(name) is None:

@@ -187,9 +187,9 @@ class Calls:
         """Create the list.
 
         Args:
-            assembler: Receives the events.
-            choice: Index of the choice.
-            before_open: Called before a call is opened, so that the text before it is closed.
+            assembler: receives the events.
+            choice: index of the choice.
+            before_open: called before a call is opened, so that the text before it is closed.
         """
         self._assembler = assembler
         self._choice = choice
@@ -226,11 +226,11 @@ class Calls:
         """Add one fragment.
 
         Args:
-            index: Index of the call, if the server sent one.
-            call_id: Id of the call, if the fragment has one.
-            name: Name of the tool, if the fragment has one.
-            arguments: Argument text.
-            kind: Item class of the call.
+            index: index of the call, if the server sent one.
+            call_id: id of the call, if the fragment has one.
+            name: name of the tool, if the fragment has one.
+            arguments: argument text.
+            kind: item class of the call.
             is_json_value: `arguments` is a complete JSON value in the provider's bytes.
 
         Returns:

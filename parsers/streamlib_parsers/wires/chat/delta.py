@@ -120,8 +120,8 @@ def index_of(value: Any, name: str) -> int | None:
     """The index that `value` is; None for null.
 
     Args:
-        value: Wire value; a float without a fraction counts as its integer.
-        name: The object that has the index, for the error message.
+        value: wire value; a float without a fraction counts as its integer.
+        name: the object that has the index, for the error message.
 
     Raises:
         ParseFailure: `value` is neither null nor an index of at most `MAX_INDEX` (`malformed`).
@@ -141,8 +141,8 @@ def logprobs_of(choice: JsonObject, text: str = "content") -> list[JsonObject] |
     """The objects of ``choices[].logprobs``, one a token; None for legacy shapes.
 
     Args:
-        choice: The choice.
-        text: The text whose tokens are returned: `content` or `refusal`.
+        choice: the choice.
+        text: the text whose tokens are returned: `content` or `refusal`.
     """
     logprobs = choice.get("logprobs")
     if not isinstance(logprobs, dict):
@@ -237,11 +237,11 @@ def read_calls(
     """Read `tool_calls`, else the older `function_call`.
 
     Args:
-        choice: Receives the calls.
-        delta: Object that holds them.
-        raw: The bytes of the chunk.
-        position: Position of the choice in its chunk.
-        key: Key of `delta` in the choice.
+        choice: receives the calls.
+        delta: object that holds them.
+        raw: the bytes of the chunk.
+        position: position of the choice in its chunk.
+        key: key of `delta` in the choice.
     """
     calls = delta.get("tool_calls")
     if isinstance(calls, list):

@@ -20,7 +20,7 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
     """The events of a Converse body; every block is complete in its start.
 
     Raises:
-        ParseFailure: The error in an error body, or `malformed`.
+        ParseFailure: the error in an error body, or `malformed`.
     """
     encode = msgspec.json.encode
     try:

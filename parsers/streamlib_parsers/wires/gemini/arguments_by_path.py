@@ -70,9 +70,9 @@ class ArgumentsByPath:
 
         Args:
             path: JSON path of the value.
-            value: Text of a string, or a JSON value.
+            value: text of a string, or a JSON value.
             is_string: `value` is text; it continues the string at `path`, if there is one.
-            more: The string continues in a later call.
+            more: the string continues in a later call.
 
         Returns:
             The text to emit, or None if the path cannot be applied.

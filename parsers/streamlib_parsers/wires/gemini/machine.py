@@ -240,7 +240,7 @@ class Machine:
         """Reports an unknown finish reason.
 
         Raises:
-            ParseFailure: The reason means that the generation failed.
+            ParseFailure: the reason means that the generation failed.
         """
         if reason is None or reason in STOP_REASONS:
             return

@@ -80,8 +80,8 @@ def usage_of_counts(counts: Counts, raw: dict[str, Any]) -> Usage:
     read counts as input.
 
     Args:
-        counts: The report, decoded.
-        raw: The report as received, merged over the stream.
+        counts: the report, decoded.
+        raw: the report as received, merged over the stream.
     """
     input_tokens = counts.promptTokenCount
     if input_tokens is not None and counts.toolUsePromptTokenCount is not None:
@@ -135,8 +135,8 @@ def merged(raw: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
     """`newer` over `raw`; `newer` itself if it has every key.
 
     Args:
-        raw: The reports so far.
-        newer: The newest report, without nulls.
+        raw: the reports so far.
+        newer: the newest report, without nulls.
     """
     if len(raw | newer) == len(newer):
         return newer

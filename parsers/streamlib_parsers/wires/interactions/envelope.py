@@ -86,7 +86,7 @@ class Envelope:
         """Checks that an interaction which ended is complete.
 
         Raises:
-            ParseFailure: It failed, or was cancelled.
+            ParseFailure: it failed, or was cancelled.
         """
         # The completed event decides: if it has no token, earlier tokens are void.
         if self._token is not None and not interaction.get(_CONTINUATION):

@@ -15,7 +15,7 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
     """The payloads of a body of any family, named `<family>/<event of the family's machine>`.
 
     Raises:
-        ParseFailure: The error in an error body, or `malformed`.
+        ParseFailure: the error in an error body, or `malformed`.
     """
     payload = decode_any(body)
     family = family_of(payload)

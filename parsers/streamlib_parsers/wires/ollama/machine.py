@@ -141,7 +141,7 @@ class Machine:
                 self._add_call(call)
 
     def _item(self, kind: type[Message | Reasoning]) -> OpenItem:
-        """Returns the open item of that kind; a change of kind closes the one before."""
+        """The open item of that kind; a change of kind closes the one before."""
         item = self._open
         if item is None or type(item.item) is not kind:
             self._close_open()
@@ -212,7 +212,7 @@ class Machine:
 
 
 def _image_type(data: str) -> str:
-    """Returns the media type of base64 text; `image/*` if its start is unknown."""
+    """The media type of base64 text; `image/*` if its start is unknown."""
     for start, media_type in IMAGE_TYPES.items():
         if data.startswith(start):
             return media_type
@@ -231,7 +231,7 @@ def _decode_values(members: dict[str, Raw]) -> JsonObject:
 
 
 def _argument_text(raw: bytes) -> str:
-    """Returns an object in its own bytes; some servers send argument text, as a string."""
+    """An object in its own bytes; some servers send argument text, as a string."""
     if raw.startswith(b'"'):
         return str(decode_any(raw))
     if raw == b"null":

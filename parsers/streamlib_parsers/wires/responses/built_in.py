@@ -72,19 +72,19 @@ def _computer_call(item: ComputerCall, native: JsonObject) -> JsonObject:
 
 
 def _call_id(item: BuiltInCall) -> JsonObject:
-    """Returns `call_id`, unless it is null on the wire and the item's id replaces it."""
+    """`call_id`, unless it is null on the wire and the item's id replaces it."""
     if not item.call_id or item.call_id == item.id:
         return {}
     return {"call_id": item.call_id}
 
 
 def _typed(native: JsonObject, **values: Any) -> JsonObject:
-    """Returns typed values; an empty one does not replace what `native` has under its key."""
+    """Typed values; an empty one does not replace what `native` has under its key."""
     return {key: value for key, value in values.items() if value or key not in native}
 
 
 def _json_value(text: str) -> Any:
-    """Returns JSON text as a JSON value with its own bytes."""
+    """JSON text as a JSON value with its own bytes."""
     if not text:
         return {}
     try:

@@ -101,7 +101,7 @@ decode: Final = msgspec.json.Decoder(Frequent).decode
 
 
 def name_of(event: ItemEvent | type[ItemEvent]) -> str:
-    """Returns the wire's name of a frequent kind."""
+    """The wire's name of a frequent kind."""
     return str(event.__struct_config__.tag)
 
 
@@ -130,7 +130,7 @@ _DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeError)
 
 
 def items_in_end_event(data: bytes) -> list[Raw]:
-    """Returns the bytes of each item in the last event (`response.output[]`)."""
+    """The bytes of each item in the last event (`response.output[]`)."""
     try:
         return msgspec.json.decode(data, type=EndEvent).response.output or []
     except _DECODE_ERRORS:
@@ -138,7 +138,7 @@ def items_in_end_event(data: bytes) -> list[Raw]:
 
 
 def items_in_body(data: bytes) -> list[Raw]:
-    """Returns the bytes of each item in a body (`output[]`)."""
+    """The bytes of each item in a body (`output[]`)."""
     try:
         return msgspec.json.decode(data, type=ResponseBody).output or []
     except _DECODE_ERRORS:
@@ -146,7 +146,7 @@ def items_in_body(data: bytes) -> list[Raw]:
 
 
 def type_of(item: Raw) -> str:
-    """Returns the type of an item, "" if it has none."""
+    """The type of an item, "" if it has none."""
     try:
         return msgspec.json.decode(item, type=TypedObject).type
     except _DECODE_ERRORS:
@@ -254,7 +254,7 @@ UNFINISHED: Final = ("queued", "in_progress", "cancelled")
 
 
 def nonempty_string(values: dict[str, Any], key: str) -> str | None:
-    """Returns the text at `key`; None for an empty one and for anything else."""
+    """The text at `key`; None for an empty one and for anything else."""
     value = values.get(key)
     if isinstance(value, str) and value:
         return value
@@ -262,7 +262,7 @@ def nonempty_string(values: dict[str, Any], key: str) -> str | None:
 
 
 def index_of(values: dict[str, Any], key: str) -> int | None:
-    """Returns the index at `key`; None where it is missing or null.
+    """The index at `key`; None where it is missing or null.
 
     An integral float is an index too.
 
@@ -281,7 +281,7 @@ def index_of(values: dict[str, Any], key: str) -> int | None:
 
 
 def list_of_objects(value: Any) -> list[dict[str, Any]] | None:
-    """Returns a list of one object per token; None for anything else."""
+    """A list of one object per token; None for anything else."""
     if not isinstance(value, list):
         return None
     for element in value:

@@ -73,10 +73,10 @@ class Hosted(NamedTuple):
     """A tool that the provider runs.
 
     Attributes:
-        name: This library's name for it; "" if the item has a name of its own.
-        arguments: The fields that may hold its arguments, the usual one first. A JSON value keeps
+        name: this library's name for it; "" if the item has a name of its own.
+        arguments: the fields that may hold its arguments, the usual one first. A JSON value keeps
             its own bytes.
-        free_text: Whether the arguments are a program, not JSON.
+        free_text: whether the arguments are a program, not JSON.
     """
 
     name: str
@@ -134,9 +134,9 @@ def item_of(
     `output_item.done` means done whatever `status` is (Azure: `searching`, OpenAI: `in_progress`).
 
     Args:
-        block: The item.
-        raw: Its own bytes, for arguments that are a JSON value.
-        offered: Names of the tools that the request offered, as far as they are known.
+        block: the item.
+        raw: its own bytes, for arguments that are a JSON value.
+        offered: names of the tools that the request offered, as far as they are known.
 
     Returns:
         The item; a call without a name or id has "" there.
@@ -159,7 +159,7 @@ def _is_run_by_caller(block: dict[str, Any]) -> bool:
 
 
 def _is_in_container(block: dict[str, Any]) -> bool:
-    """Returns whether the provider runs a shell itself, in its own container."""
+    """Whether the provider runs a shell itself, in its own container."""
     environment = block.get("environment")
     if not isinstance(environment, dict):
         return False
@@ -167,7 +167,7 @@ def _is_in_container(block: dict[str, Any]) -> bool:
 
 
 def is_run_by_xai(block: dict[str, Any], offered: Collection[str]) -> bool:
-    """Returns whether a custom tool call is xAI's own search, which no caller may answer."""
+    """Whether a custom tool call is xAI's own search, which no caller may answer."""
     return _string(block, "call_id").startswith(XAI_CALL_ID) and block.get("name") not in offered
 
 
@@ -191,12 +191,12 @@ def _string(block: dict[str, Any], key: str) -> str:
 def _common_fields(
     block: dict[str, Any], typed_keys: Collection[str], **native: Any
 ) -> dict[str, Any]:
-    """Returns the fields that every item has.
+    """The fields that every item has.
 
     Args:
-        block: The item of the wire.
-        typed_keys: Its keys that typed fields hold, besides those that every item has.
-        native: Further native fields; None is left out.
+        block: the item of the wire.
+        typed_keys: its keys that typed fields hold, besides those that every item has.
+        native: further native fields; None is left out.
 
     Returns:
         `id`, `status` and, as `native`, all keys that no typed field holds.
@@ -215,7 +215,7 @@ def _untyped(values: JsonObject, typed_keys: Collection[str]) -> JsonObject:
 
 
 def _untyped_of_parts(parts: list[JsonObject]) -> list[JsonObject] | None:
-    """Returns the keys of each part that no typed field holds; None if no part has any."""
+    """The keys of each part that no typed field holds; None if no part has any."""
     rests: list[JsonObject] = []
     for part in parts:
         typed_keys = _REFUSAL_KEYS if part.get("type") == "refusal" else _TEXT_KEYS
@@ -226,7 +226,7 @@ def _untyped_of_parts(parts: list[JsonObject]) -> list[JsonObject] | None:
 
 
 def _argument_text(block: dict[str, Any], raw: bytes, key: str) -> str:
-    """Returns a string as it is, a JSON value as its own bytes, null as ""."""
+    """A string as it is, a JSON value as its own bytes, null as ""."""
     value = block.get(key)
     if value is None:
         return ""
@@ -363,7 +363,7 @@ def _result(block: dict[str, Any], raw: bytes) -> ServerToolResult:
 
 
 def _call_id(block: dict[str, Any], typed_keys: list[str]) -> str:
-    """Returns the id that the output repeats: `call_id`, or where that is null, the item's id."""
+    """The id that the output repeats: `call_id`, or where that is null, the item's id."""
     call_id = _string(block, "call_id")
     if call_id:
         typed_keys.append("call_id")
@@ -470,7 +470,7 @@ READERS: Final[dict[str, Callable[[dict[str, Any], bytes], ResponseItem]]] = {
 
 
 def known_parts(block: JsonObject) -> list[JsonObject]:
-    """Returns the parts of a message that a typed part holds, in order."""
+    """The parts of a message that a typed part holds, in order."""
     return [part for part in objects_at(block, "content") if _string(part, "type") in PART_READERS]
 
 
@@ -488,7 +488,7 @@ def unknown_parts(block: dict[str, Any]) -> Iterator[Opaque]:
 
 
 def outline(item: ResponseItem) -> ResponseItem:
-    """Returns the item without the texts that deltas bring."""
+    """The item without the texts that deltas bring."""
     if isinstance(item, Message):
         return msgspec.structs.replace(item, content=())
     if isinstance(item, Reasoning):

@@ -184,7 +184,7 @@ def _read_head(message: bytes) -> _Head:
     """Reads the fields that decide which response a message belongs to.
 
     Raises:
-        msgspec.DecodeError: It is not an event of Responses.
+        msgspec.DecodeError: it is not an event of Responses.
     """
     try:
         head = _decode(message)
@@ -330,7 +330,7 @@ class Lanes:
     """The lanes of one connection.
 
     Args:
-        buffered_bytes: Maximum bytes of one response that wait for their reader.
+        buffered_bytes: maximum bytes of one response that wait for their reader.
     """
 
     def __init__(self, buffered_bytes: int = BUFFERED_BYTES) -> None:

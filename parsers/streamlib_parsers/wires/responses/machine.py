@@ -181,13 +181,13 @@ class Machine:
         skeleton: Message | Reasoning | None,
         data: bytes,
     ) -> OpenItem | None:
-        """Returns the item that a delta belongs to.
+        """The item that a delta belongs to.
 
         Args:
-            event: The delta.
-            item_types: The types of item that take it.
-            skeleton: Opened as a new item where there is none.
-            data: The bytes of the event.
+            event: the delta.
+            item_types: the types of item that take it.
+            skeleton: opened as a new item where there is none.
+            data: the bytes of the event.
 
         Returns:
             The item; None after the delta was passed through, because there is no item or it has

@@ -122,7 +122,7 @@ class OutputItems:
         return opened
 
     def _read(self, item: Raw) -> tuple[JsonObject, bytes]:
-        """Returns the item and its bytes; `{}` for null, which holds nothing."""
+        """The item and its bytes; `{}` for null, which holds nothing."""
         raw = bytes(item)
         try:
             block = msgspec.json.decode(raw)
@@ -251,8 +251,8 @@ class OutputItems:
         """Finishes the items that were never done, from the event that ends the stream.
 
         Args:
-            raws: All items of the response.
-            complete: Whether the response is complete. Then an item that is not among `raws` ends
+            raws: all items of the response.
+            complete: whether the response is complete. Then an item that is not among `raws` ends
                 completed if its own text arrived in full.
         """
         slots = self.slots.match([type_of(raw) for raw in raws])
@@ -302,7 +302,7 @@ class OutputItems:
         """Infers the stop reason, which the wire does not have.
 
         Args:
-            status: The final status of the response.
+            status: the final status of the response.
             details: `incomplete_details`.
 
         Returns:
@@ -322,7 +322,7 @@ class OutputItems:
 
 
 def _without_repetition(opened: OpenItem, final: Reasoning) -> Reasoning:
-    """Returns the final version without the words that deltas brought into its other field.
+    """The final version without the words that deltas brought into its other field.
 
     Some servers stream `reasoning_text` and repeat it in `summary` when the item is done, or stream
     a summary and repeat it in `content`. It stays where it was streamed.
@@ -341,5 +341,5 @@ def _without_repetition(opened: OpenItem, final: Reasoning) -> Reasoning:
 
 
 def _without_blanks(text: str) -> str:
-    """Returns the text without blanks: paragraphs are joined by different ones."""
+    """The text without blanks: paragraphs are joined by different ones."""
     return "".join(text.split())

@@ -24,11 +24,11 @@ class Slot(Struct):
     """One item of the response.
 
     Attributes:
-        kind: The wire's type of the item.
-        output_index: The wire's index; None where the item was opened without one.
-        id: The wire's id when the item was opened.
-        open: The item; None once it is done.
-        finished: Whether the wire sent some text of the item in full (`.done`).
+        kind: the wire's type of the item.
+        output_index: the wire's index; None where the item was opened without one.
+        id: the wire's id when the item was opened.
+        open: the item; None once it is done.
+        finished: whether the wire sent some text of the item in full (`.done`).
     """
 
     kind: str
@@ -61,7 +61,7 @@ class Slots:
         self._nameless_ids: set[str | None] = set()
 
     def find(self, output_index: int | None, item_id: str | None) -> OpenItem | None:
-        """Returns the open item with this index, else with this id, else the newest one."""
+        """The open item with this index, else with this id, else the newest one."""
         item_at_index = self.by_index.get(output_index)
         item_with_id = self._by_id.get(item_id)
         if output_index in self._shared:
@@ -86,7 +86,7 @@ class Slots:
         return self._newest[-1]
 
     def slot(self, item: OpenItem) -> Slot:
-        """Returns the slot of an item that was added."""
+        """The slot of an item that was added."""
         return self._slots[item.index]
 
     @property
@@ -128,18 +128,18 @@ class Slots:
                 del self._by_id[item_id]
 
     def is_addressed(self, output_index: int | None, item_id: str | None) -> bool:
-        """Returns whether the event names its item, so that `find` did not guess the newest."""
+        """Whether the event names its item, so that `find` did not guess the newest."""
         return output_index is not None or item_id in self._by_id
 
     def is_done(self, output_index: int | None, item_id: str | None) -> bool:
-        """Returns whether the item with this id or at this index is done."""
+        """Whether the item with this id or at this index is done."""
         if item_id in self._done_ids:
             return True
         slot = self._slot_at.get(output_index)
         return slot is not None and slot.open is None
 
     def is_repeated(self, output_index: int | None, item_id: str | None) -> bool:
-        """Returns whether this item was added before.
+        """Whether this item was added before.
 
         Another id at a known index is another item.
         """
@@ -155,7 +155,7 @@ class Slots:
         (OpenRouter leaves gaps).
 
         Args:
-            kinds: The types of the items of the last event.
+            kinds: the types of the items of the last event.
 
         Returns:
             For each the slot at its index if it has that type, else the next free slot of that

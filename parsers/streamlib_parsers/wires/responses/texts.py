@@ -49,9 +49,9 @@ class TextField(NamedTuple):
     """One kind of text.
 
     Attributes:
-        item_types: The items that have it.
-        emit: Emits a delta of it.
-        fragments: Returns what deltas have brought of one part.
+        item_types: the items that have it.
+        emit: emits a delta of it.
+        fragments: returns what deltas have brought of one part.
     """
 
     item_types: tuple[type, ...]
@@ -109,7 +109,7 @@ class Texts:
         self.positions: dict[int, dict[int, int]] = {}
 
     def position(self, item: OpenItem, content_index: int) -> int:
-        """Returns the part's position in `item.content`, counted in order of arrival.
+        """The part's position in `item.content`, counted in order of arrival.
 
         vLLM numbers the parts of a message from 1.
         """
@@ -122,7 +122,7 @@ class Texts:
         return positions.setdefault(content_index, len(positions))
 
     def position_in(self, item: OpenItem, event: dict[str, Any]) -> int:
-        """Returns the position of the part that an event names; without a number, the first."""
+        """The position of the part that an event names; without a number, the first."""
         return self.position(item, index_of(event, "content_index") or 0)
 
     def announce(self, item: OpenItem, event: dict[str, Any]) -> None:

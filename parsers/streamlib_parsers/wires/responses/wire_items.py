@@ -38,7 +38,7 @@ def wire_item(item: ResponseItem) -> JsonObject:
     The typed fields win over `native`. Arguments that are a JSON value are `Raw`.
 
     Raises:
-        TypeError: The item is of a kind that this wire never sends.
+        TypeError: the item is of a kind that this wire never sends.
     """
     fields: JsonObject = {}
     if item.id is not None:
@@ -155,7 +155,7 @@ def _hosted_call(item: ServerToolCall) -> JsonObject:
 
 
 def _argument_field(tool: Hosted, native: JsonObject) -> str | None:
-    """Returns the field that the arguments came from: `item_of` marks an unusual one by None."""
+    """The field that the arguments came from: `item_of` marks an unusual one by None."""
     if not tool.arguments:
         return None
     for field in tool.arguments[1:]:
