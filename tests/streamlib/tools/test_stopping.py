@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final
 
 import anyio
@@ -13,6 +13,14 @@ import pytest
 from streamlib import FunctionCall, Response
 from streamlib.testing import MODEL, scripted
 from streamlib.tools import agent, run_calls
+
+
+@pytest.fixture(autouse=True)
+def interrupt_handler() -> Iterator[None]:
+    """Python's own: a test run in the background of a shell begins with Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 class Tools:
