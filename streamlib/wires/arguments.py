@@ -26,8 +26,16 @@ def as_object(call: FunctionCall | ServerToolCall, path: str, report: Report) ->
     return Raw(msgspec.json.encode({"_raw": text}))
 
 
-def free_form_schema() -> JsonObject:
-    """The schema of a free-form tool where a wire has none: an object of one string, `input`."""
+def free_form_schema(server: str, path: str, report: Report) -> JsonObject:
+    """The schema of a free-form tool where there is none: an object of one string, `input`.
+
+    Args:
+        server: the wire or the provider that has no such tools.
+        path: JSON pointer of the tool.
+        report: receives the change.
+    """
+    reason = f"{server} has no free-form tools: it takes one string, input"
+    report.add("changed", f"{path}/format", reason)
     return {
         "type": "object",
         "properties": {"input": {"type": "string"}},

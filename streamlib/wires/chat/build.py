@@ -12,6 +12,7 @@ from streamlib.request.json_objects import merged
 from streamlib.request.prompt import Prompt
 from streamlib.request.schemas import strict_schema
 from streamlib.request.target import BuiltRequest
+from streamlib.wires.arguments import free_form_schema
 from streamlib.wires.chat.build_messages import wire_messages
 from streamlib.wires.chat.settings import SETTINGS, fitted, format_rest
 from streamlib_parsers.items import JsonObject, ToolSpec
@@ -62,13 +63,7 @@ def _tool(tool: ToolSpec, index: int, context: BuildContext) -> JsonObject:
         return {"type": "custom", "custom": {**function, "format": _grammar(tool.format)}}
     schema: JsonObject = {"type": "object", "properties": {}}
     if tool.format is not None:
-        report.add(
-            "changed",
-            f"/tools/{index}/format",
-            f"{provider.name} has no free-form tools: it takes one string, input",
-        )
-        schema["properties"] = {"input": {"type": "string"}}
-        schema["required"] = ["input"]
+        schema = free_form_schema(provider.name, f"/tools/{index}", report)
     elif isinstance(tool.schema, dict) and tool.schema:
         schema = tool.schema
     path = f"/tools/{index}/schema"

@@ -49,9 +49,7 @@ def _tool(tool: ToolSpec, path: str, report: Report) -> JsonObject:
     if tool.description:
         function["description"] = tool.description
     if tool.format is not None:
-        reason = "Cohere has no free-form tools: it takes one string, input"
-        report.add("changed", f"{path}/format", reason)
-        function["parameters"] = free_form_schema()
+        function["parameters"] = free_form_schema("Cohere", path, report)
     else:
         # The wire requires `parameters`.
         function["parameters"] = object_schema(tool, f"{path}/schema", report)

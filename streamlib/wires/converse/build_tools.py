@@ -89,12 +89,7 @@ def _tool(tool: ToolSpec, path: str, context: ConverseContext) -> JsonObject | N
     if tool.format is None:
         schema = object_schema(tool, f"{path}/schema", report)
     else:
-        report.add(
-            "changed",
-            f"{path}/format",
-            "Converse has no free-form tools: it takes one string, input",
-        )
-        schema = free_form_schema()
+        schema = free_form_schema("Converse", path, report)
     spec: JsonObject = {"name": tool.name}
     # an empty description is refused (B10)
     if tool.description:

@@ -14,6 +14,7 @@ from streamlib.request.json_objects import camel_case
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.tool_options import option_fields
+from streamlib.wires.arguments import free_form_schema
 from streamlib.wires.json_objects import without_none
 from streamlib.wires.settings import put, take
 from streamlib_parsers.items import JsonObject, ToolOptions, ToolSpec
@@ -78,16 +79,7 @@ def _declaration(tool: ToolSpec, index: int, report: Report) -> JsonObject:
     if tool.strict:
         report.dropped(f"/tools/{index}/strict", "Gemini has no strict functions")
     if tool.format is not None:
-        report.add(
-            "changed",
-            f"/tools/{index}/format",
-            "Gemini has no free-form tools: it takes one string, input",
-        )
-        schema = {
-            "type": "object",
-            "properties": {"input": {"type": "string"}},
-            "required": ["input"],
-        }
+        schema = free_form_schema("Gemini", f"/tools/{index}", report)
     if openapi_schema is not None and is_same_schema(openapi_schema, schema):
         body["parameters"] = openapi_schema
         return body

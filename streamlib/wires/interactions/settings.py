@@ -52,9 +52,7 @@ def _wire_tool(tool: ToolSpec, path: str, report: Report) -> JsonObject:
         report.dropped(f"{path}/strict", "Interactions has no strict functions")
     body.update(option_fields(tool))
     if tool.format is not None:
-        reason = "Interactions has no free-form tools: it takes one string, input"
-        report.add("changed", f"{path}/format", reason)
-        body["parameters"] = free_form_schema()
+        body["parameters"] = free_form_schema("Interactions", path, report)
     elif tool.schema:
         schema = object_schema(tool, f"{path}/schema", report)
         body["parameters"] = _without_empty_required(schema, f"{path}/schema", report)

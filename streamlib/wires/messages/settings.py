@@ -79,12 +79,7 @@ def _signature(tool: ToolSpec, path: str, report: Report) -> JsonObject:
     if tool.description:
         body["description"] = tool.description
     if tool.format is not None:
-        report.add(
-            "changed",
-            f"{path}/format",
-            "Messages has no free-form tools: it takes one string, input",
-        )
-        body["input_schema"] = free_form_schema()
+        body["input_schema"] = free_form_schema("Messages", path, report)
         return body
     body["input_schema"] = object_schema(tool, f"{path}/schema", report)
     if tool.strict is not None:

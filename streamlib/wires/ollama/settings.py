@@ -15,6 +15,7 @@ from streamlib.request.prompt import EFFORTS, Prompt, ReasoningOptions
 from streamlib.request.report import Report
 from streamlib.request.schemas import ANY_OBJECT
 from streamlib.request.tool_options import option_fields
+from streamlib.wires.arguments import free_form_schema
 from streamlib.wires.json_objects import rest_of
 from streamlib.wires.settings import Setting, SettingsTable, read_stop, switched_logprobs, take
 from streamlib_parsers.items import JsonObject, ToolOptions, ToolSpec
@@ -42,13 +43,7 @@ def wire_tool(tool: ToolSpec, index: int, report: Report) -> JsonObject:
         function["description"] = tool.description
     schema: JsonObject = {"type": "object", "properties": {}}
     if tool.format is not None:
-        report.add(
-            "changed",
-            f"/tools/{index}/format",
-            "Ollama has no free-form tools: it takes one string, input",
-        )
-        schema["properties"] = {"input": {"type": "string"}}
-        schema["required"] = ["input"]
+        schema = free_form_schema("Ollama", f"/tools/{index}", report)
     elif isinstance(tool.schema, dict) and tool.schema:
         schema = tool.schema
     if tool.strict:
