@@ -249,7 +249,15 @@ class ResponseMetadata(Event, frozen=True):
 
 
 class Passthrough(Event, frozen=True):
-    """An event or delta of an unknown kind, in order. `data` is its JSON value, else its text."""
+    """An event or delta of a kind that this version does not know, in its place among the others.
+
+    Nothing of a stream is lost when a provider adds a kind: handle it by its name, or ignore it. It
+    changes no item; an unknown *item* is `Opaque`.
+
+    Attributes:
+        event: the wire's name of the kind.
+        data: its JSON value; text that is not JSON is a str.
+    """
 
     event: str
     data: Any

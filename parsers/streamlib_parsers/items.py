@@ -317,7 +317,11 @@ class ToolSearchOutput(Item, frozen=True):
 
 
 class Opaque(Item, frozen=True):
-    """An item of a kind this version does not know, replayed unchanged to the same origin.
+    """An item of a kind that this version does not know, kept as the wire's own object.
+
+    It stands in its place in the response and in the history, is saved with it, and goes back
+    unchanged to the origin that made it; any other origin gets the request without it, and the
+    report names it. An unknown *event* is `Passthrough`.
 
     Attributes:
         kind: the wire's name of the kind.

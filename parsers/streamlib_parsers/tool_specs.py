@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from streamlib_parsers.hosted_tools import HostedName, HostedTool
 from streamlib_parsers.item_base import JsonObject, WireApi, store_tuple
+from streamlib_parsers.signatures import ShortHelp, short_help
 from streamlib_parsers.upward import upward
 
 
@@ -54,23 +55,37 @@ class ToolOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_d
         store_tuple(self, "allowed_callers")
 
 
-class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
+class ToolSpec(
+    Struct,
+    metaclass=ShortHelp,
+    frozen=True,
+    gc=False,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+):
     """A tool offered to the model.
+
+        ToolSpec.of(weather)                  # from a function of yours
+        ToolSpec.hosted("web_search")         # a tool that the provider runs
+        ToolSpec("weather", "…", schema={…})  # its JSON Schema, written out
 
     Attributes:
         name: the function's name.
         description: what it does, for the model.
         schema: JSON Schema of its arguments.
         strict: the arguments must follow the schema exactly.
-        format: makes it a free-form tool (Responses and Chat `custom`): its grammar object, or
-            `{"type": "text"}`.
-        native: a hosted or versioned tool of one wire, as that wire's own object
-            (`{"type": "computer_20250124", …}`): sent unchanged there, and to no other wire.
-        native_wire: the wire that `native` is of; None: the one that has such a tool, or the one
-            that the prompt is sent to. Set by `parse_request`.
-        provider_run: a tool that the provider runs itself, for any wire that has it: see `hosted`.
-        tools: makes it a namespace of functions (Responses: namespace). Other wires get them one
-            by one, under names with the namespace's before them.
+        format: makes it a free-form tool (Responses and Chat `custom`): its
+            grammar object, or `{"type": "text"}`.
+        native: a hosted or versioned tool of one wire, as that wire's own
+            object (`{"type": "computer_20250124", …}`): sent unchanged there,
+            and to no other wire.
+        native_wire: the wire that `native` is of; None: the one that has such a
+            tool, or the one that the prompt is sent to. Set by `parse_request`.
+        provider_run: a tool that the provider runs itself, for any wire that
+            has it: see `hosted`.
+        tools: makes it a namespace of functions (Responses: namespace). Other
+            wires get them one by one, under names with the namespace's before
+            them.
         cache: caches the prompt up to this tool.
         options: further options that only some wires have.
     """
@@ -91,6 +106,7 @@ class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
         store_tuple(self, "tools")
 
     @classmethod
+    @short_help
     def hosted(
         cls,
         name: HostedName,
@@ -103,16 +119,17 @@ class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
     ) -> ToolSpec:
         """A tool that the provider runs itself, for any wire.
 
-        A target that lacks the tool, the limit or the location gets the request without it, and
-        the report names that. A restriction to domains or stores that a target lacks is an error
-        when the request is built.
+        A target that lacks the tool, the limit or the location gets the request
+        without it, and the report names that. A restriction to domains or
+        stores that a target lacks is an error when the request is built.
 
         Args:
             name: `web_search`, `web_fetch`, `code_execution` or `file_search`.
             max_uses: how often it may be called in one response.
             allowed_domains: the only domains to search or fetch from.
             blocked_domains: domains never to search or fetch from.
-            location: where the user is (``city``, ``region``, ``country``, ``timezone``).
+            location: where the user is (``city``, ``region``, ``country``,
+                ``timezone``).
             stores: the file stores to search.
 
         Raises:
@@ -122,6 +139,7 @@ class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
         return cls(name, provider_run=tool)
 
     @classmethod
+    @short_help
     def of(
         cls,
         function: Callable[..., Any],
@@ -132,13 +150,16 @@ class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
     ) -> ToolSpec:
         """Makes a tool of a function, from its signature and docstring.
 
-        The types of the parameters make the schema: plain types, pydantic models, msgspec Structs,
-        dataclasses, TypedDicts, enums, and what is made of them. A parameter with a default may be
-        left out. Parameters are described by ``Annotated[str, "the city"]``, by their library's own
-        field description, or by the docstring in Google's, NumPy's or Sphinx's style.
+        The types of the parameters make the schema: plain types, pydantic
+        models, msgspec Structs, dataclasses, TypedDicts, enums, and what is
+        made of them. A parameter with a default may be left out. Parameters are
+        described by ``Annotated[str, "the city"]``, by their library's own
+        field description, or by the docstring in Google's, NumPy's or Sphinx's
+        style.
 
         Args:
-            function: sync or async; a method, an object with ``__call__``, a ``functools.partial``.
+            function: sync or async; a method, an object with ``__call__``, a
+                ``functools.partial``.
             name: the default is the function's own.
             description: the default is the docstring up to its first section.
             strict: see `ToolSpec`.
@@ -152,10 +173,12 @@ class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
 
     @classmethod
     def from_mcp(cls, tool: Any) -> ToolSpec:
-        """A tool of an MCP server. `FunctionCall.output_mcp` makes the output of its calls.
+        """A tool of an MCP server. `FunctionCall.output_mcp` makes the output of
+        its calls.
 
         Args:
-            tool: a ``Tool`` as ``list_tools`` of the MCP SDK returns it, or its JSON as a dict.
+            tool: a ``Tool`` as ``list_tools`` of the MCP SDK returns it, or its
+                JSON as a dict.
 
         Raises:
             TypeError: it has no name or no input schema.

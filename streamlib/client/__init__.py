@@ -37,6 +37,7 @@ from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import ResponseItem, ToolSpec, WireApi
 from streamlib_parsers.protocol import parser
+from streamlib_parsers.signatures import short_help
 from streamlib_parsers.stream_error import StreamError
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class Client(ClientSetup):
     ) -> None:
         await self.aclose()
 
+    @short_help
     def stream(
         self,
         prompt: Prompt | str | Sequence[ResponseItem] | Request,
@@ -125,43 +127,43 @@ class Client(ClientSetup):
     ) -> ResponseStream:
         """Prepares the stream of one response, to be used with `async with`.
 
-        Nothing is sent before `async with`. A request that cannot be built raises here; every
-        other failure raises while iterating. What to ask for is the `Prompt`: its docstring has
-        each option with its wires. What the wire or the model lacks is left out, and named in
-        `ResponseStream.request.report`. The options here hold on every wire:
-
             async with client.stream("Hello", "anthropic:claude-opus-5") as stream:
                 async for event in stream: ...
 
+        Nothing is sent before `async with`. A request that cannot be built raises
+        here; every other failure raises while iterating. What to ask for is the
+        `Prompt`: its docstring has each option with its wires. What the wire or the
+        model lacks is left out, and named in `ResponseStream.request.report`.
+
         Args:
-            prompt: a `Prompt`, a history, a text, or a `Request` of `build`, which is sent
-                unchanged.
-            model: `"provider:model"`, or the model alone with `provider`. None: the prompt's own.
-            provider: name or value of the provider; "custom" is any server, with `base_url` and
+            prompt: a `Prompt`, a history, a text, or a `Request` of `build`, which
+                is sent unchanged.
+            model: `"provider:model"`, or the model alone with `provider`. None: the
+                prompt's own.
+            provider: its name or value; "custom" is any server, with `base_url` and
                 `wire_api`.
-            wire_api: one of the provider's wires, by default its first. One that it lacks is
-                `invalid_request`.
-            base_url: base URL of this request. The client's keys are not sent there; `api_key` is.
-            api_key: key of this request, which may be sent anywhere: a text or a function.
-            dialects: syntaxes of calls and reasoning to parse out of the text. None: those that
-                the model is known to need; `()`: none. docs/dialects.md has their names.
-            strict: raise `invalid_request` where the report would name a change, so that what is
-                sent is what the prompt says.
-            strict_origin: what is unknown of an item's origin counts as foreign, so that its
-                signed or encrypted state is downgraded and reported.
-            account: the account that pays, part of the origin of items. Sent where the provider
-                has a header for it (openai-codex).
-            errors: "raise", or "event" to receive `Failed` as the last event instead of an
-                exception. None: the client's own.
-            headers: HTTP headers of this request alone, beside those of `Prompt.headers`, over
-                which they win; no keys. Not the betas of a `Request` for Bedrock: they are in
-                its body, which is built.
-            resume: whether the stream of a background response goes on over another connection if
-                it breaks. None: the client's own.
+            wire_api: one of the provider's wires, by default its first.
+            base_url: base URL of this request. The client's keys are not sent
+                there; `api_key` is.
+            api_key: key of this request, a text or a function; sent anywhere.
+            dialects: syntaxes of calls and reasoning to parse out of the text
+                (docs/dialects.md). None: those that the model needs; `()`: none.
+            strict: raise `invalid_request` where the report would name a change.
+            strict_origin: treat what is unknown of an item's origin as that of
+                another provider: its signed state is downgraded and reported.
+            account: the account that pays, part of the origin of items. Sent where
+                the provider has a header for it (openai-codex).
+            errors: "raise", or "event" to receive `Failed` as the last event
+                instead of an exception. None: the client's own.
+            headers: HTTP headers of this request alone; they win over those of
+                `Prompt.headers`. No keys, and no betas of a built `Request` for
+                Bedrock: they are in its body.
+            resume: whether the stream of a background response goes on over
+                another connection if it breaks. None: the client's own.
             retry: when this request is sent again. None: as the client's others.
 
         Raises:
-            StreamError: the request cannot be built, or the key or a header is invalid.
+            StreamError: the request, the key or a header is invalid.
             RuntimeError: the client is closed.
         """
         self._require_open()

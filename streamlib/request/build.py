@@ -99,7 +99,7 @@ def build(
         wire_api: None takes the provider's first wire.
         base_url: None takes the provider's own.
         strict: raise where the report would not be empty.
-        strict_origin: what is unknown of an item's origin counts as foreign.
+        strict_origin: what is unknown of an item's origin counts as that of another provider.
         models: traits of models that win over the shipped ones, by name prefix.
         providers: further providers, found by name.
         account: sent in the provider's account header, and part of the origin.

@@ -11,6 +11,7 @@ from msgspec.structs import force_setattr
 
 from streamlib.request.headers import checked_headers
 from streamlib_parsers.items import CacheMark, JsonObject, ResponseItem, ToolSpec, WireApi, user
+from streamlib_parsers.signatures import ShortHelp
 
 Effort: TypeAlias = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: tuple[Effort, ...] = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -81,82 +82,120 @@ class CacheOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_
         return self.lifetimes.get(item_index, self.ttl)
 
 
-class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
+class Prompt(
+    Struct,
+    metaclass=ShortHelp,
+    frozen=True,
+    gc=False,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+):
     """One request: the history, and everything else that a model can be told.
 
-    A field that is None is not sent. Each option names the wires that have it; ``converse`` and
-    ``invoke`` are those of Claude. Elsewhere it is left out and `Request.report` names it, or with
-    ``strict=True`` the request is refused. A provider or a model may lack more, which is reported
-    too. docs/prompts.md shows each option in use, and how each wire writes it.
+        prompt = Prompt(
+            "What is the weather in Paris?",
+            instructions="Answer in one sentence.",
+            tools=[ToolSpec.of(weather)],
+            reasoning="low",
+            max_output_tokens=500,
+        )
+        response = await client.respond(prompt, "anthropic:claude-opus-5")
+
+    Most requests need these: `input`, a text or the history; `instructions`,
+    the system prompt; `tools`; `reasoning`, how much to think; and
+    `output_schema`, the class or the JSON Schema that the response must follow.
+
+    A field that is None is not sent. Each option names the wires that have it;
+    ``converse`` and ``invoke`` are those of Claude. Elsewhere it is left out
+    and `Request.report` names it, or with ``strict=True`` the request is
+    refused. A provider or a model may lack more, which is reported too.
+    docs/prompts.md shows each option in use, and how each wire writes it.
 
     Args:
-        input: the history, oldest first; a str is one user message. Images, documents and audio are
-            parts of its messages (`user`, `Image`, `Document`, `Audio`). A part that a wire lacks
-            is left out and reported; state of another origin is downgraded and reported.
-        instructions: the system prompt. A `Message` with the role "system" may also be in the
-            history. Wires: all.
-        tools: tools that the model may call (`ToolSpec`, `ToolSpec.of`), or that the provider runs
-            (`ToolSpec.hosted`). Wires: all; a hosted tool that a target lacks is reported.
-        tool_choice: "auto", "required", "none", or the name of the tool to call. Wires: all but
-            ollama.
-        parallel_tools: False: at most one call in a response. Wires: messages, responses, chat,
-            converse, invoke.
-        reasoning: how much to think: a level ("off", "minimal", "low", "medium", "high", "xhigh",
-            "max"), tokens (int), or `ReasoningOptions`. Tokens for a model that knows levels become
-            the nearest level, a level for one that takes tokens becomes a number: reported.
+        input: the history, oldest first; a str is one user message. Images,
+            documents and audio are parts of its messages (`user`, `Image`,
+            `Document`, `Audio`). A part that a wire lacks is left out and
+            reported; state of another origin is downgraded and reported.
+        instructions: the system prompt. A `Message` with the role "system" may
+            also be in the history. Wires: all.
+        tools: tools that the model may call (`ToolSpec`, `ToolSpec.of`), or
+            that the provider runs (`ToolSpec.hosted`). Wires: all; a hosted
+            tool that a target lacks is reported.
+        tool_choice: "auto", "required", "none", or the name of the tool to
+            call. Wires: all but ollama.
+        parallel_tools: False: at most one call in a response. Wires: messages,
+            responses, chat, converse, invoke.
+        reasoning: how much to think: a level ("off", "minimal", "low",
+            "medium", "high", "xhigh", "max"), tokens (int), or
+            `ReasoningOptions`. Tokens for a model that knows levels become the
+            nearest level, and a level for one that takes tokens becomes a
+            number; both are reported. Wires: all.
+        verbosity: how long the text should be: "low", "medium" or "high".
+            Wires: responses, chat.
+        output_schema: what the response must follow: a JSON Schema, or a class,
+            of which the schema is stored: a pydantic model, a msgspec Struct, a
+            dataclass, a TypedDict, an attrs class, or a type made of them. One
+            whose JSON is not an object (`list[City]`) is asked for in an object
+            with the one key ``value``. `Response.parsed` reads it. Keywords
+            that a wire refuses become text of the description, reported. Wires:
+            all.
+        structured: how `output_schema` is asked for: "native", the default,
+            with the wire's structured output; "tool", as the arguments of a
+            tool that the model has to call; "json_mode", as JSON of any form,
+            with the schema in the instructions. Wires: all.
+        max_output_tokens: limit of the output in tokens, reasoning included; a
+            response that reaches it has the stop reason "length". Messages
+            requires one: without it the model's own is sent, at most 32,000.
             Wires: all.
-        verbosity: how long the text should be: "low", "medium" or "high". Wires: responses, chat.
-        output_schema: what the response must follow: a JSON Schema, or a class, of which the
-            schema is stored: a pydantic model, a msgspec Struct, a dataclass, a TypedDict, an
-            attrs class, or a type made of them. One whose JSON is not an object (`list[City]`) is
-            asked for in an object with the one key ``value``. `Response.parsed` reads it. Keywords
-            that a wire refuses become text of the description, reported. Wires: all.
-        structured: how `output_schema` is asked for: "native", the default, with the wire's
-            structured output; "tool", as the arguments of a tool that the model has to call;
-            "json_mode", as JSON of any form, with the schema in the instructions. Wires: all.
-        max_output_tokens: limit of the output in tokens, reasoning included; a response that
-            reaches it has the stop reason "length". Messages requires one: without it the model's
-            own is sent, at most 32,000. Wires: all.
-        temperature: sampling temperature, from 0. Left out and reported for models that refuse it,
-            as many do while they think; so are `top_p` and `top_k`. Wires: all.
-        top_p: nucleus sampling, from 0 to 1: the share of probability to sample from. Wires: all.
-        top_k: how many of the most likely tokens to sample from. Wires: all but responses,
-            interactions.
-        presence_penalty: penalty on tokens that occurred, from -2 to 2. Wires: chat, gemini,
-            ollama, cohere.
-        frequency_penalty: penalty on tokens by how often they occurred, from -2 to 2. Wires: chat,
-            gemini, ollama, cohere.
-        stop: texts that end the output; they are not part of it. A str is one text. Wires: all but
-            responses.
-        seed: a number for sampling, for output that can be repeated. Wires: chat, gemini,
-            interactions, ollama, cohere.
+        temperature: sampling temperature, from 0. Left out and reported for
+            models that refuse it, as many do while they think; so are `top_p`
+            and `top_k`. Wires: all.
+        top_p: nucleus sampling, from 0 to 1: the share of probability to sample
+            from. Wires: all.
+        top_k: how many of the most likely tokens to sample from. Wires: all but
+            responses, interactions.
+        presence_penalty: penalty on tokens that occurred, from -2 to 2. Wires:
+            chat, gemini, ollama, cohere.
+        frequency_penalty: penalty on tokens by how often they occurred, from -2
+            to 2. Wires: chat, gemini, ollama, cohere.
+        stop: texts that end the output; they are not part of it. A str is one
+            text. Wires: all but responses.
+        seed: a number for sampling, for output that can be repeated. Wires:
+            chat, gemini, interactions, ollama, cohere.
         n: number of choices. Wires: chat, gemini.
-        logprobs: number of alternatives for each token; 0: the chosen token alone. Wires:
-            responses, chat, gemini, ollama, cohere.
-        cache: "auto": the provider or the builder chooses up to where the prompt is cached, or
-            `CacheOptions`. Nothing is sent to services that cache by themselves. Wires: all.
-        metadata: texts by name, stored with the request by the provider. Wires: responses, chat,
-            gemini, interactions, converse.
-        service_tier: speed and price class, as the wire writes it. Wires: all but ollama, cohere.
-        conversation_id: your id of the conversation, so that its requests meet the same cache. Sent
-            where the provider has a field or a header for it. Wires: responses.
-        user_id: your end user, without personal data. Wires: messages, responses, chat, invoke.
-        background: True: the response goes on without its connection, and is stored by the
-            provider; its stream can be resumed where it broke (docs/resume.md). Wires: responses,
-            interactions.
-        thinking_mismatch: "drop_block" lets a model that binds thinking to the conversation drop
-            blocks instead of failing. Wires: messages, converse, invoke.
-        extra: fields of the wire, merged into the body last, as the wire writes them.
-        extra_wire: the only wire that `extra` is for; None: any. A request to another one leaves
-            it out and reports it. Set by `parse_request`.
-        headers: HTTP headers of this request only (`anthropic-beta` …), names in lower case; they
-            win over the provider's own. No keys.
-        model: the model that a decoded request named (`parse_request`); used where the call names
-            none.
+        logprobs: number of alternatives for each token; 0: the chosen token
+            alone. Wires: responses, chat, gemini, ollama, cohere.
+        cache: "auto": the provider or the builder chooses up to where the
+            prompt is cached, or `CacheOptions`. Nothing is sent to services
+            that cache by themselves. Wires: all.
+        metadata: texts by name, stored with the request by the provider. Wires:
+            responses, chat, gemini, interactions, converse.
+        service_tier: speed and price class, as the wire writes it. Wires: all
+            but ollama, cohere.
+        conversation_id: your id of the conversation, so that its requests meet
+            the same cache. Sent where the provider has a field or a header for
+            it. Wires: responses.
+        user_id: your end user, without personal data. Wires: messages,
+            responses, chat, invoke.
+        background: True: the response goes on without its connection, and is
+            stored by the provider; its stream can be resumed where it broke
+            (docs/resume.md). Wires: responses, interactions.
+        thinking_mismatch: "drop_block" lets a model that binds thinking to the
+            conversation drop blocks instead of failing. Wires: messages,
+            converse, invoke.
+        extra: fields of the wire, merged into the body last, as the wire writes
+            them.
+        extra_wire: the only wire that `extra` is for; None: any. A request to
+            another one leaves it out and reports it. Set by `parse_request`.
+        headers: HTTP headers of this request only (`anthropic-beta` …), names
+            in lower case; they win over the provider's own. No keys.
+        model: the model that a decoded request named (`parse_request`); used
+            where the call names none.
         stream: whether a decoded request wanted a stream (`parse_request`).
 
     Raises:
-        TypeError: a value of the wrong kind: dicts of some wire in `input`, a text for a number.
+        TypeError: a value of the wrong kind: dicts of some wire in `input`, a
+            text for a number.
         ValueError: a value that the field cannot have.
     """
 

@@ -114,7 +114,7 @@ class _ClientEntries:
     def __init__(self) -> None:
         self.entries: OrderedDict[str, _Entry] = OrderedDict()
         self.size = 0
-        """Number of bytes in all values."""
+        """Number of bytes in all values, kept up to date, because a sum at each write is slow."""
         self.used_at = 0.0
         """Time of the last use of any entry, in seconds of the store's clock."""
 
@@ -144,7 +144,8 @@ class MemoryStateStore:
         self._limits = limits
         self._clock = clock
         self._clients: OrderedDict[str, _ClientEntries] = OrderedDict()
-        """Client key -> entries; the least recently active client is first."""
+        """Client key -> entries; the least recently active client is first, so that what is deleted
+        for want of memory or time is found without a search."""
         self.size = 0
         """Number of bytes in all entries."""
 
@@ -183,6 +184,7 @@ class MemoryStateStore:
         """See `StateStore.put`."""
         now = self._clock()
         self._drop_expired(client, now)
+        # One that is too large would push out all others of its client, and then itself.
         if len(value) > min(self._limits.entry_bytes, self._limits.client_bytes):
             return
         stored = self._clients.setdefault(client, _ClientEntries())

@@ -495,9 +495,10 @@ class ItemSequencer:
 
     def __init__(self) -> None:
         self._open: dict[int, int] = {}
-        """Choice -> index of its open item."""
+        """Choice -> index of its open item: each choice has an order of its own."""
         self._buffered: dict[int, list[ResponseEvent]] = {}
-        """Item index -> events of an item that waits, in the order in which items opened."""
+        """Item index -> events of an item that waits, in the order in which items opened: they are
+        released in that order."""
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
         """The event and those that waited for it; nothing if it has to wait itself."""

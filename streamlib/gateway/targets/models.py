@@ -64,7 +64,8 @@ class ModelCatalog:
         self._started = int(clock())
         """Start of the gateway, in seconds since 1970."""
         self._lists: dict[object, tuple[float, list[ModelInfo] | None]] = {}
-        """Server and key -> expiry time of the list, and the list; None: it could not be read."""
+        """Server and key -> expiry time of the list, and the list; None: it could not be read. The
+        key is part of it, because a provider lists what that key may use."""
 
     async def models(self, client: Client, table: RouteTable) -> list[ServedModel]:
         """The models that the routes serve, each once."""

@@ -139,11 +139,13 @@ class TargetPool:
         """
         self.now = now
         self._open: dict[str, int] = {}
-        """Slot of a target -> number of its open streams."""
+        """Slot of a target -> number of its open streams. A slot without any is removed, so that
+        those of former routes do not stay."""
         self._health: dict[str, _Health] = {}
-        """Name of a target -> its failures, for targets that failed."""
+        """Name of a target -> its failures, for targets that failed; at most `REMEMBERED`."""
         self._waiters: list[_Waiter] = []
-        """Waiting requests, the oldest first."""
+        """Waiting requests, the oldest first: the next slot is granted to it, so that none starves.
+        Each leaves after its `seconds`."""
 
     # --- choosing ---
 
@@ -318,6 +320,7 @@ class TargetPool:
         self._forget_oldest()
 
     def _forget_oldest(self) -> None:
+        # Each failure adds at most one target.
         if len(self._health) > REMEMBERED:
             del self._health[next(iter(self._health))]
 

@@ -120,7 +120,8 @@ class Machine:
     def __init__(self, assembler: EventAssembler) -> None:
         self._assembler = assembler
         self._choices: dict[int, ChoiceAssembler] = {}
-        """Every choice seen, by its index."""
+        """Every choice seen, by its index. One that has finished stays: `Completed` has the reasons
+        of all."""
         self._usage: JsonObject = {}
         """The usage objects of all chunks, merged; later keys replace earlier ones."""
         self._constants: tuple[str | None, ...] = (None, None, None)

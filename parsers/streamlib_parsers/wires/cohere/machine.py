@@ -69,6 +69,7 @@ FAILURES: Final = frozenset({"ERROR", "TIMEOUT", "ERROR_LIMIT"})
 """Finish reasons of a generation that failed."""
 
 MAX_INDEX: Final = 1_000_000
+"""A greater index is malformed. No list is padded up to an index."""
 
 _MESSAGE_LISTS: Final = ("content", "tool_plan", "tool_calls", "citations")
 
@@ -85,9 +86,11 @@ class Machine:
         self._calls: dict[int, OpenItem] = {}
         """The open calls by index."""
         self._seen: set[tuple[str, int]] = set()
-        """Contents and calls that were started: none may be started twice."""
+        """Contents and calls that were started: none may be started twice, or its deltas could
+        belong to either."""
         self._ended: tuple[int, OpenItem] | None = None
-        """A content that ended, with its index, until the next event that is not a citation."""
+        """A content that ended, with its index, until the next event that is not a citation: its
+        citations may follow its end, and a closed item takes none."""
         self._plan: OpenItem | None = None
         """The tool plan, while its text arrives. The wire has no event for its end."""
         self._started = False

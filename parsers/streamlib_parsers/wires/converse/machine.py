@@ -115,24 +115,28 @@ class Machine:
         self._blocks: dict[int, OpenItem] = {}
         # The items of `_blocks` that take text, for the hot path.
         self._streamed: dict[int, StreamedBlock] = {}
-        # Indexes whose block was opened, closed ones too: none may be opened twice.
+        # Indexes whose block was opened, closed ones too: none may be opened twice, or its deltas
+        # could belong to either block.
         self._opened: set[int] = set()
-        # Indexes with an empty start, which open at their first delta or not at all.
+        # Indexes with an empty start, which open at their first delta or not at all: only a delta
+        # shows the kind of the item.
         self._declared: set[int] = set()
-        # Complete arguments of the starts of calls, until their block stops.
+        # Complete arguments of the starts of calls, until their block stops: only then is it known
+        # that no delta came, which would win over them.
         self._inputs: dict[int, bytes] = {}
-        # (item index, field) -> fragments, until their block stops; see `JOINS`.
+        # (item index, field) -> fragments, until their block stops: each is base64 of its own, and
+        # joining them at every delta would copy a large blob again and again. See `JOINS`.
         self._fragments: dict[tuple[int, str], list[str]] = {}
         # Item index -> content of its `toolResult` deltas, until the block stops.
         self._results: dict[int, list[list[JsonObject]]] = {}
-        # Item index -> `error` of a failed image, until its block stops.
+        # Item index -> `error` of a failed image, until its block stops, since data may still come.
         self._image_errors: dict[int, JsonObject] = {}
         # The wire's usage object, merged over the stream.
         self._usage: dict[str, Any] = {}
         # Whether a metadata event was seen, and one with usage.
         self._has_metadata = False
         self._has_usage = False
-        # Set by messageStop.
+        # Set by messageStop, and reported with the usage, which the wire sends after it.
         self._stop_reason: str | None = None
         self._stop_sequence: str | None = None
 

@@ -82,13 +82,15 @@ class Machine:
     def __init__(self, assembler: EventAssembler) -> None:
         self._assembler = assembler
         self._candidates: dict[int, Candidate] = {}
-        """Every candidate seen, by its index."""
+        """Every candidate seen, by its index, of which there are few (`Index`). One that has ended
+        stays: `Completed` has the reasons of all."""
         self._reports = Reports()
         """The usage reports of all chunks."""
         self._identified = False
         """Whether id and model are known, so that later ones are ignored."""
         self._create_time: str | None = None
-        """The last `createTime`, which only Vertex sends."""
+        """The last `createTime`, which only Vertex sends; one that is repeated is not reported
+        again."""
         self._blocked: str | None = None
         """The last `promptFeedback.blockReason`, by name."""
         self._is_body = False

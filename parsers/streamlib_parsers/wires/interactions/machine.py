@@ -102,7 +102,8 @@ class Step:
         self.contents: Contents | None = None
         """The contents of a message; None for other items."""
         self.arguments = b""
-        """The arguments that the start had, until the step stops."""
+        """The arguments that the start had, until the step stops: only then is it known that no
+        delta came, which would win over them."""
         self.paragraph = 0
         """Index of the paragraph of a thought's summary that is open."""
         self.summary: dict[str, JsonObject] = {}
@@ -125,7 +126,8 @@ class Machine:
         self._steps: dict[int, Step] = {}
         """The open steps by index."""
         self._seen: set[int] = set()
-        """Indexes that were opened: none may be opened twice."""
+        """Indexes that were opened: none may be opened twice, or its deltas could belong to either
+        step. The steps that only the last event has are those not in it."""
         self._created = False
         """Whether the interaction was announced."""
         assembler.before_close = self._finish_contents

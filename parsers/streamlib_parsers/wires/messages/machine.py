@@ -158,15 +158,19 @@ class Machine:
         self._state = State.START
         # Open blocks by wire index; empty again after message_stop.
         self._blocks: dict[int, Block] = {}
-        # Raw `input` of the starts of open calls, by wire index, until their block stops.
+        # Raw `input` of the starts of open calls, by wire index, until their block stops: only then
+        # is it known that no delta came, which would win over it.
         self._inputs: dict[int, bytes] = {}
-        # Indexes that were opened in this message: none may be opened twice.
+        # Indexes that were opened in this message: none may be opened twice, or its deltas could
+        # belong to either block. Each opened an item, so `Limits.items` bounds it.
         self._seen: set[int] = set()
-        # Ids of the provider-run calls whose results were received.
+        # Ids of the provider-run calls whose results were received: code with a result waits for no
+        # call of its own any more (`_call_waits`).
         self._results: set[str] = set()
-        # The wire's usage object, merged over the stream.
+        # The wire's usage object, merged over the stream: input is counted in message_start, output
+        # in message_delta.
         self._usage: dict[str, Any] = {}
-        # The last values that were not null.
+        # The last values that were not null; read at the end, as a later event may replace them.
         self._stop_reason: str | None = None
         self._stop_sequence: str | None = None
 

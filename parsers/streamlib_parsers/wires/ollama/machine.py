@@ -78,7 +78,8 @@ class Machine:
         self._assembler = assembler
         # The message or reasoning that the next line may continue; calls are not among them.
         self._open: OpenItem | None = None
-        # All calls of the response; they are closed by the last line.
+        # All calls of the response; they are closed by the last line: without it the response is
+        # truncated, and none of its calls may be run.
         self._calls: list[OpenItem] = []
 
     @property

@@ -100,7 +100,8 @@ class Machine:
         # The slots' own dict of open items, so that frequent deltas find theirs without a call.
         self._by_index = self._slots.by_index
         self._texts = Texts(assembler)
-        # The texts' own dict: while it is empty, content_index is the position.
+        # The texts' own dict, for frequent deltas too: while it is empty, content_index is the
+        # position.
         self._positions = self._texts.positions
         self._envelope = Envelope(assembler)
         # Set by `response.created`: a second one belongs to another response, for example of
