@@ -23,7 +23,7 @@ from streamlib.providers import Provider, find
 from streamlib.providers.models import Traits
 from streamlib.providers.names import fit_names
 from streamlib.providers.wire_specs import WIRE_SPECS
-from streamlib.request.allowed_tools import foreign_choice, without_choice
+from streamlib.request.allowed_tools import choice_of_another_wire, without_choice
 from streamlib.request.context import BuildContext
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.fit_tools import fit_tools
@@ -133,7 +133,7 @@ def build_for(
     prompt = with_structured_mode(prompt, report)
     prompt = _headers_for_wire(prompt, target.wire_api, report)
     context = BuildContext(with_headers(target, prompt.headers), report)
-    allowed = foreign_choice(prompt, target.wire_api)
+    allowed = choice_of_another_wire(prompt, target.wire_api)
     if allowed is not None:
         prompt = without_choice(prompt, allowed)
     prompt = _extra_for_wire(prompt, context)
