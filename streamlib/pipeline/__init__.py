@@ -6,7 +6,7 @@
     ):
         async for event in events: ...
 
-Stages apply from left to right, and all of them together add one hop. A stage never reorders
+Stages apply from left to right, and all of them together are one call. A stage never reorders
 events, and none delays the first token. Where a stage may buffer events for a time (`coalesce`, or
 a stage of yours that is not a `Simple`), one task in a group of the ``async with`` block reads
 ahead, so that buffered events are emitted in time although no further event arrives; otherwise no

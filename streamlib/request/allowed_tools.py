@@ -45,7 +45,7 @@ class AllowedTools(NamedTuple):
         return None
 
 
-def foreign_choice(prompt: Prompt, wire_api: WireApi) -> AllowedTools | None:
+def choice_of_another_wire(prompt: Prompt, wire_api: WireApi) -> AllowedTools | None:
     """The allowed tools of a request of another wire; None where there is no such choice."""
     if prompt.extra is None or prompt.extra_wire in (None, wire_api):
         return None

@@ -18,7 +18,7 @@ from streamlib.providers import Provider, find
 from streamlib.providers.models import Traits
 from streamlib.providers.names import fit_names
 from streamlib.providers.wire_specs import WIRE_SPECS
-from streamlib.request.allowed_tools import AllowedTools, foreign_choice, without_choice
+from streamlib.request.allowed_tools import AllowedTools, choice_of_another_wire, without_choice
 from streamlib.request.context import BuildContext
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.fit_tools import fit_tools
@@ -130,7 +130,7 @@ def build_for(
     _choose_structured_mode(draft)
     _add_headers(draft)
     _read_allowed_tools(draft)
-    _drop_foreign_extra(draft)
+    _drop_extra_of_another_wire(draft)
     _fit_tool_options(draft)
     # the history
     _repair_history(draft)
@@ -206,12 +206,12 @@ def _add_headers(draft: _Draft) -> None:
 
 def _read_allowed_tools(draft: _Draft) -> None:
     """Reads a restriction of the tools that another wire has a word for."""
-    draft.allowed_tools = foreign_choice(draft.prompt, draft.wire_api)
+    draft.allowed_tools = choice_of_another_wire(draft.prompt, draft.wire_api)
     if draft.allowed_tools is not None:
         draft.prompt = without_choice(draft.prompt, draft.allowed_tools)
 
 
-def _drop_foreign_extra(draft: _Draft) -> None:
+def _drop_extra_of_another_wire(draft: _Draft) -> None:
     """Drops `Prompt.extra` of another wire: its fields mean nothing here, or something else."""
     extra, extra_wire = draft.prompt.extra, draft.prompt.extra_wire
     if extra is None or extra_wire is None or extra_wire == draft.wire_api:

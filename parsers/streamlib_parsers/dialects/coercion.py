@@ -26,8 +26,10 @@ Entities: TypeAlias = Literal["never", "escaped", "always"]
 
 escaped: only in a value with `&lt;` and without `<`, whose writer escaped it."""
 
-HOPS: Final = 16
-"""References and alternatives that are followed, one inside the other."""
+MAX_DEPTH: Final = 16
+"""References and alternatives that are followed, one inside the other: a schema may refer to
+itself."""
+
 ORDER: Final = ("null", "integer", "number", "boolean", "object", "array", "string")
 """The order in which the types of an alternative are tried."""
 NAMED: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
@@ -158,7 +160,7 @@ def is_text(schema: JsonObject, root: JsonObject, *, json_if_untyped: bool = Fal
 
 def property_schema(schema: JsonObject, key: str | int, root: JsonObject) -> JsonObject:
     """The schema of a property; an integer key means the items' schema; `{}` without one."""
-    for alternative in _alternatives(schema, root, HOPS):
+    for alternative in _alternatives(schema, root, MAX_DEPTH):
         if isinstance(key, int):
             own_schema = alternative.get("items")
         else:
@@ -170,7 +172,9 @@ def property_schema(schema: JsonObject, key: str | int, root: JsonObject) -> Jso
 
 def is_array(schema: JsonObject, root: JsonObject) -> bool:
     """Whether the schema allows an array."""
-    return any("array" in _types(alternative) for alternative in _alternatives(schema, root, HOPS))
+    return any(
+        "array" in _types(alternative) for alternative in _alternatives(schema, root, MAX_DEPTH)
+    )
 
 
 def unescaped(text: str) -> str:
@@ -209,27 +213,27 @@ def _numbered(digits: str) -> str | None:
 # --- what a schema allows ---
 
 
-def _alternatives(schema: Any, root: JsonObject, hops: int) -> Iterable[JsonObject]:
+def _alternatives(schema: Any, root: JsonObject, depth: int) -> Iterable[JsonObject]:
     """The schema and everything it refers to or offers as an alternative."""
-    if not isinstance(schema, dict) or hops <= 0:
+    if not isinstance(schema, dict) or depth <= 0:
         return
     yield schema
     reference = schema.get("$ref")
     if isinstance(reference, str):
-        yield from _alternatives(_referred(reference, root), root, hops - 1)
+        yield from _alternatives(_referred(reference, root), root, depth - 1)
     for keyword in ("anyOf", "oneOf", "allOf"):
         branches = schema.get(keyword)
         if isinstance(branches, list):
-            for branch in branches[:HOPS]:
+            for branch in branches[:MAX_DEPTH]:
                 # Halved: alternatives inside alternatives multiply.
-                yield from _alternatives(branch, root, hops // 2)
+                yield from _alternatives(branch, root, depth // 2)
 
 
 def _allowed(schema: JsonObject, root: JsonObject) -> tuple[set[str], list[Any]]:
     """The types that the schema allows, and the values that it enumerates without a type."""
     types: set[str] = set()
     constants: list[Any] = []
-    for alternative in _alternatives(schema, root, HOPS):
+    for alternative in _alternatives(schema, root, MAX_DEPTH):
         own_types = _types(alternative)
         types.update(own_types)
         if not own_types:

@@ -4,7 +4,7 @@
         for event in stream: ...
     stream.response
 
-Events are awaited in the client's thread, one hop for each read, and delivered in the reader's: so
+Events are awaited in the client's thread, one call for each read, and delivered in the reader's: so
 `snapshot` holds what was delivered and nothing more.
 """
 
@@ -350,7 +350,7 @@ class SyncStream:
             self._wait()
 
     def _read_all(self) -> None:
-        """Reads to the end, in one hop unless a hook is called in this thread."""
+        """Reads to the end, in one call unless a hook is called in this thread."""
         if self._on_event is None:
             self._loop.call(self._stream.read_all)
             return

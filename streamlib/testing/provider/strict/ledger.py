@@ -1,7 +1,7 @@
 """The strict provider's record of the signatures and responses that it issued.
 
 A signature is base64 of a record and of its HMAC. The HMAC covers the content that was signed, so a
-changed text, a foreign signature, or a signature of another wire is not valid.
+changed text, a signature of another provider, or one of another wire is not valid.
 """
 
 from __future__ import annotations
