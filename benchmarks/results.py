@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from streamlib.testing.bench.records import Record, load_of_machine, machine, table
+from streamlib.testing.bench.records import BenchRecord, load_of_machine, machine, table
 from streamlib_parsers import build_kind
 
 MEASURED: Final = Path(__file__).with_name("measured")
@@ -53,10 +53,10 @@ class Figure(Struct, frozen=True):
         """The smallest and the largest round."""
         return min(self.rounds), max(self.rounds)
 
-    def record(self) -> Record:
+    def record(self) -> BenchRecord:
         """Best and median, for charts."""
         key = (self.bench, self.workload, self.chunks, self.contestant, self.measure, self.unit)
-        return Record(*key, min(self.rounds), self.median)
+        return BenchRecord(*key, min(self.rounds), self.median)
 
 
 def figure(

@@ -17,7 +17,7 @@ from streamlib_parsers import WIRE_APIS
 
 if TYPE_CHECKING:
     from streamlib.testing.bench.feed import Case
-    from streamlib.testing.bench.records import Record
+    from streamlib.testing.bench.records import BenchRecord
     from streamlib.testing.bench.workloads import Workload
 
 DESCRIPTION: Final = (
@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _case_records(arguments: argparse.Namespace) -> tuple[list[Record], list[Record]]:
+def _case_records(arguments: argparse.Namespace) -> tuple[list[BenchRecord], list[BenchRecord]]:
     """Figures of a capture or of the workloads, and the growth of the workloads."""
     from streamlib.testing.bench import feed, growth
     from streamlib.testing.bench.workloads import WORKLOADS
@@ -122,7 +122,7 @@ def _case_records(arguments: argparse.Namespace) -> tuple[list[Record], list[Rec
     return records, doubled
 
 
-def _corpus_records(arguments: argparse.Namespace) -> tuple[list[Record], list[Record]]:
+def _corpus_records(arguments: argparse.Namespace) -> tuple[list[BenchRecord], list[BenchRecord]]:
     """Figures of the recorded streams of folders; their growth is not known."""
     from streamlib.testing.bench import corpus
     from streamlib.testing.bench.records import machine
@@ -179,7 +179,7 @@ def _captured_cases(arguments: argparse.Namespace) -> list[Case]:
     return cases
 
 
-def _draw_chart(path: Path, records: list[Record]) -> None:
+def _draw_chart(path: Path, records: list[BenchRecord]) -> None:
     from streamlib.testing.bench import chart
 
     rates = [record for record in records if record.unit == "MB/s"]

@@ -48,7 +48,7 @@ class HttpRecord(Struct, kw_only=True, eq=False):
     end: str | None = "unread"
 
 
-class Sink(Protocol):
+class ExchangeSink(Protocol):
     """Where exchanges are recorded."""
 
     @property
@@ -78,7 +78,9 @@ class RecordingTransport:
         sink: returns where the current task's exchange is recorded; None: nowhere.
     """
 
-    def __init__(self, http: Any, connections: int | None, sink: Callable[[], Sink | None]) -> None:
+    def __init__(
+        self, http: Any, connections: int | None, sink: Callable[[], ExchangeSink | None]
+    ) -> None:
         self._http = http
         self._connections = connections or CONNECTIONS
         self._sink = sink
@@ -130,7 +132,7 @@ class RecordingTransport:
 class _RecordedResponse:
     """A response that is recorded while it is read."""
 
-    def __init__(self, response: HttpResponse, record: HttpRecord, sink: Sink) -> None:
+    def __init__(self, response: HttpResponse, record: HttpRecord, sink: ExchangeSink) -> None:
         self._response = response
         self._record = record
         self._sink = sink
@@ -196,15 +198,15 @@ class Recorder(RecordingTransport):
         return self._clock
 
     def keep(self, data: bytes) -> bool:
-        """All bodies are kept (see `Sink`)."""
+        """All bodies are kept (see `ExchangeSink`)."""
         return True
 
     def sent(self, record: HttpRecord) -> None:
-        """Requests are not recorded (see `Sink`)."""
+        """Requests are not recorded (see `ExchangeSink`)."""
         record.body = b""
 
     def closed(self, record: HttpRecord) -> None:
-        """Adds the recording of a response (see `Sink`)."""
+        """Adds the recording of a response (see `ExchangeSink`)."""
         url = redact(record.url)
         self.recordings.append(
             Recording(

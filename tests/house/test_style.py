@@ -69,6 +69,19 @@ def test_no_text_for_users_has_the_code_of_a_rule() -> None:
     assert found == []
 
 
+def test_class_outside_the_wires_has_a_name_of_its_own() -> None:
+    """Who searches for a name finds one class. In a wire's folder names follow the wire."""
+    folders: dict[str, list[str]] = {}
+    for path in SOURCES:
+        parts = path.relative_to(ROOT).parts
+        if "wires" in parts and len(parts) > parts.index("wires") + 2:
+            continue
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                folders.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in folders.items() if len(paths) > 1} == {}
+
+
 def test_sources_have_few_folded_expressions() -> None:
     figures = measure_all(SOURCES)
     assert figures.files > 200

@@ -11,7 +11,7 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from streamlib.inspection.page import drawing_style, patterns
-from streamlib.testing.bench.records import OURS, Record, shown
+from streamlib.testing.bench.records import OURS, BenchRecord, shown
 
 # Pixels: height of a row, gap between groups, width of the labels, width of the chart.
 ROW, GAP, LEFT, WIDTH = 18, 10, 250, 900
@@ -21,7 +21,7 @@ OURS_CLASS, PEER_CLASS = "message", "other"
 TITLE_STYLE: Final = "svg .title{font-size:15px;font-weight:600}"
 
 
-def bars(title: str, records: Sequence[Record]) -> str:
+def bars(title: str, records: Sequence[BenchRecord]) -> str:
     """A bar chart with a bar for each record; lengths are relative to the largest.
 
     Consecutive records of the same workload and chunking form a group.
@@ -51,11 +51,11 @@ def bars(title: str, records: Sequence[Record]) -> str:
     return "\n".join(lines)
 
 
-def _group(record: Record) -> tuple[str, str]:
+def _group(record: BenchRecord) -> tuple[str, str]:
     return record.workload, record.chunks
 
 
-def _bar(record: Record, label: str, top: int, share: float) -> list[str]:
+def _bar(record: BenchRecord, label: str, top: int, share: float) -> list[str]:
     length = max(1.0, share * (WIDTH - LEFT - 110))
     look = PEER_CLASS
     if record.contestant == OURS:

@@ -17,7 +17,7 @@ from streamlib.inspection.capture import Capture, likely_wire
 from streamlib.inspection.frames import END_OF_INPUT, steps
 from streamlib.recording.files import Recording, from_body, is_recording, read
 from streamlib.testing.bench.feed import Case, Progress, seconds
-from streamlib.testing.bench.records import OURS, Record, record
+from streamlib.testing.bench.records import OURS, BenchRecord, record
 from streamlib.testing.bench.workloads import EVENT, FAST, chunked, chunking
 from streamlib_parsers.events import Completed
 from streamlib_parsers.items import WireApi
@@ -162,7 +162,7 @@ def groups(streams: Iterable[Stream]) -> dict[str, list[Stream]]:
 
 def measure(
     streams: Sequence[Stream], rounds: int, report: Progress = lambda _: None
-) -> list[Record]:
+) -> list[BenchRecord]:
     """CPU time for an event and for a response, of each wire and stratum, in both chunkings.
 
     Args:
@@ -182,7 +182,7 @@ def measure(
             report(chunking(size))
             spent[size].append([seconds(case) for case in cases[size]])
     gc.unfreeze()
-    records: list[Record] = []
+    records: list[BenchRecord] = []
     number_of = {id(stream): number for number, stream in enumerate(streams)}
     for name, members in groups(streams).items():
         numbers = [number_of[id(stream)] for stream in members]
@@ -200,7 +200,7 @@ def _case(stream: Stream, size: int) -> Case:
 
 def _records(
     name: str, chunks: str, members: Sequence[Stream], totals: Sequence[float]
-) -> list[Record]:
+) -> list[BenchRecord]:
     key = ("corpus", name, chunks, OURS)
     events = sum(len(stream.events) for stream in members)
     return [

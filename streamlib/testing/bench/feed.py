@@ -10,7 +10,7 @@ import tracemalloc
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from streamlib.testing.bench.records import OURS, Record, record
+from streamlib.testing.bench.records import OURS, BenchRecord, record
 from streamlib.testing.bench.workloads import KIB, Workload, chunked, chunking
 from streamlib_parsers.events import Failed
 from streamlib_parsers.items import WireApi
@@ -124,7 +124,9 @@ def peak(case: Case) -> int:
         tracemalloc.stop()
 
 
-def measure(cases: Sequence[Case], rounds: int, report: Progress = lambda _: None) -> list[Record]:
+def measure(
+    cases: Sequence[Case], rounds: int, report: Progress = lambda _: None
+) -> list[BenchRecord]:
     """Measures every case in turn, `rounds` times.
 
     Args:
@@ -139,13 +141,13 @@ def measure(cases: Sequence[Case], rounds: int, report: Progress = lambda _: Non
             report(f"{case.name}, {case.chunking}")
             times[number].append(seconds(case))
             first_times[number].append(first_event(case))
-    records: list[Record] = []
+    records: list[BenchRecord] = []
     for case, spent, first in zip(cases, times, first_times, strict=True):
         records += _records(case, spent, first)
     return records
 
 
-def _records(case: Case, spent: list[float], first: list[float]) -> list[Record]:
+def _records(case: Case, spent: list[float], first: list[float]) -> list[BenchRecord]:
     key = ("feed", case.name, case.chunking, OURS)
     total = record(*key, "", "", spent)
     megabytes = case.size / 1e6
@@ -153,8 +155,8 @@ def _records(case: Case, spent: list[float], first: list[float]) -> list[Record]
     first_times = [seconds_spent * 1e6 for seconds_spent in first]
     return [
         record(*key, "time", "ns/event", event_times),
-        Record(*key, "events", "1/s", case.events / total.best, case.events / total.median),
-        Record(*key, "bytes", "MB/s", megabytes / total.best, megabytes / total.median),
+        BenchRecord(*key, "events", "1/s", case.events / total.best, case.events / total.median),
+        BenchRecord(*key, "bytes", "MB/s", megabytes / total.best, megabytes / total.median),
         record(*key, "first event", "µs", first_times),
         record(*key, "peak memory", "KB", [peak(case) / 1e3]),
     ]

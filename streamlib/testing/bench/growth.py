@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from streamlib.testing.bench.feed import Case, Progress, seconds
-from streamlib.testing.bench.records import OURS, Record
+from streamlib.testing.bench.records import OURS, BenchRecord
 from streamlib.testing.bench.workloads import Workload, chunked, chunking
 
 SCALE: Final = 2
@@ -37,7 +37,7 @@ def factor(
 
 def measure(
     workloads: Iterable[Workload], rounds: int, report: Progress = lambda _: None
-) -> list[Record]:
+) -> list[BenchRecord]:
     """The growth of every workload in the last of its chunkings, in alternating rounds.
 
     Args:
@@ -45,7 +45,7 @@ def measure(
         rounds: number of rounds.
         report: called before each measurement.
     """
-    records: list[Record] = []
+    records: list[BenchRecord] = []
     for workload in workloads:
         size = workload.chunks[-1]
         single, double = doubled(workload, size)
@@ -57,5 +57,5 @@ def measure(
             double_times.append(seconds(double))
         best, median = factor(single, double, single_times, double_times)
         key = ("growth", workload.name, chunking(size), OURS)
-        records.append(Record(*key, "doubling", "x", best, median))
+        records.append(BenchRecord(*key, "doubling", "x", best, median))
     return records

@@ -16,7 +16,7 @@ from msgspec import Struct
 from streamlib import __version__
 
 
-class Record(Struct, frozen=True):
+class BenchRecord(Struct, frozen=True):
     """One figure. A smaller value is better unless the unit is "x" or a rate.
 
     Attributes:
@@ -51,9 +51,9 @@ def record(
     measure: str,
     unit: str,
     values: Sequence[float],
-) -> Record:
+) -> BenchRecord:
     """The record of several rounds; the best is the smallest value."""
-    return Record(
+    return BenchRecord(
         bench, workload, chunks, contestant, measure, unit, min(values), statistics.median(values)
     )
 
@@ -90,7 +90,7 @@ def _cpu() -> str:
     return platform.machine()
 
 
-def as_json(records: Iterable[Record]) -> bytes:
+def as_json(records: Iterable[BenchRecord]) -> bytes:
     """The contents of a file of records, with the machine that they were measured on."""
     document = msgspec.json.encode({"machine": machine(), "records": list(records)})
     return msgspec.json.format(document, indent=1)
@@ -105,7 +105,7 @@ def shown(value: float) -> str:
     return f"{value:.2f}"
 
 
-def table(records: Sequence[Record]) -> str:
+def table(records: Sequence[BenchRecord]) -> str:
     """The values as text: that of the best round, then the median where they differ.
 
     A column for each measure, and a row for each workload, chunking and contestant.
@@ -123,7 +123,7 @@ def table(records: Sequence[Record]) -> str:
     return aligned(lines)
 
 
-def _cell(entry: Record) -> str:
+def _cell(entry: BenchRecord) -> str:
     if entry.unit == "count":
         return f"{entry.best:,.0f}"
     best, median = shown(entry.best), shown(entry.median)

@@ -10,7 +10,7 @@ import pytest
 
 from streamlib.cli import bench, main
 from streamlib.testing.bench import chart, feed, growth
-from streamlib.testing.bench.records import OURS, Record, as_json, record, shown, table
+from streamlib.testing.bench.records import OURS, BenchRecord, as_json, record, shown, table
 from streamlib.testing.bench.workloads import FAST, WORKLOADS, Workload
 
 SHORT = WORKLOADS["tiny-chunks"]
@@ -55,9 +55,9 @@ def test_record_has_the_best_and_the_median_round() -> None:
 def test_table_has_the_best_round_and_the_median() -> None:
     key = ("peers", "chat", "16 KiB")
     records = [
-        Record(*key, OURS, "time", "µs", 1.5, 2.0),
-        Record(*key, OURS, "streams", "count", 12, 12),
-        Record(*key, "openai", "time", "µs", 120.0, 120.0),
+        BenchRecord(*key, OURS, "time", "µs", 1.5, 2.0),
+        BenchRecord(*key, OURS, "streams", "count", 12, 12),
+        BenchRecord(*key, "openai", "time", "µs", 120.0, 120.0),
     ]
     heading, own, peer = (line.split() for line in table(records).splitlines())
     assert heading == ["workload", "chunks", "of", "time", "(µs)", "streams", "(count)"]
@@ -67,7 +67,7 @@ def test_table_has_the_best_round_and_the_median() -> None:
 
 def test_chart_is_an_svg_with_a_bar_for_each_record() -> None:
     records = [
-        Record("peers", "<chat>", "16 KiB", name, "time", "x", value, value)
+        BenchRecord("peers", "<chat>", "16 KiB", name, "time", "x", value, value)
         for name, value in ((OURS, 1.5), ("open&ai", 120.0))
     ]
     picture = ET.fromstring(chart.bars("times", records))
@@ -84,7 +84,7 @@ def test_chart_is_an_svg_with_a_bar_for_each_record() -> None:
 
 
 def test_json_has_the_records_and_the_machine() -> None:
-    written = json.loads(as_json([Record("feed", "chat", "16 KiB", OURS, "time", "ns", 1, 1)]))
+    written = json.loads(as_json([BenchRecord("feed", "chat", "16 KiB", OURS, "time", "ns", 1, 1)]))
     assert set(written["machine"]) == {"streamlib", "python", "system", "cpu", "load", "date"}
     assert set(written["records"][0]) == {
         "bench",
