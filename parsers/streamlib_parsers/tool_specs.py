@@ -167,7 +167,8 @@ class ToolSpec(
         Raises:
             TypeError: a parameter has no JSON Schema, or the function no name.
         """
-        name = name or upward("structured.functions", "function_name")(function)
+        if name is None:
+            name = str(upward("structured.functions", "function_name")(function))
         signature = upward("structured.functions", "signature_of")(function)
         return cls(name, description or signature.description, signature.schema(), strict)
 
