@@ -167,7 +167,7 @@ class ToolSpec(
         Raises:
             TypeError: a parameter has no JSON Schema, or the function no name.
         """
-        if name is None:
+        if not name:
             name = str(upward("structured.functions", "function_name")(function))
         signature = upward("structured.functions", "signature_of")(function)
         return cls(name, description or signature.description, signature.schema(), strict)
