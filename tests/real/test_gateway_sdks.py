@@ -98,7 +98,8 @@ def test_anthropic_streams_and_calls_tools(anthropic_sdk: Any, model: str) -> No
     }
     with anthropic_sdk.messages.stream(**asked) as stream:
         streamed = stream.get_final_message()
-    for message in (streamed, anthropic_sdk.messages.create(**asked)):
+    # The streamed one last: each response has ids of its own, and its call is answered below.
+    for message in (anthropic_sdk.messages.create(**asked), streamed):
         (call,) = [block for block in message.content if block.type == "tool_use"]
         assert (call.name, call.input, message.stop_reason, message.model) == (
             "weather",
@@ -164,7 +165,8 @@ def test_openai_chat_streams_and_calls_tools(openai_sdk: Any, model: str) -> Non
         **asked, stream_options={"include_usage": True}
     ) as stream:
         streamed = stream.get_final_completion()
-    for completion in (streamed, openai_sdk.chat.completions.create(**asked)):
+    # The streamed one last: each response has ids of its own, and its call is answered below.
+    for completion in (openai_sdk.chat.completions.create(**asked), streamed):
         (choice,) = completion.choices
         (call,) = choice.message.tool_calls
         assert (call.function.name, call.function.arguments, choice.finish_reason) == (
@@ -196,7 +198,8 @@ def test_openai_responses_streams_and_calls_tools(openai_sdk: Any, model: str) -
     }
     with openai_sdk.responses.stream(**asked) as stream:
         streamed = stream.get_final_response()
-    for response in (streamed, openai_sdk.responses.create(**asked)):
+    # The streamed one last: each response has ids of its own, and its call is answered below.
+    for response in (openai_sdk.responses.create(**asked), streamed):
         (call,) = [item for item in response.output if item.type == "function_call"]
         assert (call.name, call.arguments, response.status) == (
             "weather",

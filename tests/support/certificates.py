@@ -28,6 +28,9 @@ def self_signed(folder: Path) -> ssl.SSLContext:
         "2",
         "-subj",
         "/CN=localhost",
+        # httpx 0.27 reads no host from the common name.
+        "-addext",
+        "subjectAltName=DNS:localhost",
     ]
     subprocess.run(
         [openssl, *command_options, "-keyout", str(key), "-out", str(certificate)],
