@@ -161,7 +161,8 @@ class AsgiExchange:
                 without it a client would have to guess from the connection that it is not complete.
 
         Raises:
-            Exception: what the block raised, not wrapped in a group.
+            Exception: what the block raised, not wrapped in a group. What the server itself raises
+                while it is listened to or pinged comes in a group.
         """
         failure: Exception | None = None
         try:
