@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 
-from streamlib.request.report import Report
 from streamlib.web.public_errors import ErrorText
 from streamlib.web.public_events import PublicView
 from streamlib.web.run_encoder import PendingCalls, RunUsage, Waiting
 from streamlib.web.ui_parts import CallIds, ReasoningGaps
+from streamlib.wires.encoders import sse
 from streamlib.wires.event_encoder import EventEncoder
 from streamlib_parsers.events import Completed, ResponseEvent
 
@@ -30,9 +30,9 @@ class MessageEncoder(EventEncoder, ABC):
         public: bool,
         error_text: ErrorText | None,
     ) -> None:
+        super().__init__(sse)
         self.ended = False
         """Whether the end of the message was sent."""
-        self._report = Report()
         self._view: PublicView | None = None
         """What a browser may see of the events; None: all that the protocol has a form for."""
         if public:

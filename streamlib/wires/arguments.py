@@ -6,7 +6,15 @@ import msgspec
 from msgspec import Raw
 
 from streamlib.request.report import Report
-from streamlib_parsers.items import FunctionCall, JsonObject, ServerToolCall, ToolSpec
+from streamlib_parsers.items import (
+    CustomToolCall,
+    FunctionCall,
+    JsonObject,
+    ResponseItem,
+    ServerToolCall,
+    ToolSpec,
+)
+from streamlib_parsers.json_text import is_json
 
 
 def as_object(call: FunctionCall | ServerToolCall, path: str, report: Report) -> Raw:
@@ -24,6 +32,25 @@ def as_object(call: FunctionCall | ServerToolCall, path: str, report: Report) ->
     # no server takes a lone surrogate: it becomes a question mark
     text = call.arguments.encode("utf-8", "replace").decode("utf-8")
     return Raw(msgspec.json.encode({"_raw": text}))
+
+
+def is_free_form(item: ResponseItem, *, own: bool) -> bool:
+    """Whether the input of a call may be plain text, which a wire of JSON objects must wrap.
+
+    So it is for a free-form call, and for another provider's own tool: code is the input of some.
+    """
+    if isinstance(item, ServerToolCall):
+        return not own
+    return isinstance(item, CustomToolCall)
+
+
+def free_form_input(item: ResponseItem, text: str, report: Report) -> str:
+    """Returns the complete input of such a call as JSON: plain text is `input` of an object."""
+    if isinstance(item, ServerToolCall):
+        if not text or is_json(text):
+            return text
+        report.dropped("/arguments", "text that is not JSON is written as `input` of an object")
+    return msgspec.json.encode({"input": text}).decode("utf-8")
 
 
 def free_form_schema(server: str, path: str, report: Report) -> JsonObject:

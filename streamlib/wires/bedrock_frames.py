@@ -33,7 +33,7 @@ EXCEPTIONS: Final[dict[ErrorKind, str]] = {
 """Names of AWS exceptions; other kinds are `DEFAULT_EXCEPTION`."""
 
 
-def event_frame(name: str, payload: Any) -> bytes:
+def event_frame(payload: Any, name: str) -> bytes:
     """One event with its payload as JSON."""
     return encode_frame(_event_headers(name), msgspec.json.encode(payload))
 

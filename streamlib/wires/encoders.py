@@ -18,13 +18,13 @@ from typing import Any, Final, Literal, Protocol, cast, overload
 import msgspec
 
 from streamlib.providers.wire_specs import WIRE_SPECS
-from streamlib.request.origins import without_foreign_state
 from streamlib.request.report import Change, Report
-from streamlib.wires.missing_deltas import WithMissingDeltas
+from streamlib.wires.event_encoder import EventEncoder, Frame
+from streamlib.wires.missing_deltas import WithMissingDeltas, events_of
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import ResponseEvent, RunEvent
-from streamlib_parsers.items import JsonObject, ResponseItem, WireApi
+from streamlib_parsers.items import JsonObject, WireApi
 from streamlib_parsers.protocol import WIRE_APIS
 
 UI_PROTOCOLS: Final = {
@@ -178,6 +178,10 @@ def encode_body(
 ) -> bytes:
     """A response as a non-streaming body of the wire.
 
+    It is what the wire's clients accumulate from the stream of the response: body and stream have
+    the same content, and report the same changes. But an incomplete call is left out of a body,
+    where it would look callable.
+
     A response that has not ended is encoded as a failure (`truncated`), never as a short response.
 
     Args:
@@ -197,34 +201,32 @@ def encode_body(
     if response.status == "incomplete" and response.stop_reason is None:
         error = response.error or UNFINISHED
         response = msgspec.structs.replace(response, status="failed", error=error)
-    if response_id is not None and response.response_id is None:
-        response = msgspec.structs.replace(response, response_id=response_id)
     module = _module(wire_api)
     if wire_api in UI_PROTOCOLS:
         ui_body: bytes = module.encode_body(response, model, message_id)
         return ui_body
-    changes = Report()
-    options: dict[str, Any] = {}
+    has_begun = response.response_id is not None or bool(response.items)
+    if response.error is not None and not (module.Encoder.has_failed_bodies and has_begun):
+        return msgspec.json.encode(module.error_body(response.error))
+    options: dict[str, Any] = {"model": model, "response_id": response_id}
     gateway = WIRE_SPECS[wire_api].gateway  # type: ignore[index]
     if created_at is not None and gateway is not None and gateway.is_dated:
         options["created_at"] = created_at
     if settings is not None:
         options.update(settings=settings, clock=clock)
-    response = _without_foreign_state(response, module.Encoder.wire_api, changes)
-    body: bytes = module.encode_body(response, model, changes, **options)
+    changes = Report()
+    frames: list[Frame] = []
+
+    def collect(value: Any, name: str) -> bytes:
+        frames.append(Frame(name, value))
+        return b""
+
+    encode: EventEncoder = module.Encoder(write=collect, **options)
+    for event in events_of(response, changes):
+        encode.feed(event)
     if report is not None:
-        report += changes.changes
-    return body
-
-
-def _without_foreign_state(response: Response, wire_api: WireApi, report: Report) -> Response:
-    def readable(items: Iterable[ResponseItem]) -> tuple[ResponseItem, ...]:
-        return tuple([without_foreign_state(item, wire_api, report) for item in items])
-
-    choices = [
-        msgspec.structs.replace(choice, items=readable(choice.items)) for choice in response.choices
-    ]
-    return msgspec.structs.replace(response, items=readable(response.items), choices=tuple(choices))
+        report += encode.report + changes.changes
+    return msgspec.json.encode(module.body_of(frames))
 
 
 def error_body(wire_api: str, error: ErrorInfo) -> Any:
@@ -277,7 +279,7 @@ def sse(data: Any, event: str | None = None) -> bytes:
 
 
 def _module(wire_api: str) -> Any:
-    """The module with `Encoder`, `encode_body` and `error_body`, loaded when first used."""
+    """The module with `Encoder`, `error_body`, and `body_of` or `encode_body` (UI)."""
     name = f"streamlib.wires.{wire_api}.encode"
     if wire_api in UI_PROTOCOLS:
         name, _ = UI_PROTOCOLS[wire_api]

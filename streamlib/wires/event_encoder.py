@@ -2,12 +2,15 @@
 
 An encoder overrides the methods of the events that its wire has a form for. All others are reported
 as dropped, so that nothing is lost silently; three classes need no bytes on any wire.
+
+What it writes are frames: JSON values, which a `FrameWriter` makes bytes of. A body is the fold of
+the frames of its response (`encode_body` collects them): what the wire's clients accumulate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -35,7 +38,18 @@ from streamlib_parsers.events import (
     ResponseMetadata,
     TokenCount,
 )
-from streamlib_parsers.items import WireApi
+from streamlib_parsers.items import JsonObject, ResponseItem, WireApi
+
+FrameWriter: TypeAlias = Callable[[Any, str], bytes]
+"""Makes the bytes of a frame from its JSON value and its name, "" on wires without names."""
+
+
+class Frame(NamedTuple):
+    """A frame before it is bytes. JSON in the provider's own bytes is `msgspec.Raw` in it."""
+
+    name: str
+    value: Any
+
 
 METHODS: Final[dict[type[Event], str]] = {
     OutputTextDelta: "_on_text",
@@ -61,7 +75,7 @@ METHODS: Final[dict[type[Event], str]] = {
 
 
 class EventEncoder:
-    """Encodes one stream. Subclasses set `_report` and override the methods of `METHODS`.
+    """Encodes one stream. Subclasses override the methods of `METHODS`.
 
     A `match` over the eighteen classes would test the rare ones one after another at every delta;
     a table of functions would hide from type checkers what each function takes.
@@ -71,13 +85,20 @@ class EventEncoder:
     """The wire whose items keep their state. None for a UI protocol, which has rules of its own."""
     no_such_event: ClassVar[str]
     """Why an event is dropped that the wire has no form for."""
+    has_failed_bodies: ClassVar[bool] = False
+    """Whether a failed response has a body with its items, and not only an error object."""
+    reserved_keys: ClassVar[frozenset[str]] = frozenset()
+    """Keys of the wire's own, which the metadata of another wire must not replace."""
     _methods: ClassVar[dict[type[Event], Callable[[Any, Any], bytes]]]
     """The unbound method of each class of event."""
-    _report: Report
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls._methods = {kind: getattr(cls, name) for kind, name in METHODS.items()}
+
+    def __init__(self, write: FrameWriter) -> None:
+        self._write = write
+        self._report = Report()
 
     @property
     def report(self) -> list[Change]:
@@ -94,6 +115,17 @@ class EventEncoder:
     def _drop(self, event: Event) -> bytes:
         self._report.dropped(f"/{type(event).__name__}", self.no_such_event)
         return b""
+
+    def _own_metadata(self, values: JsonObject) -> JsonObject:
+        """Returns the metadata that can stand beside the wire's own keys; the rest is reported."""
+        fields: JsonObject = {}
+        for key, value in values.items():
+            if key in self.reserved_keys:
+                reason = "the wire has another meaning for the key"
+                self._report.dropped(f"/metadata/{key}", reason)
+            else:
+                fields[key] = value
+        return fields
 
     def _on_text(self, event: OutputTextDelta) -> bytes:
         return self._drop(event)
@@ -115,6 +147,10 @@ class EventEncoder:
 
     def _on_annotation(self, event: AnnotationAdded) -> bytes:
         return self._drop(event)
+
+    def _is_own(self, item: ResponseItem) -> bool:
+        """Whether the item was made on this wire, so that its state and form are the wire's."""
+        return self.wire_api is not None and is_own(item, self.wire_api)
 
     def _on_any_added(self, event: OutputItemAdded) -> bytes:
         if self.wire_api is None or is_own(event.item, self.wire_api):

@@ -10,6 +10,11 @@ from streamlib_parsers.items import JsonObject
 ValueT = TypeVar("ValueT")
 
 
+def without_keys(values: Mapping[str, ValueT], *keys: str) -> dict[str, ValueT]:
+    """Returns the other entries, in their order."""
+    return {key: value for key, value in values.items() if key not in keys}
+
+
 def without_none(values: Mapping[str, ValueT | None]) -> dict[str, ValueT]:
     """The entries whose value is not None, in their order."""
     return {key: value for key, value in values.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Events that a pipeline stage dropped, and that an encoder needs.
+"""Events that a pipeline stage dropped, or that a `Response` does not have, and an encoder needs.
 
 Encoders write text, arguments and media from deltas only, and only of items that were added and
 ended. `aggregate` drops the deltas; `only` may drop any kind of event.
@@ -15,7 +15,9 @@ from streamlib.request.report import Change, Report
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
+    Created,
     Failed,
+    FinishedChoice,
     FunctionCallArgumentsDelta,
     MediaDelta,
     OutputItemAdded,
@@ -25,9 +27,22 @@ from streamlib_parsers.events import (
     ReasoningSummaryDelta,
     RefusalDelta,
     ResponseEvent,
+    ResponseMetadata,
+    TokenCount,
 )
 from streamlib_parsers.item_text import STREAMED_FIELDS, call_text
-from streamlib_parsers.items import Audio, Message, Reasoning, Refusal, ResponseItem, Text
+from streamlib_parsers.items import (
+    BUILT_IN_CALLS,
+    Audio,
+    CustomToolCall,
+    FunctionCall,
+    Message,
+    Reasoning,
+    Refusal,
+    ResponseItem,
+    Text,
+)
+from streamlib_parsers.response import Choice, Response
 
 DELTAS: Final = frozenset(
     {
@@ -40,6 +55,9 @@ DELTAS: Final = frozenset(
         AnnotationAdded,
     }
 )
+
+CALLS: Final = (FunctionCall, CustomToolCall, *BUILT_IN_CALLS)
+"""Items that the caller answers."""
 
 BEGUN_BY: Final[dict[type, ResponseItem]] = {
     OutputTextDelta: Message("assistant", status="incomplete"),
@@ -203,6 +221,46 @@ class WithMissingDeltas:
     def ping(self) -> bytes:
         """Bytes that readers ignore, to send while the model is silent."""
         return self._keep_alive
+
+
+def events_of(response: Response, report: Report) -> Iterator[ResponseEvent]:
+    """The events that a parser would have made of a response, for its body: one item after another.
+
+    Incomplete calls are left out and reported.
+    """
+    yield Created(response.response_id, response.model)
+    choices = response.choices or (Choice(0, response.items, response.stop_reason),)
+    index = 0
+    for choice in choices:
+        for item in choice.items:
+            if item.status == "incomplete" and isinstance(item, CALLS):
+                reason = "an incomplete call is left out: it would look callable"
+                report.dropped("/incomplete", reason)
+                continue
+            yield OutputItemAdded(index, skeleton(item))
+            yield from deltas_of(index, item)
+            yield OutputItemDone(index, item)
+            index += 1
+    if response.metadata:
+        yield ResponseMetadata(response.metadata)
+    if response.usage is not None:
+        yield TokenCount(response.usage)
+    if response.error is not None:
+        yield Failed(response.error)
+        return
+    yield Completed(
+        response.response_id,
+        response.model,
+        response.stop_reason or "other",
+        response.native_stop_reason,
+        response.stop_sequence,
+        response.usage,
+        tuple([_end_of(choice) for choice in response.choices]),
+    )
+
+
+def _end_of(choice: Choice) -> FinishedChoice:
+    return FinishedChoice(choice.index, choice.stop_reason or "other", choice.native_stop_reason)
 
 
 def skeleton(item: ResponseItem) -> ResponseItem:

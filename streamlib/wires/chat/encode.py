@@ -13,29 +13,31 @@ ends with an error, without `finish_reason` and without `[DONE]`.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
-from streamlib.request.origins import is_own
-from streamlib.request.report import Report
-from streamlib.wires.chat.encode_body import encode_body
 from streamlib.wires.chat.encode_objects import (
     ID_PREFIX,
     NOT_IN_CHAT,
+    RESERVED_KEYS,
     annotation_object,
     audio_object,
     call_extras,
     call_object,
-    envelope_of,
     executed_object,
     finish_reason,
     image_object,
     is_call_entry,
     signed,
 )
-from streamlib.wires.chat.encode_reasoning import has_more_than_text, reasoning_keys
+from streamlib.wires.chat.encode_reasoning import (
+    has_details,
+    reasoning_keys,
+    with_reasoning,
+)
 from streamlib.wires.chat.encode_usage import chat_usage
 from streamlib.wires.encoders import sse
-from streamlib.wires.event_encoder import EventEncoder
+from streamlib.wires.event_encoder import EventEncoder, Frame, FrameWriter
 from streamlib.wires.generated_ids import new_id
 from streamlib.wires.openai_errors import error_body
 from streamlib.wires.reasoning_text import SummaryGaps
@@ -72,7 +74,7 @@ from streamlib_parsers.items import (
 )
 from streamlib_parsers.usage import Usage
 
-__all__ = ["Encoder", "encode_body", "error_body"]
+__all__ = ["Encoder", "body_of", "error_body"]
 
 
 class Encoder(EventEncoder):
@@ -86,6 +88,7 @@ class Encoder(EventEncoder):
     media_type = "text/event-stream"
     wire_api = "chat"
     no_such_event = "Chat has no such event"
+    reserved_keys = RESERVED_KEYS
 
     def __init__(
         self,
@@ -94,8 +97,9 @@ class Encoder(EventEncoder):
         response_id: str | None = None,
         created_at: int | None = None,
         names_in_deltas: bool = False,
+        write: FrameWriter = sse,
     ) -> None:
-        self._report = Report()
+        super().__init__(write)
         self._names_in_deltas = names_in_deltas
         # Used if `Created` has no id.
         self._response_id = response_id or new_id(ID_PREFIX)
@@ -144,7 +148,7 @@ class Encoder(EventEncoder):
 
     def _chunk(self, choices: list[JsonObject], **fields: Any) -> bytes:
         envelope, self._envelope = self._envelope, {}
-        return sse({**self._common, "choices": choices, **envelope, **fields})
+        return self._write({**self._common, "choices": choices, **envelope, **fields}, "")
 
     def _choice_chunk(
         self, choice: int, delta: JsonObject, finish: str | None = None, **fields: Any
@@ -171,12 +175,11 @@ class Encoder(EventEncoder):
         return self._choice_chunk(0, {"content": ""})
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
-        values = envelope_of(event.values, self._report)
-        created = values.pop("created", None)
-        # The response's own time, unless the caller gave `created_at`.
-        if created and not self._common["created"]:
-            self._common["created"] = created
-        self._envelope.update(values)
+        values = dict(event.values)
+        if isinstance(values.get("created"), (int, float)):
+            # The response's own time, unless the caller gave `created_at`.
+            self._common["created"] = self._common["created"] or values.pop("created")
+        self._envelope.update(self._own_metadata(values))
         if self._started or not self._envelope:
             return b""
         return self._chunk([])
@@ -192,7 +195,7 @@ class Encoder(EventEncoder):
     def _on_added(self, event: OutputItemAdded) -> bytes:
         item = event.item
         self._items[event.index] = item
-        if is_own(item, "chat"):
+        if self._is_own(item):
             self._has_own_items = True
         if not isinstance(item, (FunctionCall, CustomToolCall)):
             return b""
@@ -256,7 +259,7 @@ class Encoder(EventEncoder):
         return self._item_chunk(event.index, tool_calls=[entry])
 
     def _on_annotation(self, event: AnnotationAdded) -> bytes:
-        own = is_own(self._items[event.index], "chat")
+        own = self._is_own(self._items[event.index])
         annotation = annotation_object(event.annotation, self._report, own=own)
         if annotation is None:
             return b""
@@ -307,10 +310,10 @@ class Encoder(EventEncoder):
                 return b""
 
     def _end_reasoning(self, index: int, item: Reasoning) -> bytes:
-        if not is_own(item, "chat"):
+        if not self._is_own(item):
             return b""
-        keys = reasoning_keys(item, textless=True)
-        if not has_more_than_text(keys):
+        keys = reasoning_keys(item)
+        if not keys:
             return b""
         return self._item_chunk(index, **keys)
 
@@ -345,7 +348,7 @@ class Encoder(EventEncoder):
         return self._item_chunk(index, tool_calls=[entry])
 
     def _end_server_call(self, index: int, item: ServerToolCall) -> bytes:
-        if not is_own(item, "chat"):
+        if not self._is_own(item):
             self._report.dropped("/server_tools", NOT_IN_CHAT)
             return b""
         self._last_text.pop(item.choice, None)
@@ -355,7 +358,7 @@ class Encoder(EventEncoder):
 
     def _end_server_result(self, index: int, item: ServerToolResult) -> bytes:
         tool_index = self._executed.get(item.call_id)
-        if not is_own(item, "chat") or tool_index is None:
+        if not self._is_own(item) or tool_index is None:
             self._report.dropped("/server_tools", NOT_IN_CHAT)
             return b""
         self._last_text.pop(item.choice, None)
@@ -365,7 +368,7 @@ class Encoder(EventEncoder):
         return self._item_chunk(index, executed_tools=[entry])
 
     def _end_opaque(self, index: int, item: Opaque) -> bytes:
-        if not is_own(item, "chat"):
+        if not self._is_own(item):
             self._report.dropped(f"/{item.kind}", NOT_IN_CHAT)
             return b""
         self._last_text.pop(item.choice, None)
@@ -405,10 +408,87 @@ class Encoder(EventEncoder):
         return self._chunk([], usage=usage)
 
     def _on_failed(self, event: Failed) -> bytes:
-        return self._usage_chunk() + sse(error_body(event.error))
+        return self._usage_chunk() + self._write(error_body(event.error), "")
 
     def _on_passthrough(self, event: Passthrough) -> bytes:
         # Clients take every event for a chunk, and fail on one without choices.
         reason = "an event of unknown kind would be read as a chunk"
         self._report.dropped(f"/{event.event}", reason)
         return b""
+
+
+# --- bodies ---
+
+INDEXED_LISTS: Final = ("tool_calls", "executed_tools")
+"""Lists of a delta whose elements are fragments, to be joined by their `index`."""
+
+
+def body_of(frames: Iterable[Frame]) -> JsonObject:
+    """Returns the `chat.completion` that clients accumulate from the chunks of a response."""
+    body: JsonObject = {}
+    choices: dict[int, JsonObject] = {}
+    # Characters of a choice's reasoning that its lists of details have.
+    described: dict[int, int] = {}
+    for _, chunk in frames:
+        body |= chunk
+        for chunk_choice in chunk["choices"]:
+            index = chunk_choice["index"]
+            choice = choices.setdefault(index, {"index": index, "message": {}})
+            message, delta = choice["message"], chunk_choice["delta"]
+            if has_details(delta):
+                reasoning = message.get("reasoning_content", "")
+                delta = with_reasoning(delta, reasoning[described.get(index, 0) :])
+                described[index] = len(reasoning)
+            _add_delta(message, delta)
+            choice["finish_reason"] = chunk_choice["finish_reason"]
+    for choice in choices.values():
+        choice["message"] = _complete_message(choice["message"])
+    body |= {"object": "chat.completion", "choices": [choices[key] for key in sorted(choices)]}
+    return body
+
+
+def _add_delta(fields: JsonObject, delta: JsonObject) -> None:
+    """Adds a delta as the official client does: texts and lists grow, objects too."""
+    for key, value in delta.items():
+        known = fields.get(key)
+        if key in INDEXED_LISTS:
+            elements = fields.setdefault(key, [])
+            for element in value:
+                _add_element(elements, element)
+        elif isinstance(known, list) or isinstance(value, list):
+            fields[key] = [*_as_list(known), *_as_list(value)]
+        elif isinstance(known, dict) and isinstance(value, dict):
+            fields[key] = dict(known)
+            _add_delta(fields[key], value)
+        elif isinstance(known, str) and isinstance(value, str) and key != "type":
+            fields[key] = known + value
+        else:
+            fields[key] = value
+
+
+def _add_element(elements: list[JsonObject], element: JsonObject) -> None:
+    for known in elements:
+        if known.get("index") == element.get("index"):
+            _add_delta(known, element)
+            return
+    elements.append(dict(element))
+
+
+def _as_list(content: str | list[JsonObject] | None) -> list[JsonObject]:
+    """Returns content as its parts: Mistral's has references between texts."""
+    if isinstance(content, list):
+        return content
+    if not content:
+        return []
+    return [{"type": "text", "text": content}]
+
+
+def _complete_message(message: JsonObject) -> JsonObject:
+    """Returns a message without what only deltas need."""
+    for call in message.get("tool_calls", ()):
+        call.pop("index", None)
+    # Content is null only beside something else.
+    has_more = message.keys() & {"refusal", "tool_calls", "audio"}
+    if not message.setdefault("content", "") and has_more:
+        message["content"] = None
+    return {"refusal": None, **message}

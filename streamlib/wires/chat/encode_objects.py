@@ -66,18 +66,6 @@ def finish_reason(
     return finish
 
 
-def envelope_of(values: JsonObject, report: Report) -> JsonObject:
-    """Returns the metadata that can be beside the typed keys."""
-    envelope: JsonObject = {}
-    for key, value in values.items():
-        is_time = key == "created" and isinstance(value, (int, float))
-        if key in RESERVED_KEYS and not is_time:
-            report.dropped(f"/metadata/{key}", "Chat has another meaning for the key")
-        else:
-            envelope[key] = value
-    return envelope
-
-
 # --- calls ---
 
 

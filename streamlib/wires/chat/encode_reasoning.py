@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from streamlib_parsers.items import JsonObject, Reasoning
 from streamlib_parsers.wires.chat.reasoning_details import (
@@ -11,47 +11,25 @@ from streamlib_parsers.wires.chat.reasoning_details import (
     TEXT_OF,
 )
 
-TEXT_ONLY_KEYS: Final = frozenset({"type", "text", "thinking", "index", "format"})
-"""Keys of an element that add nothing to the text that was streamed."""
 
-
-def reasoning_keys(item: Reasoning, *, textless: bool) -> JsonObject:
+def reasoning_keys(item: Reasoning) -> JsonObject:
     """Returns the detail lists and the opaque state of reasoning made on this wire.
 
-    A signature that no list carries gets a list in OpenRouter's form.
-
-    Args:
-        item: The reasoning.
-        textless: Leave the text empty, since deltas have carried it.
+    Texts in the lists are empty: deltas have carried them. A signature that no list carries gets a
+    list in OpenRouter's form.
     """
     native = item.native or {}
     keys: JsonObject = {}
     for key in REASONING_DETAIL_KEYS:
         elements = native.get(key)
-        if elements and textless:
-            elements = [_without_text(element) for element in elements]
         if elements:
-            keys[key] = elements
+            keys[key] = [_with_text(element, "") for element in elements]
     if item.signature and not _has_signature(keys):
-        text = item.content
-        if textless:
-            text = ""
-        detail = {"type": "reasoning.text", "text": text, "signature": item.signature, "index": 0}
+        detail = {"type": "reasoning.text", "text": "", "signature": item.signature, "index": 0}
         keys["reasoning_details"] = [detail]
     if native.get(OPAQUE_REASONING_KEY):
         keys[OPAQUE_REASONING_KEY] = native[OPAQUE_REASONING_KEY]
     return keys
-
-
-def has_more_than_text(keys: JsonObject) -> bool:
-    """Whether such keys carry more than text: a signature, encrypted reasoning, an id."""
-    if OPAQUE_REASONING_KEY in keys:
-        return True
-    for key in REASONING_DETAIL_KEYS:
-        for element in keys.get(key, ()):
-            if any(element[name] not in (None, "") for name in element.keys() - TEXT_ONLY_KEYS):
-                return True
-    return False
 
 
 def _has_signature(keys: dict[str, list[dict[str, Any]]]) -> bool:
@@ -62,8 +40,30 @@ def _has_signature(keys: dict[str, list[dict[str, Any]]]) -> bool:
     return False
 
 
-def _without_text(element: JsonObject) -> JsonObject:
+def has_details(delta: JsonObject) -> bool:
+    """Whether a delta has one of the lists."""
+    return any(key in delta for key in REASONING_DETAIL_KEYS)
+
+
+def with_reasoning(delta: JsonObject, text: str) -> JsonObject:
+    """Returns a delta whose lists have the text that came before it: in a body they are complete.
+
+    Text of several elements is in the first.
+    """
+    filled = dict(delta)
+    for key in REASONING_DETAIL_KEYS:
+        elements = list(delta.get(key, ()))
+        for position, element in enumerate(elements):
+            if element.get("type") in TEXT_OF:
+                elements[position] = _with_text(element, text)
+                break
+        if elements:
+            filled[key] = elements
+    return filled
+
+
+def _with_text(element: JsonObject, text: str) -> JsonObject:
     key = TEXT_OF.get(str(element.get("type")))
     if key not in element:
         return element
-    return {**element, key: ""}
+    return {**element, key: text}

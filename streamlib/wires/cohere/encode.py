@@ -8,15 +8,14 @@ calls, which become arguments once they are complete.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from streamlib.request.report import Report
 from streamlib.wires.cohere.build_messages import listed_citations, placed_citation
-from streamlib.wires.cohere.encode_body import encode_body, error_body
 from streamlib.wires.cohere.encode_envelope import (
+    RESERVED,
     cohere_usage,
+    error_body,
     finish_reason,
-    metadata_fields,
 )
 from streamlib.wires.cohere.encode_items import (
     call_arguments,
@@ -27,8 +26,9 @@ from streamlib.wires.cohere.encode_items import (
     signature_fields,
 )
 from streamlib.wires.encoders import is_foreign_event, sse
-from streamlib.wires.event_encoder import EventEncoder
+from streamlib.wires.event_encoder import EventEncoder, Frame, FrameWriter
 from streamlib.wires.generated_ids import new_id
+from streamlib.wires.json_objects import without_keys, without_none
 from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (
     AnnotationAdded,
@@ -59,7 +59,7 @@ from streamlib_parsers.items import (
 from streamlib_parsers.namespaces import flat_call_name
 from streamlib_parsers.usage import Usage
 
-__all__ = ["Encoder", "encode_body", "error_body"]
+__all__ = ["Encoder", "body_of", "error_body"]
 
 
 class _Open:
@@ -81,11 +81,18 @@ class Encoder(EventEncoder):
     media_type = "text/event-stream"
     wire_api = "cohere"
     no_such_event = "Cohere has no such event"
+    reserved_keys = RESERVED
 
-    def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        response_id: str | None = None,
+        write: FrameWriter = sse,
+    ) -> None:
+        super().__init__(write)
         self._response_id = response_id or new_id("")
         """Used if `Created` has none. Cohere's own ids have no prefix."""
-        self._report = Report()
         self._started = False
         """Whether `message-start` was sent."""
         self._ended = False
@@ -132,10 +139,10 @@ class Encoder(EventEncoder):
         self._started = True
         message: JsonObject = {"role": "assistant", "content": [], "tool_plan": ""}
         message |= {"tool_calls": [], "citations": []}
-        return _event("message-start", {"id": self._response_id}, message)
+        return self._event("message-start", {"id": self._response_id}, message)
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
-        self._envelope.update(event.values)
+        self._envelope.update(self._own_metadata(event.values))
         return b""
 
     def _on_usage(self, event: TokenCount) -> bytes:
@@ -166,13 +173,13 @@ class Encoder(EventEncoder):
         # The name of a namespace's function is not known to other clients.
         function = {"name": flat_call_name(item), "arguments": ""}
         call = {"id": item.call_id, "type": "function", **own_fields(item), "function": function}
-        return _event("tool-call-start", {"index": opened.call}, {"tool_calls": call})
+        return self._event("tool-call-start", {"index": opened.call}, {"tool_calls": call})
 
     def _start_content(self, opened: _Open, part: int, content: JsonObject) -> bytes:
         self._last_plan = None
         index = opened.contents[part] = self._contents
         self._contents += 1
-        return _event("content-start", {"index": index}, {"content": content})
+        return self._event("content-start", {"index": index}, {"content": content})
 
     def _text(
         self, index: int, part: int, text: str, logprobs: Sequence[JsonObject] | None = None
@@ -190,11 +197,11 @@ class Encoder(EventEncoder):
         position = {"index": opened.contents[part]}
         own_logprobs = self._own_logprobs(logprobs)
         if not own_logprobs:
-            return out + _event("content-delta", position, {"content": {key: text}})
+            return out + self._event("content-delta", position, {"content": {key: text}})
         # An event has the logprobs of one token: events for further tokens have no text.
         for token in own_logprobs:
             fields = {**position, "logprobs": token}
-            out += _event("content-delta", fields, {"content": {key: text}})
+            out += self._event("content-delta", fields, {"content": {key: text}})
             text = ""
         return out
 
@@ -208,7 +215,7 @@ class Encoder(EventEncoder):
         if self._last_plan not in (None, index):
             self._report.dropped("/tool_plan", "Cohere has one tool plan: texts are joined")
         self._last_plan = index
-        return _event("tool-plan-delta", {}, {"tool_plan": text})
+        return self._event("tool-plan-delta", {}, {"tool_plan": text})
 
     def _on_text(self, event: OutputTextDelta) -> bytes:
         return self._text(event.index, event.content_index, event.delta, event.logprobs)
@@ -227,7 +234,7 @@ class Encoder(EventEncoder):
         opened = self._open.get(event.index)
         if opened is None or not isinstance(opened.item, FunctionCall):
             return b""
-        return _arguments(opened, event.delta)
+        return self._arguments(opened, event.delta)
 
     def _on_annotation(self, event: AnnotationAdded) -> bytes:
         opened = self._open.get(event.index)
@@ -249,8 +256,8 @@ class Encoder(EventEncoder):
         index = {"index": self._citations}
         self._citations += 1
         placed = placed_citation(citation, position)
-        start = _event("citation-start", index, {"citations": placed})
-        return start + sse({"type": "citation-end", **index}, "citation-end")
+        start = self._event("citation-start", index, {"citations": placed})
+        return start + self._write({"type": "citation-end", **index}, "citation-end")
 
     def _on_done(self, event: OutputItemDone) -> bytes:
         opened = self._open.pop(event.index, None)
@@ -265,7 +272,7 @@ class Encoder(EventEncoder):
                 content = {"type": "text", "text": "", **own_fields(item)}
                 out += self._start_content(opened, 0, content)
             case CustomToolCall() if item.status == "completed":
-                out += _arguments(opened, call_arguments(item, self._report))
+                out += self._arguments(opened, call_arguments(item, self._report))
             case _:
                 pass
         if item.status != "completed":
@@ -273,9 +280,9 @@ class Encoder(EventEncoder):
         signature = signature_fields(item)
         for content_index in opened.contents.values():
             end = {"type": "content-end", "index": content_index, **signature}
-            out += sse(end, "content-end")
+            out += self._write(end, "content-end")
         if opened.call is not None:
-            out += sse({"type": "tool-call-end", "index": opened.call}, "tool-call-end")
+            out += self._write({"type": "tool-call-end", "index": opened.call}, "tool-call-end")
         return out
 
     def _end_reasoning(self, opened: _Open, item: Reasoning) -> bytes:
@@ -298,7 +305,7 @@ class Encoder(EventEncoder):
         if is_foreign_event("cohere", event.event):
             self._report.dropped("/passthrough", "events that only another wire knows")
             return b""
-        return self._start() + sse(event.data, event.event)
+        return self._start() + self._write(event.data, event.event)
 
     def _on_completed(self, event: Completed) -> bytes:
         out = self._start()
@@ -320,14 +327,58 @@ class Encoder(EventEncoder):
         return out + self._end({**delta, **error})
 
     def _end(self, delta: JsonObject) -> bytes:
-        fields = {"type": "message-end", **metadata_fields(self._envelope), "delta": delta}
-        return sse(fields, "message-end")
+        fields = {"type": "message-end", **without_none(self._envelope), "delta": delta}
+        return self._write(fields, "message-end")
+
+    def _event(self, kind: str, fields: JsonObject, message: JsonObject) -> bytes:
+        return self._write({"type": kind, **fields, "delta": {"message": message}}, kind)
+
+    def _arguments(self, opened: _Open, text: str) -> bytes:
+        call = {"function": {"arguments": text}}
+        return self._event("tool-call-delta", {"index": opened.call}, {"tool_calls": call})
 
 
-def _event(kind: str, fields: JsonObject, message: JsonObject) -> bytes:
-    return sse({"type": kind, **fields, "delta": {"message": message}}, kind)
+# --- bodies ---
 
 
-def _arguments(opened: _Open, text: str) -> bytes:
-    call = {"function": {"arguments": text}}
-    return _event("tool-call-delta", {"index": opened.call}, {"tool_calls": call})
+def body_of(frames: Iterable[Frame]) -> JsonObject:
+    """Returns the chat response that clients accumulate from the events of a response."""
+    body: JsonObject = {}
+    message: JsonObject = {"content": [], "tool_plan": "", "tool_calls": [], "citations": []}
+    for name, value in frames:
+        if name == "message-start":
+            body["id"] = value["id"]
+        elif name == "message-end":
+            body |= {**without_keys(value, "type", "delta"), **value["delta"]}
+        else:
+            _add_event(message, name, value)
+    filled = {key: field for key, field in message.items() if field}
+    return {**body, "message": {"role": "assistant", **filled}}
+
+
+def _add_event(message: JsonObject, name: str, value: JsonObject) -> None:
+    delta = value.get("delta", {}).get("message", {})
+    match name:
+        case "content-start":
+            message["content"].append(dict(delta["content"]))
+        case "content-delta":
+            _add_text(message["content"][value["index"]], delta["content"])
+        case "content-end":
+            message["content"][value["index"]] |= without_keys(value, "type", "index")
+        case "tool-plan-delta":
+            message["tool_plan"] += delta["tool_plan"]
+        case "tool-call-start":
+            call = delta["tool_calls"]
+            message["tool_calls"].append({**call, "function": dict(call["function"])})
+        case "tool-call-delta":
+            function = message["tool_calls"][value["index"]]["function"]
+            _add_text(function, delta["tool_calls"]["function"])
+        case "citation-start":
+            message["citations"].append(delta["citations"])
+        case _:
+            pass
+
+
+def _add_text(texts: JsonObject, delta: JsonObject) -> None:
+    for key, text in delta.items():
+        texts[key] = texts.get(key, "") + text

@@ -87,15 +87,6 @@ def cohere_usage(usage: Usage | None, report: Report) -> JsonObject | None:
     return without_none(body)
 
 
-def metadata_fields(values: JsonObject) -> JsonObject:
-    """Returns the metadata that may be beside the wire's own keys."""
-    fields: JsonObject = {}
-    for key, value in values.items():
-        if key not in RESERVED and value is not None:
-            fields[key] = value
-    return fields
-
-
 def error_body(error: ErrorInfo) -> JsonObject:
     """Returns the wire's error object."""
     body: JsonObject = {"message": error.message}

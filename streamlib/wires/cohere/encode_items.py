@@ -21,7 +21,6 @@ from streamlib_parsers.items import (
     Text,
 )
 from streamlib_parsers.json_text import dumps
-from streamlib_parsers.namespaces import flat_call_name
 
 NO_PLACE = (
     *BUILT_IN_CALLS,
@@ -59,14 +58,6 @@ def signature_fields(item: ResponseItem) -> JsonObject:
     if isinstance(item, Reasoning) and item.signature:
         return {"signature": item.signature}
     return {}
-
-
-def call_object(item: FunctionCall | CustomToolCall, report: Report) -> JsonObject:
-    """Returns a complete call."""
-    # The name of a namespace's function is not known to other clients.
-    function = {"name": flat_call_name(item), "arguments": call_arguments(item, report)}
-    call: JsonObject = {"id": item.call_id, "type": "function"}
-    return {**call, **own_fields(item), "function": function}
 
 
 def call_arguments(item: FunctionCall | CustomToolCall, report: Report) -> str:

@@ -8,16 +8,17 @@ input of a free-form call, until it is complete, since it becomes JSON.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-from streamlib.request.origins import is_own
-from streamlib.request.report import Report
+from msgspec import Raw
+
+from streamlib.wires.arguments import free_form_input, is_free_form
 from streamlib.wires.bedrock_frames import MEDIA_TYPE, error_body, event_frame, exception_frame
 from streamlib.wires.converse.encode_blocks import (
     IMAGE_FORMATS,
     base64_state,
     empty_delta,
-    free_form_input,
     has_block,
     has_broken_arguments,
     image_error,
@@ -25,7 +26,6 @@ from streamlib.wires.converse.encode_blocks import (
     s3_source,
     start_of,
 )
-from streamlib.wires.converse.encode_body import encode_body
 from streamlib.wires.converse.encode_envelope import (
     OWN_KEYS,
     STOP_FIELDS,
@@ -33,7 +33,7 @@ from streamlib.wires.converse.encode_envelope import (
     native_stop,
 )
 from streamlib.wires.encoders import is_foreign_event
-from streamlib.wires.event_encoder import EventEncoder
+from streamlib.wires.event_encoder import EventEncoder, Frame, FrameWriter
 from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (
     AnnotationAdded,
@@ -61,9 +61,10 @@ from streamlib_parsers.items import (
     ResponseItem,
     ServerToolResult,
 )
+from streamlib_parsers.json_text import is_json
 from streamlib_parsers.usage import Usage
 
-__all__ = ["Encoder", "encode_body", "error_body"]
+__all__ = ["Encoder", "body_of", "error_body"]
 
 EVENT_NAME_LENGTH: Final = 1024
 """Maximum characters of an event's name; a frame header can hold little more."""
@@ -76,12 +77,18 @@ class Encoder(EventEncoder):
     wire_api = "converse"
     no_such_event = "Converse has no such event"
 
-    def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
-        self._report = Report()
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        response_id: str | None = None,
+        write: FrameWriter = event_frame,
+    ) -> None:
+        super().__init__(write)
         # Whether `messageStart` was sent.
         self._started = False
-        # Whether an item was made on another wire.
-        self._foreign = False
+        # Whether all items were made on this wire; None before the first item.
+        self._all_own: bool | None = None
         # Items of choice 0 that are open, as `OutputItemAdded` had them.
         self._items: dict[int, ResponseItem] = {}
         # Index of the content block of each started item, by item index.
@@ -91,7 +98,7 @@ class Encoder(EventEncoder):
         # Items whose block is an image.
         self._images: set[int] = set()
         self._gaps = SummaryGaps()
-        # Input fragments of each free-form call, by item index.
+        # Input fragments of each call whose input may be plain text, by item index.
         self._inputs: dict[int, list[str]] = {}
         # Metadata: for `messageStart` before that is sent, then for the end.
         self._envelope: JsonObject = {}
@@ -105,9 +112,12 @@ class Encoder(EventEncoder):
     # --- the envelope ---
 
     def _on_created(self, event: Created) -> bytes:
+        self._report_identity(event)
+        return b""
+
+    def _report_identity(self, event: Created | Completed) -> None:
         if event.response_id or event.model:
             self._report.dropped("/response_id", "Converse has neither response id nor model")
-        return b""
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
         self._envelope.update(event.values)
@@ -126,11 +136,11 @@ class Encoder(EventEncoder):
 
     def _message_start(self, fields: JsonObject) -> bytes:
         self._started = True
-        return event_frame("messageStart", {"role": "assistant", **fields})
+        return self._write({"role": "assistant", **fields}, "messageStart")
 
     def _own_fields(self, values: JsonObject) -> JsonObject:
         """Returns the envelope keys without those of another wire."""
-        if not self._foreign:
+        if self._all_own:
             return values
         fields: JsonObject = {}
         for key, value in values.items():
@@ -144,7 +154,7 @@ class Encoder(EventEncoder):
 
     def _on_added(self, event: OutputItemAdded) -> bytes:
         item = event.item
-        self._foreign = self._foreign or not is_own(item, "converse")
+        self._all_own = self._all_own is not False and self._is_own(item)
         out = self._start_message() + self._open_pending()
         if item.choice:
             self._report.dropped("/choices", "Converse has one choice")
@@ -156,6 +166,7 @@ class Encoder(EventEncoder):
         if isinstance(item, CustomToolCall):
             reason = "a free-form call is a toolUse with its text as `input`"
             self._report.dropped("/custom_tool_call", reason)
+        if is_free_form(item, own=self._is_own(item)):
             self._inputs[event.index] = []
         start = start_of(item)
         if start is None:
@@ -166,14 +177,14 @@ class Encoder(EventEncoder):
     def _is_unreadable(self, item: ResponseItem) -> bool:
         """Whether an item is reasoning of another provider that consists of its state."""
         is_redacted = isinstance(item, Reasoning) and item.redacted
-        return is_redacted and not is_own(item, "converse")
+        return is_redacted and not self._is_own(item)
 
     def _start_block(self, index: int, start: JsonObject) -> bytes:
         if "image" in start:
             self._images.add(index)
         block = len(self._blocks)
         self._blocks[index] = block
-        return event_frame("contentBlockStart", {"contentBlockIndex": block, "start": start})
+        return self._write({"contentBlockIndex": block, "start": start}, "contentBlockStart")
 
     def _open_pending(self, index: int | None = None) -> bytes:
         """Opens the block that waits for its first delta, unless it is the block of `index`."""
@@ -185,7 +196,7 @@ class Encoder(EventEncoder):
         # Nearly every event of a stream is a delta of an open block, while no other waits.
         block = self._blocks.get(index)
         if block is not None and self._unopened is None:
-            return event_frame("contentBlockDelta", {"contentBlockIndex": block, "delta": delta})
+            return self._write({"contentBlockIndex": block, "delta": delta}, "contentBlockDelta")
         return self._first_delta(index, delta)
 
     def _first_delta(self, index: int, delta: JsonObject) -> bytes:
@@ -197,7 +208,7 @@ class Encoder(EventEncoder):
         if index not in self._blocks:
             return out
         block = self._blocks[index]
-        return out + event_frame("contentBlockDelta", {"contentBlockIndex": block, "delta": delta})
+        return out + self._write({"contentBlockIndex": block, "delta": delta}, "contentBlockDelta")
 
     def _text_delta(self, index: int, text: str) -> bytes:
         if index in self._images:
@@ -230,7 +241,7 @@ class Encoder(EventEncoder):
         return self._delta(event.index, {"toolUse": {"input": event.delta}})
 
     def _on_annotation(self, event: AnnotationAdded) -> bytes:
-        if self._foreign:
+        if not self._all_own:
             self._report.dropped("/annotations", "a citation of another wire")
             return b""
         return self._delta(event.index, {"citation": event.annotation})
@@ -247,10 +258,13 @@ class Encoder(EventEncoder):
             start = {"image": {"format": IMAGE_FORMATS[event.media_type]}}
             out = self._start_block(event.index, start)
         if event.index not in self._images:
-            reason = "Converse has images of its own formats only, each in a block of its own"
-            self._report.dropped("/media", reason)
+            self._report_image()
             return out
         return out + self._delta(event.index, {"image": {"source": {"bytes": event.data}}})
+
+    def _report_image(self) -> None:
+        reason = "Converse has images of its own formats only, each in a block of its own"
+        self._report.dropped("/media", reason)
 
     # --- ends of blocks ---
 
@@ -259,6 +273,15 @@ class Encoder(EventEncoder):
         if index not in self._items:
             return b""
         out = self._open_pending(index)
+        if self._unopened == index and isinstance(item, Message):
+            start = start_of(item)
+            if start is not None and not self._image_deltas(item):
+                self._report_image()
+                self._unopened = None
+            elif start is not None:
+                # An image with an address: no delta carried it.
+                self._unopened = None
+                out += self._start_block(index, start)
         for delta in self._final_deltas(index, item):
             out += self._delta(index, delta)
         if self._unopened == index:
@@ -267,7 +290,7 @@ class Encoder(EventEncoder):
         # A truncated block stays open: parsers recognise the truncation by that.
         is_closed = item.status == "completed" or has_broken_arguments(item)
         if index in self._blocks and is_closed:
-            out += event_frame("contentBlockStop", {"contentBlockIndex": self._blocks[index]})
+            out += self._write({"contentBlockIndex": self._blocks[index]}, "contentBlockStop")
         del self._items[index]
         return out
 
@@ -287,8 +310,10 @@ class Encoder(EventEncoder):
         if index in self._inputs:
             if item.status != "completed":
                 return []
-            text = "".join(self._inputs.pop(index))
-            return [{"toolUse": {"input": free_form_input(text)}}]
+            text = free_form_input(item, "".join(self._inputs.pop(index)), self._report)
+            if not text:
+                return []
+            return [{"toolUse": {"input": text}}]
         if index in self._images and isinstance(item, Message) and item.content:
             return self._image_deltas(item)
         return []
@@ -303,7 +328,7 @@ class Encoder(EventEncoder):
         if source is not None:
             deltas.append({"image": {"source": source}})
         error = image_error(image)
-        if error is not None and is_own(item, "converse"):
+        if error is not None and self._is_own(item):
             deltas.append({"image": {"error": error}})
         return deltas
 
@@ -322,29 +347,31 @@ class Encoder(EventEncoder):
     # --- the end ---
 
     def _on_passthrough(self, event: Passthrough) -> bytes:
-        if self._foreign or is_foreign_event("converse", event.event):
+        if self._all_own is False or is_foreign_event("converse", event.event):
             self._report.dropped("/passthrough", "events that only another wire knows")
             return b""
         out = self._start_message() + self._open_pending()
-        return out + event_frame(event.event[:EVENT_NAME_LENGTH], event.data)
+        return out + self._write(event.data, event.event[:EVENT_NAME_LENGTH])
 
     def _on_completed(self, event: Completed) -> bytes:
+        self._report_identity(event)
         out = b""
         if not self._started:
             # Without items, metadata belongs to the end.
             out = self._message_start({})
         out += self._open_pending()
         envelope = self._own_fields(self._envelope)
-        stop: JsonObject = {"stopReason": native_stop(event, self._report, foreign=self._foreign)}
+        reason = native_stop(event, self._report, foreign=self._all_own is False)
+        stop: JsonObject = {"stopReason": reason}
         stop_fields = envelope.pop(STOP_FIELDS, None)
         if stop_fields:
             stop[STOP_FIELDS] = stop_fields
         elif event.stop_sequence:
             stop[STOP_FIELDS] = {"stop_sequence": event.stop_sequence}
-        out += event_frame("messageStop", stop)
+        out += self._write(stop, "messageStop")
         metadata = self._metadata(event.usage or self._usage, envelope)
         if metadata:
-            out += event_frame("metadata", metadata)
+            out += self._write(metadata, "metadata")
         return out
 
     def _metadata(self, usage: Usage | None, envelope: JsonObject) -> JsonObject:
@@ -353,12 +380,79 @@ class Encoder(EventEncoder):
         Clients rely on its numbers: for a response of another wire, unknown ones are zeros.
         """
         fields: JsonObject = {}
-        usage_fields = converse_usage(usage, self._report, complete=self._foreign)
+        usage_fields = converse_usage(usage, self._report, complete=self._all_own is False)
         if usage_fields:
             fields["usage"] = usage_fields
-        if self._foreign:
+        if self._all_own is False:
             fields["metrics"] = {"latencyMs": 0}
         return {**fields, **envelope}
 
     def _on_failed(self, event: Failed) -> bytes:
         return self._open_pending() + exception_frame(event.error)
+
+
+# --- bodies ---
+
+
+def body_of(frames: Iterable[Frame]) -> JsonObject:
+    """Returns the Converse body that clients accumulate from the frames of a response."""
+    body: JsonObject = {}
+    blocks: dict[int, JsonObject] = {}
+    for name, value in frames:
+        match name:
+            case "contentBlockStart":
+                blocks[value["contentBlockIndex"]] = _started_block(value["start"])
+            case "contentBlockDelta":
+                block = blocks.setdefault(value["contentBlockIndex"], {})
+                _add_delta(block, value["delta"])
+            case "contentBlockStop":
+                pass
+            case _:
+                body |= value
+    content = [_complete_block(blocks[index]) for index in sorted(blocks)]
+    message = {"role": body.pop("role"), "content": content}
+    return {"output": {"message": message}, **body}
+
+
+def _started_block(start: JsonObject) -> JsonObject:
+    """Returns a block of its own, to which deltas can be added."""
+    block: JsonObject = {}
+    for kind, fields in start.items():
+        block[kind] = dict(fields) if isinstance(fields, dict) else fields
+    if "toolUse" in block:
+        block["toolUse"].setdefault("input", Raw(b"{}"))
+    if "toolResult" in block:
+        block["toolResult"].setdefault("content", [])
+    return block
+
+
+def _add_delta(block: JsonObject, delta: JsonObject) -> None:
+    match delta:
+        case {"text": str(text)}:
+            block["text"] = block.get("text", "") + text
+        case {"reasoningContent": dict(fields)}:
+            known = block.setdefault("reasoningContent", {})
+            for key, text in fields.items():
+                known[key] = known.get(key, "") + text
+        case {"toolUse": {"input": str(arguments)}} if is_json(arguments):
+            # Of a complete response the input comes in one delta: in the provider's own bytes.
+            block["toolUse"]["input"] = Raw(arguments.encode("utf-8"))
+        case {"toolResult": list(content)}:
+            block["toolResult"]["content"] = content
+        case {"image": dict(fields)}:
+            block["image"] |= fields
+        case {"citation": citation}:
+            block.setdefault("citations", []).append(citation)
+        case _:
+            pass
+
+
+def _complete_block(block: JsonObject) -> JsonObject:
+    """Returns a block in the form that it has in a body."""
+    reasoning = block.get("reasoningContent", {})
+    if "text" in reasoning:
+        return {"reasoningContent": {"reasoningText": reasoning}}
+    if "citations" in block:
+        text = {"text": block["text"]}
+        return {"citationsContent": {"content": [text], "citations": block["citations"]}}
+    return block

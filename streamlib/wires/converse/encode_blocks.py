@@ -6,14 +6,8 @@ import base64
 import binascii
 from typing import Final
 
-import msgspec
-from msgspec import Raw
-
 from streamlib.request.origins import is_own
-from streamlib.request.report import Report
-from streamlib.wires.reasoning_text import reasoning_text
 from streamlib_parsers.items import (
-    Audio,
     CustomToolCall,
     FunctionCall,
     Image,
@@ -21,11 +15,9 @@ from streamlib_parsers.items import (
     Message,
     Opaque,
     Reasoning,
-    Refusal,
     ResponseItem,
     ServerToolCall,
     ServerToolResult,
-    Text,
 )
 from streamlib_parsers.json_text import is_json
 from streamlib_parsers.namespaces import flat_call_name
@@ -77,11 +69,6 @@ def base64_state(item: Reasoning) -> str | None:
     except (binascii.Error, ValueError):
         return None
     return item.encrypted_content
-
-
-def free_form_input(text: str) -> str:
-    """Returns the input of a free-form call as JSON text."""
-    return msgspec.json.encode({"input": text}).decode("utf-8")
 
 
 def result_content(item: ServerToolResult) -> list[JsonObject]:
@@ -175,106 +162,3 @@ def _result_fields(item: ServerToolResult) -> JsonObject:
     if item.name:
         fields["type"] = f"{item.name}_result"
     return {**fields, **(item.native or {})}
-
-
-# --- complete blocks ---
-
-
-def block_of(item: ResponseItem, report: Report) -> JsonObject | None:
-    """Returns the complete block of an item that has one.
-
-    None for what the wire cannot carry, and for an incomplete call: it would look callable.
-    """
-    match item:
-        case Message():
-            return _message_block(item, report)
-        case Reasoning():
-            return _reasoning_block(item)
-        case FunctionCall() | CustomToolCall():
-            return _call_block(item)
-        case ServerToolCall():
-            return _server_call_block(item)
-        case ServerToolResult():
-            content = result_content(item) if item.output else []
-            return {"toolResult": {**_result_fields(item), "content": content}}
-        case Opaque():
-            return item.payload
-        case _:
-            return None
-
-
-def _message_block(item: Message, report: Report) -> JsonObject | None:
-    texts: list[str] = []
-    transcripts: list[str] = []
-    citations: list[JsonObject] = []
-    first_image: Image | None = None
-    for part in item.content:
-        match part:
-            case Text():
-                texts.append(part.text)
-                citations += part.annotations
-            case Refusal():
-                texts.append(part.refusal)
-            case Image():
-                first_image = first_image or part
-            case Audio():
-                transcripts.append(part.transcript or "")
-            case _:
-                pass
-    if first_image is not None and not texts:
-        return _image_block(first_image, report, own=is_own(item, "converse"))
-    if len(texts) < len(item.content):
-        report.dropped("/media", "an image needs a block of its own")
-    text = {"text": "".join([*texts, *transcripts])}
-    if citations and is_own(item, "converse"):
-        return {"citationsContent": {"content": [text], "citations": citations}}
-    return text
-
-
-def _image_block(image: Image, report: Report, *, own: bool) -> JsonObject | None:
-    source = s3_source(image)
-    if image.data:
-        source = {"bytes": image.data}
-    image_format = IMAGE_FORMATS.get(image.media_type or "")
-    error = image_error(image)
-    if error is not None and own:
-        block: JsonObject = {"format": image_format or "png", "error": error}
-        if source is not None:
-            block["source"] = source
-        return {"image": block}
-    if source is None or image_format is None:
-        reason = "Converse has images of its own formats only, in bytes or on S3"
-        report.dropped("/media", reason)
-        return None
-    return {"image": {"format": image_format, "source": source}}
-
-
-def _reasoning_block(item: Reasoning) -> JsonObject | None:
-    if item.redacted:
-        state = base64_state(item)
-        if state is None:
-            return None
-        return {"reasoningContent": {"redactedContent": state}}
-    fields = {"text": reasoning_text(item)}
-    if item.signature:
-        fields["signature"] = item.signature
-    return {"reasoningContent": {"reasoningText": fields}}
-
-
-def _call_block(item: FunctionCall | CustomToolCall) -> JsonObject | None:
-    if item.status == "incomplete":
-        return None
-    fields = _call_fields(item)
-    if isinstance(item, CustomToolCall):
-        fields["input"] = {"input": item.input}
-    else:
-        # Raw keeps the provider's own bytes.
-        fields["input"] = Raw((item.arguments or "{}").encode("utf-8"))
-    return {"toolUse": fields}
-
-
-def _server_call_block(item: ServerToolCall) -> JsonObject:
-    arguments = "{}"
-    if item.arguments and is_json(item.arguments):
-        arguments = item.arguments
-    return {"toolUse": {**_server_call_fields(item), "input": Raw(arguments.encode("utf-8"))}}

@@ -7,7 +7,6 @@ from typing import Final
 from streamlib.request.report import Report
 from streamlib.wires.json_objects import without_none
 from streamlib.wires.usage_counts import uncached_input_tokens
-from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import Completed, StopReason
 from streamlib_parsers.items import JsonObject
 from streamlib_parsers.usage import Usage
@@ -29,9 +28,9 @@ NATIVE_STOP: Final[dict[StopReason, str]] = {
 }
 
 
-def native_stop(end: Completed | Response, report: Report, *, foreign: bool) -> str:
+def native_stop(end: Completed, report: Report, *, foreign: bool) -> str:
     """Returns the native `stopReason` if it is one of this wire, else the nearest one."""
-    reason = end.stop_reason or "other"
+    reason = end.stop_reason
     native = end.native_stop_reason
     if native and STOP_REASONS.get(native) == reason:
         return native

@@ -14,11 +14,9 @@ from typing import Any, Final
 import msgspec
 
 from streamlib.request.origins import is_own
-from streamlib.request.report import Report
 from streamlib.wires.encoders import sse
-from streamlib.wires.event_encoder import EventEncoder
+from streamlib.wires.event_encoder import EventEncoder, Frame, FrameWriter
 from streamlib.wires.gemini.encode_arguments import ArgumentBuffer
-from streamlib.wires.gemini.encode_body import encode_body
 from streamlib.wires.gemini.encode_candidates import (
     MetadataField,
     block_reason,
@@ -61,7 +59,7 @@ from streamlib_parsers.items import (
 )
 from streamlib_parsers.usage import Usage
 
-__all__ = ["Encoder", "encode_body", "error_body"]
+__all__ = ["Encoder", "body_of", "error_body"]
 
 EMPTY_PART: Final[JsonObject] = {"text": ""}
 """The part of a chunk without content: clients read the text of every chunk."""
@@ -74,10 +72,16 @@ class Encoder(EventEncoder):
     wire_api = "gemini"
     no_such_event = "Gemini has no such event"
 
-    def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        response_id: str | None = None,
+        write: FrameWriter = sse,
+    ) -> None:
+        super().__init__(write)
         # Fields that every chunk repeats, known or not.
         self._common = {"modelVersion": model, "responseId": response_id}
-        self._report = Report()
         # Each item by index, as `OutputItemAdded` had it.
         self._items: dict[int, ResponseItem] = {}
         # Arguments of Gemini's own calls that were not sent yet, by item index, in their order.
@@ -105,7 +109,7 @@ class Encoder(EventEncoder):
     def _chunk(self, candidates: Sequence[JsonObject] = (), **fields: Any) -> bytes:
         self._created_pending = False
         body = {"candidates": candidates or None, **fields, **self._common}
-        return sse(without_none(body))
+        return self._write(without_none(body), "")
 
     def _parts_chunk(self, index: int, *parts: JsonObject) -> bytes:
         """Returns parts of one item, after what was buffered before them."""
@@ -185,7 +189,7 @@ class Encoder(EventEncoder):
         out = self._send_complete_calls(settled=True)
         item = event.item
         self._items[event.index] = item
-        if isinstance(item, FunctionCall) and is_own(item, "gemini"):
+        if isinstance(item, FunctionCall) and self._is_own(item):
             self._calls[event.index] = ArgumentBuffer()
         return out
 
@@ -235,9 +239,6 @@ class Encoder(EventEncoder):
         out = self._send_complete_calls(but=event.index)
         arguments = self._calls.get(event.index)
         if arguments is not None:
-            if arguments.fragments:
-                reason = "a part has a complete call: its arguments are not streamed"
-                self._report.dropped("/arguments", reason)
             arguments.add(event.delta)
         return out
 
@@ -269,7 +270,7 @@ class Encoder(EventEncoder):
         index, item = event.index, event.item
         arguments = self._calls.pop(index, None)
         if arguments is None:
-            if isinstance(item, FunctionCall) and is_own(item, "gemini"):
+            if isinstance(item, FunctionCall) and self._is_own(item):
                 # It was sent when its arguments were complete.
                 return b""
             if _is_streamed(self._items[index]):
@@ -295,7 +296,24 @@ class Encoder(EventEncoder):
         out = self._flush()
         if not out and self._created_pending:
             out = self._chunk()
-        return out + sse(error_body(event.error))
+        return out + self._write(error_body(event.error), "")
+
+
+def body_of(frames: Iterable[Frame]) -> JsonObject:
+    """Returns the response that clients accumulate from its chunks."""
+    body: JsonObject = {}
+    candidates: dict[int, JsonObject] = {}
+    for _, chunk in frames:
+        body |= chunk
+        for part in chunk.get("candidates", ()):
+            known = candidates.setdefault(part["index"], {"content": {"parts": []}})
+            parts = known["content"]["parts"]
+            parts += [entry for entry in part["content"]["parts"] if entry != EMPTY_PART]
+            content = {**known["content"], **part["content"], "parts": parts}
+            candidates[part["index"]] = {**known, **part, "content": content}
+    if candidates:
+        body["candidates"] = [candidates[index] for index in sorted(candidates)]
+    return body
 
 
 def _is_streamed(item: ResponseItem) -> bool:

@@ -100,7 +100,7 @@ def _reasoning_parts(item: Reasoning, report: Report) -> list[JsonObject]:
 
 def _call_parts(item: FunctionCall | CustomToolCall, report: Report) -> list[JsonObject]:
     if item.status == "incomplete":
-        report.dropped("/calls", "an incomplete call is left out: it would look callable")
+        report.dropped("/incomplete", "an incomplete call is left out: it would look callable")
         return []
     own = isinstance(item, FunctionCall) and is_own(item, "gemini")
     data: JsonObject = {}

@@ -11,21 +11,25 @@ delta.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
-from streamlib.request.report import Report
+from msgspec import Raw
+
 from streamlib.wires.encoders import is_foreign_event, sse
-from streamlib.wires.event_encoder import EventEncoder
+from streamlib.wires.event_encoder import EventEncoder, Frame, FrameWriter
 from streamlib.wires.generated_ids import new_id
 from streamlib.wires.interactions.build_parts import content
-from streamlib.wires.interactions.encode_body import encode_body, error_body
 from streamlib.wires.interactions.encode_envelope import (
     ID_PREFIX,
+    RESERVED,
+    error_body,
     interactions_usage,
     metadata_fields,
     native_status,
 )
 from streamlib.wires.interactions.encode_steps import end_delta, has_step, start_of
+from streamlib.wires.json_objects import without_keys
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
@@ -54,10 +58,11 @@ from streamlib_parsers.items import (
     Reasoning,
     ResponseItem,
 )
+from streamlib_parsers.json_text import is_json
 from streamlib_parsers.usage import Usage
 from streamlib_parsers.wires.interactions import ByteOffsets
 
-__all__ = ["Encoder", "encode_body", "error_body"]
+__all__ = ["Encoder", "body_of", "error_body"]
 
 MEDIA_TYPES: Final = ("image", "audio", "video")
 """First halves of media types that are types of contents; any other is a document."""
@@ -86,13 +91,20 @@ class Encoder(EventEncoder):
     media_type = "text/event-stream"
     wire_api = "interactions"
     no_such_event = "Interactions has no such event"
+    reserved_keys = RESERVED
 
-    def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        response_id: str | None = None,
+        write: FrameWriter = sse,
+    ) -> None:
+        super().__init__(write)
         self._model = model
         """Used if `Created` has no model."""
         self._response_id = response_id or new_id(ID_PREFIX)
         """Used if `Created` has no id."""
-        self._report = Report()
         self._interaction: JsonObject | None = None
         """The interaction of `interaction.created`, from `Created` on."""
         self._started = False
@@ -140,7 +152,7 @@ class Encoder(EventEncoder):
         if self._usage_pending:
             self._usage_pending = False
             interaction["usage"] = interactions_usage(self._usage, self._report)
-        return _event("interaction.created", _with_id({"interaction": interaction}, event_id))
+        return self._event("interaction.created", _with_id({"interaction": interaction}, event_id))
 
     def _flush(self) -> bytes:
         """Returns everything that was buffered, since the stream goes on."""
@@ -158,14 +170,14 @@ class Encoder(EventEncoder):
         if self._usage_pending:
             self._usage_pending = False
             update["usage"] = interactions_usage(self._usage, self._report)
-        return _event("interaction.status_update", _with_id(update, event_id))
+        return self._event("interaction.status_update", _with_id(update, event_id))
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
         out = b""
         # `event_id` is the last field of an event: these values are of the next event.
         if "event_id" in self._envelope:
             out = self._flush()
-        self._envelope.update(event.values)
+        self._envelope.update(self._own_metadata(event.values))
         return out
 
     def _on_usage(self, event: TokenCount) -> bytes:
@@ -186,10 +198,10 @@ class Encoder(EventEncoder):
         step = _Step(self._count, event.item, start)
         self._count += 1
         self._steps[event.index] = step
-        return out + _event("step.start", {"index": step.index, "step": start})
+        return out + self._event("step.start", {"index": step.index, "step": start})
 
     def _delta(self, step: _Step, delta: JsonObject) -> bytes:
-        return self._flush() + _event("step.delta", {"index": step.index, "delta": delta})
+        return self._flush() + self._event("step.delta", {"index": step.index, "delta": delta})
 
     def _on_text(self, event: OutputTextDelta) -> bytes:
         step = self._steps.get(event.index)
@@ -289,7 +301,7 @@ class Encoder(EventEncoder):
             out += self._delta(step, delta)
         self._report_losses(item)
         if is_complete:
-            out += _event("step.stop", {"index": step.index})
+            out += self._event("step.stop", {"index": step.index})
         return out
 
     def _addressed_media(self, step: _Step, item: Message) -> bytes:
@@ -319,7 +331,7 @@ class Encoder(EventEncoder):
         if is_foreign_event("interactions", event.event):
             self._report.dropped("/passthrough", "events that only another wire knows")
             return b""
-        return self._flush() + sse(event.data, event.event)
+        return self._flush() + self._write(event.data, event.event)
 
     def _on_completed(self, event: Completed) -> bytes:
         out = self._start()
@@ -338,18 +350,90 @@ class Encoder(EventEncoder):
         if usage is not None:
             interaction["usage"] = usage
         body = _with_id({"interaction": interaction}, event_id)
-        return out + _event("interaction.completed", body)
+        return out + self._event("interaction.completed", body)
 
     def _on_failed(self, event: Failed) -> bytes:
         self._ended = True
-        return self._flush() + _event("error", error_body(event.error))
+        return self._flush() + self._event("error", error_body(event.error))
 
-
-def _event(kind: str, fields: JsonObject) -> bytes:
-    return sse({"event_type": kind, **fields}, kind)
+    def _event(self, kind: str, fields: JsonObject) -> bytes:
+        return self._write({"event_type": kind, **fields}, kind)
 
 
 def _with_id(fields: JsonObject, event_id: Any) -> JsonObject:
     if event_id is None:
         return fields
     return {**fields, "event_id": event_id}
+
+
+# --- bodies ---
+
+
+def body_of(frames: Iterable[Frame]) -> JsonObject:
+    """Returns the interaction that clients accumulate from the events of a response."""
+    interaction: JsonObject = {}
+    steps: dict[int, JsonObject] = {}
+    for name, value in frames:
+        match name:
+            case "interaction.created" | "interaction.completed":
+                interaction |= value["interaction"]
+            case "interaction.status_update":
+                known = ("event_type", "event_id", "interaction_id", "status")
+                interaction |= without_keys(value, *known)
+            case "step.start":
+                steps[value["index"]] = _started_step(value["step"])
+            case "step.delta":
+                _add_delta(steps[value["index"]], value["delta"])
+            case _:
+                pass
+    for step in steps.values():
+        # Where the next paragraph of a summary begins.
+        step.pop(NEXT_PARAGRAPH, None)
+    return {**interaction, "steps": [steps[index] for index in sorted(steps)]}
+
+
+NEXT_PARAGRAPH: Final = "next paragraph"
+"""Key of a step whose next summary is a paragraph of its own, while it is accumulated."""
+
+
+def _started_step(start: JsonObject) -> JsonObject:
+    step = dict(start)
+    if step["type"] in ("model_output", "user_input"):
+        step.setdefault("content", [])
+    return step
+
+
+def _add_delta(step: JsonObject, delta: JsonObject) -> None:
+    kind = delta["type"]
+    if kind == step["type"]:
+        # Arguments or result of a tool that the provider ran.
+        step |= without_keys(delta, "type")
+        return
+    match kind:
+        case "text":
+            _add_text(step["content"], delta["text"])
+        case "text_annotation_delta":
+            text = step["content"][-1]
+            text["annotations"] = [*text.get("annotations", ()), *delta["annotations"]]
+        case "thought_summary":
+            paragraphs = step.setdefault("summary", [])
+            if step.pop(NEXT_PARAGRAPH, False) or not paragraphs:
+                paragraphs.append({"type": "text", "text": ""})
+            paragraphs[-1]["text"] += delta["content"]["text"]
+        case "thought_signature" if delta["signature"]:
+            step["signature"] = delta["signature"]
+        case "thought_signature":
+            step[NEXT_PARAGRAPH] = True
+        case "arguments_delta" if is_json(delta["arguments"]):
+            # Of a complete response they come in one delta: in the provider's own bytes.
+            step["arguments"] = Raw(delta["arguments"].encode("utf-8", "surrogatepass"))
+        case "arguments_delta":
+            pass
+        case _:
+            step["content"].append(delta)
+
+
+def _add_text(contents: list[JsonObject], text: str) -> None:
+    if not contents or contents[-1]["type"] != "text":
+        contents.append({"type": "text", "text": ""})
+    contents[-1]["text"] += text

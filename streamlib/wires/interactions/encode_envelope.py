@@ -45,9 +45,7 @@ CODES: Final[dict[ErrorKind, str]] = {
 }
 """Error codes by kind. Any other kind is `internal_error`."""
 
-RESERVED: Final = frozenset(
-    {"id", "object", "status", "model", "steps", "usage", "error", "event_id"}
-)
+RESERVED: Final = frozenset({"id", "object", "status", "model", "steps", "usage", "error"})
 """Keys of an interaction that metadata must not replace."""
 
 TEXTS: Final = frozenset(
@@ -116,7 +114,7 @@ def metadata_fields(values: JsonObject) -> JsonObject:
     fields: JsonObject = {}
     for key, value in values.items():
         is_of_another_wire = key in TEXTS and not isinstance(value, str)
-        if key not in RESERVED and value is not None and not is_of_another_wire:
+        if value is not None and not is_of_another_wire:
             fields[key] = value
     return fields
 

@@ -115,31 +115,6 @@ def _server_delta(item: ServerToolCall | ServerToolResult, start: JsonObject) ->
     return delta
 
 
-def step_of(item: ResponseItem, report: Report) -> JsonObject:
-    """Returns the complete step of an item, for a body."""
-    step = start_of(item, report)
-    match item:
-        case Message():
-            parts = [content(part, "/items", report) for part in item.content]
-            step["content"] = [part for part in parts if part is not None]
-        case Reasoning():
-            paragraphs = [*item.summary, item.content]
-            summary = [{"type": "text", "text": text} for text in paragraphs if text]
-            if summary:
-                step["summary"] = summary
-        case FunctionCall():
-            step["arguments"] = arguments_of(item)
-        case CustomToolCall():
-            step["arguments"] = {"input": item.input}
-        case _:
-            delta = end_delta(item, step)
-            if delta is not None:
-                step.update(delta)
-    if item.signature and not isinstance(item, Message):
-        step["signature"] = item.signature
-    return step
-
-
 def arguments_of(item: FunctionCall | ServerToolCall) -> Any:
     """Returns the arguments in the provider's own bytes; text that is not JSON is left out."""
     if item.arguments and is_json(item.arguments):

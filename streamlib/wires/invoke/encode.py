@@ -10,15 +10,20 @@ from typing import Any
 
 import msgspec
 
-from streamlib.request.report import Report
 from streamlib.wires.bedrock_frames import MEDIA_TYPE, chunk_frame, error_body, exception_frame
+from streamlib.wires.event_encoder import FrameWriter
 from streamlib.wires.messages import encode as messages
-from streamlib_parsers.accumulate import Response
+from streamlib.wires.messages.encode import body_of
 from streamlib_parsers.events import Failed, ResponseMetadata
 from streamlib_parsers.items import JsonObject
 from streamlib_parsers.wires.invoke import BEDROCK
 
-__all__ = ["Encoder", "encode_body", "error_body"]
+__all__ = ["Encoder", "body_of", "error_body"]
+
+
+def _chunk(value: Any, name: str) -> bytes:
+    """Returns one event of Messages as a frame, which does not carry the event's name."""
+    return chunk_frame(msgspec.json.encode(value))
 
 
 class Encoder(messages.Encoder):
@@ -27,8 +32,15 @@ class Encoder(messages.Encoder):
     media_type = MEDIA_TYPE
     wire_api = "invoke"
 
-    def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
-        super().__init__(model=model, response_id=response_id, write=self._chunk)
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        response_id: str | None = None,
+        write: FrameWriter = _chunk,
+    ) -> None:
+        super().__init__(model=model, response_id=response_id, write=self._frame_of)
+        self._write_chunk = write
         # Metadata that Bedrock adds to the last event, such as its invocation metrics.
         self._bedrock_fields: JsonObject = {}
 
@@ -46,18 +58,10 @@ class Encoder(messages.Encoder):
     def _on_failed(self, event: Failed) -> bytes:
         return super()._on_failed(event) + exception_frame(event.error)
 
-    def _chunk(self, value: Any, name: str) -> bytes:
-        """Returns one event of Messages as a frame, which does not carry the event's name."""
+    def _frame_of(self, value: Any, name: str) -> bytes:
         # A failure is an exception frame instead. An event without a name has no type either.
         if name in ("error", ""):
             return b""
         if name == "message_stop" and self._bedrock_fields:
             value = {**value, **self._bedrock_fields}
-        return chunk_frame(msgspec.json.encode(value))
-
-
-def encode_body(response: Response, model: str | None, report: Report) -> bytes:
-    """Returns a body of Claude's, or the error body of a response that failed."""
-    if response.error is not None:
-        return msgspec.json.encode(error_body(response.error))
-    return messages.encode_body(response, model, report, wire_api="invoke")
+        return self._write_chunk(value, name)

@@ -8,16 +8,16 @@ free-form call, until it is complete, since it becomes JSON.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
-import msgspec
+from msgspec import Raw
 
-from streamlib.request.origins import is_own
-from streamlib.request.report import Report
+from streamlib.wires.arguments import free_form_input, is_free_form
 from streamlib.wires.encoders import is_foreign_event, sse
-from streamlib.wires.event_encoder import EventEncoder
+from streamlib.wires.event_encoder import EventEncoder, Frame, FrameWriter
 from streamlib.wires.generated_ids import new_id
+from streamlib.wires.json_objects import without_keys
 from streamlib.wires.messages.encode_blocks import (
     block_of,
     compaction_fields,
@@ -25,8 +25,13 @@ from streamlib.wires.messages.encode_blocks import (
     has_broken_arguments,
     skeleton,
 )
-from streamlib.wires.messages.encode_body import encode_body, error_body
-from streamlib.wires.messages.encode_envelope import ID_PREFIX, messages_usage, native_stop
+from streamlib.wires.messages.encode_envelope import (
+    ID_PREFIX,
+    RESERVED_KEYS,
+    error_body,
+    messages_usage,
+    native_stop,
+)
 from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (
     AnnotationAdded,
@@ -46,7 +51,6 @@ from streamlib_parsers.events import (
 )
 from streamlib_parsers.items import (
     Compaction,
-    CustomToolCall,
     FunctionCall,
     JsonObject,
     Opaque,
@@ -56,38 +60,32 @@ from streamlib_parsers.items import (
     ServerToolResult,
     WireApi,
 )
+from streamlib_parsers.json_text import is_json
 from streamlib_parsers.usage import Usage, count
 from streamlib_parsers.wires.messages.token_counts import ESTIMATE
 
-__all__ = ["Encoder", "encode_body", "error_body"]
+__all__ = ["Encoder", "body_of", "error_body"]
 
 
 class Encoder(EventEncoder):
     """Encodes one stream."""
 
     media_type = "text/event-stream"
-    wire_api: ClassVar[WireApi] = "messages"
+    wire_api: ClassVar[WireApi | None] = "messages"
     no_such_event = "Messages has no such event"
+    reserved_keys = RESERVED_KEYS
 
     def __init__(
         self,
         *,
         model: str | None = None,
         response_id: str | None = None,
-        write: Callable[[Any, str], bytes] = sse,
+        write: FrameWriter = sse,
     ) -> None:
-        """Starts a stream.
-
-        Args:
-            model: Used if `Created` has none.
-            response_id: Used if `Created` has none.
-            write: Makes the bytes of an event from its JSON value and its name.
-        """
-        self._write = write
+        super().__init__(write)
         # Used if `Created` has no model or no id.
         self._model = model
         self._response_id = response_id
-        self._report = Report()
         # The message of `message_start`, from `Created` on.
         self._message: JsonObject | None = None
         # Whether `message_start` was sent.
@@ -97,7 +95,7 @@ class Encoder(EventEncoder):
         # Items whose `content_block_start` was sent.
         self._open: set[int] = set()
         self._gaps = SummaryGaps()
-        # Input fragments of each free-form call, by item index.
+        # Input fragments of each call whose input may be plain text, by item index.
         self._inputs: dict[int, list[str]] = {}
         # Calls with broken arguments whose block is not closed yet: it never is, if the response
         # fails, since clients take a call for finished at its `content_block_stop`.
@@ -132,13 +130,14 @@ class Encoder(EventEncoder):
         return b""
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
+        values = self._own_metadata(event.values)
         if self._message is not None and not self._started:
-            self._message.update(event.values)
+            self._message.update(values)
             return b""
         out = b""
         if self._usage_pending:
             out = self._flush_envelope()
-        self._envelope.update(event.values)
+        self._envelope.update(values)
         return out
 
     def _on_usage(self, event: TokenCount) -> bytes:
@@ -161,8 +160,6 @@ class Encoder(EventEncoder):
             return b""
         if self._message is None:
             self._on_created(Created())
-        if self._usage is None:
-            self._report.dropped("/usage", "message_start cannot leave usage unknown: zeros")
         self._started = True
         usage = messages_usage(self._usage) or {"input_tokens": 0, "output_tokens": 0}
         message = {**(self._message or {}), "usage": usage}
@@ -212,10 +209,10 @@ class Encoder(EventEncoder):
         if item.choice:
             self._report.dropped("/choices", "Messages has one choice")
             return out
-        if not has_block(item, self._report, own=is_own(item, self.wire_api)):
+        if not has_block(item, self._report, own=self._is_own(item)):
             return out
         self._blocks[event.index] = len(self._blocks)
-        if isinstance(item, CustomToolCall):
+        if is_free_form(item, own=self._is_own(item)):
             self._inputs[event.index] = []
         if _starts_when_done(item):
             return out
@@ -277,15 +274,7 @@ class Encoder(EventEncoder):
         if item.status != "completed":
             # A truncated item: its block is never closed, but later events come after it.
             self._unclosed.discard(index)
-        out = self._flush()
-        if index not in self._open:
-            out += self._start_block(index, item)
-        elif isinstance(item, Compaction):
-            out += self._delta(index, {"type": "compaction_delta", **compaction_fields(item)})
-        elif index in self._inputs and item.status == "completed":
-            text = "".join(self._inputs.pop(index))
-            encoded = msgspec.json.encode({"input": text}).decode("utf-8")
-            out += self._delta(index, {"type": "input_json_delta", "partial_json": encoded})
+        out = self._flush() + self._complete_block(index, item)
         if item.signature:
             out += self._signature(index, item)
         if isinstance(item, (FunctionCall, ServerToolCall)) and not item.arguments:
@@ -296,6 +285,19 @@ class Encoder(EventEncoder):
             self._broken.append(index)
         # Any other truncated block stays open: parsers recognise the truncation by that.
         return out
+
+    def _complete_block(self, index: int, item: ResponseItem) -> bytes:
+        """Returns what could not be written before the item was complete."""
+        if index not in self._open:
+            return self._start_block(index, item)
+        if isinstance(item, Compaction):
+            return self._delta(index, {"type": "compaction_delta", **compaction_fields(item)})
+        if index not in self._inputs or item.status != "completed":
+            return b""
+        text = free_form_input(item, "".join(self._inputs.pop(index)), self._report)
+        if not text:
+            return b""
+        return self._delta(index, {"type": "input_json_delta", "partial_json": text})
 
     def _signature(self, index: int, item: ResponseItem) -> bytes:
         if isinstance(item, Reasoning):
@@ -317,6 +319,8 @@ class Encoder(EventEncoder):
     def _on_completed(self, event: Completed) -> bytes:
         out = self._start_message() + self._close_broken()
         self._usage = event.usage or self._usage
+        if self._usage is None:
+            self._report.dropped("/usage", "Messages cannot leave usage unknown: zeros")
         stop_reason = native_stop(event.stop_reason, event.native_stop_reason, self._report)
         stop = {"stop_reason": stop_reason, "stop_sequence": event.stop_sequence}
         out += self._message_delta(stop)
@@ -325,6 +329,49 @@ class Encoder(EventEncoder):
     def _on_failed(self, event: Failed) -> bytes:
         # Calls with broken arguments stay open: the error comes instead of any closing.
         return self._flush_envelope() + self._write(error_body(event.error), "error")
+
+
+def body_of(frames: Iterable[Frame]) -> JsonObject:
+    """Returns the Message that clients accumulate from the frames of a response."""
+    message: JsonObject = {}
+    blocks: dict[int, JsonObject] = {}
+    for name, value in frames:
+        match name:
+            case "message_start":
+                message = dict(value["message"])
+            case "content_block_start":
+                blocks[value["index"]] = dict(value["content_block"])
+            case "content_block_delta":
+                _add_delta(blocks[value["index"]], value["delta"])
+            case "message_delta":
+                usage = {**message["usage"], **value["usage"]}
+                message = {**message, **value["delta"], "usage": usage}
+            case "message_stop":
+                # Bedrock's fields are there.
+                message |= without_keys(value, "type")
+            case _:
+                pass
+    message["content"] = [blocks[index] for index in sorted(blocks)]
+    return message
+
+
+def _add_delta(block: JsonObject, delta: JsonObject) -> None:
+    match delta["type"]:
+        case "text_delta":
+            block["text"] += delta["text"]
+        case "thinking_delta":
+            block["thinking"] += delta["thinking"]
+        case "signature_delta":
+            block["signature"] = delta["signature"]
+        case "citations_delta":
+            block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+        case "input_json_delta" if is_json(delta["partial_json"]):
+            # Of a complete response the arguments come in one delta: in the provider's own bytes.
+            block["input"] = Raw(delta["partial_json"].encode("utf-8"))
+        case "compaction_delta":
+            block |= without_keys(delta, "type")
+        case _:
+            pass
 
 
 def _estimated_tokens(previous: Usage | None, usage: Usage) -> int:
@@ -343,4 +390,4 @@ def _estimated_tokens(previous: Usage | None, usage: Usage) -> int:
 
 def _starts_when_done(item: ResponseItem) -> bool:
     """Whether the start of the block must have the complete content, which is not there yet."""
-    return isinstance(item, ServerToolResult) and item.output is None
+    return isinstance(item, ServerToolResult) and not item.output

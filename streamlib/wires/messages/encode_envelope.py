@@ -17,6 +17,11 @@ from streamlib_parsers.wires.messages import usage as read_usage
 ID_PREFIX: Final = "msg_"
 """Beginning of the id of a response that has none: clients require one."""
 
+RESERVED_KEYS: Final = frozenset(
+    {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"}
+)
+"""Keys of a Message that metadata must not replace."""
+
 NATIVE_STOP: Final[dict[StopReason, str]] = {
     "stop": "end_turn",
     "tool_calls": "tool_use",

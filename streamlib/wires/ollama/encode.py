@@ -11,14 +11,13 @@ and metadata, which belong to the last line. A failed stream ends with `{"error"
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 
-from streamlib.request.origins import is_own
-from streamlib.request.report import Report
-from streamlib.wires.event_encoder import EventEncoder
-from streamlib.wires.ollama.encode_body import encode_body
+from streamlib.wires.event_encoder import EventEncoder, Frame, FrameWriter
 from streamlib.wires.ollama.encode_objects import (
     EPOCH,
     NOT_IN_OLLAMA,
@@ -57,7 +56,7 @@ from streamlib_parsers.items import (
 from streamlib_parsers.json_text import is_json
 from streamlib_parsers.usage import Usage
 
-__all__ = ["Encoder", "encode_body", "error_body"]
+__all__ = ["Encoder", "body_of", "error_body"]
 
 
 class Encoder(EventEncoder):
@@ -72,9 +71,14 @@ class Encoder(EventEncoder):
     no_such_event = NOT_IN_OLLAMA
 
     def __init__(
-        self, *, model: str | None = None, response_id: str | None = None, created_at: str = EPOCH
+        self,
+        *,
+        model: str | None = None,
+        response_id: str | None = None,
+        created_at: str = EPOCH,
+        write: FrameWriter = encode_line,
     ) -> None:
-        self._report = Report()
+        super().__init__(write)
         # Fields that every line repeats. The model is replaced by that of `Created`.
         self._common: JsonObject = {"model": model or "", "created_at": created_at}
         # Metadata for the last line.
@@ -95,22 +99,29 @@ class Encoder(EventEncoder):
 
     def _item_line(self, index: int, *, logprobs: Any = None, **message: Any) -> bytes:
         """Returns a line of one item of choice 0."""
-        if self._items[index].choice:
+        item = self._items[index]
+        if item.choice:
             self._report.dropped("/choices", "Ollama has one choice")
+            return b""
+        if isinstance(item, Message) and item.role != "assistant":
+            self._report.dropped("/role", "a response of Ollama has one role")
             return b""
         line = {**self._common, "message": {"role": "assistant", "content": "", **message}}
         if logprobs:
             line["logprobs"] = list(logprobs)
         line["done"] = False
-        return encode_line(line)
+        return self._write(line, "")
 
     # --- the envelope ---
 
     def _on_created(self, event: Created) -> bytes:
+        self._identify(event)
+        return b""
+
+    def _identify(self, event: Created | Completed) -> None:
         if event.response_id is not None:
             self._report.dropped("/response_id", NOT_IN_OLLAMA)
         self._common["model"] = event.model or self._common["model"]
-        return b""
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
         self._envelope.update(event.values)
@@ -150,7 +161,7 @@ class Encoder(EventEncoder):
         self._with_arguments.add(event.index)
         if not is_first or not isinstance(item, FunctionCall):
             return b""
-        if not is_own(item, "ollama") or not item.name:
+        if not self._is_own(item) or not item.name:
             return b""
         if not event.delta.startswith("{") or not is_json(event.delta):
             return b""
@@ -192,12 +203,25 @@ class Encoder(EventEncoder):
     # --- the end ---
 
     def _on_completed(self, event: Completed) -> bytes:
-        self._common["model"] = event.model or self._common["model"]
+        self._identify(event)
         reason = done_reason(event.stop_reason, event.native_stop_reason, self._report)
         usage = event.usage or self._usage
         fields = final_fields(reason, self._envelope, usage, self._report)
         message = {"role": "assistant", "content": ""}
-        return encode_line({**self._common, "message": message, **fields})
+        return self._write({**self._common, "message": message, **fields}, "")
 
     def _on_failed(self, event: Failed) -> bytes:
-        return encode_line(error_body(event.error))
+        return self._write(error_body(event.error), "")
+
+
+def body_of(frames: Iterable[Frame]) -> Raw:
+    """Returns the last line, with the message that clients accumulate from all of them."""
+    message: JsonObject = {}
+    line: JsonObject = {}
+    for _, line in frames:
+        for key, value in line["message"].items():
+            if key in message and key != "role":
+                message[key] = message[key] + value
+            else:
+                message[key] = value
+    return Raw(encode_line({**line, "message": message}))

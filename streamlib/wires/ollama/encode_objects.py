@@ -34,7 +34,7 @@ RESERVED_KEYS: Final = TYPED_KEYS | {"error"}
 NOT_IN_OLLAMA: Final = "Ollama has no field for it"
 
 
-def encode_line(value: JsonObject) -> bytes:
+def encode_line(value: JsonObject, name: str = "") -> bytes:
     """Returns one line. Line breaks in JSON of the provider's own bytes become spaces."""
     return msgspec.json.encode(value).replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
 

@@ -14,16 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from streamlib.request.origins import is_own
-from streamlib.request.report import Report
 from streamlib.wires.encoders import is_foreign_event, sse
-from streamlib.wires.event_encoder import EventEncoder
+from streamlib.wires.event_encoder import EventEncoder, Frame, FrameWriter
 from streamlib.wires.generated_ids import new_id
-from streamlib.wires.responses.encode_body import encode_body
 from streamlib.wires.responses.encode_envelope import (
     ID_PREFIX,
     ending,
-    envelope_of,
     incomplete_details,
     report_unknown_counts,
     response_object,
@@ -73,10 +69,10 @@ from streamlib_parsers.items import (
     ServerToolCall,
 )
 from streamlib_parsers.usage import Usage
-from streamlib_parsers.wires.responses.events import PROGRESS
+from streamlib_parsers.wires.responses.events import PROGRESS, TYPED_KEYS
 from streamlib_parsers.wires.responses.items import outline
 
-__all__ = ["Encoder", "encode_body", "error_body", "request_settings"]
+__all__ = ["Encoder", "body_of", "error_body", "request_settings"]
 
 REPEATED_KEYS: Final = 64
 """Maximum metadata keys in each response object but the last. Without it, a provider that sends a
@@ -96,6 +92,8 @@ class Encoder(EventEncoder):
     media_type = "text/event-stream"
     wire_api = "responses"
     no_such_event = "Responses has no such event"
+    has_failed_bodies = True
+    reserved_keys = TYPED_KEYS
 
     def __init__(
         self,
@@ -105,7 +103,9 @@ class Encoder(EventEncoder):
         created_at: int | None = None,
         settings: JsonObject | None = None,
         clock: Callable[[], float] | None = None,
+        write: FrameWriter = sse,
     ) -> None:
+        super().__init__(write)
         # Fields of every response object. Id and model are replaced by those of `Created`.
         self._common: JsonObject = {"id": response_id or new_id(ID_PREFIX), "model": model or ""}
         if created_at is not None:
@@ -116,7 +116,6 @@ class Encoder(EventEncoder):
         self._clock = clock
         # Whether the event that ends the stream was sent.
         self._ended = False
-        self._report = Report()
         # The last `sequence_number`.
         self._sequence = -1
         # Whether `Created` came.
@@ -137,7 +136,7 @@ class Encoder(EventEncoder):
         # Incomplete items that are done, but not sent as done.
         self._incomplete: list[OutputItem] = []
         # Whether all items were made on this wire; None before the first item.
-        self._is_own: bool | None = None
+        self._all_own: bool | None = None
 
     def close(self) -> bytes:
         """Returns the end mark, if the response has ended: Open Responses requires it."""
@@ -149,7 +148,7 @@ class Encoder(EventEncoder):
 
     def _frame(self, kind: str, **fields: Any) -> bytes:
         self._sequence += 1
-        return sse({"type": kind, "sequence_number": self._sequence, **fields}, kind)
+        return self._write({"type": kind, "sequence_number": self._sequence, **fields}, kind)
 
     def _item_frame(self, output: OutputItem, kind: str, **fields: Any) -> bytes:
         return self._frame(kind, item_id=output.id, output_index=output.output_index, **fields)
@@ -157,7 +156,7 @@ class Encoder(EventEncoder):
     def _response(
         self, status: str, output: Iterable[JsonObject] = (), **fields: Any
     ) -> JsonObject:
-        own = self._is_own is not False
+        own = self._all_own is not False
         fields["usage"] = responses_usage(
             self._usage, own=own, with_details=self._settings is not None
         )
@@ -177,7 +176,7 @@ class Encoder(EventEncoder):
         # A response object has metadata before usage; the reverse order takes two events.
         if self._metadata_pending or self._usage_pending or self._incomplete:
             out = self._flush()
-        metadata = envelope_of(event.values, self._report)
+        metadata = self._own_metadata(event.values)
         self._envelope.update(metadata)
         for key, value in metadata.items():
             if key in self._repeated or len(self._repeated) < REPEATED_KEYS:
@@ -246,7 +245,7 @@ class Encoder(EventEncoder):
 
     def _on_added(self, event: OutputItemAdded) -> bytes:
         out = self._flush()
-        self._is_own = self._is_own is not False and is_own(event.item, "responses")
+        self._all_own = self._all_own is not False and self._is_own(event.item)
         if event.item.choice:
             self._report.dropped("/choices", "Responses has one choice")
             return out
@@ -333,7 +332,7 @@ class Encoder(EventEncoder):
         output = self._outputs.get(event.index)
         if output is None:
             return b""
-        annotation = citation(event.annotation, self._report, own=is_own(output.item, "responses"))
+        annotation = citation(event.annotation, self._report, own=self._is_own(output.item))
         if annotation is None:
             return b""
         out = self._flush() + self._start_part(output, OUTPUT_TEXT, event.content_index)
@@ -445,15 +444,15 @@ class Encoder(EventEncoder):
         out = b""
         if self._created:
             out = self._flush()
-        return out + sse(data, event.event or None)
+        return out + self._write(data, event.event)
 
     def _may_pass(self, kind: str) -> bool:
         """Whether an unknown event may be of this wire; without a name, whether it certainly is."""
         if is_foreign_event("responses", kind):
             return False
         if kind:
-            return self._is_own is not False
-        return self._is_own is True or not self._created
+            return self._all_own is not False
+        return self._all_own is True or not self._created
 
     def _on_completed(self, event: Completed) -> bytes:
         out = self._start_response() + self._flush_unordered()
@@ -470,10 +469,12 @@ class Encoder(EventEncoder):
         fields: JsonObject = {"incomplete_details": incomplete_details(self._envelope, reason)}
         if self._clock is not None and status == "completed":
             fields["completed_at"] = self._envelope.get("completed_at") or int(self._clock())
-        output = [output.body for output in self._outputs.values() if output.body]
-        response = self._response(status, output, **fields)
+        response = self._response(status, self._output(), **fields)
         self._ended = True
         return out + self._frame(f"response.{status}", response=response)
+
+    def _output(self) -> list[JsonObject]:
+        return [output.body for output in self._outputs.values() if output.body]
 
     def _has_refusal(self) -> bool:
         for output in self._outputs.values():
@@ -497,7 +498,15 @@ class Encoder(EventEncoder):
         fields: JsonObject = {"error": error}
         if event.error.status is not None:
             fields["status"] = event.error.status
-        response = self._response("failed", error=error)
+        response = self._response("failed", self._output(), error=error)
         self._ended = True
         out += self._frame("error", **fields)
         return out + self._frame("response.failed", response=response)
+
+
+def body_of(frames: Iterable[Frame]) -> JsonObject:
+    """Returns the Response of the last frame: it has everything once more."""
+    response: JsonObject = {}
+    for _, value in frames:
+        response = value.get("response", response)
+    return response

@@ -12,7 +12,6 @@ from streamlib_parsers.events import StopReason
 from streamlib_parsers.items import JsonObject
 from streamlib_parsers.usage import Usage
 from streamlib_parsers.wires.responses import usage as read_usage
-from streamlib_parsers.wires.responses.events import TYPED_KEYS
 
 ID_PREFIX: Final = "resp_"
 """Beginning of the id of a response that has none: clients require one."""
@@ -159,17 +158,6 @@ def _modalities(modalities: dict[str, int]) -> dict[str, int | None]:
 
 
 # --- the response ---
-
-
-def envelope_of(values: JsonObject, report: Report) -> JsonObject:
-    """Returns the metadata that can be beside the typed keys."""
-    envelope: JsonObject = {}
-    for key, value in values.items():
-        if key in TYPED_KEYS:
-            report.dropped(f"/metadata/{key}", "Responses has another meaning for the key")
-        else:
-            envelope[key] = value
-    return envelope
 
 
 def response_object(

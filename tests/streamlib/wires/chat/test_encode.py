@@ -57,6 +57,7 @@ from streamlib.wires.encoders import encode_all, error_body
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.events import FinishedChoice
 from streamlib_parsers.limits import LIMITS
+from streamlib_parsers.wires.chat.reasoning_details import TEXT_OF
 from tests.support.loops import asyncio_alone
 from tests.support.sdks import openai
 from tests.support.shared import BODIES, STREAMS, WIRES, Recording, each_recording, recordings
@@ -192,10 +193,20 @@ def summary(choice: Choice) -> Any:
         "".join(part.refusal for part in parts if isinstance(part, Refusal)),
         reasoning,
         calls,
-        details,
+        text_of_details(details),
         [part for part in parts if isinstance(part, (Image, Audio))],
         _stop(choice.stop_reason),
     )
+
+
+def text_of_details(details: list[Any]) -> tuple[str, list[Any]]:
+    """The text of all elements, and the elements without it: a body has it in the first one."""
+    texts = [element.get(TEXT_OF.get(element["type"], ""), "") for element in details]
+    rest = [
+        {key: value for key, value in element.items() if key not in TEXT_OF.values()}
+        for element in details
+    ]
+    return "".join(texts), rest
 
 
 FRAGMENT = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=6)

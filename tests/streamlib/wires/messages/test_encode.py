@@ -94,7 +94,7 @@ def test_what_the_wire_cannot_carry_is_reported_once() -> None:
     encode = encoder("messages")
     text = b"".join(encode.feed(event) for event in assembly.take())
     assert accumulate(parsed(text)).text == "ab"
-    assert [change.path for change in encode.report] == ["/usage", "/logprobs"]
+    assert [change.path for change in encode.report] == ["/logprobs", "/usage"]
 
 
 @pytest.mark.parametrize(

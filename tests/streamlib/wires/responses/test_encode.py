@@ -46,6 +46,7 @@ from streamlib import (
     encoder,
     parse_body,
 )
+from streamlib.request.report import Change
 from streamlib.testing.invariants import join_deltas
 from streamlib.wires.encoders import encode_all, error_body
 from streamlib.wires.responses.encode import REPEATED_KEYS
@@ -138,11 +139,16 @@ def test_recorded_stream_parses_back_equal(recording: Recording) -> None:
 @each_recording("openai-responses", [*STREAMS, *PAYLOADS, *BODIES])
 def test_recorded_response_survives_a_body(recording: Recording) -> None:
     response = accumulate(parsed(recording))
-    again = accumulate(parse_body("responses", encode_body("responses", response)))
+    report: list[Change] = []
+    body = encode_body("responses", response, report=report)
+    again = accumulate(parse_body("responses", body))
     if response.error is not None:
         assert again.error is not None
         assert again.error.kind in (response.error.kind, "server_error")
         return
+    if any(change.path == "/stop_reason" for change in report):
+        # A status that the wire does not know: its streams end as completed.
+        again, response = (without_reason(compared) for compared in (again, response))
     if not all(item.id or isinstance(item, Opaque) for item in response.items):
         response, again = (
             msgspec.structs.replace(compared, items=(), choices=())
@@ -151,6 +157,10 @@ def test_recorded_response_survives_a_body(recording: Recording) -> None:
     assert msgspec.structs.replace(again, notices=()) == msgspec.structs.replace(
         response, notices=()
     )
+
+
+def without_reason(response: Response) -> Response:
+    return msgspec.structs.replace(response, stop_reason=None, native_stop_reason=None, choices=())
 
 
 KINDS: dict[str, ResponseItem] = {
