@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -185,7 +186,14 @@ def wait_until(is_ready: Callable[[], bool]) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+    """A port that nothing listens on.
+
+    Below those that systems give to connections (from 32,768 on): a connection of another test
+    would take such a port before the server does. By chance, but not by `random`, which hypothesis
+    seeds alike in every process.
+    """
+    while True:
+        port = 15_000 + secrets.randbelow(15_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
