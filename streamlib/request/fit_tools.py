@@ -439,7 +439,7 @@ def _plain_function(tool: ToolSpec, native: JsonObject, path: str, report: Repor
     )
 
 
-def without_foreign_natives(prompt: Prompt, wire_api: WireApi, report: Report) -> Prompt:
+def without_natives_of_others(prompt: Prompt, wire_api: WireApi, report: Report) -> Prompt:
     """The prompt without native tools of other wires, for a body that another body encloses."""
     tools: list[ToolSpec] = []
     for index, tool in enumerate(prompt.tools):

@@ -19,7 +19,7 @@ import msgspec
 
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.report import Change, Report
-from streamlib.wires.event_encoder import EventEncoder, Frame
+from streamlib.wires.event_encoder import EncodedFrame, EventEncoder
 from streamlib.wires.missing_deltas import WithMissingDeltas, events_of
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
@@ -215,10 +215,10 @@ def encode_body(
     if settings is not None:
         options.update(settings=settings, clock=clock)
     changes = Report()
-    frames: list[Frame] = []
+    frames: list[EncodedFrame] = []
 
     def collect(value: Any, name: str) -> bytes:
-        frames.append(Frame(name, value))
+        frames.append(EncodedFrame(name, value))
         return b""
 
     encode: EventEncoder = module.Encoder(write=collect, **options)
@@ -254,7 +254,7 @@ def request_settings(
     return settings
 
 
-def is_foreign_event(wire_api: str, kind: str) -> bool:
+def is_event_of_other_wire(wire_api: str, kind: str) -> bool:
     """Whether an unknown event of this name certainly belongs to a wire other than `wire_api`."""
     for other, spec in WIRE_SPECS.items():
         if other != wire_api and spec.event_prefixes and kind.startswith(spec.event_prefixes):

@@ -44,7 +44,7 @@ FrameWriter: TypeAlias = Callable[[Any, str], bytes]
 """Makes the bytes of a frame from its JSON value and its name, "" on wires without names."""
 
 
-class Frame(NamedTuple):
+class EncodedFrame(NamedTuple):
     """A frame before it is bytes. JSON in the provider's own bytes is `msgspec.Raw` in it."""
 
     name: str

@@ -22,9 +22,9 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     """Builds the request body.
 
     Args:
-        prompt: The settings; its own input is not read.
-        items: The repaired and downgraded history, with positions in the prompt's input.
-        context: The target, and the report that is filled.
+        prompt: the settings; its own input is not read.
+        items: the repaired and downgraded history, with positions in the prompt's input.
+        context: the target, and the report that is filled.
 
     Returns:
         The body, without headers of its own.

@@ -68,9 +68,9 @@ def echo(reasoning: list[IndexedReasoning], context: BuildContext, *, has_calls:
     """Converts the reasoning of one assistant message.
 
     Args:
-        reasoning: The reasoning items of the message, in order.
-        context: The target and the report.
-        has_calls: Whether the message has calls; some providers take reasoning back only then.
+        reasoning: the reasoning items of the message, in order.
+        context: the target and the report.
+        has_calls: whether the message has calls; some providers take reasoning back only then.
 
     Returns:
         What goes into the message; what cannot go back is in the report.
@@ -136,9 +136,9 @@ def filler(body: JsonObject, context: BuildContext, position: int) -> JsonObject
     """Empty reasoning for providers that require the key in a message that has none.
 
     Args:
-        body: The assistant message written so far.
-        context: The target and the report.
-        position: Index of the message's first item in the prompt's input.
+        body: the assistant message written so far.
+        context: the target and the report.
+        position: index of the message's first item in the prompt's input.
 
     Returns:
         The key to add, or an empty object.

@@ -84,9 +84,9 @@ def wire_messages(
     """Builds the messages.
 
     Args:
-        prompt: Its instructions and cache options are read.
-        items: The repaired and downgraded history.
-        context: The target and the report.
+        prompt: its instructions and cache options are read.
+        items: the repaired and downgraded history.
+        context: the target and the report.
 
     Returns:
         The wire's objects, with every rule met.

@@ -50,10 +50,10 @@ def wire_part(
     """Converts one content part.
 
     Args:
-        part: The part.
-        entry: The item it belongs to: its origin decides whether `native` may be sent.
-        report: Receives what had to change.
-        document_urls: The provider takes documents as `document_url` (Mistral).
+        part: the part.
+        entry: the item it belongs to: its origin decides whether `native` may be sent.
+        report: receives what had to change.
+        document_urls: the provider takes documents as `document_url` (Mistral).
 
     Returns:
         The wire's object, or None if Chat has none for it.

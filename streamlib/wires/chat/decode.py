@@ -46,9 +46,9 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     """Decodes a request.
 
     Args:
-        body: The JSON body.
-        headers: Not read: this wire keeps nothing there.
-        path: Not read: the model is in the body.
+        body: the JSON body.
+        headers: not read: this wire keeps nothing there.
+        path: not read: the model is in the body.
 
     Returns:
         The prompt.

@@ -105,11 +105,17 @@ def _known_part(block: JsonObject) -> ContentPart | None:
             return None
 
 
-def _native(block: JsonObject, inner: Any, *read: str) -> JsonObject | None:
-    """The keys of a part, and of the object inside it, that no typed field holds."""
+def _native(block: JsonObject, inner: Any, *typed_keys: str) -> JsonObject | None:
+    """The keys of a part, and of the object inside it, that no typed field holds.
+
+    Args:
+        block: the part.
+        inner: the object under its kind; some servers have a text there.
+        typed_keys: keys of `inner` that have a field.
+    """
     kind = block["type"]
     native = rest_of(block, "type", kind) or {}
-    inner_rest = rest_of(inner, *read) if isinstance(inner, dict) else None
+    inner_rest = rest_of(inner, *typed_keys) if isinstance(inner, dict) else None
     if inner_rest:
         native[kind] = inner_rest
     return native or None

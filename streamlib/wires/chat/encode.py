@@ -37,7 +37,7 @@ from streamlib.wires.chat.encode_reasoning import (
 )
 from streamlib.wires.chat.encode_usage import chat_usage
 from streamlib.wires.encoders import sse
-from streamlib.wires.event_encoder import EventEncoder, Frame, FrameWriter
+from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
 from streamlib.wires.generated_ids import new_id
 from streamlib.wires.openai_errors import error_body
 from streamlib.wires.reasoning_text import SummaryGaps
@@ -139,7 +139,7 @@ class Encoder(EventEncoder):
         self._completed = False
 
     def close(self) -> bytes:
-        """Returns the end mark, if the response is complete."""
+        """The end mark, if the response is complete."""
         if not self._completed:
             return b""
         return sse(b"[DONE]")
@@ -153,7 +153,7 @@ class Encoder(EventEncoder):
     def _choice_chunk(
         self, choice: int, delta: JsonObject, finish: str | None = None, **fields: Any
     ) -> bytes:
-        """Returns a chunk of one choice; the first chunk of each choice names the role."""
+        """A chunk of one choice; the first chunk of each choice names the role."""
         start = b""
         if not self._started:
             start = self._on_created(Created())
@@ -423,8 +423,8 @@ INDEXED_LISTS: Final = ("tool_calls", "executed_tools")
 """Lists of a delta whose elements are fragments, to be joined by their `index`."""
 
 
-def body_of(frames: Iterable[Frame]) -> JsonObject:
-    """Returns the `chat.completion` that clients accumulate from the chunks of a response."""
+def body_of(frames: Iterable[EncodedFrame]) -> JsonObject:
+    """The `chat.completion` that clients accumulate from the chunks of a response."""
     body: JsonObject = {}
     choices: dict[int, JsonObject] = {}
     # Characters of a choice's reasoning that its lists of details have.
@@ -475,7 +475,7 @@ def _add_element(elements: list[JsonObject], element: JsonObject) -> None:
 
 
 def _as_list(content: str | list[JsonObject] | None) -> list[JsonObject]:
-    """Returns content as its parts: Mistral's has references between texts."""
+    """Content as its parts: Mistral's has references between texts."""
     if isinstance(content, list):
         return content
     if not content:
@@ -484,7 +484,7 @@ def _as_list(content: str | list[JsonObject] | None) -> list[JsonObject]:
 
 
 def _complete_message(message: JsonObject) -> JsonObject:
-    """Returns a message without what only deltas need."""
+    """A message without what only deltas need."""
     for call in message.get("tool_calls", ()):
         call.pop("index", None)
     # Content is null only beside something else.

@@ -45,14 +45,14 @@ RESERVED_KEYS: Final = CHUNK_KEYS | {"error", "type", "data"}
 def finish_reason(
     reason: StopReason, native: str | None, report: Report, *, own: bool, refused: bool = False
 ) -> str:
-    """Returns the `finish_reason` of a choice.
+    """The `finish_reason` of a choice.
 
     Args:
-        reason: Why the choice ended.
-        native: The value on the wire that the response came from.
-        report: Receives a reason that the wire has no value for.
-        own: Whether the response is from this wire: then the server's value is kept, known or not.
-        refused: Whether the choice has refusal text: OpenAI then ends with an ordinary `stop`.
+        reason: why the choice ended.
+        native: the value on the wire that the response came from.
+        report: receives a reason that the wire has no value for.
+        own: whether the response is from this wire: then the server's value is kept, known or not.
+        refused: whether the choice has refusal text: OpenAI then ends with an ordinary `stop`.
     """
     if native and own:
         return native
@@ -70,11 +70,11 @@ def finish_reason(
 
 
 def call_object(item: FunctionCall | CustomToolCall, *, empty: bool = False) -> JsonObject:
-    """Returns an entry of `tool_calls`.
+    """An entry of `tool_calls`.
 
     Args:
-        item: The call.
-        empty: Leave out its arguments, since deltas will carry them.
+        item: the call.
+        empty: leave out its arguments, since deltas will carry them.
     """
     if isinstance(item, CustomToolCall):
         custom = {"name": flat_call_name(item), "input": item.input}
@@ -88,7 +88,7 @@ def call_object(item: FunctionCall | CustomToolCall, *, empty: bool = False) -> 
 
 
 def call_extras(item: FunctionCall | CustomToolCall) -> JsonObject:
-    """Returns what is beside a call of this wire: Gemini's signature, unknown keys."""
+    """What is beside a call of this wire: Gemini's signature, unknown keys."""
     extras: JsonObject = dict(item.native or {})
     if item.signature:
         extras.update(signed(item.signature, item.native))
@@ -96,7 +96,7 @@ def call_extras(item: FunctionCall | CustomToolCall) -> JsonObject:
 
 
 def signed(signature: str, native: JsonObject | None) -> JsonObject:
-    """Returns `extra_content.google.thought_signature`, where Gemini's Chat API has signatures."""
+    """`extra_content.google.thought_signature`, where Gemini's Chat API has signatures."""
     extra_content: JsonObject = dict((native or {}).get("extra_content") or {})
     google = extra_content.get("google") or {}
     extra_content["google"] = {**google, "thought_signature": signature}
@@ -104,7 +104,7 @@ def signed(signature: str, native: JsonObject | None) -> JsonObject:
 
 
 def executed_object(item: ServerToolCall, index: int) -> JsonObject:
-    """Returns an entry of `executed_tools`: Groq's list of tools that the provider ran."""
+    """An entry of `executed_tools`: Groq's list of tools that the provider ran."""
     return {"index": index, "type": item.name, "arguments": item.arguments}
 
 
@@ -117,19 +117,19 @@ def is_call_entry(payload: JsonObject) -> bool:
 
 
 def image_object(part: Image) -> JsonObject:
-    """Returns an image of a response, as OpenRouter sends it."""
+    """An image of a response, as OpenRouter sends it."""
     return {"type": "image_url", "image_url": {"url": data_url(part)}}
 
 
 def audio_object(part: Audio, native: JsonObject | None) -> JsonObject:
-    """Returns the complete audio of a response."""
+    """The complete audio of a response."""
     audio = {"id": part.name, "data": part.data, "transcript": part.transcript}
     native_audio = (native or {}).get("audio") or {}
     return without_none({**audio, **native_audio})
 
 
 def annotation_object(annotation: JsonObject, report: Report, *, own: bool) -> JsonObject | None:
-    """Returns a citation in this wire's form, or None if it has none.
+    """A citation in this wire's form, or None if it has none.
 
     Responses' citations of URLs are flat; Chat's have an inner `url_citation`.
     """

@@ -13,7 +13,7 @@ from streamlib_parsers.wires.chat.reasoning_details import (
 
 
 def reasoning_keys(item: Reasoning) -> JsonObject:
-    """Returns the detail lists and the opaque state of reasoning made on this wire.
+    """The detail lists and the opaque state of reasoning made on this wire.
 
     Texts in the lists are empty: deltas have carried them. A signature that no list carries gets a
     list in OpenRouter's form.
@@ -46,7 +46,7 @@ def has_details(delta: JsonObject) -> bool:
 
 
 def with_reasoning(delta: JsonObject, text: str) -> JsonObject:
-    """Returns a delta whose lists have the text that came before it: in a body they are complete.
+    """A delta whose lists have the text that came before it: in a body they are complete.
 
     Text of several elements is in the first.
     """

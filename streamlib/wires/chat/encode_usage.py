@@ -10,14 +10,14 @@ from streamlib_parsers.wires.chat import usage as read_usage
 
 
 def chat_usage(usage: Usage | None, report: Report, *, own: bool) -> JsonObject | None:
-    """Returns the usage object.
+    """The usage object.
 
     The provider's own object is returned if this wire reads the same numbers from it.
 
     Args:
-        usage: The counts; None if they are not known.
-        report: Receives counts that the object cannot carry.
-        own: Whether an item of the response was made on this wire.
+        usage: the counts; None if they are not known.
+        report: receives counts that the object cannot carry.
+        own: whether an item of the response was made on this wire.
     """
     if usage is None:
         return None

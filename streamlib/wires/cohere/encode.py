@@ -25,8 +25,8 @@ from streamlib.wires.cohere.encode_items import (
     report_losses,
     signature_fields,
 )
-from streamlib.wires.encoders import is_foreign_event, sse
-from streamlib.wires.event_encoder import EventEncoder, Frame, FrameWriter
+from streamlib.wires.encoders import is_event_of_other_wire, sse
+from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
 from streamlib.wires.generated_ids import new_id
 from streamlib.wires.json_objects import without_keys, without_none
 from streamlib.wires.reasoning_text import SummaryGaps
@@ -116,7 +116,7 @@ class Encoder(EventEncoder):
             self._report_model()
 
     def close(self) -> bytes:
-        """Returns the end mark, if the response has ended."""
+        """The end mark, if the response has ended."""
         if not self._ended:
             return b""
         return b"data: [DONE]\n\n"
@@ -133,7 +133,7 @@ class Encoder(EventEncoder):
         return self._start()
 
     def _start(self) -> bytes:
-        """Returns `message-start`, once."""
+        """`message-start`, once."""
         if self._started:
             return b""
         self._started = True
@@ -286,7 +286,7 @@ class Encoder(EventEncoder):
         return out
 
     def _end_reasoning(self, opened: _Open, item: Reasoning) -> bytes:
-        """Returns citations of reasoning, which no event has; a content for a lone signature."""
+        """Citations of reasoning, which no event has; a content for a lone signature."""
         out = b""
         if not opened.contents and signature_fields(item):
             out = self._start_content(opened, 0, {"type": "thinking", "thinking": ""})
@@ -302,7 +302,7 @@ class Encoder(EventEncoder):
     # --- the end ---
 
     def _on_passthrough(self, event: Passthrough) -> bytes:
-        if is_foreign_event("cohere", event.event):
+        if is_event_of_other_wire("cohere", event.event):
             self._report.dropped("/passthrough", "events that only another wire knows")
             return b""
         return self._start() + self._write(event.data, event.event)
@@ -341,8 +341,8 @@ class Encoder(EventEncoder):
 # --- bodies ---
 
 
-def body_of(frames: Iterable[Frame]) -> JsonObject:
-    """Returns the chat response that clients accumulate from the events of a response."""
+def body_of(frames: Iterable[EncodedFrame]) -> JsonObject:
+    """The chat response that clients accumulate from the events of a response."""
     body: JsonObject = {}
     message: JsonObject = {"content": [], "tool_plan": "", "tool_calls": [], "citations": []}
     for name, value in frames:

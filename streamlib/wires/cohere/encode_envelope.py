@@ -46,7 +46,7 @@ RESERVED: Final = frozenset({"type", "id", "index", "delta", "message", "finish_
 def finish_reason(
     stop_reason: StopReason, native: str | None, stop_sequence: str | None, report: Report
 ) -> str:
-    """Returns `native` if it is a finish reason of this wire, else the nearest one."""
+    """`native` if it is a finish reason of this wire, else the nearest one."""
     own = STOP_REASONS.get(native or "")
     # Whether a complete response means `stop` or `tool_calls` depends on its calls.
     if native and (own == stop_reason or {own, stop_reason} <= {"stop", "tool_calls"}):
@@ -61,7 +61,7 @@ def finish_reason(
 
 
 def cohere_usage(usage: Usage | None, report: Report) -> JsonObject | None:
-    """Returns the usage object.
+    """The usage object.
 
     The provider's own object is returned if this wire reads the same numbers from it.
     """
@@ -88,7 +88,7 @@ def cohere_usage(usage: Usage | None, report: Report) -> JsonObject | None:
 
 
 def error_body(error: ErrorInfo) -> JsonObject:
-    """Returns the wire's error object."""
+    """The wire's error object."""
     body: JsonObject = {"message": error.message}
     error_type = ERROR_TYPES.get(error.kind)
     if error_type is not None:

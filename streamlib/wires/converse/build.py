@@ -46,7 +46,7 @@ KEYS: Final = (
 
 
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
-    """Returns the body; only the path names the model."""
+    """The body, without the model: only the path names it."""
     target, report = context.target, context.report
     family = family_of(target)
     context = ConverseContext(target, report, family)
@@ -87,6 +87,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     for key in KEYS:
         if optional.get(key):
             body[key] = optional[key]
+    # Bedrock reads the betas from the body: `fields` has them.
     return BuiltRequest(body, headers_in_body=(ANTHROPIC_BETA,))
 
 

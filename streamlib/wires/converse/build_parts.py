@@ -198,7 +198,7 @@ def _unique(name: str, taken: dict[str, int]) -> str:
     """The name, or the name with the next free number.
 
     Args:
-        taken: Names in use -> the last number tried for them.
+        taken: names in use -> the last number tried for them.
     """
     numbered = name
     while numbered in taken:

@@ -145,7 +145,7 @@ def tool_config(tools: list[JsonObject], choice: JsonObject, fields: JsonObject)
     """`toolConfig`; `{}` without tools.
 
     Args:
-        fields: The fields for the model itself. A choice that is in them is not sent twice.
+        fields: the fields for the model itself. A choice that is in them is not sent twice.
     """
     if not tools:
         return {}

@@ -80,7 +80,7 @@ def turns_of(
     """The turns: each of one role (B5), tool results first in theirs (B6), a user turn first (B4).
 
     Args:
-        system: The system prompt, which is user text for some models (B21).
+        system: the system prompt, which is user text for some models (B21).
     """
     report = context.report
     turns: list[Turn] = []

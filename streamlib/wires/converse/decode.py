@@ -99,7 +99,7 @@ class _Reader:
         """The cache point after the instructions."""
 
     def read_system(self, fields: JsonObject) -> str | None:
-        """Returns the instructions; further texts become items.
+        """The instructions; further texts become items.
 
         Blocks other than text have no item: they stay in `fields`.
         """
@@ -204,7 +204,7 @@ def _user_items(role: Any, blocks: list[JsonObject]) -> Iterator[ResponseItem]:
     """Adjacent parts are one message; each other block is an item.
 
     Args:
-        role: As on the wire; it is checked later, with the complete `Prompt`.
+        role: as on the wire; it is checked later, with the complete `Prompt`.
     """
     parts: list[ContentPart] = []
     for block in blocks:

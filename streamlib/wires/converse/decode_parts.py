@@ -93,8 +93,8 @@ def _source(block: JsonObject, kind: str, formats: dict[str, str]) -> _Source | 
     """The source of a media block, or None where it is of an unknown kind.
 
     Args:
-        kind: Left half of the media type where `formats` lacks the block's format.
-        formats: Media type -> `format`.
+        kind: left half of the media type where `formats` lacks the block's format.
+        formats: media type -> `format`.
     """
     format_ = block.get("format")
     media_type = _media_type(format_, kind, formats)

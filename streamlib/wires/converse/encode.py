@@ -32,8 +32,8 @@ from streamlib.wires.converse.encode_envelope import (
     converse_usage,
     native_stop,
 )
-from streamlib.wires.encoders import is_foreign_event
-from streamlib.wires.event_encoder import EventEncoder, Frame, FrameWriter
+from streamlib.wires.encoders import is_event_of_other_wire
+from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
 from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (
     AnnotationAdded,
@@ -106,7 +106,7 @@ class Encoder(EventEncoder):
         self._usage: Usage | None = None
 
     def close(self) -> bytes:
-        """Returns nothing: Converse has no end mark of its own."""
+        """Nothing: Converse has no end mark of its own."""
         return b""
 
     # --- the envelope ---
@@ -128,7 +128,7 @@ class Encoder(EventEncoder):
         return b""
 
     def _start_message(self) -> bytes:
-        """Returns `messageStart`, with the metadata that came before the first block."""
+        """`messageStart`, with the metadata that came before the first block."""
         if self._started:
             return b""
         envelope, self._envelope = self._envelope, {}
@@ -139,7 +139,7 @@ class Encoder(EventEncoder):
         return self._write({"role": "assistant", **fields}, "messageStart")
 
     def _own_fields(self, values: JsonObject) -> JsonObject:
-        """Returns the envelope keys without those of another wire."""
+        """The envelope keys without those of another wire."""
         if self._all_own:
             return values
         fields: JsonObject = {}
@@ -295,7 +295,7 @@ class Encoder(EventEncoder):
         return out
 
     def _final_deltas(self, index: int, item: ResponseItem) -> list[JsonObject]:
-        """Returns deltas of what only the final item has.
+        """Deltas of what only the final item has.
 
         Those are signatures, encrypted reasoning, results, and inputs that had to be complete.
         """
@@ -347,7 +347,7 @@ class Encoder(EventEncoder):
     # --- the end ---
 
     def _on_passthrough(self, event: Passthrough) -> bytes:
-        if self._all_own is False or is_foreign_event("converse", event.event):
+        if self._all_own is False or is_event_of_other_wire("converse", event.event):
             self._report.dropped("/passthrough", "events that only another wire knows")
             return b""
         out = self._start_message() + self._open_pending()
@@ -375,7 +375,7 @@ class Encoder(EventEncoder):
         return out
 
     def _metadata(self, usage: Usage | None, envelope: JsonObject) -> JsonObject:
-        """Returns the fields of `metadata`.
+        """The fields of `metadata`.
 
         Clients rely on its numbers: for a response of another wire, unknown ones are zeros.
         """
@@ -394,8 +394,8 @@ class Encoder(EventEncoder):
 # --- bodies ---
 
 
-def body_of(frames: Iterable[Frame]) -> JsonObject:
-    """Returns the Converse body that clients accumulate from the frames of a response."""
+def body_of(frames: Iterable[EncodedFrame]) -> JsonObject:
+    """The Converse body that clients accumulate from the frames of a response."""
     body: JsonObject = {}
     blocks: dict[int, JsonObject] = {}
     for name, value in frames:
@@ -415,7 +415,7 @@ def body_of(frames: Iterable[Frame]) -> JsonObject:
 
 
 def _started_block(start: JsonObject) -> JsonObject:
-    """Returns a block of its own, to which deltas can be added."""
+    """A block of its own, to which deltas can be added."""
     block: JsonObject = {}
     for kind, fields in start.items():
         block[kind] = dict(fields) if isinstance(fields, dict) else fields
@@ -448,7 +448,7 @@ def _add_delta(block: JsonObject, delta: JsonObject) -> None:
 
 
 def _complete_block(block: JsonObject) -> JsonObject:
-    """Returns a block in the form that it has in a body."""
+    """A block in the form that it has in a body."""
     reasoning = block.get("reasoningContent", {})
     if "text" in reasoning:
         return {"reasoningContent": {"reasoningText": reasoning}}

@@ -61,7 +61,7 @@ def has_broken_arguments(item: ResponseItem) -> bool:
 
 
 def base64_state(item: Reasoning) -> str | None:
-    """Returns encrypted reasoning if `redactedContent` can carry it: clients decode its base64."""
+    """Encrypted reasoning if `redactedContent` can carry it: clients decode its base64."""
     if not item.redacted or not item.encrypted_content:
         return None
     try:
@@ -72,7 +72,7 @@ def base64_state(item: Reasoning) -> str | None:
 
 
 def result_content(item: ServerToolResult) -> list[JsonObject]:
-    """Returns the content of a result: this wire's own elements, or another wire's JSON as one."""
+    """The content of a result: this wire's own elements, or another wire's JSON as one."""
     output = item.output
     if isinstance(output, list) and (is_own(item, "converse") or _is_result_content(output)):
         return output
@@ -91,7 +91,7 @@ def _is_result_content(output: list[object]) -> bool:
 
 
 def image_error(image: Image) -> JsonObject | None:
-    """Returns why an image failed, if it did."""
+    """Why an image failed, if it did."""
     error = (image.native or {}).get("error")
     if isinstance(error, dict):
         return error
@@ -99,7 +99,7 @@ def image_error(image: Image) -> JsonObject | None:
 
 
 def s3_source(image: Image) -> JsonObject | None:
-    """Returns the location of an image on S3, if it is there."""
+    """The location of an image on S3, if it is there."""
     if image.url is None or not image.url.startswith("s3://"):
         return None
     location = {"uri": image.url}
@@ -112,7 +112,7 @@ def s3_source(image: Image) -> JsonObject | None:
 
 
 def start_of(item: ResponseItem) -> JsonObject | None:
-    """Returns `start` of `contentBlockStart`; None if the first delta opens the block."""
+    """`start` of `contentBlockStart`; None if the first delta opens the block."""
     match item:
         case Message():
             return _image_start(item)

@@ -29,7 +29,7 @@ NATIVE_STOP: Final[dict[StopReason, str]] = {
 
 
 def native_stop(end: Completed, report: Report, *, foreign: bool) -> str:
-    """Returns the native `stopReason` if it is one of this wire, else the nearest one."""
+    """The native `stopReason` if it is one of this wire, else the nearest one."""
     reason = end.stop_reason
     native = end.native_stop_reason
     if native and STOP_REASONS.get(native) == reason:
@@ -45,14 +45,14 @@ def native_stop(end: Completed, report: Report, *, foreign: bool) -> str:
 
 
 def converse_usage(usage: Usage | None, report: Report, *, complete: bool) -> JsonObject | None:
-    """Returns the usage object.
+    """The usage object.
 
     The provider's own object is returned if this wire reads the same numbers from it.
 
     Args:
-        usage: The counts; None if they are not known.
-        report: Receives counts that had to be written as 0.
-        complete: Write unknown numbers as 0 if the wire's clients rely on them.
+        usage: the counts; None if they are not known.
+        report: receives counts that had to be written as 0.
+        complete: write unknown numbers as 0 if the wire's clients rely on them.
     """
     if usage is not None and usage.raw and read_usage(usage.raw).same_numbers(usage):
         return usage.raw

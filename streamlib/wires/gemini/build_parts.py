@@ -113,7 +113,7 @@ def _item_parts(entry: IndexedItem, context: GeminiContext) -> Parts:
         case CustomToolCall() as item:
             return _custom_call(item, entry, context)
         case ServerToolCall() | ServerToolResult() as item:
-            return _server_tool(item, entry, context)
+            return _part_of_server_tool(item, entry, context)
         case Compaction() as item:
             return _compaction(item, entry, context)
         case Opaque() as item:
@@ -128,11 +128,11 @@ def part_object(
     """Writes a part.
 
     Args:
-        kind: Name of its data field (`text`, `functionCall`, …).
-        data: Value of that field.
-        native: The item's other wire fields, in the shape of the part: what is under `kind`
+        kind: name of its data field (`text`, `functionCall`, …).
+        data: value of that field.
+        native: the item's other wire fields, in the shape of the part: what is under `kind`
             belongs in the data, the rest beside it.
-        signature: The item's signature, sent as `thoughtSignature`.
+        signature: the item's signature, sent as `thoughtSignature`.
 
     Returns:
         The part as a JSON object.
@@ -329,10 +329,11 @@ def _result_text(part: ContentPart) -> str:
 # --- the provider's own tools ---
 
 
-def _server_tool(
+def _part_of_server_tool(
     item: ServerToolCall | ServerToolResult, entry: IndexedItem, context: GeminiContext
 ) -> Parts:
-    """A tool that is none of Gemini's is downgraded, whatever its origin claims."""
+    """The part of a tool that the provider ran; text, reported, where Gemini has no such tool."""
+    # Decided by the part, not by the origin: a client may claim any origin for its item.
     body = server_part(item)
     if body is not None:
         yield Part("model", body, entry.position)

@@ -68,9 +68,9 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     """Decodes a request.
 
     Args:
-        body: The JSON body.
-        headers: Not read: this wire keeps nothing there.
-        path: The request path, which names the model and whether to stream. Empty if unknown.
+        body: the JSON body.
+        headers: not read: this wire keeps nothing there.
+        path: the request path, which names the model and whether to stream. Empty if unknown.
 
     Returns:
         The prompt.

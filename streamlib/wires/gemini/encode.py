@@ -15,7 +15,7 @@ import msgspec
 
 from streamlib.request.origins import is_own
 from streamlib.wires.encoders import sse
-from streamlib.wires.event_encoder import EventEncoder, Frame, FrameWriter
+from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
 from streamlib.wires.gemini.encode_arguments import ArgumentBuffer
 from streamlib.wires.gemini.encode_candidates import (
     MetadataField,
@@ -101,7 +101,7 @@ class Encoder(EventEncoder):
         self._created_pending = False
 
     def close(self) -> bytes:
-        """Returns nothing: the stream ends with its last chunk."""
+        """Nothing: the stream ends with its last chunk."""
         return b""
 
     # --- chunks ---
@@ -112,7 +112,7 @@ class Encoder(EventEncoder):
         return self._write(without_none(body), "")
 
     def _parts_chunk(self, index: int, *parts: JsonObject) -> bytes:
-        """Returns parts of one item, after what was buffered before them."""
+        """Parts of one item, after what was buffered before them."""
         if not parts:
             return b""
         choice = self._items[index].choice
@@ -120,13 +120,13 @@ class Encoder(EventEncoder):
         return self._flush() + self._chunk([candidate(parts, choice)])
 
     def _flush(self) -> bytes:
-        """Returns buffered metadata and counts in a chunk of their own."""
+        """Buffered metadata and counts in a chunk of their own."""
         if not self._fields and self._usage is None:
             return b""
         return self._chunk_without_content(())
 
     def _chunk_without_content(self, ends: Iterable[FinishedChoice]) -> bytes:
-        """Returns metadata, counts, and the reasons for which candidates ended."""
+        """Metadata, counts, and the reasons for which candidates ended."""
         finish_reasons: dict[int, str] = {}
         for end in ends:
             # A blocked prompt has its reason in `promptFeedback`, and no candidate.
@@ -243,13 +243,13 @@ class Encoder(EventEncoder):
         return out
 
     def _send_complete_calls(self, *, but: int | None = None, settled: bool = False) -> bytes:
-        """Returns Gemini's own calls that are complete, in their order.
+        """Gemini's own calls that are complete, in their order.
 
         They keep their position in the stream although their items stay open to its end.
 
         Args:
-            but: Item index of a call whose next arguments are about to be added.
-            settled: Test also calls whose arguments came in several fragments; mostly they come
+            but: item index of a call whose next arguments are about to be added.
+            settled: test also calls whose arguments came in several fragments; mostly they come
                 in one.
         """
         out = b""
@@ -299,8 +299,8 @@ class Encoder(EventEncoder):
         return out + self._write(error_body(event.error), "")
 
 
-def body_of(frames: Iterable[Frame]) -> JsonObject:
-    """Returns the response that clients accumulate from its chunks."""
+def body_of(frames: Iterable[EncodedFrame]) -> JsonObject:
+    """The response that clients accumulate from its chunks."""
     body: JsonObject = {}
     candidates: dict[int, JsonObject] = {}
     for _, chunk in frames:
@@ -325,7 +325,7 @@ def _is_streamed(item: ResponseItem) -> bool:
 
 
 def _without_text(item: ResponseItem) -> ResponseItem:
-    """Returns what an item has beside its streamed text: media, a signature that came last."""
+    """What an item has beside its streamed text: media, a signature that came last."""
     if isinstance(item, Message):
         rest = [part for part in item.content if not isinstance(part, (Text, Refusal))]
         return msgspec.structs.replace(item, content=tuple(rest))
@@ -335,5 +335,5 @@ def _without_text(item: ResponseItem) -> ResponseItem:
 
 
 def _last_position(fields: Iterable[MetadataField]) -> int:
-    """Returns the position in a chunk at which a parser reads the last of these fields."""
+    """The position in a chunk at which a parser reads the last of these fields."""
     return max(field.position for field in fields)

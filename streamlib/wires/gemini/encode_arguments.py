@@ -30,7 +30,7 @@ class ArgumentBuffer:
         """Whether the arguments are one JSON value.
 
         Args:
-            settled: Also test arguments that came in several fragments.
+            settled: also test arguments that came in several fragments.
         """
         if self.size < self.next_test:
             return False

@@ -55,7 +55,7 @@ class MetadataField(NamedTuple):
 
 
 def locate(key: str, value: Any) -> MetadataField:
-    """Returns the field of a metadata key, such as `candidates[1].content.role`."""
+    """The field of a metadata key, such as `candidates[1].content.role`."""
     path = _PATH.fullmatch(key)
     choice = 0
     if path:
@@ -69,17 +69,17 @@ def locate(key: str, value: Any) -> MetadataField:
 
 
 def fields_of_candidate(fields: Iterable[MetadataField], choice: int) -> list[MetadataField]:
-    """Returns the fields that belong to a candidate."""
+    """The fields that belong to a candidate."""
     return [field for field in fields if field.choice == choice]
 
 
 def fields_of_response(fields: Iterable[MetadataField]) -> JsonObject:
-    """Returns the fields that belong to the response itself."""
+    """The fields that belong to the response itself."""
     return {field.key: field.value for field in fields if field.choice is None}
 
 
 def block_reason(metadata: JsonObject) -> str | None:
-    """Returns why the prompt was blocked, if it was, under the name that the parser uses."""
+    """Why the prompt was blocked, if it was, under the name that the parser uses."""
     feedback = metadata.get("promptFeedback")
     if not isinstance(feedback, dict):
         return None
@@ -95,13 +95,13 @@ def candidate(
     fields: Iterable[MetadataField] = (),
     finish: str | None = None,
 ) -> JsonObject:
-    """Returns one candidate.
+    """One candidate.
 
     Args:
-        parts: Its content.
-        choice: Its index.
-        fields: Its metadata.
-        finish: Its `finishReason`, if it ended.
+        parts: its content.
+        choice: its index.
+        fields: its metadata.
+        finish: its `finishReason`, if it ended.
     """
     content: JsonObject = {"parts": list(parts), "role": "model"}
     metadata: JsonObject = {}
@@ -133,7 +133,7 @@ _ENUM_NAME: Final = re.compile("[A-Z0-9_]+")
 
 
 def finish_reason(end: FinishedChoice, report: Report) -> str:
-    """Returns the native `finishReason` if it is one of this wire, else the nearest one."""
+    """The native `finishReason` if it is one of this wire, else the nearest one."""
     native = end.native_stop_reason or ""
     meaning = STOP_REASONS.get(native)
     if meaning == end.stop_reason:

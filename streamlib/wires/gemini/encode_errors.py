@@ -33,7 +33,7 @@ REASONS: Final[dict[ErrorKind, str]] = {
 
 
 def error_body(error: ErrorInfo) -> JsonObject:
-    """Returns the wire's error object."""
+    """The wire's error object."""
     code, status = STATUSES.get(error.kind, (500, "INTERNAL"))
     body: JsonObject = {"code": code, "message": error.message, "status": status}
     details: list[JsonObject] = []
@@ -58,6 +58,6 @@ def error_body(error: ErrorInfo) -> JsonObject:
 
 
 def _duration(seconds: float) -> str:
-    """Returns a duration as protobuf's JSON has it: `1.5s`."""
+    """A duration as protobuf's JSON has it: `1.5s`."""
     digits = f"{seconds:.3f}".rstrip("0").rstrip(".")
     return f"{digits}s"

@@ -33,7 +33,7 @@ ItemT = TypeVar("ItemT", bound=ResponseItem)
 
 
 def parts_of(item: ResponseItem, report: Report) -> list[JsonObject]:
-    """Returns the parts of a complete item; none if the wire has no form for it."""
+    """The parts of a complete item; none if the wire has no form for it."""
     match item:
         case Message():
             return _message_parts(item, report)
@@ -116,7 +116,7 @@ def _call_parts(item: FunctionCall | CustomToolCall, report: Report) -> list[Jso
 
 
 def _arguments(item: FunctionCall | CustomToolCall, report: Report, *, own: bool) -> JsonObject:
-    """Returns `args`: always an object, in the provider's own bytes where possible."""
+    """`args`: always an object, in the provider's own bytes where possible."""
     if isinstance(item, CustomToolCall):
         reason = "a free-form call is a functionCall with its text as `input`"
         report.dropped("/custom_tool_call", reason)

@@ -10,7 +10,7 @@ from streamlib_parsers.wires.gemini import usage as read_usage
 
 
 def gemini_usage(usage: Usage | None, report: Report) -> JsonObject | None:
-    """Returns `usageMetadata`.
+    """`usageMetadata`.
 
     The provider's own object is returned if this wire reads the same numbers from it.
     """
@@ -35,7 +35,7 @@ def gemini_usage(usage: Usage | None, report: Report) -> JsonObject | None:
 
 
 def _candidates_tokens(usage: Usage) -> int | None:
-    """Returns the output tokens without reasoning."""
+    """The output tokens without reasoning."""
     if usage.output_tokens is None:
         return None
     reasoning = usage.reasoning_output_tokens or 0

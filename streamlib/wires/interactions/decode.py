@@ -43,9 +43,9 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     """Decodes a request.
 
     Args:
-        body: The JSON body.
-        headers: Not read: this wire keeps nothing there.
-        path: Not read: the body names the model.
+        body: the JSON body.
+        headers: not read: this wire keeps nothing there.
+        path: not read: the body names the model.
 
     Returns:
         The prompt.

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from streamlib.wires.encoders import is_foreign_event, sse
-from streamlib.wires.event_encoder import EventEncoder, Frame, FrameWriter
+from streamlib.wires.encoders import is_event_of_other_wire, sse
+from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
 from streamlib.wires.generated_ids import new_id
 from streamlib.wires.interactions.build_parts import content
 from streamlib.wires.interactions.encode_envelope import (
@@ -123,7 +123,7 @@ class Encoder(EventEncoder):
         """Whether that usage is still to be sent."""
 
     def close(self) -> bytes:
-        """Returns the end mark, if the response has ended."""
+        """The end mark, if the response has ended."""
         if not self._ended:
             return b""
         return b"event: done\ndata: [DONE]\n\n"
@@ -140,7 +140,7 @@ class Encoder(EventEncoder):
         return b""
 
     def _start(self) -> bytes:
-        """Returns `interaction.created`, once."""
+        """`interaction.created`, once."""
         if self._started:
             return b""
         if self._interaction is None:
@@ -155,7 +155,7 @@ class Encoder(EventEncoder):
         return self._event("interaction.created", _with_id({"interaction": interaction}, event_id))
 
     def _flush(self) -> bytes:
-        """Returns everything that was buffered, since the stream goes on."""
+        """Everything that was buffered, since the stream goes on."""
         if not self._started:
             return self._start()
         if not self._usage_pending and not self._envelope:
@@ -305,7 +305,7 @@ class Encoder(EventEncoder):
         return out
 
     def _addressed_media(self, step: _Step, item: Message) -> bytes:
-        """Returns the media that a message has as URLs only, which no delta carried."""
+        """The media that a message has as URLs only, which no delta carried."""
         out = b""
         for part in item.content:
             if isinstance(part, (Image, Audio, Document)) and not part.data:
@@ -328,7 +328,7 @@ class Encoder(EventEncoder):
     # --- the end ---
 
     def _on_passthrough(self, event: Passthrough) -> bytes:
-        if is_foreign_event("interactions", event.event):
+        if is_event_of_other_wire("interactions", event.event):
             self._report.dropped("/passthrough", "events that only another wire knows")
             return b""
         return self._flush() + self._write(event.data, event.event)
@@ -369,8 +369,8 @@ def _with_id(fields: JsonObject, event_id: Any) -> JsonObject:
 # --- bodies ---
 
 
-def body_of(frames: Iterable[Frame]) -> JsonObject:
-    """Returns the interaction that clients accumulate from the events of a response."""
+def body_of(frames: Iterable[EncodedFrame]) -> JsonObject:
+    """The interaction that clients accumulate from the events of a response."""
     interaction: JsonObject = {}
     steps: dict[int, JsonObject] = {}
     for name, value in frames:

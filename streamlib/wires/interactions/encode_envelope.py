@@ -63,7 +63,7 @@ TEXTS: Final = frozenset(
 
 
 def native_status(stop_reason: StopReason, native: str | None, report: Report) -> str:
-    """Returns the native status if it is one of this wire, else the nearest one."""
+    """The native status if it is one of this wire, else the nearest one."""
     own = STOP_REASONS.get(native or "")
     # Whether a completed interaction means `stop` or `tool_calls` depends on its calls.
     if native and (own == stop_reason or {own, stop_reason} <= {"stop", "tool_calls"}):
@@ -75,7 +75,7 @@ def native_status(stop_reason: StopReason, native: str | None, report: Report) -
 
 
 def interactions_usage(usage: Usage | None, report: Report) -> JsonObject | None:
-    """Returns the usage object.
+    """The usage object.
 
     The provider's own object is returned if this wire reads the same numbers from it.
     """
@@ -110,7 +110,7 @@ def _modalities(modalities: dict[str, int]) -> list[JsonObject] | None:
 
 
 def metadata_fields(values: JsonObject) -> JsonObject:
-    """Returns the metadata that an interaction may have beside its own keys."""
+    """The metadata that an interaction may have beside its own keys."""
     fields: JsonObject = {}
     for key, value in values.items():
         is_of_another_wire = key in TEXTS and not isinstance(value, str)
@@ -120,7 +120,7 @@ def metadata_fields(values: JsonObject) -> JsonObject:
 
 
 def error_body(error: ErrorInfo) -> JsonObject:
-    """Returns the wire's error object."""
+    """The wire's error object."""
     code = CODES.get(error.kind, "internal_error")
     # The provider's own code is more precise, if this wire reads it as the same kind.
     if error.code and classify(None, _body(error.code, error.message)).kind == error.kind:

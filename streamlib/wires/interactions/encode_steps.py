@@ -44,7 +44,7 @@ def has_step(item: ResponseItem, report: Report) -> bool:
 
 
 def start_of(item: ResponseItem, report: Report) -> JsonObject:
-    """Returns the step of `step.start`: without what its deltas bring."""
+    """The step of `step.start`: without what its deltas bring."""
     match item:
         case Message():
             step: JsonObject = {"type": "user_input" if item.role == "user" else "model_output"}
@@ -79,7 +79,7 @@ def _add_own_fields(step: JsonObject, item: ResponseItem) -> None:
 
 
 def end_delta(item: ResponseItem, start: JsonObject) -> JsonObject | None:
-    """Returns the delta with what only a complete item has, or None where deltas brought all."""
+    """The delta with what only a complete item has, or None where deltas brought all."""
     kind = start["type"]
     match item:
         case Reasoning() if item.signature and item.signature != start.get("signature"):
@@ -96,7 +96,7 @@ def end_delta(item: ResponseItem, start: JsonObject) -> JsonObject | None:
 
 
 def _server_delta(item: ServerToolCall | ServerToolResult, start: JsonObject) -> JsonObject | None:
-    """Returns the arguments or result of a provider-run tool, unless the start has them."""
+    """The arguments or result of a provider-run tool, unless the start has them."""
     kind: str = start["type"]
     delta: JsonObject = {"type": kind}
     if isinstance(item, ServerToolCall):
@@ -116,7 +116,7 @@ def _server_delta(item: ServerToolCall | ServerToolResult, start: JsonObject) ->
 
 
 def arguments_of(item: FunctionCall | ServerToolCall) -> Any:
-    """Returns the arguments in the provider's own bytes; text that is not JSON is left out."""
+    """The arguments in the provider's own bytes; text that is not JSON is left out."""
     if item.arguments and is_json(item.arguments):
         return Raw(item.arguments.encode("utf-8", "surrogatepass"))
     return {}

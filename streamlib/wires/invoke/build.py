@@ -16,7 +16,7 @@ import msgspec
 from streamlib.providers.shapes import ChatShape
 from streamlib.providers.wire_specs import ANTHROPIC_BETA
 from streamlib.request.context import BuildContext
-from streamlib.request.fit_tools import without_foreign_natives
+from streamlib.request.fit_tools import without_natives_of_others
 from streamlib.request.headers import joined_lists
 from streamlib.request.history import OUTPUTS, IndexedItem
 from streamlib.request.json_objects import merged
@@ -41,7 +41,7 @@ CHAT: Final = ChatShape(stream_usage=False, custom_tools=False, content="string"
 
 
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
-    """Returns the body, and headers for what Bedrock wants there."""
+    """The body, and headers for what Bedrock wants there."""
     built = _build(prompt, items, context)
     return BuiltRequest(built.body, built.headers, headers_in_body=(ANTHROPIC_BETA,))
 
@@ -68,7 +68,7 @@ def _build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> B
 def _claude(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
     report = context.report
     sendable = [_without_addresses(entry, report) for entry in items]
-    prompt = without_foreign_natives(prompt, "messages", report)
+    prompt = without_natives_of_others(prompt, "messages", report)
     built = messages.build(prompt, sendable, context)
     body: JsonObject = {"anthropic_version": ANTHROPIC_VERSION}
     betas = joined_lists(built.headers.get(ANTHROPIC_BETA, ""))
@@ -104,7 +104,7 @@ def _chat(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     # the Chat builder reads its dialect of Chat from the provider
     provider = msgspec.structs.replace(context.target.provider, chat=CHAT)
     target = msgspec.structs.replace(context.target, provider=provider)
-    prompt = without_foreign_natives(prompt, "chat", context.report)
+    prompt = without_natives_of_others(prompt, "chat", context.report)
     body = chat.build(prompt, items, BuildContext(target, context.report)).body
     # the path names the model, and whether a stream is wanted
     for key in ("model", "stream"):

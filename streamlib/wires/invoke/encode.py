@@ -22,7 +22,7 @@ __all__ = ["Encoder", "body_of", "error_body"]
 
 
 def _chunk(value: Any, name: str) -> bytes:
-    """Returns one event of Messages as a frame, which does not carry the event's name."""
+    """One event of Messages as a frame, which does not carry the event's name."""
     return chunk_frame(msgspec.json.encode(value))
 
 

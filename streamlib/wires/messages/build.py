@@ -39,7 +39,7 @@ VERSION: Final = "2023-06-01"
 
 
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
-    """Returns the body, and the headers of version and betas."""
+    """The body, and the headers of version and betas."""
     system, items = split_leading_system(prompt, items, context.report)
     blocks = claude.drop_final_reasoning(list(all_blocks(items, context)), context.report)
     turns = group_turns(blocks, context.report)

@@ -94,7 +94,7 @@ class _Reader:
         """The cache mark after the instructions."""
 
     def read_system(self, system: Any) -> str | None:
-        """Returns the instructions, which are one text; further ones become items."""
+        """The instructions, which are one text; further ones become items."""
         if isinstance(system, str) or not system:
             return system or None
         instructions: str | None = None
@@ -176,7 +176,7 @@ def _user_items(
     """Adjacent parts are one message, which a cache mark ends; each other block is an item.
 
     Args:
-        role: As on the wire; it is checked later, with the complete `Prompt`.
+        role: as on the wire; it is checked later, with the complete `Prompt`.
     """
     parts: list[ContentPart] = []
     for raw, mark in zip(blocks, marks, strict=True):

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 from msgspec import Raw
 
 from streamlib.wires.arguments import free_form_input, is_free_form
-from streamlib.wires.encoders import is_foreign_event, sse
-from streamlib.wires.event_encoder import EventEncoder, Frame, FrameWriter
+from streamlib.wires.encoders import is_event_of_other_wire, sse
+from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
 from streamlib.wires.generated_ids import new_id
 from streamlib.wires.json_objects import without_keys
 from streamlib.wires.messages.encode_blocks import (
@@ -112,7 +112,7 @@ class Encoder(EventEncoder):
         self._thinking: int | None = None
 
     def close(self) -> bytes:
-        """Returns nothing: Messages has no end mark of its own."""
+        """Nothing: Messages has no end mark of its own."""
         return b""
 
     # --- the envelope ---
@@ -166,11 +166,11 @@ class Encoder(EventEncoder):
         return self._write({"type": "message_start", "message": message}, "message_start")
 
     def _flush(self) -> bytes:
-        """Returns everything that was buffered, since the stream goes on."""
+        """Everything that was buffered, since the stream goes on."""
         return self._close_broken() + self._flush_envelope()
 
     def _flush_envelope(self) -> bytes:
-        """Returns a `message_delta` with the buffered metadata and usage, if there are any."""
+        """A `message_delta` with the buffered metadata and usage, if there are any."""
         if not self._usage_pending and not self._envelope:
             return b""
         # Clients of the real API never met one inside a block.
@@ -287,7 +287,7 @@ class Encoder(EventEncoder):
         return out
 
     def _complete_block(self, index: int, item: ResponseItem) -> bytes:
-        """Returns what could not be written before the item was complete."""
+        """What could not be written before the item was complete."""
         if index not in self._open:
             return self._start_block(index, item)
         if isinstance(item, Compaction):
@@ -311,7 +311,7 @@ class Encoder(EventEncoder):
     # --- the end ---
 
     def _on_passthrough(self, event: Passthrough) -> bytes:
-        if is_foreign_event("messages", event.event):
+        if is_event_of_other_wire("messages", event.event):
             self._report.dropped("/passthrough", "events that only another wire knows")
             return b""
         return self._flush() + self._write(event.data, event.event)
@@ -331,8 +331,8 @@ class Encoder(EventEncoder):
         return self._flush_envelope() + self._write(error_body(event.error), "error")
 
 
-def body_of(frames: Iterable[Frame]) -> JsonObject:
-    """Returns the Message that clients accumulate from the frames of a response."""
+def body_of(frames: Iterable[EncodedFrame]) -> JsonObject:
+    """The Message that clients accumulate from the frames of a response."""
     message: JsonObject = {}
     blocks: dict[int, JsonObject] = {}
     for name, value in frames:

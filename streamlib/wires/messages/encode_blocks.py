@@ -30,7 +30,7 @@ from streamlib_parsers.namespaces import flat_call_name
 
 
 def skeleton(item: ResponseItem) -> ResponseItem:
-    """Returns the item of `content_block_start`: without what its deltas carry."""
+    """The item of `content_block_start`: without what its deltas carry."""
     fields: JsonObject = {}
     match item:
         case Message():
@@ -55,9 +55,9 @@ def has_block(item: ResponseItem, report: Report, *, own: bool) -> bool:
     """Whether Messages has a block for the item; one that it has none for is reported.
 
     Args:
-        item: The item, without state of another provider.
-        report: Receives the loss.
-        own: Whether the item was made on this wire.
+        item: the item, without state of another provider.
+        report: receives the loss.
+        own: whether the item was made on this wire.
     """
     if isinstance(item, BUILT_IN_CALLS) or (isinstance(item, Opaque) and not own):
         report.dropped(f"/{type(item).__name__}", "Messages has no such block")
@@ -68,7 +68,7 @@ def has_block(item: ResponseItem, report: Report, *, own: bool) -> bool:
 
 
 def block_of(item: ResponseItem, report: Report) -> JsonObject:
-    """Returns the complete content block of an item."""
+    """The complete content block of an item."""
     match item:
         case Message():
             block = _text_block(item, report)
@@ -94,7 +94,7 @@ def block_of(item: ResponseItem, report: Report) -> JsonObject:
 
 
 def compaction_fields(item: Compaction) -> JsonObject:
-    """Returns `content` and `encrypted_content`, each only if it is known."""
+    """`content` and `encrypted_content`, each only if it is known."""
     return without_none({"content": item.content, "encrypted_content": item.encrypted_content})
 
 

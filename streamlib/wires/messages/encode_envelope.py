@@ -51,7 +51,7 @@ ERROR_TYPES: Final[dict[ErrorKind, str]] = {
 
 
 def native_stop(stop_reason: StopReason, native: str | None, report: Report) -> str:
-    """Returns the native `stop_reason` if it is one of this wire, else the nearest one."""
+    """The native `stop_reason` if it is one of this wire, else the nearest one."""
     if native and (STOP_REASONS.get(native) == stop_reason or stop_reason == "other"):
         return native
     nearest = NATIVE_STOP[stop_reason]
@@ -61,7 +61,7 @@ def native_stop(stop_reason: StopReason, native: str | None, report: Report) -> 
 
 
 def messages_usage(usage: Usage | None) -> JsonObject | None:
-    """Returns the usage object.
+    """The usage object.
 
     The provider's own object is returned if this wire reads the same numbers from it.
     """
@@ -88,6 +88,6 @@ def messages_usage(usage: Usage | None) -> JsonObject | None:
 
 
 def error_body(error: ErrorInfo) -> JsonObject:
-    """Returns the wire's error object."""
+    """The wire's error object."""
     error_type = ERROR_TYPES.get(error.kind, "api_error")
     return {"type": "error", "error": {"type": error_type, "message": error.message}}

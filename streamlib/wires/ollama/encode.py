@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from streamlib.wires.event_encoder import EventEncoder, Frame, FrameWriter
+from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
 from streamlib.wires.ollama.encode_objects import (
     EPOCH,
     NOT_IN_OLLAMA,
@@ -94,11 +94,11 @@ class Encoder(EventEncoder):
         self._gaps = SummaryGaps()
 
     def close(self) -> bytes:
-        """Returns nothing: the last line is the end mark."""
+        """Nothing: the last line is the end mark."""
         return b""
 
     def _item_line(self, index: int, *, logprobs: Any = None, **message: Any) -> bytes:
-        """Returns a line of one item of choice 0."""
+        """A line of one item of choice 0."""
         item = self._items[index]
         if item.choice:
             self._report.dropped("/choices", "Ollama has one choice")
@@ -152,7 +152,7 @@ class Encoder(EventEncoder):
         return self._item_line(event.index, thinking=self._gaps.with_gap(event))
 
     def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:
-        """Returns a call of this wire, which comes complete in one delta and keeps its position.
+        """A call of this wire, which comes complete in one delta and keeps its position.
 
         A call of another wire, or in fragments (from a dialect), waits until it is done.
         """
@@ -214,8 +214,8 @@ class Encoder(EventEncoder):
         return self._write(error_body(event.error), "")
 
 
-def body_of(frames: Iterable[Frame]) -> Raw:
-    """Returns the last line, with the message that clients accumulate from all of them."""
+def body_of(frames: Iterable[EncodedFrame]) -> Raw:
+    """The last line, with the message that clients accumulate from all of them."""
     message: JsonObject = {}
     line: JsonObject = {}
     for _, line in frames:

@@ -35,12 +35,12 @@ NOT_IN_OLLAMA: Final = "Ollama has no field for it"
 
 
 def encode_line(value: JsonObject, name: str = "") -> bytes:
-    """Returns one line. Line breaks in JSON of the provider's own bytes become spaces."""
+    """One line. Line breaks in JSON of the provider's own bytes become spaces."""
     return msgspec.json.encode(value).replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
 
 
 def call_object(item: FunctionCall | CustomToolCall, report: Report) -> JsonObject:
-    """Returns an entry of `tool_calls`: arguments in their own bytes, free text as `input`."""
+    """An entry of `tool_calls`: arguments in their own bytes, free text as `input`."""
     arguments: Any = {}
     if isinstance(item, CustomToolCall):
         report.dropped("/custom_tool_call", "a free-form call has its text as `input`")
@@ -61,7 +61,7 @@ def call_object(item: FunctionCall | CustomToolCall, report: Report) -> JsonObje
 
 
 def images_of(item: Message, report: Report) -> list[str]:
-    """Returns the images of a message in base64."""
+    """The images of a message in base64."""
     images: list[str] = []
     for part in item.content:
         if isinstance(part, Image) and part.data:
@@ -72,7 +72,7 @@ def images_of(item: Message, report: Report) -> list[str]:
 
 
 def done_reason(reason: StopReason, native: str | None, report: Report) -> str:
-    """Returns the native `done_reason` if it is one of this wire, else the nearest one."""
+    """The native `done_reason` if it is one of this wire, else the nearest one."""
     if reason == "length":
         return "length"
     if native in KNOWN_DONE_REASONS and reason == "other":
@@ -85,7 +85,7 @@ def done_reason(reason: StopReason, native: str | None, report: Report) -> str:
 def final_fields(
     reason: str, envelope: JsonObject, usage: Usage | None, report: Report
 ) -> JsonObject:
-    """Returns what the last line has beside its message."""
+    """What the last line has beside its message."""
     fields: JsonObject = {"done": True, "done_reason": reason}
     for key, value in envelope.items():
         if key in RESERVED_KEYS:
@@ -107,5 +107,5 @@ def _counts(usage: Usage | None, report: Report) -> JsonObject:
 
 
 def error_body(error: ErrorInfo) -> JsonObject:
-    """Returns the wire's error: only a message."""
+    """The wire's error: only a message."""
     return {"error": error.message}

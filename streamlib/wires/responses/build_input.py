@@ -107,8 +107,8 @@ def wire_input(items: list[IndexedItem], context: ResponsesContext) -> list[Inpu
     """Builds the input.
 
     Args:
-        items: The repaired and downgraded history.
-        context: The target, the report, and whether responses are stored.
+        items: the repaired and downgraded history.
+        context: the target, the report, and whether responses are stored.
 
     Returns:
         The wire's objects with the items they were made from; every rule is met.

@@ -17,9 +17,9 @@ def wire_tools(tools: Sequence[ToolSpec], path: str, report: Report) -> list[Jso
     """Converts tools that are fitted to the target.
 
     Args:
-        tools: The tools.
+        tools: the tools.
         path: JSON pointer of the list.
-        report: Receives what had to change.
+        report: receives what had to change.
 
     Returns:
         The wire's objects.
@@ -31,9 +31,9 @@ def found_tools(tools: Sequence[ToolSpec], path: str, context: BuildContext) -> 
     """Converts the tools that a search found, fitted as those of a request are.
 
     Args:
-        tools: The tools.
+        tools: the tools.
         path: JSON pointer of the search's output.
-        context: The target and the report.
+        context: the target and the report.
 
     Returns:
         The wire's objects.

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from streamlib.wires.encoders import is_foreign_event, sse
-from streamlib.wires.event_encoder import EventEncoder, Frame, FrameWriter
+from streamlib.wires.encoders import is_event_of_other_wire, sse
+from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
 from streamlib.wires.generated_ids import new_id
 from streamlib.wires.responses.encode_envelope import (
     ID_PREFIX,
@@ -139,7 +139,7 @@ class Encoder(EventEncoder):
         self._all_own: bool | None = None
 
     def close(self) -> bytes:
-        """Returns the end mark, if the response has ended: Open Responses requires it."""
+        """The end mark, if the response has ended: Open Responses requires it."""
         if not self._ended:
             return b""
         return sse(b"[DONE]")
@@ -207,7 +207,7 @@ class Encoder(EventEncoder):
         return created + self._frame("response.in_progress", response=response)
 
     def _flush(self) -> bytes:
-        """Returns everything that was buffered, since the stream goes on."""
+        """Everything that was buffered, since the stream goes on."""
         out = self._start_response()
         if self._metadata_pending or self._usage_pending:
             self._metadata_pending = False
@@ -223,7 +223,7 @@ class Encoder(EventEncoder):
         return out
 
     def _flush_unordered(self) -> bytes:
-        """Returns incomplete items that the end of the stream would close in another order.
+        """Incomplete items that the end of the stream would close in another order.
 
         A parser closes open items at the end in the order of their `output_index`. Items that were
         closed in another order must therefore be sent as done; the last ascending run may stay.
@@ -422,7 +422,7 @@ class Encoder(EventEncoder):
         return out
 
     def _image(self, image: JsonObject, message: OutputItem) -> bytes:
-        """Returns an image of a message, as an item that no event announced."""
+        """An image of a message, as an item that no event announced."""
         index = len(self._outputs)
         output = OutputItem(index, message.item)
         # A key that no item of the events has.
@@ -448,7 +448,7 @@ class Encoder(EventEncoder):
 
     def _may_pass(self, kind: str) -> bool:
         """Whether an unknown event may be of this wire; without a name, whether it certainly is."""
-        if is_foreign_event("responses", kind):
+        if is_event_of_other_wire("responses", kind):
             return False
         if kind:
             return self._all_own is not False
@@ -484,7 +484,7 @@ class Encoder(EventEncoder):
         return False
 
     def _on_failed(self, event: Failed) -> bytes:
-        """Returns `error`, then `response.failed`, as OpenAI does it.
+        """`error`, then `response.failed`, as OpenAI does it.
 
         Truncated items stay open: by that a client recognises them.
         """
@@ -504,8 +504,8 @@ class Encoder(EventEncoder):
         return out + self._frame("response.failed", response=response)
 
 
-def body_of(frames: Iterable[Frame]) -> JsonObject:
-    """Returns the Response of the last frame: it has everything once more."""
+def body_of(frames: Iterable[EncodedFrame]) -> JsonObject:
+    """The Response of the last frame: it has everything once more."""
     response: JsonObject = {}
     for _, value in frames:
         response = value.get("response", response)

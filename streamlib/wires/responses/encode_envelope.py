@@ -30,13 +30,13 @@ DETAIL_MODALITIES: Final = frozenset({"text", "image", "audio"})
 def ending(
     stop_reason: StopReason, native: str | None, report: Report, *, refused: bool
 ) -> tuple[str, str | None]:
-    """Returns the status and the reason of an incomplete response.
+    """The status and the reason of an incomplete response.
 
     Args:
-        stop_reason: Why the response ended.
+        stop_reason: why the response ended.
         native: `incomplete:REASON` if it ended incomplete on this wire: both are then kept.
-        report: Receives a refusal that the wire cannot express.
-        refused: Whether the response has refusal text.
+        report: receives a refusal that the wire cannot express.
+        refused: whether the response has refusal text.
     """
     if native is not None:
         status, _, reason = native.partition(":")
@@ -54,7 +54,7 @@ def ending(
 
 
 def incomplete_details(envelope: JsonObject, reason: str | None) -> Any:
-    """Returns the provider's own `incomplete_details`, else those made from the reason, or None."""
+    """The provider's own `incomplete_details`, else those made from the reason, or None."""
     details = envelope.get("incomplete_details")
     if not details and reason:
         return {"reason": reason}
@@ -67,15 +67,15 @@ def incomplete_details(envelope: JsonObject, reason: str | None) -> Any:
 def responses_usage(
     usage: Usage | None, *, own: bool, with_details: bool = False
 ) -> JsonObject | None:
-    """Returns the usage object.
+    """The usage object.
 
     The provider's own object is returned if this wire reads the same numbers from it.
 
     Args:
-        usage: The counts; None if they are not known.
-        own: Whether the response was made on this wire, whose servers may leave out the sum.
+        usage: the counts; None if they are not known.
+        own: whether the response was made on this wire, whose servers may leave out the sum.
             Official clients read it, so another wire's object needs it.
-        with_details: Whether the details are written that Open Responses requires; a count that
+        with_details: whether the details are written that Open Responses requires; a count that
             is not known is then 0.
     """
     if usage is None:
@@ -136,9 +136,9 @@ def report_unknown_counts(
     """Reports counts that are not known: clients read them as numbers.
 
     Args:
-        usage: The counts; None if they are not known.
-        report: Receives what is unknown.
-        with_details: As in `responses_usage`.
+        usage: the counts; None if they are not known.
+        report: receives what is unknown.
+        with_details: as in `responses_usage`.
     """
     if usage is None:
         return
@@ -168,15 +168,15 @@ def response_object(
     settings: JsonObject | None = None,
     **fields: Any,
 ) -> JsonObject:
-    """Returns a Response.
+    """A Response.
 
     Args:
         common: `id` and `model`; `created_at` and what clients expect beside it, if it is known.
-        status: Status of the response.
-        output: Objects of its items.
-        envelope: Metadata, which replaces the defaults.
-        settings: Settings of the request (`request_settings`), which replace the defaults.
-        fields: Further fields; they replace all others.
+        status: status of the response.
+        output: objects of its items.
+        envelope: metadata, which replaces the defaults.
+        settings: settings of the request (`request_settings`), which replace the defaults.
+        fields: further fields; they replace all others.
     """
     defaults: JsonObject = {
         "error": None,

@@ -29,7 +29,7 @@ REQUEST_FIELDS: Final = (*RepeatedSettings.__struct_fields__, "input", "model", 
 
 
 def error_object(error: ErrorInfo) -> JsonObject:
-    """Returns the error as an object of the wire.
+    """The error as an object of the wire.
 
     The provider's own object keeps its values if it has this shape and means the same kind.
     """
@@ -47,5 +47,5 @@ def error_object(error: ErrorInfo) -> JsonObject:
 
 
 def error_body(error: ErrorInfo) -> JsonObject:
-    """Returns the body of an HTTP error."""
+    """The body of an HTTP error."""
     return {"error": error_object(error)}

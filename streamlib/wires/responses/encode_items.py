@@ -45,7 +45,7 @@ RESPONSE_ID_LENGTH: Final = 48
 
 
 def encodable(item: ResponseItem, report: Report) -> ResponseItem | None:
-    """Returns the item without what the wire cannot carry, or None if it has no such item."""
+    """The item without what the wire cannot carry, or None if it has no such item."""
     encoded = _without_foreign_content(item, report)
     if encoded is None:
         report.dropped(f"/{type(item).__name__}", "Responses has no item for it")
@@ -109,7 +109,7 @@ def _text(part: Text, report: Report, *, own: bool) -> Text:
 
 
 def citation(note: JsonObject, report: Report, *, own: bool) -> JsonObject | None:
-    """Returns a citation of another wire as `url_citation`, or None if it names no URL."""
+    """A citation of another wire as `url_citation`, or None if it names no URL."""
     if own:
         return note
     source = note
@@ -142,7 +142,7 @@ def _call(item: FunctionCall, report: Report) -> FunctionCall:
 
 
 def images_of(item: ResponseItem) -> list[JsonObject]:
-    """Returns the images of a message, in the wire's form of a generated image."""
+    """The images of a message, in the wire's form of a generated image."""
     images: list[JsonObject] = []
     if not isinstance(item, Message):
         return images
@@ -160,7 +160,7 @@ def images_of(item: ResponseItem) -> list[JsonObject]:
 
 
 def generated_id(kind: str, response_id: str, output_index: int) -> str:
-    """Returns an item id: made of its response's id, so that items of two responses differ."""
+    """An item id: made of its response's id, so that items of two responses differ."""
     prefix = ID_PREFIXES.get(kind, "item")
     base = response_id.removeprefix("resp_")
     if len(base) > RESPONSE_ID_LENGTH:
@@ -170,7 +170,7 @@ def generated_id(kind: str, response_id: str, output_index: int) -> str:
 
 
 def item_object(item: ResponseItem, status: str, response_id: str, output_index: int) -> JsonObject:
-    """Returns the object of an item that `encodable` returned.
+    """The object of an item that `encodable` returned.
 
     `incomplete` is always written; any other status gives way to the item's own on the wire.
     """
