@@ -77,7 +77,7 @@ async def check_row(row: Row) -> None:
     async with scripted(*row.scripts) as server:
         with anyio.fail_after(10):
             response, response_stream, events = await outcome(server.url, row)
-        await server.quiet(0.3)
+        await server.quiet(3)
         assert server.open == 0
     assert [event for event in events if type(event).__name__ in {"Completed", "Failed"}] == events[
         -1:

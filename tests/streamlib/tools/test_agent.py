@@ -196,10 +196,11 @@ async def test_exception_of_the_block_is_raised_as_it_is(where: str) -> None:
 
 async def test_cancellation_in_a_call_ends_the_run() -> None:
     async def hang() -> None:
+        scope.cancel()
         await anyio.sleep_forever()
 
     async with scripted([[FunctionCall("", "hang", "{}")], "Done."]) as client:
-        with anyio.move_on_after(0.05) as scope:
+        with anyio.CancelScope() as scope:
             run = agent(client, "Go.", [hang], model=MODEL)
             await finish(run)
         assert scope.cancelled_caught
@@ -211,8 +212,12 @@ async def test_cancellation_in_a_call_ends_the_run() -> None:
 async def test_asyncios_own_cancellation_ends_the_run() -> None:
     """`Task.cancel` and `asyncio.timeout` know nothing of scopes."""
     ended: list[str] = []
+    begun = asyncio.Event()
 
     async def hang() -> None:
+        begun.set()
+        if limit.when() is None:
+            limit.reschedule(0)  # now
         try:
             await anyio.sleep_forever()
         finally:
@@ -221,10 +226,11 @@ async def test_asyncios_own_cancellation_ends_the_run() -> None:
     calls = [FunctionCall("", "hang", "{}")]
     async with scripted([calls, calls]) as client:
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
+            async with asyncio.timeout(None) as limit:
                 await finish(agent(client, "Go.", [hang], model=MODEL))
+        begun.clear()
         task = asyncio.create_task(finish(agent(client, "Go on.", [hang], model=MODEL)))
-        await asyncio.sleep(0.05)
+        await begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -228,9 +228,12 @@ def test_closing_the_client_ends_its_streams_and_thread() -> None:
     with scripted_thread(STALLED) as server:
         client = make_sync_client(server.url)
         stream = client.stream(make_request(server.url))
+        stream.__enter__()
+        for _ in range(3):
+            next(stream)
         threading.Timer(0.02, client.close).start()
         with pytest.raises(streamlib.StreamError):
-            list(stream.__enter__())
+            list(stream)
         client.close()
         assert closes(server)
         assert "streamlib" not in [thread.name for thread in threading.enumerate()]
