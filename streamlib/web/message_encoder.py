@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+
+import msgspec
 
 from streamlib.web.public_errors import ErrorText
 from streamlib.web.public_events import PublicView
@@ -11,7 +13,10 @@ from streamlib.web.run_encoder import PendingCalls, RunUsage, Waiting
 from streamlib.web.ui_parts import CallIds, ReasoningGaps
 from streamlib.wires.encoders import sse
 from streamlib.wires.event_encoder import EventEncoder
+from streamlib.wires.missing_deltas import events_of
 from streamlib_parsers.events import Completed, ResponseEvent
+from streamlib_parsers.items import JsonObject
+from streamlib_parsers.response import Response
 
 
 class MessageEncoder(EventEncoder, ABC):
@@ -111,3 +116,12 @@ class MessageEncoder(EventEncoder, ABC):
     @abstractmethod
     def _no_output(self, call_id: str) -> bytes:
         """The error of a call that gets no output."""
+
+
+def frames_of(encode: MessageEncoder, response: Response) -> Iterator[JsonObject]:
+    """The JSON values of a response's stream, which its body is made of."""
+    for event in events_of(response):
+        for frame in encode.feed(event).split(b"\n\n"):
+            lines = [line.removeprefix(b"data: ") for line in frame.split(b"\n")]
+            if frame:
+                yield msgspec.json.decode(b"\n".join(lines))
