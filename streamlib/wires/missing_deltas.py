@@ -231,11 +231,6 @@ def events_of(response: Response, report: Report | None = None) -> Iterator[Resp
         report: For a body in which an incomplete call would look callable: those are left out, and
             reported here.
     """
-    for seq, event in enumerate(_unnumbered_events(response, report)):
-        yield msgspec.structs.replace(event, seq=seq)
-
-
-def _unnumbered_events(response: Response, report: Report | None) -> Iterator[ResponseEvent]:
     yield Created(response.response_id, response.model)
     choices = _choices_of(response)
     index = 0
