@@ -13,6 +13,7 @@ import msgspec
 
 from streamlib.request.report import Change, Report
 from streamlib_parsers.events import (
+    TOKEN_EVENTS,
     AnnotationAdded,
     Completed,
     Created,
@@ -44,17 +45,7 @@ from streamlib_parsers.items import (
 )
 from streamlib_parsers.response import Choice, Response
 
-DELTAS: Final = frozenset(
-    {
-        OutputTextDelta,
-        ReasoningContentDelta,
-        ReasoningSummaryDelta,
-        RefusalDelta,
-        FunctionCallArgumentsDelta,
-        MediaDelta,
-        AnnotationAdded,
-    }
-)
+DELTAS: Final = TOKEN_EVENTS | {AnnotationAdded}
 
 CALLS: Final = (FunctionCall, CustomToolCall, *BUILT_IN_CALLS)
 """Items that the caller answers."""
