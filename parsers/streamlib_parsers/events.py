@@ -323,6 +323,18 @@ RunEvent: TypeAlias = ResponseEvent | CallOutput
 """What a run of several responses consists of: after the terminal event of a response that asked
 for calls come their outputs, then the events of the next response."""
 
+TEXT_DELTAS: Final = (
+    OutputTextDelta,
+    ReasoningContentDelta,
+    FunctionCallArgumentsDelta,
+    ReasoningSummaryDelta,
+    RefusalDelta,
+)
+"""Events that append to a text of an item; calls have their arguments as text."""
+
+TOKEN_EVENTS: Final = frozenset({*TEXT_DELTAS, MediaDelta})
+"""Events that hold output of a model."""
+
 DELTA_KEYS: Final[dict[type, tuple[str, ...]]] = {
     OutputTextDelta: ("index", "content_index"),
     ReasoningContentDelta: ("index", "content_index"),

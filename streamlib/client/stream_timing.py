@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib_parsers.accumulate import Response, Timing
 from streamlib_parsers.events import (
-    FunctionCallArgumentsDelta,
-    MediaDelta,
-    OutputTextDelta,
-    ReasoningContentDelta,
-    ReasoningSummaryDelta,
-    RefusalDelta,
+    TOKEN_EVENTS,
     ResponseEvent,
 )
-
-TOKEN_EVENTS: Final = frozenset(
-    {
-        OutputTextDelta,
-        ReasoningContentDelta,
-        FunctionCallArgumentsDelta,
-        ReasoningSummaryDelta,
-        RefusalDelta,
-        MediaDelta,
-    }
-)
-"""Events that hold output of a model."""
 
 
 class StreamTimes:

@@ -15,7 +15,6 @@ import anyio
 import msgspec
 
 from streamlib.client.stream import ResponseStream
-from streamlib.client.stream_timing import TOKEN_EVENTS
 from streamlib.durable.engine import Engine
 from streamlib.durable.errors import LogError
 from streamlib.durable.hub import Hub
@@ -24,7 +23,7 @@ from streamlib.durable.records import encode_event, endings, is_terminal
 from streamlib.durable.rules import Append, Open, Result
 from streamlib.durable.settings import COMMIT_BYTES, Settings
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.events import Failed, OutputItemDone, ResponseEvent
+from streamlib_parsers.events import TOKEN_EVENTS, Failed, OutputItemDone, ResponseEvent
 from streamlib_parsers.stream_error import StreamError
 
 CLOSING_SECONDS: Final = 2.0

@@ -10,17 +10,14 @@ import msgspec
 from streamlib.inspection.clock import Clock, Waits, longest
 from streamlib.inspection.document import Facts, RateLimit
 from streamlib.inspection.frames import Step
-from streamlib.inspection.positions import TEXT_DELTAS, Positions
-from streamlib_parsers.events import MediaDelta, RateLimits, Window
+from streamlib.inspection.positions import Positions
+from streamlib_parsers.events import TOKEN_EVENTS, RateLimits, Window
 from streamlib_parsers.items import JsonObject
 from streamlib_parsers.response import Response
 from streamlib_parsers.usage import Usage
 
 SHORTEST_OUTPUT: Final = 0.1
 """Seconds between the first and the last output; below it no speed is computed."""
-
-OUTPUT_EVENTS: Final = (*TEXT_DELTAS, MediaDelta)
-"""Events that contain output of the model."""
 
 
 def facts_of(
@@ -78,7 +75,7 @@ def _output_times(clock: Clock, steps: Sequence[Step]) -> tuple[float | None, fl
 
 
 def _has_output(step: Step) -> bool:
-    return any(isinstance(event, OUTPUT_EVENTS) for event in step.events)
+    return any(type(event) in TOKEN_EVENTS for event in step.events)
 
 
 def _speed(usage: Usage | None, first: float | None, last: float | None) -> float | None:

@@ -10,29 +10,16 @@ from streamlib.inspection.document import InspectedItem, InspectedNotice, Unknow
 from streamlib.inspection.event_text import item_label
 from streamlib.inspection.frames import Step
 from streamlib_parsers.events import (
+    TEXT_DELTAS,
     Completed,
     Failed,
-    FunctionCallArgumentsDelta,
     Notice,
     OutputItemAdded,
     OutputItemDone,
-    OutputTextDelta,
     Passthrough,
-    ReasoningContentDelta,
-    ReasoningSummaryDelta,
-    RefusalDelta,
     ResponseEvent,
 )
 from streamlib_parsers.items import ResponseItem, tag
-
-TEXT_DELTAS = (
-    OutputTextDelta,
-    ReasoningContentDelta,
-    FunctionCallArgumentsDelta,
-    ReasoningSummaryDelta,
-    RefusalDelta,
-)
-"""Events that append to a text."""
 
 
 class _OpenItem(Struct):

@@ -13,11 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from streamlib_parsers.events import (
-    FunctionCallArgumentsDelta,
-    OutputTextDelta,
-    ReasoningContentDelta,
-    ReasoningSummaryDelta,
-    RefusalDelta,
+    TEXT_DELTAS,
     ResponseEvent,
     RunEvent,
 )
@@ -25,14 +21,6 @@ from streamlib_parsers.items import CallOutput
 
 EVENTS: Final = (*get_args(ResponseEvent), *get_args(CallOutput))
 """Kinds of events in a list of a response or of a run."""
-
-TEXT_DELTAS: Final = (
-    OutputTextDelta,
-    ReasoningContentDelta,
-    ReasoningSummaryDelta,
-    RefusalDelta,
-    FunctionCallArgumentsDelta,
-)
 
 WIDTH: Final = 88
 """Columns of a row: pytest shows eight lines of 80 unless more are requested."""

@@ -18,14 +18,13 @@ import anyio
 
 from streamlib.asgi import COMMENT, AsgiExchange, Pings
 from streamlib.client.stream import RETRY_SAFE_EVENTS
-from streamlib.client.stream_timing import TOKEN_EVENTS
 from streamlib.pipeline.tee import EventLists
 from streamlib.web.failure_log import log_failure
 from streamlib.web.http_errors import INTERNAL, public_error
 from streamlib.web.public_errors import ErrorText
 from streamlib.web.sources import AnyEncoder, EventSource, OnDone
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.events import Failed, Passthrough, ResponseMetadata, RunEvent
+from streamlib_parsers.events import TOKEN_EVENTS, Failed, Passthrough, ResponseMetadata, RunEvent
 from streamlib_parsers.stream_error import StreamError
 
 DONE_SECONDS: Final = 30.0

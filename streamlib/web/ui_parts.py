@@ -33,7 +33,6 @@ from streamlib_parsers.items import (
     Message,
     Output,
     Reasoning,
-    Refusal,
     ResponseItem,
     ServerToolCall,
     ServerToolResult,
@@ -150,29 +149,6 @@ class ReasoningGaps:
         if is_further:
             return "\n\n" + event.delta
         return event.delta
-
-
-def visible_reasoning(item: Reasoning) -> str:
-    """The text of reasoning with the gaps of `ReasoningGaps`."""
-    paragraphs = [*item.summary, item.content]
-    return "\n\n".join(filter(None, paragraphs))
-
-
-def message_text(item: Message) -> str:
-    """The text, the refusals and the transcripts of a message, joined."""
-    return "".join(map(_part_text, item.content))
-
-
-def _part_text(part: ContentPart) -> str:
-    match part:
-        case Text():
-            return part.text
-        case Refusal():
-            return part.refusal
-        case Audio():
-            return part.transcript or ""
-        case _:
-            return ""
 
 
 # --- calls ---

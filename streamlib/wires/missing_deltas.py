@@ -13,6 +13,7 @@ import msgspec
 
 from streamlib.request.report import Change, Report
 from streamlib_parsers.events import (
+    TOKEN_EVENTS,
     AnnotationAdded,
     Completed,
     Created,
@@ -44,17 +45,7 @@ from streamlib_parsers.items import (
 )
 from streamlib_parsers.response import Choice, Response
 
-DELTAS: Final = frozenset(
-    {
-        OutputTextDelta,
-        ReasoningContentDelta,
-        ReasoningSummaryDelta,
-        RefusalDelta,
-        FunctionCallArgumentsDelta,
-        MediaDelta,
-        AnnotationAdded,
-    }
-)
+DELTAS: Final = TOKEN_EVENTS | {AnnotationAdded}
 
 CALLS: Final = (FunctionCall, CustomToolCall, *BUILT_IN_CALLS)
 """Items that the caller answers."""
@@ -223,17 +214,21 @@ class WithMissingDeltas:
         return self._keep_alive
 
 
-def events_of(response: Response, report: Report) -> Iterator[ResponseEvent]:
-    """The events that a parser would have made of a response, for its body: one item after another.
+def events_of(response: Response, report: Report | None = None) -> Iterator[ResponseEvent]:
+    """The events that a parser would have made of a response: one item after another.
 
-    Incomplete calls are left out and reported.
+    Args:
+        response: The response.
+        report: For a body in which an incomplete call would look callable: those are left out, and
+            reported here.
     """
     yield Created(response.response_id, response.model)
-    choices = response.choices or (Choice(0, response.items, response.stop_reason),)
+    choices = _choices_of(response)
     index = 0
     for choice in choices:
         for item in choice.items:
-            if item.status == "incomplete" and isinstance(item, CALLS):
+            is_incomplete_call = item.status == "incomplete" and isinstance(item, CALLS)
+            if report is not None and is_incomplete_call:
                 reason = "an incomplete call is left out: it would look callable"
                 report.dropped("/incomplete", reason)
                 continue
@@ -255,8 +250,18 @@ def events_of(response: Response, report: Report) -> Iterator[ResponseEvent]:
         response.native_stop_reason,
         response.stop_sequence,
         response.usage,
-        tuple([_end_of(choice) for choice in response.choices]),
+        tuple([_end_of(choice) for choice in choices]),
     )
+
+
+def _choices_of(response: Response) -> list[Choice]:
+    """The choices; the first is what the response itself says, which a caller may have changed."""
+    others = [choice for choice in response.choices if choice.index != 0]
+    has_first = len(others) < len(response.choices)
+    if others and not has_first and not response.items:
+        return others
+    end = (response.stop_reason, response.native_stop_reason)
+    return [Choice(0, response.items, *end), *others]
 
 
 def _end_of(choice: Choice) -> FinishedChoice:

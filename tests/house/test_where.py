@@ -77,7 +77,7 @@ def test_no_test_is_in_the_lab_and_no_program_in_tests() -> None:
     ("module", "tests"),
     [
         ("streamlib/client/auth.py", "tests/streamlib/client/test_auth.py"),
-        ("streamlib/wires/chat/encode_body.py", "tests/streamlib/wires/chat/test_encode.py"),
+        ("streamlib/wires/chat/encode_objects.py", "tests/streamlib/wires/chat/test_encode.py"),
         ("streamlib/wires/chat/__init__.py", "tests/streamlib/wires/chat"),
         ("streamlib/providers/xai.py", "tests/streamlib/providers/test_providers.py"),
         ("streamlib/nowhere/new.py", "tests/streamlib"),

@@ -152,16 +152,16 @@ def named(events: list[ResponseEvent]) -> Response:
 
 
 def comparable(protocol: str, found: Any) -> Any:
-    """Messages without sources, which only the stream has; ids by the order in which they come,
-    since other choices have some too."""
+    """Messages with sources last, since one may come before its text; ids by the order in which
+    they come, since other choices have some too."""
     messages = found if isinstance(found, list) else [found]
     if protocol == "vercel":
         parts = [
-            part
+            {key: value for key, value in part.items() if key != "sourceId"}
             for message in messages
             for part in message["parts"]
-            if not part["type"].startswith("source-")
         ]
+        parts.sort(key=lambda part: part["type"].startswith("source-"))
         text = json.dumps(
             [[message.get("metadata") for message in messages if message.get("metadata")], parts]
         )

@@ -22,11 +22,9 @@ from streamlib.web.ui_parts import (
     as_text,
     files,
     inline_result,
-    message_text,
     opaque_state,
     shown_output,
     source,
-    visible_reasoning,
     why_hidden,
 )
 from streamlib_parsers import (
@@ -47,7 +45,7 @@ from streamlib_parsers import (
     Text,
     ToolSpec,
 )
-from streamlib_parsers.items import parse_arguments
+from streamlib_parsers.items import Audio, Refusal, parse_arguments
 
 HOSTED: Final = HostedTool("web_search")
 TOOLS: Final = (
@@ -113,7 +111,7 @@ def _units(item: ResponseItem) -> list[tuple[str, str]]:
         found = _message_units(item)
     elif isinstance(item, Reasoning):
         # Content and summary come to a page in the order of their deltas.
-        words = sorted(visible_reasoning(item).split())
+        words = sorted(" ".join([*item.summary, item.content]).split())
         found = [("reasoning", f"{words} {opaque_state(item)}")]
     elif isinstance(item, ApprovalRequest):
         found = [("approval", item.name)]
@@ -130,11 +128,28 @@ def _units(item: ResponseItem) -> list[tuple[str, str]]:
     return found
 
 
+def _message_text(item: Message) -> str:
+    """What a page shows of a message: texts, refusals and transcripts."""
+    texts: list[str] = []
+    for part in item.content:
+        match part:
+            case Text():
+                texts.append(part.text)
+            case Refusal():
+                texts.append(part.refusal)
+            case Audio():
+                texts.append(part.transcript or "")
+            case _:
+                pass
+    return "".join(texts)
+
+
 def _message_units(item: Message) -> list[tuple[str, str]]:
     found = _signature(item)
-    if message_text(item):
+    text = _message_text(item)
+    if text:
         # Parts of one message may stream at the same time: a page has them in that order.
-        found.append(("text", "".join(sorted(message_text(item)))))
+        found.append(("text", "".join(sorted(text))))
     for file in files(item):
         found.append(("file", str(file and file.url)))
     for part in item.content:

@@ -20,12 +20,11 @@ from typing import Final
 import anyio
 from msgspec import Struct, field
 
-from streamlib.client.stream_timing import TOKEN_EVENTS
 from streamlib.gateway.log_text import log_error
 from streamlib.gateway.paths import Operation
 from streamlib.request.report import Change
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.events import TOKEN_EVENTS, ResponseEvent
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.usage import Usage
 

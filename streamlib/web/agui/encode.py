@@ -26,7 +26,7 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib.web.agui.body import encode_body
+from streamlib.web.agui.body import messages_of
 from streamlib.web.agui.events import (
     agui_usage,
     error_body,
@@ -35,7 +35,7 @@ from streamlib.web.agui.events import (
     output_fields,
     result_id,
 )
-from streamlib.web.message_encoder import MessageEncoder
+from streamlib.web.message_encoder import MessageEncoder, frames_of
 from streamlib.web.public_errors import ErrorText, error_data
 from streamlib.web.run_encoder import NOT_RUN, MessageRunEncoder
 from streamlib.web.ui_parts import (
@@ -79,6 +79,7 @@ from streamlib_parsers.items import (
     ServerToolCall,
     ServerToolResult,
 )
+from streamlib_parsers.response import Response
 
 __all__ = ["AguiEncoder", "encode_body", "error_body", "run_encoder"]
 
@@ -453,6 +454,20 @@ class AguiEncoder(MessageEncoder):
         return event_frame(
             "TOOL_CALL_RESULT", messageId=message_id, toolCallId=call_id, content=content
         )
+
+
+def encode_body(
+    response: Response, model: str | None = None, message_id: str | None = None
+) -> bytes:
+    """A response as the AG-UI messages that a reader of its stream has at its end.
+
+    Args:
+        response: The response.
+        model: Not used: messages do not name it.
+        message_id: Prefix of the message ids; random if not given.
+    """
+    encode = AguiEncoder(model=model, message_id=message_id)
+    return msgspec.json.encode(messages_of(frames_of(encode, response)))
 
 
 def run_encoder(**options: Any) -> MessageRunEncoder:

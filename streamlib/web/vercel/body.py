@@ -1,128 +1,88 @@
-"""Encodes a response as a UI message of Vercel's AI SDK."""
+"""A UI message of Vercel's AI SDK: what a reader of the stream has at its end."""
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Iterable
 
-from streamlib.web.ui_parts import (
-    Call,
-    CallIds,
-    call_input,
-    files,
-    inline_result,
-    message_text,
-    visible_reasoning,
-    why_hidden,
-)
-from streamlib.web.vercel.parts import message_metadata, provider_executed
-from streamlib.wires.generated_ids import new_id
-from streamlib_parsers.accumulate import Response
-from streamlib_parsers.items import (
-    ApprovalRequest,
-    CustomToolCall,
-    FunctionCall,
-    JsonObject,
-    Message,
-    Reasoning,
-    ResponseItem,
-    ServerToolCall,
-    ServerToolResult,
-)
+from streamlib_parsers.items import JsonObject
+
+TEXTS = ("text", "reasoning")
+"""Kinds of parts that grow by deltas."""
 
 
-def encode_body(
-    response: Response, model: str | None = None, message_id: str | None = None
-) -> bytes:
-    """The UI message `{id, role, metadata, parts}` that a reader of the stream would have.
+def message_of(chunks: Iterable[JsonObject], message_id: str) -> JsonObject:
+    """Returns the UI message `{id, role, metadata, parts}` that the chunks of a stream make.
 
     Args:
-        response: the response.
-        model: the model's name, used if the response has none.
-        message_id: the message's id; random if not given, since the page keeps messages by it.
+        chunks: The parts of the stream, as JSON values.
+        message_id: The message's id.
     """
-    call_ids = CallIds(message_id)
-    calls: dict[str, JsonObject] = {}
-    parts: list[JsonObject] = [{"type": "step-start"}]
-    for index, item in enumerate(response.items):
-        if why_hidden(item) is None:
-            parts += _item_parts(index, item, call_ids, calls)
-    if response.stop_reason != "pause":
-        _end_running_calls(parts)
-    body: JsonObject = {"id": message_id or new_id("msg-"), "role": "assistant"}
-    metadata = message_metadata(response.usage, response.model or model)
+    metadata: JsonObject = {}
+    parts: list[JsonObject] = []
+    texts: dict[str, JsonObject] = {}
+    tools: dict[str, JsonObject] = {}
+    for chunk in chunks:
+        metadata |= chunk.get("messageMetadata", {})
+        kind, _, change = chunk["type"].partition("-")
+        if kind == "tool":
+            _change_tool(tools, parts, change, chunk)
+        elif kind in TEXTS:
+            _change_text(texts, parts, change, chunk)
+        elif chunk["type"] == "start-step":
+            parts.append({"type": "step-start"})
+        elif kind in ("file", "source", "custom") or (kind == "data" and "transient" not in chunk):
+            parts.append(chunk)
+    body: JsonObject = {"id": message_id, "role": "assistant"}
     if metadata:
         body["metadata"] = metadata
-    body["parts"] = parts
-    return msgspec.json.encode(body)
+    return {**body, "parts": parts}
 
 
-def _item_parts(
-    index: int, item: ResponseItem, call_ids: CallIds, calls: dict[str, JsonObject]
-) -> list[JsonObject]:
-    """The parts of an item. A result has no part of its own: its call's part receives it.
+def _change_text(
+    texts: dict[str, JsonObject], parts: list[JsonObject], change: str, chunk: JsonObject
+) -> None:
+    if change == "start":
+        kind = chunk["type"].removesuffix("-start")
+        part = texts[chunk["id"]] = {"type": kind, "text": "", "state": "streaming"}
+        if kind == "reasoning":
+            part["id"] = chunk["id"]
+        parts.append(part)
+    part = texts[chunk["id"]]
+    part["text"] += chunk.get("delta", "")
+    if change == "end":
+        part["state"] = "done"
+    if "providerMetadata" in chunk:
+        part["providerMetadata"] = chunk["providerMetadata"]
 
-    Args:
-        index: the item's index.
-        item: the item.
-        call_ids: ids of the calls so far.
-        calls: the parts of the calls so far, by their id; receives the part of this item.
-    """
-    match item:
-        case Message():
-            return _message_parts(item)
-        case Reasoning():
-            text = visible_reasoning(item)
-            return [{"type": "reasoning", "id": str(index), "text": text, "state": "done"}]
-        case FunctionCall() | CustomToolCall() | ServerToolCall() | ApprovalRequest():
-            call_id = call_ids.add(index, item.call_id)
-            calls[call_id] = _call_part(call_id, item)
-            return [calls[call_id]]
-        case ServerToolResult():
-            call = calls.get(call_ids.of_result(item.call_id) or "")
-            if call is not None:
-                call.update(state="output-available", output=item.output)
+
+def _change_tool(
+    tools: dict[str, JsonObject], parts: list[JsonObject], change: str, chunk: JsonObject
+) -> None:
+    call_id = chunk["toolCallId"]
+    part = tools.get(call_id)
+    if part is None:
+        part = tools[call_id] = _new_tool(chunk)
+        parts.append(part)
+    for name in ("input", "output", "errorText", "providerExecuted"):
+        if name in chunk:
+            part[name] = chunk[name]
+    if "providerMetadata" in chunk:
+        part["callProviderMetadata"] = chunk["providerMetadata"]
+    match change:
+        case "input-available" | "output-available":
+            part["state"] = change
+        case "input-error" | "output-error":
+            part["state"] = "output-error"
+        case "approval-request":
+            part["state"] = "approval-requested"
+            part["approval"] = {"id": chunk["approvalId"]}
         case _:
             pass
-    return []
 
 
-def _message_parts(item: Message) -> list[JsonObject]:
-    parts: list[JsonObject] = []
-    text = message_text(item)
-    if text:
-        parts.append({"type": "text", "text": text, "state": "done"})
-    for file in files(item):
-        if file is not None:
-            parts.append({"type": "file", "mediaType": file.media_type, "url": file.url})
-    return parts
-
-
-def _call_part(call_id: str, item: Call) -> JsonObject:
-    value, fault = call_input(item)
-    part: JsonObject = {
-        "type": "dynamic-tool",
-        "toolName": item.name,
-        "toolCallId": call_id,
-        "input": value,
-        **provider_executed(item),
-    }
-    result = inline_result(item)
-    if fault is not None:
-        part["state"] = "output-error"
-        part["errorText"] = fault
-    elif isinstance(item, ApprovalRequest):
-        part["state"] = "approval-requested"
-        part["approval"] = {"id": call_id}
-    elif result is not None:
-        part["state"] = "output-available"
-        part["output"] = result
-    else:
-        part["state"] = "input-available"
-    return part
-
-
-def _end_running_calls(parts: list[JsonObject]) -> None:
-    """Gives provider-run calls without a result an empty one: the response has ended."""
-    for part in parts:
-        if part.get("providerExecuted") and part["state"] == "input-available":
-            part.update(state="output-available", output=None)
+def _new_tool(chunk: JsonObject) -> JsonObject:
+    name = chunk["toolName"]
+    part: JsonObject = {"type": f"tool-{name}", "toolCallId": chunk["toolCallId"]}
+    if chunk.get("dynamic"):
+        part |= {"type": "dynamic-tool", "toolName": name}
+    return {**part, "state": "input-streaming"}

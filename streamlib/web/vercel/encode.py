@@ -31,7 +31,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from streamlib.web.message_encoder import MessageEncoder
+from streamlib.web.message_encoder import MessageEncoder, frames_of
 from streamlib.web.public_errors import ErrorText
 from streamlib.web.run_encoder import NOT_RUN, MessageRunEncoder
 from streamlib.web.ui_parts import (
@@ -45,7 +45,7 @@ from streamlib.web.ui_parts import (
     source,
     why_hidden,
 )
-from streamlib.web.vercel.body import encode_body
+from streamlib.web.vercel.body import message_of
 from streamlib.web.vercel.parts import (
     approval_frames,
     custom_frame,
@@ -59,6 +59,7 @@ from streamlib.web.vercel.parts import (
     source_frame,
 )
 from streamlib.wires.encoders import SSE_COMMENT
+from streamlib.wires.generated_ids import new_id
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
@@ -90,6 +91,7 @@ from streamlib_parsers.items import (
     ServerToolCall,
     ServerToolResult,
 )
+from streamlib_parsers.response import Response
 
 __all__ = ["HEADERS", "VercelEncoder", "encode_body", "error_body", "run_encoder"]
 
@@ -435,6 +437,21 @@ class VercelEncoder(MessageEncoder):
         return part_frame(
             "tool-output-available", toolCallId=call_id, output=output, providerExecuted=True
         )
+
+
+def encode_body(
+    response: Response, model: str | None = None, message_id: str | None = None
+) -> bytes:
+    """The UI message `{id, role, metadata, parts}` that a reader of the stream has at its end.
+
+    Args:
+        response: The response.
+        model: The model's name, used if the response has none.
+        message_id: The message's id; random if not given, since the page keeps messages by it.
+    """
+    message_id = message_id or new_id("msg-")
+    encode = VercelEncoder(model=model, message_id=message_id)
+    return msgspec.json.encode(message_of(frames_of(encode, response), message_id))
 
 
 def run_encoder(**options: Any) -> MessageRunEncoder:

@@ -24,18 +24,16 @@ from streamlib.wires.chat.encode_objects import (
     audio_object,
     call_extras,
     call_object,
+    chat_usage,
     executed_object,
     finish_reason,
+    has_details,
     image_object,
     is_call_entry,
-    signed,
-)
-from streamlib.wires.chat.encode_reasoning import (
-    has_details,
     reasoning_keys,
+    signed,
     with_reasoning,
 )
-from streamlib.wires.chat.encode_usage import chat_usage
 from streamlib.wires.encoders import sse
 from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
 from streamlib.wires.generated_ids import new_id

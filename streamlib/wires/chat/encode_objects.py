@@ -1,8 +1,8 @@
-"""The objects that a Chat Completions chunk and a `chat.completion` have in common."""
+"""The objects of Chat Completions that an encoder writes: calls, media, reasoning, usage."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from streamlib.request.media import data_url
 from streamlib.request.report import Report
@@ -14,10 +14,18 @@ from streamlib_parsers.items import (
     FunctionCall,
     Image,
     JsonObject,
+    Reasoning,
     ServerToolCall,
 )
 from streamlib_parsers.namespaces import flat_call_name
+from streamlib_parsers.usage import Usage
 from streamlib_parsers.wires.chat import CHUNK_KEYS, STOP_REASONS
+from streamlib_parsers.wires.chat import usage as read_usage
+from streamlib_parsers.wires.chat.reasoning_details import (
+    OPAQUE_REASONING_KEY,
+    REASONING_DETAIL_KEYS,
+    TEXT_OF,
+)
 
 ID_PREFIX: Final = "chatcmpl-"
 """Beginning of the id of a response that has none: clients require one."""
@@ -143,3 +151,122 @@ def annotation_object(annotation: JsonObject, report: Report, *, own: bool) -> J
         if key in annotation:
             citation[key] = annotation[key]
     return {"type": "url_citation", "url_citation": citation}
+
+
+# --- reasoning ---
+
+
+def reasoning_keys(item: Reasoning) -> JsonObject:
+    """The detail lists and the opaque state of reasoning made on this wire.
+
+    Texts in the lists are empty: deltas have carried them. A signature that no list carries gets a
+    list in OpenRouter's form.
+    """
+    native = item.native or {}
+    keys: JsonObject = {}
+    for key in REASONING_DETAIL_KEYS:
+        elements = native.get(key)
+        if elements:
+            keys[key] = [_with_text(element, "") for element in elements]
+    if item.signature and not _has_signature(keys):
+        detail = {"type": "reasoning.text", "text": "", "signature": item.signature, "index": 0}
+        keys["reasoning_details"] = [detail]
+    if native.get(OPAQUE_REASONING_KEY):
+        keys[OPAQUE_REASONING_KEY] = native[OPAQUE_REASONING_KEY]
+    return keys
+
+
+def _has_signature(keys: dict[str, list[dict[str, Any]]]) -> bool:
+    for elements in keys.values():
+        for element in elements:
+            if element.get("signature"):
+                return True
+    return False
+
+
+def has_details(delta: JsonObject) -> bool:
+    """Whether a delta has one of the lists."""
+    return any(key in delta for key in REASONING_DETAIL_KEYS)
+
+
+def with_reasoning(delta: JsonObject, text: str) -> JsonObject:
+    """A delta whose lists have the text that came before it: in a body they are complete.
+
+    Text of several elements is in the first.
+    """
+    filled = dict(delta)
+    for key in REASONING_DETAIL_KEYS:
+        elements = list(delta.get(key, ()))
+        for position, element in enumerate(elements):
+            if element.get("type") in TEXT_OF:
+                elements[position] = _with_text(element, text)
+                break
+        if elements:
+            filled[key] = elements
+    return filled
+
+
+def _with_text(element: JsonObject, text: str) -> JsonObject:
+    key = TEXT_OF.get(str(element.get("type")))
+    if key not in element:
+        return element
+    return {**element, key: text}
+
+
+# --- usage ---
+
+
+def chat_usage(usage: Usage | None, report: Report, *, own: bool) -> JsonObject | None:
+    """The usage object.
+
+    The provider's own object is returned if this wire reads the same numbers from it.
+
+    Args:
+        usage: the counts; None if they are not known.
+        report: receives counts that the object cannot carry.
+        own: whether an item of the response was made on this wire.
+    """
+    if usage is None:
+        return None
+    has_totals = "prompt_tokens" in usage.raw and "completion_tokens" in usage.raw
+    if (own or has_totals) and read_usage(usage.raw).same_numbers(usage):
+        return usage.raw
+    input_tokens = usage.input_tokens or 0
+    output_tokens = usage.output_tokens or 0
+    body: JsonObject = {
+        "prompt_tokens": input_tokens,
+        "completion_tokens": output_tokens,
+        "total_tokens": input_tokens + output_tokens,
+    }
+    for name, counts in _details(usage).items():
+        known = without_none(counts)
+        if known:
+            body[name] = known
+    if not read_usage(body).same_numbers(usage):
+        reason = "clients want totals: an unknown one is 0; some counts have no name here"
+        report.dropped("/usage", reason)
+    return body
+
+
+def _details(usage: Usage) -> dict[str, dict[str, int | None]]:
+    return {
+        "prompt_tokens_details": {
+            "cached_tokens": usage.cache_read_input_tokens,
+            "cache_write_tokens": usage.cache_write_input_tokens,
+            **_modalities(usage.input_modalities),
+        },
+        "completion_tokens_details": {
+            "reasoning_tokens": usage.reasoning_output_tokens,
+            **_modalities(usage.output_modalities),
+        },
+        # Anthropic's names, as OpenRouter and LiteLLM pass them on.
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": usage.cache_write_5m_input_tokens,
+            "ephemeral_1h_input_tokens": usage.cache_write_1h_input_tokens,
+            "ephemeral_24h_input_tokens": usage.cache_write_24h_input_tokens,
+        },
+    }
+
+
+def _modalities(modalities: dict[str, int]) -> dict[str, int]:
+    return {f"{modality}_tokens": count for modality, count in modalities.items()}

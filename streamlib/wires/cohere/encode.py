@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from streamlib.wires.cohere.build_messages import listed_citations, placed_citation
-from streamlib.wires.cohere.encode_envelope import (
+from streamlib.wires.cohere.encode_objects import (
     RESERVED,
+    call_arguments,
     cohere_usage,
     error_body,
     finish_reason,
-)
-from streamlib.wires.cohere.encode_items import (
-    call_arguments,
     has_place,
     is_plan,
     own_fields,

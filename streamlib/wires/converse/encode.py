@@ -15,22 +15,20 @@ from msgspec import Raw
 
 from streamlib.wires.arguments import free_form_input, is_free_form
 from streamlib.wires.bedrock_frames import MEDIA_TYPE, error_body, event_frame, exception_frame
-from streamlib.wires.converse.encode_blocks import (
+from streamlib.wires.converse.encode_objects import (
     IMAGE_FORMATS,
+    OWN_KEYS,
+    STOP_FIELDS,
     base64_state,
+    converse_usage,
     empty_delta,
     has_block,
     has_broken_arguments,
     image_error,
+    native_stop,
     result_content,
     s3_source,
     start_of,
-)
-from streamlib.wires.converse.encode_envelope import (
-    OWN_KEYS,
-    STOP_FIELDS,
-    converse_usage,
-    native_stop,
 )
 from streamlib.wires.encoders import is_event_of_other_wire
 from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter

@@ -16,19 +16,19 @@ import msgspec
 from streamlib.request.origins import is_own
 from streamlib.wires.encoders import sse
 from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
-from streamlib.wires.gemini.encode_arguments import ArgumentBuffer
-from streamlib.wires.gemini.encode_candidates import (
+from streamlib.wires.gemini.encode_objects import (
+    ArgumentBuffer,
     MetadataField,
     block_reason,
     candidate,
+    error_body,
     fields_of_candidate,
     fields_of_response,
     finish_reason,
+    gemini_usage,
     locate,
+    parts_of,
 )
-from streamlib.wires.gemini.encode_errors import error_body
-from streamlib.wires.gemini.encode_parts import parts_of
-from streamlib.wires.gemini.encode_usage import gemini_usage
 from streamlib.wires.json_objects import without_none
 from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (

@@ -20,15 +20,17 @@ from streamlib.wires.encoders import is_event_of_other_wire, sse
 from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
 from streamlib.wires.generated_ids import new_id
 from streamlib.wires.interactions.build_parts import content
-from streamlib.wires.interactions.encode_envelope import (
+from streamlib.wires.interactions.encode_objects import (
     ID_PREFIX,
     RESERVED,
+    end_delta,
     error_body,
+    has_step,
     interactions_usage,
     metadata_fields,
     native_status,
+    start_of,
 )
-from streamlib.wires.interactions.encode_steps import end_delta, has_step, start_of
 from streamlib.wires.json_objects import without_keys
 from streamlib_parsers.events import (
     AnnotationAdded,

@@ -18,19 +18,17 @@ from streamlib.wires.encoders import is_event_of_other_wire, sse
 from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
 from streamlib.wires.generated_ids import new_id
 from streamlib.wires.json_objects import without_keys
-from streamlib.wires.messages.encode_blocks import (
-    block_of,
-    compaction_fields,
-    has_block,
-    has_broken_arguments,
-    skeleton,
-)
-from streamlib.wires.messages.encode_envelope import (
+from streamlib.wires.messages.encode_objects import (
     ID_PREFIX,
     RESERVED_KEYS,
+    block_of,
+    compaction_fields,
     error_body,
+    has_block,
+    has_broken_arguments,
     messages_usage,
     native_stop,
+    skeleton,
 )
 from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (

@@ -87,6 +87,8 @@ class Encoder(EventEncoder):
         self._usage: Usage | None = None
         # Each item by index, as `OutputItemAdded` had it.
         self._items: dict[int, ResponseItem] = {}
+        # Items of other choices and roles.
+        self._left_out: set[int] = set()
         # Calls that were sent before they were done.
         self._sent_calls: set[int] = set()
         # Calls that had arguments.
@@ -98,13 +100,8 @@ class Encoder(EventEncoder):
         return b""
 
     def _item_line(self, index: int, *, logprobs: Any = None, **message: Any) -> bytes:
-        """A line of one item of choice 0."""
-        item = self._items[index]
-        if item.choice:
-            self._report.dropped("/choices", "Ollama has one choice")
-            return b""
-        if isinstance(item, Message) and item.role != "assistant":
-            self._report.dropped("/role", "a response of Ollama has one role")
+        """A line of one item, unless Ollama has no place for it."""
+        if index in self._left_out:
             return b""
         line = {**self._common, "message": {"role": "assistant", "content": "", **message}}
         if logprobs:
@@ -134,7 +131,13 @@ class Encoder(EventEncoder):
     # --- items ---
 
     def _on_added(self, event: OutputItemAdded) -> bytes:
-        self._items[event.index] = event.item
+        item = self._items[event.index] = event.item
+        if item.choice:
+            self._report.dropped("/choices", "Ollama has one choice")
+            self._left_out.add(event.index)
+        elif isinstance(item, Message) and item.role != "assistant":
+            self._report.dropped("/role", "a response of Ollama has one role")
+            self._left_out.add(event.index)
         return b""
 
     def _on_text(self, event: OutputTextDelta) -> bytes:

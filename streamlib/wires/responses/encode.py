@@ -17,30 +17,27 @@ from typing import Any, Final
 from streamlib.wires.encoders import is_event_of_other_wire, sse
 from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
 from streamlib.wires.generated_ids import new_id
-from streamlib.wires.responses.encode_envelope import (
-    ID_PREFIX,
-    ending,
-    incomplete_details,
-    report_unknown_counts,
-    response_object,
-    responses_usage,
-)
-from streamlib.wires.responses.encode_errors import error_body, error_object
-from streamlib.wires.responses.encode_items import (
-    citation,
-    encodable,
-    generated_id,
-    images_of,
-    item_object,
-)
-from streamlib.wires.responses.encode_output import (
+from streamlib.wires.responses.encode_objects import (
     ARGUMENT_EVENTS,
+    ID_PREFIX,
     OUTPUT_TEXT,
     REASONING,
     REFUSAL,
     SUMMARY,
     OutputItem,
     TextKind,
+    citation,
+    encodable,
+    ending,
+    error_body,
+    error_object,
+    generated_id,
+    images_of,
+    incomplete_details,
+    item_object,
+    report_unknown_counts,
+    response_object,
+    responses_usage,
 )
 from streamlib.wires.responses.repeated_settings import request_settings
 from streamlib_parsers.events import (

@@ -577,7 +577,9 @@ def test_approval_is_a_call_that_waits_for_the_page() -> None:
         }
     ]
     assert named(shown, "tool-approval-request") == [{"approvalId": "p", "toolCallId": "p"}]
-    part = json.loads(encode_body("vercel", Response(items=(APPROVAL,))))["parts"][1]
+    part = json.loads(encode_body("vercel", Response(items=(APPROVAL,), stop_reason="tool_calls")))[
+        "parts"
+    ][1]
     assert (part["state"], part["approval"]) == ("approval-requested", {"id": "p"})
 
 
@@ -674,7 +676,9 @@ def test_body_is_the_message_that_the_stream_makes() -> None:
     )
     body = json.loads(
         encode_body(
-            "vercel", Response("resp_1", "m", items=items, usage=Usage(1, 2)), message_id="m1"
+            "vercel",
+            Response("resp_1", "m", items=items, usage=Usage(1, 2), stop_reason="stop"),
+            message_id="m1",
         )
     )
     assert [part["type"] for part in body["parts"]] == [
@@ -690,7 +694,9 @@ def test_body_is_the_message_that_the_stream_makes() -> None:
         "output-available",
     ]
     assert (body["id"], body["role"], body["metadata"]["model"]) == ("m1", "assistant", "m")
-    messages = json.loads(encode_body("agui", Response("resp_1", "m", items=items)))
+    messages = json.loads(
+        encode_body("agui", Response("resp_1", "m", items=items, stop_reason="stop"))
+    )
     assert [message["role"] for message in messages] == [
         "reasoning",
         "assistant",

@@ -44,7 +44,7 @@ from streamlib.request.prompt import Prompt
 from streamlib.testing import echo_response
 from streamlib.testing.invariants import join_deltas
 from streamlib.wires.encoders import encode_all, error_body
-from streamlib.wires.gemini.encode_arguments import ArgumentBuffer
+from streamlib.wires.gemini.encode_objects import ArgumentBuffer
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.items import ToolSpec
 from streamlib_parsers.limits import LIMITS
@@ -365,7 +365,7 @@ def test_completeness_tests_cost_linear_time(
         read += len(text)
         return False
 
-    monkeypatch.setattr("streamlib.wires.gemini.encode_arguments.is_json", is_json)
+    monkeypatch.setattr("streamlib.wires.gemini.encode_objects.is_json", is_json)
     arguments = ArgumentBuffer()
     for _ in range(5_000):
         arguments.add("}")
