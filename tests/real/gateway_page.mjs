@@ -63,6 +63,8 @@ async function look(name) {
 
 try {
   await page.goto(url);
+  // A browser applies `autofocus` when it first draws the page, which may be after its load event.
+  await page.waitForFunction(() => document.activeElement !== document.body, null, { timeout: 5000 }).catch(() => {});
   seen.form = { focused: await focused(), type: await page.locator('#token').getAttribute('type'), label: await words('label') };
   await look('1-sign-in');
   await page.keyboard.type('not it');
