@@ -111,11 +111,8 @@ class Each(PlainMachine):
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
         """What the functions make of the event, one after the other."""
-        return self._feed_from(0, event)
-
-    def _feed_from(self, start: int, event: ResponseEvent) -> list[ResponseEvent]:
-        position = start
-        for function in self.functions[start:] if start else self.functions:
+        position = 0
+        for function in self.functions:
             position += 1
             result = function(event)
             if result is event:
@@ -123,12 +120,17 @@ class Each(PlainMachine):
             if result is None:
                 return []
             if isinstance(result, list):
-                let_out: list[ResponseEvent] = []
-                for one in result:
-                    let_out += self._feed_from(position, one)
-                return let_out
+                return self._feed_several(position, result)
             event = result
         return [event]
+
+    def _feed_several(self, start: int, events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
+        """Events through the functions from `start` on."""
+        rest = Each(self.functions[start:])
+        let_out: list[ResponseEvent] = []
+        for event in events:
+            let_out += rest.feed(event)
+        return let_out
 
 
 class Foreign(PlainMachine):
@@ -203,13 +205,25 @@ class Row:
         self.failure: Exception | None = None
         """What the machine raised."""
         self.machines = fused(machines)
+        self._single = self.machines[0] if len(self.machines) == 1 else None
         self._keeps_endings = keeps_endings
         self._closing: int | None = None
         """The position of the first machine that is not closed, once `close` was called."""
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
         """The event through every machine."""
-        return self._feed_from(0, [event])
+        single = self._single
+        if single is None:
+            return self._feed_from(0, [event])
+        # Most rows have one machine, all the more as functions are fused.
+        try:
+            events = single.feed(event)
+        except Exception as error:  # noqa: BLE001  # raised after the events before it
+            self._fail(0, error)
+            return []
+        if single.done and not self.done:
+            return self._end_by(0, events)
+        return events
 
     def due(self) -> float | None:
         """Seconds until a machine's time has come; None where none waits for one."""

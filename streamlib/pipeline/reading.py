@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Generic, TypeVar
 
 from streamlib_parsers.accumulate import Response
-from streamlib_parsers.events import Failed, OutputTextDelta, RunEvent
+from streamlib_parsers.events import Created, Failed, OutputTextDelta, RunEvent
 from streamlib_parsers.items import Message, ResponseItem
 from streamlib_parsers.stream_error import StreamError
 
@@ -66,6 +66,8 @@ class OutputText:
         if isinstance(event, OutputTextDelta):
             if event.delta and self._belongs(event.index):
                 return event.delta
+        elif isinstance(event, Created):
+            self._is_output.clear()  # the next response of a run
         elif isinstance(event, Failed):
             # With errors="event". A str cannot say that the text is not complete.
             raise StreamError(event.error, self._response())

@@ -98,7 +98,11 @@ class SyncPipeline(Generic[Event_co]):
         if self._has_entered:
             raise RuntimeError("a pipeline is used once: `pipe` makes another one")
         self._has_entered = True
-        self._driver.enter()
+        try:
+            self._driver.enter()
+        except BaseException:
+            self._driver.leave()  # Ctrl-C: without its `with` block nobody else would
+            raise
         return self
 
     def __exit__(

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import anyio
 
 from streamlib.pipeline.opening import PipeOptions
 from streamlib.pipeline.reading import Batches
@@ -27,12 +31,18 @@ class LoopDriver:
         self._stream = stream
         self._stages = stages
         self._options = options
+        self._hosting: Future[None] | None = None
+        """The task that has entered the pipeline."""
+        self._left: anyio.Event | None = None
+        """Set when that task is to leave it."""
 
     def enter(self) -> None:
         """Enters the stream, unless it is open already."""
         if self._stream.is_new:
             self._stream.__enter__()
-        self._stream._loop.call(self.delivery.__aenter__)
+        opened: Future[None] = Future()
+        self._hosting = self._stream._loop.start(partial(self._host, opened))
+        opened.result()
 
     def fill(self) -> None:
         """Waits in the loop until there is something to read, or nothing follows."""
@@ -40,11 +50,30 @@ class LoopDriver:
 
     def leave(self) -> None:
         """Closes the stream."""
+        hosting = self._hosting
+        self._hosting = None
         try:
-            if self._stream._loop.is_usable:
-                self._stream._loop.call(self.delivery.__aexit__, None, None, None)
+            if hosting is not None and self._stream._loop.is_usable:
+                self._stream._loop.call(self._leave)
+                hosting.result()
         finally:
             self._stream.close()
+
+    async def _host(self, opened: Future[None]) -> None:
+        """Enters and leaves the pipeline: its group of tasks belongs to one task."""
+        self._left = anyio.Event()
+        try:
+            async with self.delivery:
+                opened.set_result(None)
+                await self._left.wait()
+        except BaseException as error:
+            if opened.done():
+                raise
+            opened.set_exception(error)
+
+    async def _leave(self) -> None:
+        if self._left is not None:
+            self._left.set()
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Driver:
         """The same for further stages."""
