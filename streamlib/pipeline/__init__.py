@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from streamlib.lazy import lazy
 
 if TYPE_CHECKING:
+    from streamlib.pipeline.branches import READ_AHEAD
     from streamlib.pipeline.endings import OpenItems
     from streamlib.pipeline.event_stages import (
         SUPERSEDED,
@@ -36,12 +37,14 @@ if TYPE_CHECKING:
     )
     from streamlib.pipeline.machine import Clock, Machine
     from streamlib.pipeline.measure import Measure, MeasuredUse
+    from streamlib.pipeline.merging import Merge, merge
     from streamlib.pipeline.opening import PipeOptions, pipe
     from streamlib.pipeline.pacing import coalesce, smooth, timeout
+    from streamlib.pipeline.sharing import ReaderStream, Share, Tee, share, tee
     from streamlib.pipeline.stages import Keep, Narrow, chain, from_machine, through
+    from streamlib.pipeline.starts import Start, StartedStream, StartFailure, fallback, race
     from streamlib.pipeline.stream import Pipeline
     from streamlib.pipeline.sync_stream import SyncPipeline
-    from streamlib.pipeline.tee import READ_AHEAD, Branch, TeeReader, tee
     from streamlib_parsers.events import DELTA_KEYS
 
 _MODULES = {
@@ -66,7 +69,10 @@ _MODULES = {
     "streamlib.pipeline.stages": ("Keep", "Narrow", "chain", "from_machine", "through"),
     "streamlib.pipeline.stream": ("Pipeline",),
     "streamlib.pipeline.sync_stream": ("SyncPipeline",),
-    "streamlib.pipeline.tee": ("READ_AHEAD", "Branch", "TeeReader", "tee"),
+    "streamlib.pipeline.merging": ("Merge", "merge"),
+    "streamlib.pipeline.sharing": ("ReaderStream", "Share", "Tee", "share", "tee"),
+    "streamlib.pipeline.starts": ("Start", "StartFailure", "StartedStream", "fallback", "race"),
+    "streamlib.pipeline.branches": ("READ_AHEAD",),
     "streamlib_parsers.events": ("DELTA_KEYS",),
 }
 
@@ -74,28 +80,37 @@ __all__ = [
     "DELTA_KEYS",
     "READ_AHEAD",
     "SUPERSEDED",
-    "Branch",
     "Clock",
     "Keep",
     "Machine",
     "Measure",
     "MeasuredUse",
+    "Merge",
     "Narrow",
     "OpenItems",
     "PipeOptions",
     "Pipeline",
+    "ReaderStream",
+    "Share",
+    "Start",
+    "StartFailure",
+    "StartedStream",
     "SyncPipeline",
-    "TeeReader",
+    "Tee",
     "aggregate",
     "chain",
     "coalesce",
     "ended",
+    "fallback",
     "filter_events",
     "from_machine",
     "map_async",
     "map_events",
+    "merge",
     "only",
     "pipe",
+    "race",
+    "share",
     "smooth",
     "tap",
     "tee",

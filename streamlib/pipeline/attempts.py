@@ -145,14 +145,20 @@ class Attempts(Generic[Start]):
     async def __anext__(self) -> Start:
         if not self._is_first and (self.failure is None or not self._on(self.failure)):
             raise StopAsyncIteration
+        start = await self.another()
+        if start is None:
+            raise StopAsyncIteration
+        return start
+
+    async def another(self) -> Start | None:
+        """What is tried next, whether or not one has failed; None: nothing is left."""
         self._is_first = False
         try:
             start = await self._next_start()
         except StreamError as error:
             # What one that was tried has said is worth more.
             self.failure = self.failure or error.info
-            raise StopAsyncIteration from None
-        if start is None:
-            raise StopAsyncIteration
-        self.failure = None
+            return None
+        if start is not None:
+            self.failure = None
         return start

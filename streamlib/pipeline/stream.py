@@ -11,6 +11,7 @@ from typing import Any, Generic, Self, TypeVar
 import anyio
 import anyio.lowlevel
 
+from streamlib.pipeline.branches import Branch, TeeReader
 from streamlib.pipeline.delivery import NOT_ENTERED, Delivery
 from streamlib.pipeline.flow import Flow
 from streamlib.pipeline.machine import PlainMachine
@@ -18,7 +19,6 @@ from streamlib.pipeline.opening import PipeOptions
 from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.pipeline.reading import Batches, OutputText, TextDeltas
 from streamlib.pipeline.stages import Stage
-from streamlib.pipeline.tee import Branch, TeeReader
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import RunEvent
 from streamlib_parsers.items import ResponseItem
@@ -33,6 +33,9 @@ class Pipeline(Delivery, Generic[Event_co]):
     closed when a stage ends the stream, when an exception leaves a stage, and when the block ends.
     A task reads ahead only where a stage waits for a time or for a call; it lives in the block.
     """
+
+    has_task = False
+    """Whether a task reads its source, so that a cancelled read of the pipeline loses nothing."""
 
     def __init__(
         self,
@@ -234,8 +237,8 @@ class Pipeline(Delivery, Generic[Event_co]):
             if flow.done and not self._is_read:
                 await self._close_source()
         except BaseException:
-            # What was read is lost. The task that reads ahead goes on, and loses nothing.
-            if self._branch is None:
+            # What was read is lost. A task that reads ahead goes on, and loses nothing.
+            if self._branch is None and not self.has_task:
                 flow.done = True
                 await self._close_source()
             raise

@@ -250,7 +250,7 @@ async def test_tee_source_waits_for_a_stalled_branch() -> None:
         early: list[ResponseEvent] = []
         with anyio.move_on_after(0.2):
             await _into(fast, early)
-        assert (len(early), len(stalled.buffer)) == (50, 50)
+        assert len(early) == 50
         await stalled.aclose()
         with anyio.fail_after(10):
             await _into(fast, early)

@@ -1,20 +1,30 @@
-"""One stream for several readers."""
+"""The task that reads one stream for several readers, each with a buffer of its own."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Final
+from typing import Any, Final, Literal, TypeAlias
 
 import anyio
+import anyio.lowlevel
 
-from streamlib_parsers.events import ResponseEvent
+from streamlib.pipeline.pacing import TextDelta, joined, text_key
+from streamlib.pipeline.reading import Batches
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import TEXT_DELTAS, ResponseEvent
+from streamlib_parsers.stream_error import StreamError
 
 READ_AHEAD: Final = 4096
 """Events read ahead of a slow consumer before the source has to wait: some seconds of the fastest
 models."""
+
+
+Slow: TypeAlias = Literal["wait", "coalesce", "fail"]
+"""What happens where a branch is too far behind."""
 
 
 class EventLists:
@@ -42,6 +52,22 @@ class EventLists:
         return [await anext(self._single)]
 
 
+@asynccontextmanager
+async def owned(stream: Any) -> AsyncIterator[Any]:
+    """A stream for its only reader: entered if it was not, closed at the end of the block."""
+    if getattr(stream, "is_new", hasattr(stream, "__aenter__")):
+        async with stream as entered:
+            yield entered
+        return
+    try:
+        yield stream
+    finally:
+        aclose = getattr(stream, "aclose", None)
+        if aclose is not None:
+            with anyio.CancelScope(shield=True):
+                await aclose()
+
+
 class Branch:
     """One reader of a tee."""
 
@@ -50,6 +76,8 @@ class Branch:
         """Events not read yet. Filled by the reader's task."""
         self.closed = False
         """The branch gets no more events. Set by `aclose`."""
+        self.failure: StreamError | None = None
+        """Raised behind what is buffered: the branch is too slow, and gets no more events."""
         self._reader = reader
 
     def __aiter__(self) -> Branch:
@@ -72,6 +100,11 @@ class Branch:
         self.buffer.clear()
         self._reader.on_read()
         return events
+
+    @property
+    def takes_events(self) -> bool:
+        """Whether it still gets events."""
+        return not self.closed and self.failure is None
 
     def arrived(self) -> list[ResponseEvent]:
         """All events that have arrived, without waiting; maybe none."""
@@ -106,6 +139,10 @@ class Branch:
         with anyio.move_on_after(seconds):
             await self._reader.next_arrival()
 
+    def batches(self) -> AsyncIterator[list[ResponseEvent]]:
+        """The events in lists: all that have arrived since the last one."""
+        return Batches(self.batch)
+
     async def aclose(self) -> None:
         """Closes this branch: the others no longer wait for it."""
         self.closed = True
@@ -116,6 +153,8 @@ class Branch:
         await self._reader.arrival(self)
         if self.buffer:
             return
+        if self.failure is not None:
+            raise self.failure
         if self._reader.error is not None:
             raise self._reader.error
         raise StopAsyncIteration
@@ -125,7 +164,11 @@ class TeeReader:
     """Reads a source in one task and passes every event to each branch."""
 
     def __init__(
-        self, source: AsyncIterable[ResponseEvent], count: int, ahead: int = READ_AHEAD
+        self,
+        source: AsyncIterable[ResponseEvent],
+        count: int,
+        ahead: int = READ_AHEAD,
+        slow: Slow = "wait",
     ) -> None:
         self.branches = tuple(Branch(self) for _ in range(count))
         self.ended = False
@@ -134,6 +177,7 @@ class TeeReader:
         """Failure of the source, which each branch raises after the events before it."""
         self._source = source
         self._ahead = ahead
+        self._slow: Slow = slow
         self._arrived = anyio.Event()
         """Set and replaced when events arrive, and at the end."""
         self._room = anyio.Event()
@@ -160,7 +204,7 @@ class TeeReader:
 
     async def arrival(self, branch: Branch) -> None:
         """Waits until the branch has an event, or the source has ended."""
-        while not branch.buffer and not self.ended:
+        while not branch.buffer and branch.takes_events and not self.ended:
             await self._arrived.wait()
 
     async def next_arrival(self) -> None:
@@ -204,10 +248,21 @@ class TeeReader:
         while True:
             events = await source.batch()
             for branch in self.branches:
-                if not branch.closed:
+                if branch.takes_events:
                     branch.buffer.extend(events)
             self._wake()
             await self._wait_for_room()
+
+    def _relieve(self, branch: Branch) -> None:
+        """Does with a branch that is far behind what `slow` says."""
+        if self._slow == "coalesce":
+            joined_events = _joined_neighbours(branch.buffer)
+            # At least by half, or it would be joined anew for each event.
+            if len(joined_events) <= self._ahead // 2:
+                branch.buffer = joined_events
+        elif self._slow == "fail":
+            message = f"the reader is {len(branch.buffer)} events behind"
+            branch.failure = StreamError(ErrorInfo("limit_exceeded", message, code="slow_reader"))
 
     def _wake(self) -> None:
         # An anyio event cannot be cleared, therefore a new one for the next arrival.
@@ -215,28 +270,45 @@ class TeeReader:
         self._arrived = anyio.Event()
 
     async def _wait_for_room(self) -> None:
+        if self._slow != "wait" and self._is_full():
+            # A source that has much at once must not make its readers seem slow.
+            await anyio.lowlevel.checkpoint()
+            self._relieve_slow_ones()
         while self._is_full():
             self._room = anyio.Event()
             await self._room.wait()
+            self._relieve_slow_ones()
+
+    def _relieve_slow_ones(self) -> None:
+        """Where all branches are full, it is the source that is fast."""
+        branches = [branch for branch in self.branches if branch.takes_events]
+        full = [branch for branch in branches if len(branch.buffer) >= self._ahead]
+        if len(full) < len(branches):
+            for branch in full:
+                self._relieve(branch)
 
     def _is_full(self) -> bool:
         """Whether an open branch has `ahead` events or more to read."""
         return any(
-            len(branch.buffer) >= self._ahead for branch in self.branches if not branch.closed
+            len(branch.buffer) >= self._ahead for branch in self.branches if branch.takes_events
         )
 
 
-def tee(
-    source: AsyncIterable[ResponseEvent], count: int = 2, *, ahead: int = READ_AHEAD
-) -> TeeReader:
-    """``async with tee(stream, 2) as (screen, log):`` passes the same events to each branch.
-
-    One task of the block reads the source. Memory is bounded: where a branch is `ahead` events
-    ahead of the slowest one, the source waits. Close a branch that is no longer read (`aclose`).
-
-    Args:
-        source: the events; its owner closes it.
-        count: number of branches.
-        ahead: events by which a branch may be ahead of the slowest.
-    """
-    return TeeReader(source, count, ahead)
+def _joined_neighbours(events: Iterable[ResponseEvent]) -> deque[ResponseEvent]:
+    """The same events, with deltas of one text that follow each other as one."""
+    let_out: deque[ResponseEvent] = deque()
+    deltas: list[TextDelta] = []
+    for event in events:
+        if not isinstance(event, TEXT_DELTAS):
+            if deltas:
+                let_out.append(joined(deltas))
+                deltas = []
+            let_out.append(event)
+            continue
+        if deltas and text_key(deltas[0]) != text_key(event):
+            let_out.append(joined(deltas))
+            deltas = []
+        deltas.append(event)
+    if deltas:
+        let_out.append(joined(deltas))
+    return let_out

@@ -1,0 +1,419 @@
+"""One stream of several starts: those after the first serve where it fails, or where it is late.
+
+    starts = [lambda: client.stream(prompt, "a:x"), lambda: client.stream(prompt, "b:y")]
+    async with fallback(starts) as events: ...             # the second where the first fails
+    async with race(starts, after=0.8) as events: ...      # and where it is silent for 0.8 s
+
+Only output of the model decides: `Created`, `RateLimits`, `Notice`, `ResponseMetadata`,
+`TokenCount` and `OutputItemAdded` are buffered until the first delta or finished item. So the
+reader gets one response, of one start. Each start is opened, read and closed in a task of its own
+in the block, so that one which is late can be left whatever it waits for.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self, TypeAlias
+
+import anyio
+
+from streamlib.pipeline.attempts import Attempts, Opened, is_output, read_opening
+from streamlib.pipeline.branches import READ_AHEAD, EventLists, owned
+from streamlib.pipeline.event_stages import map_events
+from streamlib.pipeline.opening import PipeOptions
+from streamlib.pipeline.reading import Batches
+from streamlib.pipeline.stages import Stage
+from streamlib.pipeline.stream import Pipeline
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import Created, Failed, Notice, ResponseEvent
+from streamlib_parsers.stream_error import StreamError
+
+Start: TypeAlias = Callable[
+    [], AsyncIterable[ResponseEvent] | Awaitable[AsyncIterable[ResponseEvent]]
+]
+"""A function that returns a stream, which is entered and closed for it."""
+
+LATE: Final = "race_lost"
+"""Code of the notice that names the starts which another one was faster than."""
+
+
+class StartFailure(NamedTuple):
+    """Why a start gave no response.
+
+    Attributes:
+        number: its position among the starts.
+        error: the failure of its stream, before any output.
+    """
+
+    number: int
+    error: ErrorInfo
+
+
+class StartedStream(Pipeline[ResponseEvent]):
+    """The stream of one of several starts; a stream like any other.
+
+    The block waits at its entry until a start has output or all have failed. If all have failed,
+    the last failure ends the stream as it would have ended that of the start.
+    """
+
+    has_task = True
+
+    def __init__(self, choice: _Choice, *stages: Stage) -> None:
+        super().__init__(choice, stages, PipeOptions())
+        self._choice = choice
+
+    @property
+    def report(self) -> tuple[StartFailure, ...]:
+        """The starts that have failed, in the order of their failures."""
+        return tuple(self._choice.failures)
+
+
+def fallback(
+    starts: Sequence[Start],
+    *,
+    on: Callable[[ErrorInfo], bool] = lambda error: error.retryable,
+    deadline: float | None = None,
+) -> StartedStream:
+    """The stream of the first start that has output.
+
+    Nothing is waited for between two starts: a delay that a provider asks for (`Retry-After`) is in
+    `report`, and in the error if all have failed.
+
+    Args:
+        starts: functions that return streams; each is called at most once.
+        on: whether the next start is tried after a failure; by default if it is retryable.
+        deadline: seconds until one must have output, counted from the entry of the block; then the
+            stream fails with `deadline`.
+
+    Raises:
+        ValueError: there is no start, or the deadline is not positive.
+    """
+    return StartedStream(_Choice(starts, on, math.inf, deadline))
+
+
+def race(starts: Sequence[Start], *, after: float = 0.8) -> StartedStream:
+    """The stream of the start that has output first; a later one starts only where it is needed.
+
+    The next one starts if there is no output `after` seconds since the last one started, and at
+    once where one has failed. The others are closed before the first event is delivered. Behind
+    `Created`, a `Notice` with the code ``race_lost`` names each of them, since providers may bill
+    what they began.
+
+    Args:
+        starts: functions that return streams; each is called at most once.
+        after: seconds.
+
+    Raises:
+        ValueError: there is no start, or `after` is negative.
+    """
+    if not after >= 0:
+        raise ValueError(f"after is a number of seconds from 0 on, not {after!r}")
+    choice = _Choice(starts, lambda error: True, after, None)
+    return StartedStream(choice, map_events(choice.with_notices))
+
+
+class _Choice:
+    """Starts one after another until one has output: the source of a `StartedStream`."""
+
+    is_run = False
+
+    def __init__(
+        self,
+        starts: Sequence[Start],
+        on: Callable[[ErrorInfo], bool],
+        after: float,
+        deadline: float | None,
+    ) -> None:
+        self._starts = tuple(starts)
+        if not self._starts:
+            raise ValueError("a stream needs at least one start")
+        if deadline is not None and not deadline > 0:
+            raise ValueError(f"deadline is a positive number of seconds, not {deadline!r}")
+        self.failures: list[StartFailure] = []
+        self.is_new = True
+        """Whether it was not entered yet."""
+        self._after = after
+        self._deadline = deadline
+        self._left = deque(enumerate(self._starts))
+        """Starts that were not called."""
+        self._attempts: Attempts[_Runner] = Attempts(self._next_runner, on)
+        self._runners: list[_Runner] = []
+        """Those that were called, in order."""
+        self._winner: _Runner | None = None
+        self._notices: list[Notice] = []
+        """What is said of the others, behind `Created`."""
+        self._error: StreamError | None = None
+        """The end of a stream that none of the starts has ended."""
+        self._group = anyio.create_task_group()
+        self._news = anyio.Event()
+        """Set and replaced when a start has output, or its task has ended."""
+
+    # --- life cycle ---
+
+    async def __aenter__(self) -> Self:
+        self.is_new = False
+        await self._group.__aenter__()
+        try:
+            with anyio.move_on_after(self._deadline) as limit:
+                await self._choose()
+            if limit.cancelled_caught:
+                message = f"no start had output within {self._deadline} seconds"
+                self._error = StreamError(ErrorInfo("deadline", message, code="fallback"))
+            await self._close_others()
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._group.cancel_scope.cancel()
+        # Without the exception: the group would wrap it in an ExceptionGroup.
+        await self._group.__aexit__(None, None, None)
+
+    async def aclose(self) -> None:
+        """Ends the stream while the block goes on."""
+        if self._winner is not None:
+            await self._stop(self._winner)
+
+    # --- the choice ---
+
+    async def _choose(self) -> None:
+        """Returns when a start has output, or none is left to wait for."""
+        async for runner in self._attempts:
+            await self._run(runner)
+            while self._winner is None and self._attempts.failure is None:
+                if await self._wait_for_news():
+                    self._note_ends()
+                    continue
+                late = await self._attempts.another()
+                if late is not None:
+                    await self._run(late)
+            if self._winner is not None:
+                return
+        # A failure that another start cannot mend: those that still run may have output.
+        while self._winner is None and any(not runner.has_ended for runner in self._runners):
+            await self._news.wait()
+            self._note_ends()
+
+    async def _next_runner(self) -> _Runner | None:
+        if not self._left:
+            return None
+        number, start = self._left.popleft()
+        return _Runner(number, start, self._note_news)
+
+    async def _run(self, runner: _Runner) -> None:
+        self._runners.append(runner)
+        self._group.start_soon(runner.run)
+
+    async def _wait_for_news(self) -> bool:
+        """False if there was none for so long that the next start begins."""
+        if not self._left or self._after == math.inf:
+            await self._news.wait()
+            return True
+        with anyio.move_on_after(self._after):
+            await self._news.wait()
+            return True
+        return False
+
+    def _note_news(self) -> None:
+        # An anyio event cannot be cleared, therefore a new one for the next news.
+        self._news.set()
+        self._news = anyio.Event()
+
+    def _note_ends(self) -> None:
+        """Takes the first runner that has output; counts those that have failed."""
+        for runner in self._runners:
+            if runner.crash is not None:
+                raise runner.crash
+            if runner.failure is not None and not runner.is_counted:
+                runner.is_counted = True
+                self.failures.append(StartFailure(runner.number, runner.failure))
+                self._attempts.failed(runner.failure)
+            elif runner.has_output and self._winner is None:
+                self._winner = runner
+
+    async def _close_others(self) -> None:
+        """Ends every start but the one whose stream is delivered."""
+        if self._winner is None and self._error is None and self.failures:
+            # The last failure: the stream ends as that one did.
+            last = self.failures[-1].number
+            self._winner = next(runner for runner in self._runners if runner.number == last)
+        for runner in self._runners:
+            if runner is self._winner:
+                continue
+            if runner.failure is None:
+                detail = f"start {runner.number} had no output yet: it was closed"
+                self._notices.append(Notice(LATE, f"{detail}, and may be billed"))
+            await self._stop(runner)
+
+    async def _stop(self, runner: _Runner) -> None:
+        runner.scope.cancel()
+        while not runner.has_ended:
+            await self._news.wait()
+
+    # --- reading ---
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ResponseEvent:
+        raise NotImplementedError  # `batches` is what a pipeline reads
+
+    def batches(self) -> AsyncIterator[list[ResponseEvent]]:
+        """The events as they arrived together."""
+        return Batches(self._next_batch)
+
+    async def _next_batch(self) -> list[ResponseEvent]:
+        if self._error is not None:
+            raise self._error
+        if self._winner is None:
+            raise StopAsyncIteration
+        return await self._winner.next_batch()
+
+    def with_notices(self, event: ResponseEvent) -> ResponseEvent | list[ResponseEvent]:
+        """An event, with what is said of the other starts behind the first `Created`."""
+        if not self._notices or not (isinstance(event, Created) or is_output(event)):
+            return event
+        events: list[ResponseEvent] = [event, *self._notices]
+        if not isinstance(event, Created):
+            events = [*self._notices, event]
+        self._notices = []
+        return events
+
+
+class _Runner:
+    """Opens one start, reads it and closes it, all in one task.
+
+    Args:
+        number: its position among the starts.
+        start: the function.
+        on_news: called when there is output, and when the task has ended.
+    """
+
+    def __init__(self, number: int, start: Start, on_news: Callable[[], None]) -> None:
+        self.number = number
+        self.scope = anyio.CancelScope()
+        """Ends the task."""
+        self.failure: ErrorInfo | None = None
+        """Why it has failed before it had output."""
+        self.is_counted = False
+        """The failure was reported."""
+        self.crash: Exception | None = None
+        """What is no failure of a stream."""
+        self.has_output = False
+        self.has_ended = False
+        self._start = start
+        self._on_news = on_news
+        self._error: StreamError | None = None
+        """What the stream has raised: raised again after the events before it."""
+        self._batches: deque[list[ResponseEvent]] = deque()
+        """Events that nobody has read, as they arrived together."""
+        self._count = 0
+        """Their number."""
+        self._arrived = anyio.Event()
+        self._room = anyio.Event()
+
+    async def run(self) -> None:
+        """Reads the stream to its end; the reader gets its events from `next_batch`."""
+        try:
+            with self.scope:
+                await self._open_and_read()
+        except StreamError as error:
+            self._fail(error)
+        except Exception as error:  # noqa: BLE001  # the reader raises it
+            self.crash = error
+        finally:
+            self.has_ended = True
+            self._arrived.set()
+            self._on_news()
+
+    async def _open_and_read(self) -> None:
+        stream: Any = self._start()
+        if inspect.isawaitable(stream):
+            stream = await stream
+        if getattr(stream, "is_run", False):
+            raise TypeError("a run has several responses: a start returns the stream of one")
+        async with owned(stream) as entered:
+            await self._read(entered)
+
+    async def _read(self, stream: AsyncIterable[ResponseEvent]) -> None:
+        opened = await read_opening(Batches(_Reported(stream, self).batch))
+        if opened.failure is not None:
+            self.failure = opened.failure
+        else:
+            self.has_output = True
+        self._on_news()
+        await self._pass(opened)
+
+    async def _pass(self, opened: Opened) -> None:
+        async for batch in opened:
+            events = batch
+            if self._error is not None and isinstance(batch[-1], Failed):
+                events = batch[:-1]  # the reader gets it as the exception that it was
+            if events:
+                self._batches.append(events)
+                self._count += len(events)
+            self._arrived.set()
+            while self._count >= READ_AHEAD:
+                self._room = anyio.Event()
+                await self._room.wait()
+
+    def note_error(self, error: StreamError) -> None:
+        """The stream has raised."""
+        self._error = error
+
+    def _fail(self, error: StreamError) -> None:
+        self._error = error
+        if not self.has_output:
+            self.failure = error.info
+
+    async def next_batch(self) -> list[ResponseEvent]:
+        """The events of the next read.
+
+        Raises:
+            StopAsyncIteration: the stream has ended.
+            StreamError: it has failed, and reports that as an exception.
+        """
+        while not self._batches and not self.has_ended:
+            self._arrived = anyio.Event()
+            await self._arrived.wait()
+        if self._batches:
+            batch = self._batches.popleft()
+            self._count -= len(batch)
+            self._room.set()
+            return batch
+        if self.crash is not None:
+            raise self.crash
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+        raise StopAsyncIteration
+
+
+class _Reported:
+    """The lists of a stream, with the failure that it raises as an event."""
+
+    def __init__(self, stream: AsyncIterable[ResponseEvent], runner: _Runner) -> None:
+        self._lists = EventLists(stream)
+        self._runner = runner
+        self._has_failed = False
+
+    async def batch(self) -> list[ResponseEvent]:
+        """The next events."""
+        if self._has_failed:
+            raise StopAsyncIteration
+        try:
+            return await self._lists.batch()
+        except StreamError as error:
+            self._has_failed = True
+            self._runner.note_error(error)
+            return [Failed(error.info)]

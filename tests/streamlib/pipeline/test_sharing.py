@@ -1,0 +1,126 @@
+"""One stream for several readers: what a slow one gets, late ones, cancelled ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from streamlib.pipeline import coalesce, share, tee
+from streamlib_parsers.events import Completed, OutputTextDelta, ResponseEvent
+from streamlib_parsers.stream_error import StreamError
+from tests.streamlib.pipeline.test_starts import BUSY, Scripted, answer
+
+pytestmark = pytest.mark.anyio
+
+LONG = "x" * 1000
+
+
+async def all_of(stream: Any) -> list[ResponseEvent]:
+    return [event async for event in stream]
+
+
+async def test_branch_is_a_stream() -> None:
+    async with tee(Scripted(*answer("hello")), 2) as (one, two):
+        assert "".join([text async for text in one.text()]) == "hello"
+        assert one.response.text == "hello"
+        batches = [batch async for batch in two.batches()]
+        assert [event for batch in batches for event in batch] == answer("hello")
+
+
+async def test_slow_branch_gets_joined_deltas() -> None:
+    async with tee(Scripted(*answer(LONG)), 2, slow="coalesce", ahead=20) as (fast, slow):
+        with anyio.fail_after(5):
+            assert await all_of(fast) == answer(LONG)
+        events = await all_of(slow)
+    assert slow.response.text == LONG
+    assert len(events) < 40
+    assert [event.seq for event in events] == list(range(len(events)))
+
+
+async def test_branch_that_cannot_be_joined_makes_the_source_wait() -> None:
+    events = [OutputTextDelta(number % 2, 0, "x") for number in range(500)]
+    source = Scripted(*events)
+    async with tee(source, 2, slow="coalesce", ahead=20) as (fast, slow):
+        with anyio.move_on_after(0.1):
+            await all_of(fast)
+        assert source.given <= 21
+        await slow.aclose()
+
+
+async def test_slow_branch_fails_and_the_other_goes_on() -> None:
+    async with tee(Scripted(*answer(LONG)), 2, slow="fail", ahead=20) as (fast, slow):
+        with anyio.fail_after(5):
+            assert await all_of(fast) == answer(LONG)
+        with pytest.raises(StreamError) as raised:
+            await all_of(slow)
+    assert (raised.value.info.kind, raised.value.info.code) == ("limit_exceeded", "slow_reader")
+    assert raised.value.response is not None
+    assert raised.value.response.text == LONG[: len(raised.value.response.text)] != ""
+
+
+@pytest.mark.parametrize("options", [{"count": 0}, {"ahead": 0}, {"slow": "later"}])
+def test_tee_checks_its_options(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"at least one|slow is one of"):
+        tee(Scripted(), **options)
+
+
+async def test_late_reader_gets_everything() -> None:
+    source = Scripted(*answer("hello"))
+    async with share(source) as shared:
+        assert await all_of(shared.reader()) == answer("hello")
+        late = shared.reader()
+        assert await all_of(late) == answer("hello")
+        assert late.response.text == "hello"
+    assert source.is_closed
+
+
+async def test_share_reads_no_further_than_its_readers() -> None:
+    source = Scripted(*answer("hello"))
+    async with share(source) as shared:
+        await anyio.wait_all_tasks_blocked()
+        assert source.given == 0
+        reader = shared.reader()
+        for _ in range(3):
+            await anext(reader)
+        await anyio.wait_all_tasks_blocked()
+        assert source.given == 3
+
+
+async def test_cancelled_reader_harms_no_other() -> None:
+    source = Scripted(*answer("hello")[:4], 0.1, *answer("hello")[4:])
+    async with share(source) as shared:
+        with anyio.move_on_after(0.03) as scope:
+            await all_of(shared.reader())
+        assert scope.cancelled_caught
+        assert await all_of(shared.reader()) == answer("hello")
+
+
+async def test_each_reader_gets_the_failure() -> None:
+    async with share(Scripted(*answer("hello")[:4], StreamError(BUSY))) as shared:
+        for _ in range(2):
+            reader = shared.reader()
+            with pytest.raises(StreamError, match="busy"):
+                await all_of(reader)
+            assert reader.response.text == "h"
+
+
+@pytest.mark.parametrize("open_readers", ["tee", "share"])
+async def test_reader_has_stages(open_readers: str) -> None:
+    source = Scripted(*answer("hello"))
+    opened: Any = tee(source, 1) if open_readers == "tee" else share(source)
+    async with opened as block:
+        reader = block[0] if open_readers == "tee" else block.reader()
+        async with reader.pipe(coalesce(60)) as events:
+            seen = await all_of(events)
+    assert isinstance(seen[-1], Completed)
+    assert "".join(event.delta for event in seen if isinstance(event, OutputTextDelta)) == "hello"
+
+
+@pytest.mark.parametrize("make", [share, lambda source: tee(source, 2)], ids=["share", "tee"])
+async def test_error_of_the_caller_leaves_unwrapped(make: Callable[[Any], Any]) -> None:
+    with pytest.raises(KeyError):
+        async with make(Scripted(*answer("x"), 30)):
+            raise KeyError("mine")
