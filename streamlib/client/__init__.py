@@ -8,11 +8,11 @@ async with Client() as client:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from ssl import SSLContext
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack, overload
 
 from msgspec import structs
 
@@ -23,7 +23,7 @@ from streamlib.client.cursor import Cursor
 from streamlib.client.hooks import AttemptRequest, AttemptResponse
 from streamlib.client.model_list import ModelInfo, models_request, read_models
 from streamlib.client.options import ClientOptions, ResumeOptions, StreamOptions
-from streamlib.client.retry import RetryPolicy
+from streamlib.client.retry import NO_RETRY, RetryPolicy
 from streamlib.client.setup import ClientSetup, with_headers
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode
@@ -42,6 +42,7 @@ from streamlib_parsers.stream_error import StreamError
 
 if TYPE_CHECKING:
     from streamlib.client.websocket.connection import Connection
+    from streamlib.pipeline.starts import StartedStream
 
 __all__ = [
     "AttemptRequest",
@@ -106,11 +107,25 @@ class Client(ClientSetup):
     ) -> None:
         await self.aclose()
 
-    @short_help
+    @overload
     def stream(
         self,
         prompt: Prompt | str | Sequence[ResponseItem] | Request,
         model: str | None = None,
+        **options: Unpack[StreamOptions],
+    ) -> ResponseStream: ...
+    @overload
+    def stream(
+        self,
+        prompt: Prompt | str | Sequence[ResponseItem],
+        model: list[str] | tuple[str, ...],
+        **options: Unpack[StreamOptions],
+    ) -> StartedStream: ...
+    @short_help
+    def stream(
+        self,
+        prompt: Prompt | str | Sequence[ResponseItem] | Request,
+        model: str | list[str] | tuple[str, ...] | None = None,
         *,
         provider: str | Provider | None = None,
         wire_api: WireApi | None = None,
@@ -124,7 +139,7 @@ class Client(ClientSetup):
         headers: Mapping[str, str] | None = None,
         resume: bool | None = None,
         retry: RetryPolicy | None = None,
-    ) -> ResponseStream:
+    ) -> ResponseStream | StartedStream:
         """Prepares the stream of one response, to be used with `async with`.
 
             async with client.stream("Hello", "anthropic:claude-opus-5") as stream:
@@ -139,7 +154,9 @@ class Client(ClientSetup):
             prompt: a `Prompt`, a history, a text, or a `Request` of `build`, which
                 is sent unchanged.
             model: `"provider:model"`, or the model alone with `provider`. None: the
-                prompt's own.
+                prompt's own. A list: those after the first serve where it fails before
+                it has output (`streamlib.pipeline.fallback`); `retry` is then that of
+                the last, since another model is worth more than a wait.
             provider: its name or value; "custom" is any server, with `base_url` and
                 `wire_api`.
             wire_api: one of the provider's wires, by default its first.
@@ -171,6 +188,22 @@ class Client(ClientSetup):
         del api_key  # a traceback shows the locals of this frame
         if isinstance(key, ErrorInfo):
             raise StreamError(key)
+        if isinstance(model, (list, tuple)):
+            options: StreamOptions = {
+                "provider": provider,
+                "wire_api": wire_api,
+                "base_url": base_url,
+                "api_key": key,
+                "dialects": dialects,
+                "strict": strict,
+                "strict_origin": strict_origin,
+                "account": account,
+                "errors": errors,
+                "headers": headers,
+                "resume": resume,
+                "retry": retry,
+            }
+            return self._stream_of_first(prompt, model, options)
         tools: Sequence[ToolSpec] = ()
         if isinstance(prompt, Request):
             request = with_headers(prompt, headers)
@@ -187,6 +220,30 @@ class Client(ClientSetup):
         if is_background(request):
             config = self._resumable(config, service, key, None, automatic=resume)
         return self._make_stream(config)
+
+    def _stream_of_first(
+        self,
+        prompt: Prompt | str | Sequence[ResponseItem] | Request,
+        models: Sequence[str],
+        options: StreamOptions,
+    ) -> StartedStream:
+        """The stream of the first model that has output.
+
+        All requests are built here, so that a wrong one is found before it is needed.
+        """
+        # Imported here: few streams have several models.
+        from streamlib.pipeline.starts import fallback
+
+        if isinstance(prompt, Request):
+            raise TypeError("a Request is of one model: give a Prompt with a list of models")
+        last = len(models) - 1
+        starts: list[Callable[[], ResponseStream]] = []
+        for position, model in enumerate(models):
+            own = options
+            if position < last:
+                own = StreamOptions(**{**options, "retry": NO_RETRY})
+            starts.append(partial(_itself, self.stream(prompt, model, **own)))
+        return fallback(starts)
 
     def resume(
         self,
@@ -463,3 +520,7 @@ def wrap_key_of(options: StreamOptions | ResumeOptions) -> None:
     if isinstance(wrapped, ErrorInfo):
         raise StreamError(wrapped)
     options["api_key"] = wrapped
+
+
+def _itself(stream: ResponseStream) -> ResponseStream:
+    return stream

@@ -37,6 +37,7 @@ from streamlib.client.stream_state import (
     shown_state,
 )
 from streamlib.client.stream_timing import StreamTimes
+from streamlib.pipeline.item_streams import items as items_method
 from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.pipeline.reading import Batches, OutputText, TextDeltas
 from streamlib.request.build import Request
@@ -337,6 +338,9 @@ class ResponseStream:
         each event arrives alone, as a model writes them, it takes a tenth longer.
         """
         return Batches(self._next_batch, self.__aiter__)
+
+    items = items_method
+    """A stream for each item: ``async for item in stream.items()``; see `streamlib.pipeline`."""
 
     pipe = pipe_method
     """The events through stages: ``stream.pipe(coalesce(1 / 30))``; see `streamlib.pipeline`."""

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         window,
         without,
     )
+    from streamlib.pipeline.item_streams import ItemStream, ItemStreams
     from streamlib.pipeline.machine import Clock, Machine
     from streamlib.pipeline.measure import Measure, MeasuredUse
     from streamlib.pipeline.merging import Merge, merge
@@ -62,6 +63,7 @@ _MODULES = {
         "window",
         "without",
     ),
+    "streamlib.pipeline.item_streams": ("ItemStream", "ItemStreams"),
     "streamlib.pipeline.machine": ("Clock", "Machine"),
     "streamlib.pipeline.measure": ("Measure", "MeasuredUse"),
     "streamlib.pipeline.opening": ("PipeOptions", "pipe"),
@@ -81,6 +83,8 @@ __all__ = [
     "READ_AHEAD",
     "SUPERSEDED",
     "Clock",
+    "ItemStream",
+    "ItemStreams",
     "Keep",
     "Machine",
     "Measure",

@@ -14,6 +14,7 @@ import anyio.lowlevel
 from streamlib.pipeline.branches import Branch, TeeReader
 from streamlib.pipeline.delivery import NOT_ENTERED, Delivery
 from streamlib.pipeline.flow import Flow
+from streamlib.pipeline.item_streams import items as items_method
 from streamlib.pipeline.machine import PlainMachine
 from streamlib.pipeline.opening import PipeOptions
 from streamlib.pipeline.opening import pipe as pipe_method
@@ -175,6 +176,7 @@ class Pipeline(Delivery, Generic[Event_co]):
         """
         return TextDeltas(_WholeEvents(self), OutputText(self.item, lambda: self.response))
 
+    items = items_method
     pipe = pipe_method
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Pipeline[Any]:

@@ -8,9 +8,13 @@ from typing import Any
 import anyio
 import msgspec
 import pytest
+import trio
+import trio.testing
 
+from streamlib import Client, Provider, build
 from streamlib.pipeline import coalesce
 from streamlib.pipeline.starts import Start, StartedStream, StartFailure, fallback, race
+from streamlib.testing import Behaviour, running
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (
     Completed,
@@ -337,3 +341,58 @@ async def test_many_streams_with_faults_are_never_mixed() -> None:
         for number in range(300):
             group.start_soon(one, number)
     assert sum(starts.open for starts in every) == 0
+
+
+# --- several models of one client ---
+
+
+async def test_list_of_models_falls_back_to_the_next() -> None:
+    async with running(Behaviour(status=529)) as busy, running() as well:
+        providers = [server("busy", busy), server("well", well)]
+        async with Client(providers=providers, api_key="sk") as client:
+            async with client.stream("hi", ["busy:m-1", "well:m-2"]) as events:
+                [event async for event in events]
+            assert (events.response.model, events.response.status) == ("m-2", "completed")
+            assert [failure.error.kind for failure in events.report] == ["overloaded"]
+            assert await client.text("hi", ["busy:m-1", "well:m-2"]) == events.response.text
+
+
+async def test_wrong_request_of_a_later_model_is_found_at_once() -> None:
+    async with Client(api_key="sk") as client:
+        with pytest.raises(StreamError, match="invalid_request"):
+            client.stream("hi", ["openai:gpt-5", "nobody:m-2"])
+        with pytest.raises(ValueError, match="at least one"):
+            client.stream("hi", [])
+        request = build("hi", "openai:gpt-5")
+        with pytest.raises(TypeError, match="a Request is of one model"):
+            client.stream(request, ["openai:gpt-5"])  # type: ignore[call-overload]
+
+
+def server(name: str, url: str) -> Provider:
+    return Provider(name, base_url=f"{url}/v1")
+
+
+# --- latency ---
+
+
+def test_race_halves_the_tail() -> None:
+    """Two of a hundred starts take ten times as long: the 99th percentile falls by half or more."""
+    alone: list[float] = []
+    raced: list[float] = []
+    requests = 0
+
+    async def ask() -> None:
+        nonlocal requests
+        for number in range(500):
+            slow = 5.0 if number % 50 == 7 else 0.5
+            starts = Starts([slow, *answer("one")], [0.5, *answer("two")])
+            alone.append(slow)
+            began = anyio.current_time()
+            async with race(starts.functions, after=1) as events:
+                await anext(aiter(events))
+                raced.append(anyio.current_time() - began)
+            requests += len(starts.started)
+
+    trio.run(ask, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert sorted(raced)[494] <= sorted(alone)[494] / 2
+    assert requests <= 550
