@@ -8,7 +8,7 @@ async with Client() as client:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from ssl import SSLContext
 from types import TracebackType
@@ -121,6 +121,13 @@ class Client(ClientSetup):
         model: list[str] | tuple[str, ...],
         **options: Unpack[StreamOptions],
     ) -> StartedStream: ...
+    @overload
+    def stream(
+        self,
+        prompt: Prompt | str | Sequence[ResponseItem] | Request,
+        model: str | list[str] | tuple[str, ...] | None,
+        **options: Unpack[StreamOptions],
+    ) -> ResponseStream | StartedStream: ...
     @short_help
     def stream(
         self,
@@ -154,9 +161,9 @@ class Client(ClientSetup):
             prompt: a `Prompt`, a history, a text, or a `Request` of `build`, which
                 is sent unchanged.
             model: `"provider:model"`, or the model alone with `provider`. None: the
-                prompt's own. A list: those after the first serve where it fails before
-                it has output (`streamlib.pipeline.fallback`); `retry` is then that of
-                the last, since another model is worth more than a wait.
+                prompt's own. A list: the next one serves where one fails before its
+                first output (`streamlib.pipeline.fallback`); `retry` is that of the
+                last, since another model is worth more than a wait.
             provider: its name or value; "custom" is any server, with `base_url` and
                 `wire_api`.
             wire_api: one of the provider's wires, by default its first.
@@ -183,27 +190,45 @@ class Client(ClientSetup):
             StreamError: the request, the key or a header is invalid.
             RuntimeError: the client is closed.
         """
-        self._require_open()
-        key = None if api_key is None else wrap_key(api_key)
+        options = StreamOptions(
+            provider=provider,
+            wire_api=wire_api,
+            base_url=base_url,
+            api_key=api_key,
+            dialects=dialects,
+            strict=strict,
+            strict_origin=strict_origin,
+            account=account,
+            errors=errors,
+            headers=headers,
+            resume=resume,
+            retry=retry,
+        )
         del api_key  # a traceback shows the locals of this frame
-        if isinstance(key, ErrorInfo):
-            raise StreamError(key)
+        wrap_key_of(options)
+        self._require_open()
         if isinstance(model, (list, tuple)):
-            options: StreamOptions = {
-                "provider": provider,
-                "wire_api": wire_api,
-                "base_url": base_url,
-                "api_key": key,
-                "dialects": dialects,
-                "strict": strict,
-                "strict_origin": strict_origin,
-                "account": account,
-                "errors": errors,
-                "headers": headers,
-                "resume": resume,
-                "retry": retry,
-            }
             return self._stream_of_first(prompt, model, options)
+        return self._stream_of_one(prompt, model, **options)
+
+    def _stream_of_one(
+        self,
+        prompt: Prompt | str | Sequence[ResponseItem] | Request,
+        model: str | None,
+        *,
+        provider: str | Provider | None = None,
+        wire_api: WireApi | None = None,
+        base_url: str | None = None,
+        api_key: ApiKey | None = None,
+        dialects: Sequence[str] | None = None,
+        strict: bool = False,
+        strict_origin: bool = False,
+        account: str | None = None,
+        errors: ErrorMode | None = None,
+        headers: Mapping[str, str] | None = None,
+        resume: bool | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> ResponseStream:
         tools: Sequence[ToolSpec] = ()
         if isinstance(prompt, Request):
             request = with_headers(prompt, headers)
@@ -214,11 +239,11 @@ class Client(ClientSetup):
             name = model or wanted.model or ""
             target, service = self._target(name, provider, wire_api, base_url, account)
             request = build_for(wanted, target, strict=strict, strict_origin=strict_origin)
-        config = self._config(request, service, key, tools, dialects, errors)
+        config = self._config(request, service, api_key, tools, dialects, errors)
         if retry is not None:
             config = structs.replace(config, retry=retry)
         if is_background(request):
-            config = self._resumable(config, service, key, None, automatic=resume)
+            config = self._resumable(config, service, api_key, None, automatic=resume)
         return self._make_stream(config)
 
     def _stream_of_first(
@@ -227,23 +252,29 @@ class Client(ClientSetup):
         models: Sequence[str],
         options: StreamOptions,
     ) -> StartedStream:
-        """The stream of the first model that has output.
-
-        All requests are built here, so that a wrong one is found before it is needed.
-        """
+        """The stream of the first model that has output."""
         # Imported here: few streams have several models.
         from streamlib.pipeline.starts import fallback
 
+        streams = self._streams_of(prompt, models, options)
+        return fallback([partial(_itself, stream) for stream in streams])
+
+    def _streams_of(
+        self,
+        prompt: Prompt | str | Sequence[ResponseItem] | Request,
+        models: Sequence[str],
+        options: StreamOptions,
+    ) -> list[ResponseStream]:
+        """A stream for each model, made at once, so that a wrong request is found at once."""
         if isinstance(prompt, Request):
             raise TypeError("a Request is of one model: give a Prompt with a list of models")
-        last = len(models) - 1
-        starts: list[Callable[[], ResponseStream]] = []
-        for position, model in enumerate(models):
-            own = options
-            if position < last:
-                own = StreamOptions(**{**options, "retry": NO_RETRY})
-            starts.append(partial(_itself, self.stream(prompt, model, **own)))
-        return fallback(starts)
+        streams: list[ResponseStream] = []
+        for model in models[:-1]:
+            own = StreamOptions(**{**options, "retry": NO_RETRY})
+            streams.append(self._stream_of_one(prompt, model, **own))
+        for model in models[-1:]:
+            streams.append(self._stream_of_one(prompt, model, **options))
+        return streams
 
     def resume(
         self,
@@ -327,7 +358,7 @@ class Client(ClientSetup):
     async def respond(
         self,
         prompt: Prompt | str | Sequence[ResponseItem] | Request,
-        model: str | None = None,
+        model: str | list[str] | tuple[str, ...] | None = None,
         **options: Unpack[StreamOptions],
     ) -> Response:
         """The complete response: the stream of `stream`, read to its end.
@@ -349,7 +380,7 @@ class Client(ClientSetup):
     async def text(
         self,
         prompt: Prompt | str | Sequence[ResponseItem] | Request,
-        model: str | None = None,
+        model: str | list[str] | tuple[str, ...] | None = None,
         **options: Unpack[StreamOptions],
     ) -> str:
         """Returns the text of the response; raises if the response is anything but complete text.

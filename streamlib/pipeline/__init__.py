@@ -35,7 +35,12 @@ if TYPE_CHECKING:
         window,
         without,
     )
-    from streamlib.pipeline.item_streams import ItemStream, ItemStreams
+    from streamlib.pipeline.item_streams import (
+        ItemStream,
+        ItemStreams,
+        SyncItemStream,
+        SyncItemStreams,
+    )
     from streamlib.pipeline.machine import Clock, Machine
     from streamlib.pipeline.measure import Measure, MeasuredUse
     from streamlib.pipeline.merging import Merge, merge
@@ -63,7 +68,12 @@ _MODULES = {
         "window",
         "without",
     ),
-    "streamlib.pipeline.item_streams": ("ItemStream", "ItemStreams"),
+    "streamlib.pipeline.item_streams": (
+        "ItemStream",
+        "ItemStreams",
+        "SyncItemStream",
+        "SyncItemStreams",
+    ),
     "streamlib.pipeline.machine": ("Clock", "Machine"),
     "streamlib.pipeline.measure": ("Measure", "MeasuredUse"),
     "streamlib.pipeline.opening": ("PipeOptions", "pipe"),
@@ -99,6 +109,8 @@ __all__ = [
     "Start",
     "StartFailure",
     "StartedStream",
+    "SyncItemStream",
+    "SyncItemStreams",
     "SyncPipeline",
     "Tee",
     "aggregate",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Callable
-from typing import Any, Self
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, Generic, Self, TypeVar
 
 import anyio
 
@@ -16,38 +17,23 @@ from streamlib_parsers.events import (
 )
 from streamlib_parsers.items import ResponseItem
 
+ItemT = TypeVar("ItemT", bound="_Item")
 
-class ItemStream:
-    """The events of one item, from its `OutputItemAdded` to its `OutputItemDone`.
+
+class _Item:
+    """One item of a stream.
 
     Attributes:
         index: `index` of the events.
         item: the item: at first as it was added, complete at the end.
     """
 
-    def __init__(self, owner: ItemStreams, added: OutputItemAdded) -> None:
+    def __init__(self, added: OutputItemAdded) -> None:
         self.index = added.index
         self.item: ResponseItem = added.item
-        self._owner = owner
         self._events: deque[ResponseEvent] = deque()
         """Events that nobody has read."""
         self._has_ended = False
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> ResponseEvent:
-        while not self._events:
-            if self._has_ended:
-                raise StopAsyncIteration
-            await self._owner.read_on(lambda: bool(self._events) or self._has_ended)
-        return self._events.popleft()
-
-    async def text(self) -> AsyncIterator[str]:
-        """The text of a message or of reasoning, or the arguments of a call."""
-        async for event in self:
-            if isinstance(event, TEXT_DELTAS) and event.delta:
-                yield event.delta
 
     def take(self, event: Any) -> None:
         """Takes an event of the item."""
@@ -60,8 +46,73 @@ class ItemStream:
         """No event follows."""
         self._has_ended = True
 
+    @property
+    def is_served(self) -> bool:
+        """Whether a reader need not wait."""
+        return bool(self._events) or self._has_ended
 
-class ItemStreams:
+
+class _Items(Generic[ItemT]):
+    """Gives each event to its item."""
+
+    def __init__(self, make: Callable[[OutputItemAdded], ItemT]) -> None:
+        self._make = make
+        self._waiting: deque[ItemT] = deque()
+        """Items that nobody was given."""
+        self._open: dict[int, ItemT] = {}
+        """Items that have not ended, by index."""
+        self._has_ended = False
+
+    def take(self, event: Any) -> None:
+        """Takes an event of the stream."""
+        if isinstance(event, OutputItemAdded):
+            item = self._make(event)
+            self._open[event.index] = item
+            self._waiting.append(item)
+        index = getattr(event, "index", None)
+        if index not in self._open:
+            return
+        self._open[index].take(event)
+        if isinstance(event, OutputItemDone):
+            del self._open[index]
+
+    def end(self) -> None:
+        """The stream has ended."""
+        self._has_ended = True
+        for item in self._open.values():
+            item.end()
+
+    @property
+    def is_served(self) -> bool:
+        """Whether a reader need not wait."""
+        return bool(self._waiting) or self._has_ended
+
+
+class ItemStream(_Item):
+    """The events of one item, from its `OutputItemAdded` to its `OutputItemDone`."""
+
+    def __init__(self, owner: ItemStreams, added: OutputItemAdded) -> None:
+        super().__init__(added)
+        self._owner = owner
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ResponseEvent:
+        while not self._events:
+            if self._has_ended:
+                raise StopAsyncIteration
+            await self._owner.read_for(self)
+        return self._events.popleft()
+
+    async def text(self) -> AsyncIterator[str]:
+        """The text of a message or of reasoning, or the arguments of a call."""
+        async for event in self:
+            if isinstance(event, TEXT_DELTAS) and event.delta:
+                yield event.delta
+
+
+class ItemStreams(_Items[ItemStream]):
     """The items of a stream, each as soon as it begins.
 
     Whoever needs the next event reads the stream, one at a time; events of other items are kept for
@@ -69,13 +120,9 @@ class ItemStreams:
     """
 
     def __init__(self, stream: AsyncIterable[ResponseEvent]) -> None:
+        super().__init__(partial(ItemStream, self))
         self._stream = aiter(stream)
-        self._begun: deque[ItemStream] = deque()
-        """Items that nobody was given."""
-        self._open: dict[int, ItemStream] = {}
-        """Items that have not ended, by index."""
         self._reading = anyio.Lock()
-        self._has_ended = False
         self._error: Exception | None = None
         """Failure of the stream, which every reader raises after its events."""
 
@@ -83,45 +130,75 @@ class ItemStreams:
         return self
 
     async def __anext__(self) -> ItemStream:
-        while not self._begun:
+        while not self._waiting:
             if self._has_ended:
                 raise StopAsyncIteration
-            await self.read_on(lambda: bool(self._begun))
-        return self._begun.popleft()
+            await self.read_for(self)
+        return self._waiting.popleft()
 
-    async def read_on(self, is_served: Callable[[], bool]) -> None:
+    async def read_for(self, reader: _Item | _Items[Any]) -> None:
         """Reads one event, unless another reader has served this one in the meantime."""
         async with self._reading:
-            if is_served():
+            if reader.is_served:
                 return
             if self._error is not None:
                 raise self._error
-            if self._has_ended:
-                return
             try:
-                self._take(await anext(self._stream))
+                self.take(await anext(self._stream))
             except StopAsyncIteration:
-                self._end()
+                self.end()
             except Exception as error:
                 self._error = error
                 raise
 
-    def _take(self, event: Any) -> None:
-        if isinstance(event, OutputItemAdded):
-            item = ItemStream(self, event)
-            self._open[event.index] = item
-            self._begun.append(item)
-        item_of_event = self._open.get(getattr(event, "index", None))  # type: ignore[arg-type]
-        if item_of_event is None:
-            return
-        item_of_event.take(event)
-        if isinstance(event, OutputItemDone):
-            del self._open[event.index]
 
-    def _end(self) -> None:
-        self._has_ended = True
-        for item in self._open.values():
-            item.end()
+class SyncItemStream(_Item):
+    """The same as `ItemStream`, with `for`."""
+
+    def __init__(self, owner: SyncItemStreams, added: OutputItemAdded) -> None:
+        super().__init__(added)
+        self._owner = owner
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> ResponseEvent:
+        while not self._events:
+            if self._has_ended:
+                raise StopIteration
+            self._owner.read()
+        return self._events.popleft()
+
+    def text(self) -> Iterator[str]:
+        """The text of a message or of reasoning, or the arguments of a call."""
+        for event in self:
+            if isinstance(event, TEXT_DELTAS) and event.delta:
+                yield event.delta
+
+
+class SyncItemStreams(_Items[SyncItemStream]):
+    """The same as `ItemStreams`, with `for`, for one thread."""
+
+    def __init__(self, stream: Iterable[ResponseEvent]) -> None:
+        super().__init__(partial(SyncItemStream, self))
+        self._stream = iter(stream)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> SyncItemStream:
+        while not self._waiting:
+            if self._has_ended:
+                raise StopIteration
+            self.read()
+        return self._waiting.popleft()
+
+    def read(self) -> None:
+        """Reads one event."""
+        try:
+            self.take(next(self._stream))
+        except StopIteration:
+            self.end()
 
 
 def items(stream: AsyncIterable[ResponseEvent]) -> ItemStreams:
@@ -136,3 +213,8 @@ def items(stream: AsyncIterable[ResponseEvent]) -> ItemStreams:
     buffered, at most the response.
     """
     return ItemStreams(stream)
+
+
+def sync_items(stream: Iterable[ResponseEvent]) -> SyncItemStreams:
+    """The same events, a stream for each item: ``for item in stream.items()``; see `items`."""
+    return SyncItemStreams(stream)

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 import anyio
+from anyio.abc import TaskGroup
 
 from streamlib.pipeline.attempts import Attempts, Opened, is_output, read_opening
 from streamlib.pipeline.branches import READ_AHEAD, EventLists, owned
@@ -148,7 +149,8 @@ class _Choice:
         """What is said of the others, behind `Created`."""
         self._error: StreamError | None = None
         """The end of a stream that none of the starts has ended."""
-        self._group = anyio.create_task_group()
+        self._group: TaskGroup | None = None
+        """Made at the entry: before, there may be no event loop."""
         self._news = anyio.Event()
         """Set and replaced when a start has output, or its task has ended."""
 
@@ -156,10 +158,11 @@ class _Choice:
 
     async def __aenter__(self) -> Self:
         self.is_new = False
+        self._group = anyio.create_task_group()
         await self._group.__aenter__()
         try:
             with anyio.move_on_after(self._deadline) as limit:
-                await self._choose()
+                await self._choose(self._group)
             if limit.cancelled_caught:
                 message = f"no start had output within {self._deadline} seconds"
                 self._error = StreamError(ErrorInfo("deadline", message, code="fallback"))
@@ -175,9 +178,10 @@ class _Choice:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._group.cancel_scope.cancel()
-        # Without the exception: the group would wrap it in an ExceptionGroup.
-        await self._group.__aexit__(None, None, None)
+        if self._group is not None:
+            self._group.cancel_scope.cancel()
+            # Without the exception: the group would wrap it in an ExceptionGroup.
+            await self._group.__aexit__(None, None, None)
 
     async def aclose(self) -> None:
         """Ends the stream while the block goes on."""
@@ -186,17 +190,17 @@ class _Choice:
 
     # --- the choice ---
 
-    async def _choose(self) -> None:
+    async def _choose(self, group: TaskGroup) -> None:
         """Returns when a start has output, or none is left to wait for."""
         async for runner in self._attempts:
-            await self._run(runner)
+            self._run(runner, group)
             while self._winner is None and self._attempts.failure is None:
                 if await self._wait_for_news():
                     self._note_ends()
                     continue
                 late = await self._attempts.another()
                 if late is not None:
-                    await self._run(late)
+                    self._run(late, group)
             if self._winner is not None:
                 return
         # A failure that another start cannot mend: those that still run may have output.
@@ -210,9 +214,9 @@ class _Choice:
         number, start = self._left.popleft()
         return _Runner(number, start, self._note_news)
 
-    async def _run(self, runner: _Runner) -> None:
+    def _run(self, runner: _Runner, group: TaskGroup) -> None:
         self._runners.append(runner)
-        self._group.start_soon(runner.run)
+        group.start_soon(runner.run)
 
     async def _wait_for_news(self) -> bool:
         """False if there was none for so long that the next start begins."""

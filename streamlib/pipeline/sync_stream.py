@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar, overload
 
 from streamlib.pipeline.delivery import NOT_ENTERED, Delivery
+from streamlib.pipeline.item_streams import sync_items
 from streamlib.pipeline.measure import Measure, MeasuredUse
 from streamlib.pipeline.opening import PipeOptions
 from streamlib.pipeline.opening import pipe as pipe_method
@@ -117,6 +118,7 @@ class SyncPipeline(Generic[Event_co]):
         """Ends the stream and closes its source. A second call does nothing."""
         self._driver.leave()
 
+    items = sync_items
     pipe = pipe_method
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> SyncPipeline[Any]:

@@ -50,5 +50,6 @@ def test_short_signature_keeps_types_for_programs() -> None:
         assert list(parameters) == list(thing.__struct_fields__)
         assert parameters["tools"].annotation is not inspect.Parameter.empty
     of_method = inspect.signature(streamlib.Client.stream)
-    assert of_method.return_annotation == "ResponseStream"
-    assert of_method.parameters["model"].annotation == "str | None"
+    assert of_method.return_annotation == "ResponseStream | StartedStream"
+    model = of_method.parameters["model"].annotation
+    assert model == "str | list[str] | tuple[str, ...] | None"

@@ -13,10 +13,10 @@ from __future__ import annotations
 import atexit
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack, overload
 
 import anyio
 
@@ -35,6 +35,9 @@ from streamlib.request.prompt import Prompt
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.items import ResponseItem, WireApi
 from streamlib_parsers.stream_error import StreamError
+
+if TYPE_CHECKING:
+    from streamlib.client.sync.piped import HookedEvents, SyncStartedStream
 
 __all__ = ["SyncClient", "SyncOptions", "SyncStream"]
 
@@ -147,12 +150,33 @@ class SyncClient:
         self._finalizer.detach()
         self._connections.close()
 
+    @overload
     def stream(
         self,
         prompt: Prompt | str | Sequence[ResponseItem] | Request,
         model: str | None = None,
         **options: Unpack[StreamOptions],
-    ) -> SyncStream:
+    ) -> SyncStream: ...
+    @overload
+    def stream(
+        self,
+        prompt: Prompt | str | Sequence[ResponseItem],
+        model: list[str] | tuple[str, ...],
+        **options: Unpack[StreamOptions],
+    ) -> SyncStartedStream: ...
+    @overload
+    def stream(
+        self,
+        prompt: Prompt | str | Sequence[ResponseItem] | Request,
+        model: str | list[str] | tuple[str, ...] | None,
+        **options: Unpack[StreamOptions],
+    ) -> SyncStream | SyncStartedStream: ...
+    def stream(
+        self,
+        prompt: Prompt | str | Sequence[ResponseItem] | Request,
+        model: str | list[str] | tuple[str, ...] | None = None,
+        **options: Unpack[StreamOptions],
+    ) -> SyncStream | SyncStartedStream:
         """Prepares the stream of one response, to be used with `with`.
 
         Nothing is sent before `with`. A request that cannot be built raises here; every other
@@ -160,7 +184,8 @@ class SyncClient:
 
         Args:
             prompt: a prompt, a history, a text, or a `Request` of `build`, sent unchanged.
-            model: `"provider:model"`, or the model alone with `provider=`.
+            model: `"provider:model"`, or the model alone with `provider=`. A list: the next one
+                serves where one fails before its first output, as in `Client.stream`.
             **options: the options of `Client.stream`.
 
         Raises:
@@ -169,6 +194,8 @@ class SyncClient:
         """
         wrap_key_of(options)
         self._create_transport()
+        if isinstance(model, (list, tuple)):
+            return self._stream_of_first(prompt, model, options)
         return self._in_thread(self._client.stream(prompt, model, **options))
 
     def resume(
@@ -229,7 +256,7 @@ class SyncClient:
     def respond(
         self,
         prompt: Prompt | str | Sequence[ResponseItem] | Request,
-        model: str | None = None,
+        model: str | list[str] | tuple[str, ...] | None = None,
         **options: Unpack[StreamOptions],
     ) -> Response:
         """The complete response: the stream of `stream`, read to its end.
@@ -244,13 +271,17 @@ class SyncClient:
         """
         wrap_key_of(options)
         with self.stream(prompt, model, **options) as stream:
-            stream._read_all()
+            if isinstance(stream, SyncStream):
+                stream._read_all()
+            else:
+                for _ in stream.batches():
+                    pass
         return stream.response
 
     def text(
         self,
         prompt: Prompt | str | Sequence[ResponseItem] | Request,
-        model: str | None = None,
+        model: str | list[str] | tuple[str, ...] | None = None,
         **options: Unpack[StreamOptions],
     ) -> str:
         """Returns the text of the response, or raises if that is not all of it, as `Client.text`.
@@ -328,6 +359,20 @@ class SyncClient:
         fetch = partial(self._client.fetch, request, provider, api_key=options.get("api_key"))
         self._create_transport()
         return self._connections.loop.call(fetch)
+
+    def _stream_of_first(
+        self,
+        prompt: Prompt | str | Sequence[ResponseItem] | Request,
+        models: Sequence[str],
+        options: StreamOptions,
+    ) -> SyncStartedStream:
+        from streamlib.client.sync.piped import HookedEvents, SyncStartedStream
+        from streamlib.pipeline.starts import fallback
+
+        starts: list[Callable[[], HookedEvents]] = []
+        for stream in self._client._streams_of(prompt, models, options):
+            starts.append(partial(HookedEvents, stream, self._on_event))
+        return SyncStartedStream(fallback(starts), self._connections.loop)
 
     def _in_thread(self, stream: ResponseStream) -> SyncStream:
         """The stream for a reader without an event loop."""

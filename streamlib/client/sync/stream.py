@@ -25,6 +25,7 @@ from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import StreamConfig
 from streamlib.client.stream_state import ENDED
 from streamlib.client.sync.loop_thread import LoopThread
+from streamlib.pipeline.item_streams import sync_items
 from streamlib.pipeline.opening import PipeOptions
 from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.pipeline.reading import OutputText
@@ -295,6 +296,9 @@ class SyncStream:
     def is_new(self) -> bool:
         """Whether it was not entered yet."""
         return self._stream.is_new
+
+    items = sync_items
+    """A stream for each item: ``for item in stream.items()``; see `streamlib.pipeline`."""
 
     pipe = pipe_method
     """The events through stages: ``with stream.pipe(coalesce(1 / 30)) as events``.

@@ -95,3 +95,15 @@ async def test_pipeline_has_items() -> None:
     async with pipe(Scripted(ENDS[0], *TEXT, ENDS[1])) as stream:
         assert [item.index async for item in stream.items()] == [0]
         assert stream.response.text == "Hi"
+
+
+@pytest.mark.parametrize("events", [TEXT + ARGUMENTS, OVERLAPPING], ids=["in turn", "overlapping"])
+def test_sync_stream_has_items(events: list[ResponseEvent]) -> None:
+    with pipe([ENDS[0], *events, ENDS[1]]) as stream:
+        seen = [(item.index, list(item), item.item) for item in stream.items()]
+    assert seen == [(0, TEXT, MESSAGE), (1, ARGUMENTS, CALL)]
+
+
+def test_sync_item_has_its_text() -> None:
+    with pipe(OVERLAPPING) as stream:
+        assert [list(item.text()) for item in stream.items()] == [["H", "i"], ["{", "}"]]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import anyio
@@ -10,8 +11,9 @@ import msgspec
 import pytest
 import trio
 import trio.testing
+from anyio.from_thread import start_blocking_portal
 
-from streamlib import Client, Provider, build
+from streamlib import Client, Provider, SyncClient, build
 from streamlib.pipeline import coalesce
 from streamlib.pipeline.starts import Start, StartedStream, StartFailure, fallback, race
 from streamlib.testing import Behaviour, running
@@ -355,6 +357,34 @@ async def test_list_of_models_falls_back_to_the_next() -> None:
             assert (events.response.model, events.response.status) == ("m-2", "completed")
             assert [failure.error.kind for failure in events.report] == ["overloaded"]
             assert await client.text("hi", ["busy:m-1", "well:m-2"]) == events.response.text
+
+
+@contextmanager
+def sync_server(behaviour: Behaviour | None = None) -> Iterator[str]:
+    """The URL of a loopback provider with an event loop in a thread of its own."""
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(running(behaviour or Behaviour())) as url,
+    ):
+        yield url
+
+
+def test_sync_list_of_models_falls_back_to_the_next() -> None:
+    seen: list[str] = []
+    with sync_server(Behaviour(status=529)) as busy, sync_server() as well:
+        providers = [server("busy", busy), server("well", well)]
+        models = ["busy:m-1", "well:m-2"]
+        with SyncClient(providers=providers, api_key="sk", on_event=note(seen)) as client:
+            with client.stream("hi", models) as events:
+                text = "".join(events.text())
+            assert (events.response.model, events.response.text) == ("m-2", text)
+            assert [failure.error.kind for failure in events.report] == ["overloaded"]
+            assert client.text("hi", models) == text
+    assert seen.count("Created") == 2
+
+
+def note(seen: list[str]) -> Callable[[ResponseEvent], None]:
+    return lambda event: seen.append(type(event).__name__)
 
 
 async def test_wrong_request_of_a_later_model_is_found_at_once() -> None:
