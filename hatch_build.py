@@ -85,11 +85,11 @@ COMPILED: Final[dict[str, tuple[str, ...]]] = {
         "hooked_stream",
         "reconnect",
         "stream",
-        "stream_batches",
         "stream_state",
         "stream_text",
         "stream_timing",
     ),
+    "streamlib/pipeline": ("reading",),
     "streamlib/transport": ("deadline_timer",),
 }
 """Folder -> the modules that are compiled: those that run once per event, item or response.

@@ -11,16 +11,10 @@ from unittest.mock import patch
 import anyio
 from msgspec import Struct
 
-from streamlib.pipeline import PipelineStage, coalesce
 from tests.support.virtual_time import JumpingLoop
 
 RUN: Final = anyio.run
 """The function itself, which `as_terminal` replaces."""
-
-
-def _coalesce(interval: float) -> PipelineStage:
-    """`coalesce` by the clock of the event loop, which is virtual."""
-    return coalesce(interval, anyio.current_time)
 
 
 class Written(Struct, frozen=True):
@@ -98,7 +92,6 @@ class Tape(io.StringIO):
             patch("sys.stdout", self),
             patch("sys.stderr", self),
             patch("anyio.run", self.run),
-            patch("streamlib.pipeline.coalesce", _coalesce),
             # A thread would draw the line of a command that waits, in real time.
             patch("streamlib.cli.waiting.DELAY", 3600.0),
         ):

@@ -72,7 +72,7 @@ async def draw(parts: int, drawing: float, *, count: int = 2_000, rate: float = 
     times: list[float] = []
     texts: dict[int, str] = {}
     lags: list[float] = []
-    async with pipe(model, coalesce(INTERVAL, anyio.current_time)) as events:
+    async with pipe(model, coalesce(INTERVAL)) as events:
         async for event in events:
             now = anyio.current_time()
             assert isinstance(event, OutputTextDelta)

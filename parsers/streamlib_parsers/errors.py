@@ -30,6 +30,7 @@ ErrorKind: TypeAlias = Literal[
     "stalled",  # no progress within a deadline, phase in `detail`
     "deadline",  # the total time ran out
     "cancelled",  # the caller stopped
+    "internal",  # a stage of a pipeline raised: your own code
 ]
 
 RETRYABLE: frozenset[ErrorKind] = frozenset(

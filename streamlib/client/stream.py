@@ -25,7 +25,6 @@ from streamlib.client.attempt import Clock
 from streamlib.client.call_site import call_site
 from streamlib.client.cursor import Cursor
 from streamlib.client.native_class import mypyc_attr
-from streamlib.client.stream_batches import Batches
 from streamlib.client.stream_config import ErrorMode, StreamConfig, config_of_chunks
 from streamlib.client.stream_state import (
     BUSY,
@@ -37,8 +36,9 @@ from streamlib.client.stream_state import (
     next_state,
     shown_state,
 )
-from streamlib.client.stream_text import TextDeltas
 from streamlib.client.stream_timing import StreamTimes
+from streamlib.pipeline.opening import pipe as pipe_method
+from streamlib.pipeline.reading import Batches, OutputText, TextDeltas
 from streamlib.request.build import Request
 from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib.transport.deadlines import NO_DEADLINES, Deadlines
@@ -252,6 +252,11 @@ class ResponseStream:
 
     # --- life cycle ---
 
+    @property
+    def is_new(self) -> bool:
+        """Whether it was not entered yet: a reader that owns it enters it then."""
+        return self._state is StreamState.NEW
+
     def _move(self, action: StreamAction) -> None:
         # `next_state` without its call: this runs twice per read.
         following = TRANSITIONS[self._state].get(action)
@@ -333,6 +338,9 @@ class ResponseStream:
         """
         return Batches(self._next_batch, self.__aiter__)
 
+    pipe = pipe_method
+    """The events through stages: ``stream.pipe(coalesce(1 / 30))``; see `streamlib.pipeline`."""
+
     def text(self) -> AsyncIterator[str]:
         """The text of the same events: ``async for text in stream.text(): print(text, end="")``.
 
@@ -344,7 +352,8 @@ class ResponseStream:
         Raises:
             StreamError: the stream failed, with errors="event" too.
         """
-        return TextDeltas(self, self._accumulator.item, lambda: self.response)
+        text = OutputText(self._accumulator.item, lambda: self.response)
+        return TextDeltas(self, text)
 
     async def _next_batch(self) -> list[ResponseEvent]:
         if not self._pending:

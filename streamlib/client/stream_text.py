@@ -1,61 +1,9 @@
-"""The text of a stream without its events, and what keeps a response from being a text."""
+"""What keeps a response from being a text."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.events import Failed, OutputTextDelta, ResponseEvent
-from streamlib_parsers.items import Message, ResponseItem
-from streamlib_parsers.stream_error import StreamError
-
-
-class TextDeltas:
-    """Async iterator over what `Response.text` joins: see `ResponseStream.text`.
-
-    A class and not a generator: a generator that is left early stays suspended in its stream.
-    """
-
-    def __init__(
-        self,
-        events: AsyncIterator[ResponseEvent],
-        item: Callable[[int], ResponseItem],
-        response: Callable[[], Response],
-    ) -> None:
-        self._events = events
-        self._item = item
-        """The item of an index, as far as it was received."""
-        self._response = response
-        """The response so far, for the exception."""
-        self._is_output: dict[int, bool] = {}
-        """Item index to whether its text belongs to `Response.text`."""
-        self._has_begun = False
-
-    def __aiter__(self) -> TextDeltas:
-        return self
-
-    async def __anext__(self) -> str:
-        if not self._has_begun:
-            aiter(self._events)  # raises if the stream was read to its end
-            self._has_begun = True
-        while True:
-            event = await anext(self._events)
-            if isinstance(event, OutputTextDelta):
-                if event.delta and self.belongs(event.index):
-                    return event.delta
-            elif isinstance(event, Failed):
-                # With errors="event". A str cannot say that the text is not complete.
-                raise StreamError(event.error, self._response())
-
-    def belongs(self, index: int) -> bool:
-        """Whether an item is a message of the assistant in the first choice."""
-        known = self._is_output.get(index)
-        if known is None:
-            item = self._item(index)
-            known = isinstance(item, Message) and item.role == "assistant" and item.choice == 0
-            self._is_output[index] = known
-        return known
 
 
 def text_error(response: Response) -> ErrorInfo | None:

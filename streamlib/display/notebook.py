@@ -16,7 +16,6 @@ from typing import Any, Final, Protocol
 import anyio
 
 from streamlib.client.stream import ResponseStream
-from streamlib.client.stream_state import StreamState
 from streamlib.display.notebook_items import Block, block_markdown, blocks
 from streamlib_parsers.events import (
     OutputItemAdded,
@@ -66,7 +65,7 @@ async def display(stream: ResponseStream) -> None:
     Raises:
         StreamError: the stream failed, after everything that arrived was shown.
     """
-    if stream._state is StreamState.NEW:
+    if stream.is_new:
         async with stream:
             await _show(stream)
     else:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from types import TracebackType
 
-from streamlib.client.stream_batches import Batches
 from streamlib.durable.errors import LogError
 from streamlib.durable.log import Log
 from streamlib.durable.reader import LogReader
+from streamlib.pipeline.opening import pipe as pipe_method
+from streamlib.pipeline.reading import Batches
 from streamlib_parsers.accumulate import Accumulator, Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import ResponseEvent
@@ -49,6 +50,13 @@ class LogSource:
     ) -> None:
         if self._reader is not None:
             self._reader.close()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it was not entered yet."""
+        return self._reader is None
+
+    pipe = pipe_method
 
     def batches(self) -> AsyncIterator[list[ResponseEvent]]:
         """The events as lists, one list for each record."""

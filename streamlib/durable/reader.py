@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import anyio
 
-from streamlib.client.stream_batches import Batches
 from streamlib.durable.engine import Engine
 from streamlib.durable.errors import LogError
 from streamlib.durable.hub import Hub
@@ -18,6 +17,12 @@ from streamlib.durable.reaper import end_abandoned
 from streamlib.durable.records import Entry, LogCursor, Record, is_terminal
 from streamlib.durable.rules import LogState
 from streamlib.durable.settings import READ_RECORDS, Settings
+from streamlib.pipeline.opening import PipeOptions, pipe
+from streamlib.pipeline.reading import Batches
+from streamlib_parsers.events import ResponseEvent
+
+if TYPE_CHECKING:
+    from streamlib.pipeline.stream import Pipeline
 
 RETRY_SECONDS: Final = 0.2
 """Seconds before an engine that did not respond is asked again."""
@@ -88,6 +93,11 @@ class LogReader:
     def batches(self) -> AsyncIterator[list[Entry]]:
         """The same entries as lists, one list for each record."""
         return Batches(self._next_batch)
+
+    def pipe(self, *stages: Any, **options: Unpack[PipeOptions]) -> Pipeline[Any]:
+        """The events of the entries through stages: see `streamlib.pipeline.pipe`."""
+        piped: Pipeline[Any] = pipe(EntryEvents(self), *stages, **options)
+        return piped
 
     async def available(self) -> tuple[LogState, list[Entry]]:
         """The state of the log, and the entries available now: maybe none, and maybe not all.
@@ -268,6 +278,32 @@ class LogReader:
     def _rewound(self) -> LogError:
         message = f"the log {self._log_id!r} lost events after {self._cursor}: read from its start"
         return LogError("rewound", message)
+
+
+class EntryEvents:
+    """The events of a reader's entries, without their cursors."""
+
+    def __init__(self, reader: LogReader) -> None:
+        self._reader = reader
+
+    def __aiter__(self) -> AsyncIterator[ResponseEvent]:
+        return self
+
+    async def __anext__(self) -> ResponseEvent:
+        entry = await anext(self._reader)
+        return entry.event
+
+    def batches(self) -> AsyncIterator[list[ResponseEvent]]:
+        """The events of each record."""
+        return Batches(self._next_batch)
+
+    async def aclose(self) -> None:
+        """Stops following the log."""
+        self._reader.close()
+
+    async def _next_batch(self) -> list[ResponseEvent]:
+        entries = await anext(self._reader.batches())
+        return [entry.event for entry in entries]
 
 
 def gone(log_id: str, state: LogState | None) -> LogError:

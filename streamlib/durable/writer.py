@@ -22,6 +22,7 @@ from streamlib.durable.reaper import stopped
 from streamlib.durable.records import encode_event, endings, is_terminal
 from streamlib.durable.rules import Append, Open, Result
 from streamlib.durable.settings import COMMIT_BYTES, Settings
+from streamlib.pipeline.stream import Pipeline
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import TOKEN_EVENTS, Failed, OutputItemDone, ResponseEvent
 from streamlib_parsers.stream_error import StreamError
@@ -356,6 +357,9 @@ async def _batches(
     if isinstance(source, ResponseStream):
         async with source as stream:
             yield stream.batches()
+    elif isinstance(source, Pipeline) and source.is_new:
+        async with source as piped:
+            yield piped.batches()
     else:
         events = _single_events(source)
         async with aclosing(events):

@@ -1,61 +1,109 @@
-"""Stages over event streams: small machines with `feed` and `close`, run over a list or a stream.
+"""Event streams as values that compose: stages over lists and streams, one stream for several.
 
-    async with (
-        client.stream(prompt, model=…) as stream,
-        pipe(stream, coalesce(1 / 60), only(OutputTextDelta)) as events,
-    ):
+    screen = chain(coalesce(1 / 30), without(TokenCount))                       # a value
+    async with client.stream(prompt, model=…) as stream, stream.pipe(screen) as events:
         async for event in events: ...
+    events.response                                                             # what came out
 
-Stages apply from left to right, and all of them together are one call. A stage never reorders
-events, and none delays the first token. Where a stage may buffer events for a time (`coalesce`, or
-a stage of yours that is not a `Simple`), one task in a group of the ``async with`` block reads
-ahead, so that buffered events are emitted in time although no further event arrives; otherwise no
-task is started.
+A *stage* is a value without state. Each use makes its own *machine* (`Machine`), which knows no
+event loop. Stages apply from left to right, and all of them together are one call. What `pipe`
+returns is a stream like any other, and what leaves it is a whole one: every item is closed, the
+terminal event is the last, `seq` has no gaps; only selecting stages (`only`, `without`,
+`filter_events`, `aggregate`, `window`) leave a selection, with the numbers of the originals. No
+stage delays the first token unless its documentation says so.
 """
 
 from __future__ import annotations
 
-from streamlib.pipeline.chain import Chain, through
-from streamlib.pipeline.stages import (
-    SUPERSEDED,
-    Clock,
-    Coalesce,
-    Measure,
-    Only,
-    PipelineStage,
-    Simple,
-    Until,
-    aggregate,
-    coalesce,
-    ended,
-    only,
-    until,
-)
-from streamlib.pipeline.stream import Pipeline, pipe
-from streamlib.pipeline.tee import READ_AHEAD, Branch, TeeReader, tee
-from streamlib_parsers.events import DELTA_KEYS
+from typing import TYPE_CHECKING
+
+from streamlib.lazy import lazy
+
+if TYPE_CHECKING:
+    from streamlib.pipeline.endings import OpenItems
+    from streamlib.pipeline.event_stages import (
+        SUPERSEDED,
+        aggregate,
+        ended,
+        filter_events,
+        map_async,
+        map_events,
+        only,
+        tap,
+        until,
+        window,
+        without,
+    )
+    from streamlib.pipeline.machine import Clock, Machine
+    from streamlib.pipeline.measure import Measure, MeasuredUse
+    from streamlib.pipeline.opening import PipeOptions, pipe
+    from streamlib.pipeline.pacing import coalesce, smooth, timeout
+    from streamlib.pipeline.stages import Keep, Narrow, chain, from_machine, through
+    from streamlib.pipeline.stream import Pipeline
+    from streamlib.pipeline.sync_stream import SyncPipeline
+    from streamlib.pipeline.tee import READ_AHEAD, Branch, TeeReader, tee
+    from streamlib_parsers.events import DELTA_KEYS
+
+_MODULES = {
+    "streamlib.pipeline.endings": ("OpenItems",),
+    "streamlib.pipeline.event_stages": (
+        "SUPERSEDED",
+        "aggregate",
+        "ended",
+        "filter_events",
+        "map_async",
+        "map_events",
+        "only",
+        "tap",
+        "until",
+        "window",
+        "without",
+    ),
+    "streamlib.pipeline.machine": ("Clock", "Machine"),
+    "streamlib.pipeline.measure": ("Measure", "MeasuredUse"),
+    "streamlib.pipeline.opening": ("PipeOptions", "pipe"),
+    "streamlib.pipeline.pacing": ("coalesce", "smooth", "timeout"),
+    "streamlib.pipeline.stages": ("Keep", "Narrow", "chain", "from_machine", "through"),
+    "streamlib.pipeline.stream": ("Pipeline",),
+    "streamlib.pipeline.sync_stream": ("SyncPipeline",),
+    "streamlib.pipeline.tee": ("READ_AHEAD", "Branch", "TeeReader", "tee"),
+    "streamlib_parsers.events": ("DELTA_KEYS",),
+}
 
 __all__ = [
     "DELTA_KEYS",
     "READ_AHEAD",
     "SUPERSEDED",
     "Branch",
-    "Chain",
     "Clock",
-    "Coalesce",
+    "Keep",
+    "Machine",
     "Measure",
-    "Only",
+    "MeasuredUse",
+    "Narrow",
+    "OpenItems",
+    "PipeOptions",
     "Pipeline",
-    "PipelineStage",
-    "Simple",
+    "SyncPipeline",
     "TeeReader",
-    "Until",
     "aggregate",
+    "chain",
     "coalesce",
     "ended",
+    "filter_events",
+    "from_machine",
+    "map_async",
+    "map_events",
     "only",
     "pipe",
+    "smooth",
+    "tap",
     "tee",
     "through",
+    "timeout",
     "until",
+    "window",
+    "without",
 ]
+
+__getattr__, __dir__ = lazy(__name__, _MODULES)

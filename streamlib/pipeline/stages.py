@@ -1,311 +1,322 @@
-"""The stages: each turns one event into any number of events."""
+"""Stages: values without state that compose.
+
+    screen = chain(replace(PHONE, "[phone]"), smooth(), coalesce(1 / 30))
+    through(events, screen)                        # a list
+    async with pipe(stream, screen) as events: …   # a stream
+
+Each use makes its own machine, so a stage may be kept, shared, and used twice at once.
+"""
 
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, overload
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Generic, TypeAlias, TypeVar, overload
 
-import msgspec
+from streamlib.pipeline.flow import Flow
+from streamlib.pipeline.machine import Clock, Each, EachFunction, Foreign, Machine, PlainMachine
+from streamlib_parsers.events import ResponseEvent, RunEvent
 
-from streamlib_parsers.accumulate import Timing
-from streamlib_parsers.events import (
-    DELTA_KEYS,
-    AnnotationAdded,
-    Completed,
-    Failed,
-    FunctionCallArgumentsDelta,
-    ItemProgress,
-    MediaDelta,
-    OutputItemAdded,
-    OutputTextDelta,
-    ReasoningContentDelta,
-    ReasoningSummaryDelta,
-    RefusalDelta,
-    ResponseEvent,
-)
+E = TypeVar("E")
+E_co = TypeVar("E_co", covariant=True)
+F = TypeVar("F")
 
-E = TypeVar("E", bound=ResponseEvent)
-E2 = TypeVar("E2", bound=ResponseEvent)
-E3 = TypeVar("E3", bound=ResponseEvent)
-
-Clock: TypeAlias = Callable[[], float]
-
-TextDelta: TypeAlias = (
-    OutputTextDelta
-    | ReasoningContentDelta
-    | ReasoningSummaryDelta
-    | FunctionCallArgumentsDelta
-    | RefusalDelta
-)
-"""Deltas that can be joined."""
-
-TextKey: TypeAlias = tuple[type[TextDelta], int, int]
-"""The text that a delta belongs to: its kind, the item's index, the part's or paragraph's index."""
-
-SUPERSEDED: Final = frozenset(
-    {*DELTA_KEYS, MediaDelta, AnnotationAdded, ItemProgress, OutputItemAdded}
-)
-"""Events of an open item: its `OutputItemDone` repeats everything they contain."""
+METHODS = ("feed", "due", "close")
+"""What every machine has; older ones have no `expire`."""
 
 
-BEGINNING: Final = float("-inf")
-"""The time before the first delta."""
+class Stage:
+    """Base of the two kinds of stages.
 
-
-class PipelineStage(Protocol):
-    """Events in, events out.
-
-    Any object with these methods is a stage, yours too. `pipe` calls `close` when `due` has passed,
-    although no further event arrived.
+    Args:
+        make: makes the machine of one use.
+        name: for messages.
+        selecting: what it lets out is a selection: it keeps its numbers and has no brackets.
+        is_async: it awaits something, so it needs an event loop.
+        is_last: it lets out lists, so no stage can follow it.
+        parts: the stages that it is a chain of.
     """
 
-    done: bool
-    """Ends the pipeline before its source ends."""
+    def __init__(
+        self,
+        make: Callable[[Clock], PlainMachine],
+        name: str,
+        *,
+        selecting: bool = False,
+        is_async: bool = False,
+        is_last: bool = False,
+        parts: Sequence[Stage] | None = None,
+    ) -> None:
+        self.make = make
+        self.name = name
+        self.selecting = selecting
+        self.is_async = is_async
+        self.is_last = is_last
+        self.parts: tuple[Stage, ...] = (self,)
+        if parts is not None:
+            self.parts = tuple(parts)
 
-    def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
-        """The events to emit now."""
-        ...
+    def __repr__(self) -> str:
+        return self.name
 
-    def close(self) -> list[ResponseEvent]:
-        """The events still buffered: at the end, and when `due` has passed."""
-        ...
+    def machine(self, clock: Clock = time.monotonic) -> Machine:
+        """A machine for one use, without event loop.
+
+        Args:
+            clock: seconds, for stages that wait for a time.
+
+        Raises:
+            TypeError: the stage awaits something.
+        """
+        without_loop(self.parts)
+        return self.make(clock)
+
+    def renewed(self, machine: PlainMachine, clock: Clock) -> PlainMachine:
+        """The machine for the next response of a run: another one, unless the stage counts on."""
+        del machine
+        return self.make(clock)
+
+
+class Keep(Stage):
+    """A stage that lets out the kinds of events that it gets."""
+
+    @overload
+    def __or__(self, other: Keep) -> Keep: ...
+    @overload
+    def __or__(self, other: Narrow[E]) -> Narrow[E]: ...
+    def __or__(self, other: Any) -> Any:
+        """This stage, then the other one."""
+        return chain(self, other)
+
+
+class Narrow(Stage, Generic[E_co]):
+    """A stage that lets out other kinds of events, or some of them: `E` for type checkers."""
+
+    @overload
+    def __or__(self, other: Keep) -> Narrow[E_co]: ...
+    @overload
+    def __or__(self, other: Narrow[E]) -> Narrow[E]: ...
+    def __or__(self, other: Any) -> Any:
+        """This stage, then the other one."""
+        return chain(self, other)
+
+
+Same: TypeAlias = Keep | Machine
+"""What may stand where the kinds of events stay the same: a stage, or a machine for one use."""
+AnyStage: TypeAlias = Keep | Narrow[Any] | Machine
+"""What may stand where a later stage decides the kinds of events."""
+
+
+class _Chained(PlainMachine):
+    """The machine of a chain: numbered, and ended as a whole stream."""
+
+    def __init__(self, stages: Sequence[Stage], clock: Clock) -> None:
+        super().__init__()
+        self._flow = Flow(stages, clock)
+
+    def feed(self, event: ResponseEvent) -> list[Any]:
+        self._flow.feed(event)
+        return self._let_out()
 
     def due(self) -> float | None:
-        """Seconds until buffered events must be emitted by `close`; None where none are."""
-        ...
+        return self._flow.due()
 
+    def expire(self) -> list[Any]:
+        self._flow.expire()
+        return self._let_out()
 
-class Simple:
-    """A stage that buffers nothing: one function from an event to events."""
-
-    def __init__(self, function: Callable[[ResponseEvent], list[ResponseEvent]]) -> None:
-        self.done = False
-        """Set by subclasses to end the pipeline."""
-        self._function = function
-
-    def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
-        """The events to emit now."""
-        return self._function(event)
-
-    def close(self) -> list[ResponseEvent]:
-        """An empty list: nothing is buffered."""
-        return []
-
-    def due(self) -> float | None:
-        """Always None: nothing is buffered."""
-        return None
-
-
-class Only(Simple, Generic[E]):
-    """Emits only events of some kinds. `E` is the union of these kinds, for type checkers."""
-
-    def __init__(self, kinds: frozenset[type[ResponseEvent]]) -> None:
-        def select(event: ResponseEvent) -> list[ResponseEvent]:
-            if type(event) in kinds:
-                return [event]
-            return []
-
-        super().__init__(select)
-
-
-# One overload for each number of kinds: of `*kinds: type[E]` mypy makes their common base class.
-@overload
-def only(kind: type[E], /) -> Only[E]: ...
-@overload
-def only(kind: type[E], second: type[E2], /) -> Only[E | E2]: ...
-@overload
-def only(kind: type[E], second: type[E2], third: type[E3], /) -> Only[E | E2 | E3]: ...
-@overload
-def only(*kinds: type[ResponseEvent]) -> Only[ResponseEvent]: ...
-def only(*kinds: type[Any]) -> Only[Any]:
-    """Only events of these kinds.
-
-    As the last stage of `pipe` or `through` it narrows the type of their events (up to three
-    kinds): after `only(OutputTextDelta)`, `event.delta` needs no check.
-    """
-    return Only(frozenset(kinds))
-
-
-def aggregate() -> PipelineStage:
-    """Complete items without deltas."""
-
-    def select(event: ResponseEvent) -> list[ResponseEvent]:
-        if type(event) in SUPERSEDED:
-            return []
-        return [event]
-
-    return Simple(select)
-
-
-class Until(Simple):
-    """Ends the pipeline after the first event that meets a condition; that event is emitted."""
-
-    def __init__(self, found: Callable[[ResponseEvent], bool]) -> None:
-        super().__init__(self._check)
-        self._condition = found
-
-    def _check(self, event: ResponseEvent) -> list[ResponseEvent]:
-        # A stage before this one may emit several events for the one that ended it.
-        if self.done:
-            return []
-        self.done = self._condition(event)
-        return [event]
-
-
-def until(found: Callable[[ResponseEvent], bool]) -> PipelineStage:
-    """Everything up to and including the first event for which `found` is true; then the end."""
-    return Until(found)
-
-
-class Measure(Simple):
-    """Counts and times events without changing them.
-
-    Attributes:
-        events: number of events so far.
-        characters: text in deltas so far.
-    """
-
-    def __init__(self, clock: Clock = time.monotonic) -> None:
-        super().__init__(self._measure)
-        self.events = 0
-        self.characters = 0
-        self._clock = clock
-        self._start = clock()
-        """Time at which the stage was made."""
-        self._last = self._start
-        """Time of the latest event."""
-        self._first: float | None = None
-        """Time of the first delta."""
-        self._gap = 0.0
-        """Longest time between two events."""
-
-    def _measure(self, event: ResponseEvent) -> list[ResponseEvent]:
-        now = self._clock()
-        self.events += 1
-        self._gap = max(self._gap, now - self._last)
-        self._last = now
-        if isinstance(event, TextDelta):
-            self.characters += len(event.delta)
-            if self._first is None:
-                self._first = now
-        return [event]
+    def close(self) -> list[Any]:
+        self._flow.close()
+        return self._let_out()
 
     @property
-    def timing(self) -> Timing:
-        """First token and last event, in seconds since the stage was made, and the longest wait
-        between two events."""
-        first = None
-        if self._first is not None:
-            first = self._first - self._start
-        return Timing(first_token=first, last=self._last - self._start, longest_gap=self._gap)
+    def buffered(self) -> int:
+        return self._flow.buffered
+
+    def _let_out(self) -> list[Any]:
+        self.done = self._flow.stopped
+        return self._flow.take()
 
 
-class Coalesce:
-    """Joins the deltas of each text, so that each is drawn at most once in `interval` seconds.
+class _Once(Keep):
+    """A machine that was given in place of a stage: it serves one pipeline."""
 
-    Deltas of several texts are buffered side by side, one joined delta for each, and let out
-    together in the order in which they were first seen. Any other event lets out what is buffered,
-    and follows it. If the interval has passed, a delta is let out at once: the first is never late.
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(self._take, type(machine).__name__)
+        self._machine = machine
+
+    def _take(self, clock: Clock) -> PlainMachine:
+        del clock
+        if getattr(self._machine, "_streamlib_used", False):
+            raise RuntimeError(
+                f"this {self.name} was used already, and has the state of that use: "
+                "give `from_machine` a function that makes another one each time"
+            )
+        with suppress(AttributeError):  # it has slots: a second use cannot be told from the first
+            self._machine._streamlib_used = True  # type: ignore[attr-defined]
+        return Foreign(self._machine)
+
+    def renewed(self, machine: PlainMachine, clock: Clock) -> PlainMachine:
+        del machine, clock
+        return Foreign(self._machine)
+
+
+def from_machine(make: Callable[[Clock], Machine]) -> Keep:
+    """A stage of your own.
+
+    Args:
+        make: makes a machine for each use, and for each response of a run. It gets the clock:
+            simulated in tests, standing in `through`.
+
+    Raises:
+        TypeError: `make` is a machine, or nothing that can be called.
     """
+    if not callable(make):
+        raise TypeError("from_machine takes a function that makes a machine: a class of yours")
 
-    def __init__(self, interval: float = 1 / 60, clock: Clock = time.monotonic) -> None:
-        self.done = False
-        self._interval = interval
-        self._clock = clock
-        self._buffered: dict[TextKey, list[TextDelta]] = {}
-        """Deltas of each text since its last emitted one, in the order of their first."""
-        self._round: deque[TextKey] = deque()
-        """The texts that `release` lets out before the interval begins again."""
-        self._next = BEGINNING
-        """Time from which deltas may be emitted."""
+    def made(clock: Clock) -> PlainMachine:
+        machine = make(clock)
+        check_machine(machine, "the function given to from_machine returned")
+        return Foreign(machine)
 
-    def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
-        """All buffered deltas if their time has come or the event is another kind; else nothing."""
-        events = self.hold(event)
-        if not events and self._buffered and self._clock() >= self._next:
-            return self.close()
-        return events
-
-    def hold(self, event: ResponseEvent) -> list[ResponseEvent]:
-        """As `feed`, but time lets out only the very first delta: `release` lets out the others.
-
-        For events that have arrived together: all of them are joined before one is let out.
-        """
-        if not isinstance(event, TextDelta):
-            return [*self.close(), event]
-        self._buffered.setdefault(_text_key(event), []).append(event)
-        if self._next == BEGINNING:
-            return self.close()
-        return []
-
-    def release(self) -> list[ResponseEvent]:
-        """The delta of one text whose time has come, with all that has arrived of it; else nothing.
-
-        A slow screen asks for the next one when it has drawn this one. Until then that one grows.
-        """
-        if not self._round:
-            now = self._clock()
-            if not self._buffered or now < self._next:
-                return []
-            self._round.extend(self._buffered)
-            self._next = now + self._interval
-        return [_join(self._buffered.pop(self._round.popleft()))]
-
-    def close(self) -> list[ResponseEvent]:
-        """All buffered deltas, one of each text."""
-        if not self._buffered:
-            return []
-        events: list[ResponseEvent] = [_join(deltas) for deltas in self._buffered.values()]
-        self._buffered.clear()
-        self._round.clear()
-        self._next = self._clock() + self._interval
-        return events
-
-    def due(self) -> float | None:
-        """Seconds until buffered deltas must be emitted; None where none are."""
-        if self._round:
-            return 0.0
-        if not self._buffered:
-            return None
-        return max(0.0, self._next - self._clock())
+    return Keep(made, getattr(make, "__name__", "from_machine"))
 
 
-def coalesce(interval: float = 1 / 60, clock: Clock = time.monotonic) -> PipelineStage:
-    """At most one delta of each text in `interval` seconds, for screens.
+def each(function: EachFunction) -> Callable[[Clock], PlainMachine]:
+    """What makes the machine of a stage that is one function, without state."""
+    return lambda _: Each([function])
 
-    Each text stays the same and in order, and the first token is not delayed. Deltas of texts that
-    grow at once are no longer interleaved within an interval; they keep their order towards every
-    other event. A screen that draws slowly gets, each time, all that has arrived of a text.
+
+def check_machine(machine: object, verb: str) -> None:
+    """Raises TypeError for what has not the methods of a machine."""
+    missing = [name for name in METHODS if not callable(getattr(machine, name, None))]
+    if missing or isinstance(machine, type):
+        kind = type(machine).__name__
+        methods = ", ".join(missing or METHODS)
+        raise TypeError(f"{verb} a {kind}, which is no machine: it lacks {methods}")
+
+
+def as_stages(given: Iterable[Any]) -> tuple[Stage, ...]:
+    """The stages, those of chains one by one; a machine becomes a stage for one use.
+
+    Raises:
+        TypeError: one of them is neither.
+        ValueError: a stage follows `window`, which lets out lists.
     """
-    return Coalesce(interval, clock)
+    stages: list[Stage] = []
+    for one in given:
+        if isinstance(one, Stage):
+            stages += one.parts
+        elif isinstance(one, type):
+            raise TypeError(f"{one.__name__} is a class, not a stage: from_machine(…) makes one")
+        elif callable(one) and not hasattr(one, "feed"):
+            name = getattr(one, "__name__", type(one).__name__)
+            raise TypeError(
+                f"{name} is a function, not a stage: call it, or wrap it in map_events or tap"
+            )
+        else:
+            check_machine(one, "a stage is expected, not")
+            stages.append(_Once(one))
+    for stage in stages[:-1]:
+        if stage.is_last:
+            raise ValueError(f"{stage.name} lets out lists of events: no stage can follow it")
+    return tuple(stages)
 
 
-def _text_key(event: TextDelta) -> TextKey:
-    match event:
-        case ReasoningSummaryDelta():
-            return type(event), event.index, event.summary_index
-        case FunctionCallArgumentsDelta():
-            return type(event), event.index, 0
-        case _:
-            return type(event), event.index, event.content_index
+def without_loop(stages: Sequence[Stage]) -> None:
+    """Raises TypeError if a stage needs an event loop."""
+    for stage in stages:
+        if stage.is_async:
+            raise TypeError(
+                f"{stage.name} awaits something, and there is no event loop: use it in `pipe`, "
+                "over a stream of a client, or over an async iterable"
+            )
 
 
-def _join(deltas: list[TextDelta]) -> TextDelta:
-    """Deltas of one text as one, with the number of the last."""
-    if len(deltas) == 1:
-        return deltas[0]
-    changes: dict[str, Any] = {"delta": "".join([event.delta for event in deltas])}
-    logprobs: list[Any] = []
-    for event in deltas:
-        if isinstance(event, (OutputTextDelta, ReasoningContentDelta, RefusalDelta)):
-            logprobs += event.logprobs or ()
-    if logprobs:
-        changes["logprobs"] = tuple(logprobs)
-    return msgspec.structs.replace(deltas[-1], **changes)
+# Only the last `Narrow` decides the type: one overload for each number of stages before it.
+@overload
+def chain(*stages: Same) -> Keep: ...
+@overload
+def chain(last: Narrow[E], /, *same: Same) -> Narrow[E]: ...
+@overload
+def chain(s1: AnyStage, last: Narrow[E], /, *same: Same) -> Narrow[E]: ...
+@overload
+def chain(s1: AnyStage, s2: AnyStage, last: Narrow[E], /, *same: Same) -> Narrow[E]: ...
+@overload
+def chain(
+    s1: AnyStage, s2: AnyStage, s3: AnyStage, last: Narrow[E], /, *same: Same
+) -> Narrow[E]: ...
+def chain(*stages: Any) -> Any:
+    """Several stages as one, from left to right; `a | b` is ``chain(a, b)``.
+
+    ``chain()`` changes nothing, and brackets change nothing either. A machine of it numbers its
+    events, as `pipe` and `through` do; stages alone leave `seq` as it is.
+
+    Raises:
+        TypeError: one of them is no stage.
+    """
+    parts = as_stages(stages)
+    kind: type[Stage] = Keep
+    if any(isinstance(part, Narrow) for part in parts):
+        kind = Narrow
+    return kind(
+        lambda clock: _Chained(parts, clock),
+        f"chain({', '.join(part.name for part in parts)})",
+        selecting=any(part.selecting for part in parts),
+        is_async=any(part.is_async for part in parts),
+        parts=parts,
+    )
 
 
-def ended(event: ResponseEvent) -> bool:
-    """Whether an event is the terminal one of its stream."""
-    return isinstance(event, (Completed, Failed))
+def standing() -> float:
+    """A clock that stands."""
+    return 0.0
+
+
+@overload
+def through(events: Iterable[ResponseEvent], *stages: Same) -> list[ResponseEvent]: ...
+@overload
+def through(events: Iterable[ResponseEvent], last: Narrow[E], /, *same: Same) -> list[E]: ...
+@overload
+def through(
+    events: Iterable[ResponseEvent], s1: AnyStage, last: Narrow[E], /, *same: Same
+) -> list[E]: ...
+@overload
+def through(
+    events: Iterable[ResponseEvent], s1: AnyStage, s2: AnyStage, last: Narrow[E], /, *same: Same
+) -> list[E]: ...
+@overload
+def through(
+    events: Iterable[ResponseEvent],
+    s1: AnyStage,
+    s2: AnyStage,
+    s3: AnyStage,
+    last: Narrow[E],
+    /,
+    *same: Same,
+) -> list[E]: ...
+@overload
+def through(events: Iterable[RunEvent], *stages: Same) -> list[RunEvent]: ...
+def through(events: Iterable[RunEvent], *stages: Any) -> list[Any]:
+    """A list of events through the stages, without an event loop.
+
+    The clock stands, so a stage that waits for a time gives the same list on every run.
+
+    Raises:
+        TypeError: a stage needs an event loop, or is no stage, or something is no event.
+        RuntimeError: a stage has let out an event after the terminal one, or is a machine that
+            was used before.
+        Exception: what a stage raised.
+    """
+    parts = as_stages(stages)
+    without_loop(parts)
+    flow = Flow(parts, standing)
+    for event in events:
+        flow.feed(event)
+        if flow.done:
+            break
+    flow.close()
+    if flow.error is not None:
+        raise flow.error
+    return flow.take()

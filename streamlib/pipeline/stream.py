@@ -1,53 +1,105 @@
-"""A stream through stages."""
+"""A stream through stages, which is a stream like any other."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar
 
+import anyio
 import anyio.lowlevel
 
-from streamlib.pipeline.chain import Chain
-from streamlib.pipeline.stages import E, Only, PipelineStage, Simple
-from streamlib.pipeline.tee import Branch, EventLists, TeeReader
-from streamlib_parsers.events import ResponseEvent, RunEvent
+from streamlib.pipeline.delivery import NOT_ENTERED, Delivery
+from streamlib.pipeline.flow import Flow
+from streamlib.pipeline.machine import PlainMachine
+from streamlib.pipeline.opening import PipeOptions
+from streamlib.pipeline.opening import pipe as pipe_method
+from streamlib.pipeline.reading import Batches, OutputText, TextDeltas
+from streamlib.pipeline.stages import Stage
+from streamlib.pipeline.tee import Branch, TeeReader
+from streamlib_parsers.accumulate import Response
+from streamlib_parsers.events import RunEvent
+from streamlib_parsers.items import ResponseItem
 
-AnyE_co = TypeVar("AnyE_co", bound=RunEvent, covariant=True)
+Event_co = TypeVar("Event_co", covariant=True)
 
 
-class Pipeline(Generic[AnyE_co]):
-    """A stream through stages: ``async with pipe(…) as events: async for event in events``."""
+class Pipeline(Delivery, Generic[Event_co]):
+    """A stream through stages: ``async with pipe(…) as events: async for event in events``.
+
+    It owns its source from its entry: a source that was not entered is entered, and the source is
+    closed when a stage ends the stream, when an exception leaves a stage, and when the block ends.
+    A task reads ahead only where a stage waits for a time or for a call; it lives in the block.
+    """
 
     def __init__(
-        self, source: AsyncIterable[ResponseEvent], stages: Sequence[PipelineStage]
+        self,
+        source: AsyncIterable[Any],
+        stages: Sequence[Stage],
+        options: PipeOptions,
     ) -> None:
-        self._source = source
-        self._chain = Chain(stages)
-        self._is_timed = any(type(stage).due is not Simple.due for stage in stages)
-        """A stage may emit after a time, so a task has to read the source meanwhile. A `Simple` one
-        buffers nothing; of any other, a user's own too, only `due` knows."""
+        super().__init__(stages, options.get("errors", "raise"))
+        self.is_run: bool = getattr(source, "is_run", False)
+        """Whether the source is a run of several responses."""
+        self._source: Any = source
+        self._options = options
+        self._has_entered_source = False
         self._reader: TeeReader | None = None
-        """Owner of that task; None without a timed stage."""
+        """Owner of the task that reads ahead; None where no stage needs one."""
         self._branch: Branch | None = None
         """The reader's only branch."""
-        self._batches: EventLists | None = None
-        """The source, read directly, without a timed stage."""
-        self._emitted: deque[Any] = deque()
-        """Events that have passed all stages and are not read yet: `AnyE_co`."""
-        self._ended = False
-        """The source has ended, or a stage has ended the pipeline."""
-        self._error: Exception | None = None
-        """Failure of the source, raised after the events before it."""
+        self._arrived: deque[RunEvent] = deque()
+        """Events of the source that the stages did not take yet."""
+        self._reading: AsyncIterator[RunEvent | list[RunEvent]]
+        """The source, read directly, where no stage needs a task: its batches, if it has some."""
+        self._is_read = False
+        """The source has ended, or is closed."""
+
+    @property
+    def response(self) -> Response:
+        """What has come out so far: of the events before the first selecting stage.
+
+        In a run it is the current response, as `run.response` is.
+        """
+        if isinstance(self._source, Delivery) and self._source.is_selection:
+            return self._source.response  # there is none of a selection
+        return self._accumulator.response
+
+    def item(self, index: int) -> ResponseItem:
+        """The item of an index, as far as it came out.
+
+        Raises:
+            KeyError: no item with this index has started.
+        """
+        if isinstance(self._source, Delivery) and self._source.is_selection:
+            return self._source.item(index)
+        return self._accumulator.item(index)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it was not entered yet."""
+        return self._flow is None
+
+    # --- life cycle ---
 
     async def __aenter__(self) -> Self:
-        if self._is_timed:
-            self._reader = TeeReader(self._source, 1)
-            [self._branch] = await self._reader.__aenter__()
-        else:
-            self._batches = EventLists(self._source)
+        if self._flow is not None:
+            raise RuntimeError("a pipeline is used once: `pipe` makes another one")
+        flow = self._begin(self._options.get("clock") or anyio.current_time)
+        if getattr(self._source, "is_new", False):
+            self._source = await self._source.__aenter__()
+            self._has_entered_source = True
+        try:
+            if _needs_task(flow):
+                self._reader = TeeReader(self._source, 1)
+                [self._branch] = await self._reader.__aenter__()
+            else:
+                self._open_source()
+        except BaseException:
+            await self._leave_source(None, None, None)
+            raise
         return self
 
     async def __aexit__(
@@ -56,107 +108,239 @@ class Pipeline(Generic[AnyE_co]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._reader is not None:
-            await self._reader.__aexit__(kind, error, traceback)
+        try:
+            if self._reader is not None:
+                reader = self._reader
+                self._reader = None
+                await reader.__aexit__(kind, error, traceback)
+        finally:
+            await self._leave_source(kind, error, traceback)
 
-    def __aiter__(self) -> Self:
+    async def aclose(self) -> None:
+        """Ends the stream and closes its source. A second call does nothing."""
+        if self._flow is not None:
+            self._flow.done = True
+        await self._close_source()
+
+    async def _leave_source(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        is_closed = self._is_read
+        self._is_read = True
+        if self._has_entered_source:
+            self._has_entered_source = False
+            await self._source.__aexit__(kind, error, traceback)
+        elif not is_closed:
+            await _close(self._source)
+
+    async def _close_source(self) -> None:
+        """Closes the source while the block goes on."""
+        if self._is_read:
+            return
+        self._is_read = True
+        if self._reader is not None:
+            await self._reader.stop()
+        await _close(self._source)
+
+    # --- reading ---
+
+    def __aiter__(self) -> AsyncIterator[Event_co]:
         return self
 
-    async def __anext__(self) -> AnyE_co:
-        while not self._emitted:
-            if self._ended:
-                raise self._error or StopAsyncIteration
+    async def __anext__(self) -> Event_co:
+        while True:
+            if not (self._ready or self._selected):
+                await self._fill()
+            event: Event_co | None = self._take()
+            if event is not None:
+                return event
+
+    def batches(self) -> AsyncIterator[list[Event_co]]:
+        """The same events in lists: what the stages made of one read of the source."""
+        return Batches(self._next_batch)
+
+    def text(self) -> AsyncIterator[str]:
+        """The text that comes out, of the first choice; joined, it is `response.text`.
+
+        Behind a selecting stage it is the text before that stage.
+
+        Raises:
+            StreamError: the stream failed. Where `until` ended it, the text just ends.
+        """
+        return TextDeltas(_WholeEvents(self), OutputText(self.item, lambda: self.response))
+
+    pipe = pipe_method
+
+    def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Pipeline[Any]:
+        """The same source through further stages: a pipeline that was not entered has no use."""
+        return Pipeline(
+            self._source, (*self._stages, *stages), PipeOptions(**{**self._options, **options})
+        )
+
+    async def _next_batch(self) -> list[Event_co]:
+        batch = [await anext(self)]
+        event: Event_co | None = self._take()
+        while event is not None:
+            batch.append(event)
+            event = self._take()
+        return batch
+
+    async def fill(self) -> None:
+        """Waits until there is something to read, or nothing follows."""
+        flow = self._flow
+        try:
+            while flow is not None and not flow.ready and not (flow.done and not flow.waiting):
+                await self._fill()
+        except StopAsyncIteration:
+            pass
+
+    async def _next_whole(self) -> Any:
+        """The next event before the first selecting stage."""
+        while True:
+            event = self._take_whole()
+            if event is not None:
+                if self._is_silent_end(event):
+                    raise StopAsyncIteration
+                return event
             await self._fill()
-        event: AnyE_co = self._emitted.popleft()
-        return event
 
     async def _fill(self) -> None:
-        """Passes the next events of the source through the stages, or emits what is due."""
-        if self._branch is not None:
-            await self._fill_in_time(self._branch)
-            return
-        if self._batches is None:
-            raise RuntimeError("a pipeline is read inside `async with`")
+        """Passes the next events of the source through the stages, or lets out what is due.
+
+        Raises:
+            StopAsyncIteration: there is nothing more to read.
+        """
+        flow = self._flow
+        if flow is None:
+            raise RuntimeError(NOT_ENTERED)
+        if flow.done and not flow.waiting:
+            await self._finish(flow)
         try:
-            batch = await self._batches.batch()
-        except StopAsyncIteration:
-            self._end()
+            if self._branch is not None and self._reader is not None:
+                await self._fill_in_time(flow, self._reader, self._branch)
+            else:
+                # Not in a method of its own: each coroutine more is 0.1 us for each event.
+                try:
+                    got = await anext(self._reading)
+                except Exception as error:  # noqa: BLE001  # raised after the events before it
+                    if not isinstance(error, StopAsyncIteration):
+                        self._fail_source(flow, error)
+                    flow.close()
+                else:
+                    self._feed_all(flow, got)
+            if flow.done and not self._is_read:
+                await self._close_source()
+        except BaseException:
+            # What was read is lost. The task that reads ahead goes on, and loses nothing.
+            if self._branch is None:
+                flow.done = True
+                await self._close_source()
+            raise
+
+    async def _finish(self, flow: Flow) -> None:
+        flow.close()
+        if flow.ready or flow.waiting:
             return
-        except Exception as error:  # noqa: BLE001  # raised again after the buffered events
-            self._error = error
-            self._end()
+        await self._close_source()
+        error = self._end_error()
+        if error is not None:
+            raise error
+        raise StopAsyncIteration
+
+    def _open_source(self) -> None:
+        batches = getattr(self._source, "batches", None)
+        if batches is None:
+            self._reading = aiter(self._source)
+        else:
+            aiter(self._source)  # raises if it was read to its end
+            self._reading = batches()
+
+    def _feed_all(self, flow: Flow, got: RunEvent | list[RunEvent]) -> None:
+        """What was read: one event, or a batch."""
+        if not isinstance(got, list):
+            self._feed(flow, got)
             return
-        for event in batch:
-            self._emitted.extend(self._chain.feed(event))
-            if self._chain.done:
-                self._end()
+        for event in got:
+            self._feed(flow, event)
+            if flow.done:
                 return
 
-    async def _fill_in_time(self, branch: Branch) -> None:
-        """The same where a stage emits after a time.
+    async def _fill_in_time(self, flow: Flow, reader: TeeReader, branch: Branch) -> None:
+        """The same where a stage waits for a time or a call.
 
         What has arrived is joined before anything is let out, and only one delta is let out then:
         while a slow screen draws it, those after it grow.
         """
-        arrived = branch.arrived()
-        due = self._chain.due()
+        arrived = self._arrived
+        arrived.extend(branch.arrived())
+        due = flow.due()
         if not arrived and due is not None and due <= 0:
             # A caller that draws without a pause has not let the reader's task read.
             await anyio.lowlevel.checkpoint()
-            arrived = branch.arrived()
-        for event in arrived:
-            self._emitted.extend(self._chain.hold(event))
-            if self._chain.done:
-                self._end()
-                return
-        if self._emitted:
+            arrived.extend(branch.arrived())
+        while arrived and not (flow.done or flow.full):
+            self._feed(flow, arrived.popleft())
+            self._start_calls(flow, reader)
+        if flow.ready or self._expire(flow, reader):
             return
-        self._emitted.extend(self._chain.release())
-        if self._emitted:
+        if flow.done and not flow.waiting:
             return
-        due = self._chain.due()
+        if branch.has_ended and not (arrived or flow.done or flow.waiting):
+            if branch.error is not None and self._source_error is None:
+                self._fail_source(flow, branch.error)
+            # A stage that still lets out text in its own time is asked first.
+            if not flow.waiting:
+                flow.close()
+            self._start_calls(flow, reader)
+            return
+        due = flow.due()
         if due is None:
-            # Nothing is buffered, so there is nothing to do before the next event.
+            # Nothing waits for a time, so there is nothing to do before the next event.
             due = math.inf
-        if await branch.wait(due) and branch.has_ended:
-            self._error = branch.error
-            self._end()
+        takes_events = not (arrived or flow.done or branch.has_ended)
+        await branch.wait(due, for_events=takes_events)
 
-    def _end(self) -> None:
-        self._ended = True
-        self._emitted.extend(self._chain.close())
+    def _expire(self, flow: Flow, reader: TeeReader) -> bool:
+        """Lets out what is due; whether there is something to read."""
+        due = flow.due()
+        if due is None or due > 0:
+            return False
+        is_ready = flow.expire()
+        if self._measures:
+            self._look(flow)
+        self._start_calls(flow, reader)
+        return is_ready
+
+    def _start_calls(self, flow: Flow, reader: TeeReader) -> None:
+        for call in flow.calls():
+            reader.start(call)
 
 
-# Only the last stage decides the type of the events: one overload for each number of stages before.
-@overload
-def pipe(source: AsyncIterable[ResponseEvent], last: Only[E], /) -> Pipeline[E]: ...
-@overload
-def pipe(
-    source: AsyncIterable[ResponseEvent], s1: PipelineStage, last: Only[E], /
-) -> Pipeline[E]: ...
-@overload
-def pipe(
-    source: AsyncIterable[ResponseEvent], s1: PipelineStage, s2: PipelineStage, last: Only[E], /
-) -> Pipeline[E]: ...
-@overload
-def pipe(
-    source: AsyncIterable[ResponseEvent],
-    s1: PipelineStage,
-    s2: PipelineStage,
-    s3: PipelineStage,
-    last: Only[E],
-    /,
-) -> Pipeline[E]: ...
-@overload
-def pipe(
-    source: AsyncIterable[ResponseEvent], *stages: PipelineStage
-) -> Pipeline[ResponseEvent]: ...
-@overload
-def pipe(source: AsyncIterable[RunEvent], *stages: PipelineStage) -> Pipeline[RunEvent]: ...
-def pipe(source: AsyncIterable[Any], *stages: PipelineStage) -> Pipeline[Any]:
-    """`source` through the stages, left to right.
+class _WholeEvents:
+    """The events before the first selecting stage."""
 
-    The source stays its owner's: close it where it was opened. It may be a run, such as an
-    `agent`'s: the stages of this module pass the outputs between its responses on.
-    """
-    return Pipeline(source, stages)
+    def __init__(self, pipeline: Pipeline[Any]) -> None:
+        self._pipeline = pipeline
+
+    def __aiter__(self) -> _WholeEvents:
+        return self
+
+    async def __anext__(self) -> Any:
+        return await self._pipeline._next_whole()
+
+
+def _needs_task(flow: Flow) -> bool:
+    """Whether a stage has to be woken while the source is silent."""
+    for stage, machine in zip(flow.stages, flow.machines, strict=True):
+        if stage.is_async or type(machine).due is not PlainMachine.due:
+            return True
+    return False
+
+
+async def _close(source: Any) -> None:
+    aclose: Callable[[], Awaitable[object]] | None = getattr(source, "aclose", None)
+    if aclose is not None:
+        await aclose()

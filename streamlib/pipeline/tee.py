@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import Final
 
@@ -90,11 +91,20 @@ class Branch:
         """The failure of the source, once it has ended."""
         return self._reader.error
 
-    async def wait(self, seconds: float) -> bool:
-        """Whether an event (or the end) arrives within `seconds`."""
+    async def wait(self, seconds: float, *, for_events: bool = True) -> None:
+        """Waits until an event, the end of the source, or of a call (`TeeReader.start`) arrives.
+
+        Args:
+            seconds: the longest wait.
+            for_events: False: only for what arrives from now on.
+        """
+        if for_events and (self.buffer or self._reader.ended):
+            return
+        if seconds == math.inf:  # no scope where there is no time
+            await self._reader.next_arrival()
+            return
         with anyio.move_on_after(seconds):
-            await self._reader.arrival(self)
-        return bool(self.buffer) or self._reader.ended
+            await self._reader.next_arrival()
 
     async def aclose(self) -> None:
         """Closes this branch: the others no longer wait for it."""
@@ -128,6 +138,8 @@ class TeeReader:
         """Set and replaced when events arrive, and at the end."""
         self._room = anyio.Event()
         """Set when a branch has read; replaced when the task waits for one."""
+        self._reading = anyio.CancelScope()
+        """Ends the task without the block."""
         self._group = anyio.create_task_group()
 
     async def __aenter__(self) -> tuple[Branch, ...]:
@@ -151,20 +163,34 @@ class TeeReader:
         while not branch.buffer and not self.ended:
             await self._arrived.wait()
 
+    async def next_arrival(self) -> None:
+        """Waits until something arrives: an event, the end of the source or of a call."""
+        await self._arrived.wait()
+
+    def start(self, call: Callable[[], Awaitable[None]]) -> None:
+        """Runs a function in the block beside the reading, and wakes who waits when it ends."""
+        self._group.start_soon(self._run, call)
+
+    async def stop(self) -> None:
+        """Ends the reading; what was read stays."""
+        self._reading.cancel()
+        while not self.ended:
+            await self._arrived.wait()
+
+    async def _run(self, call: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await call()
+        finally:
+            self._wake()
+
     def on_read(self) -> None:
         """Wakes the task: a branch has read, so there may be room again."""
         self._room.set()
 
     async def _read(self) -> None:
         try:
-            source = EventLists(self._source)
-            while True:
-                events = await source.batch()
-                for branch in self.branches:
-                    if not branch.closed:
-                        branch.buffer.extend(events)
-                self._wake()
-                await self._wait_for_room()
+            with self._reading:
+                await self._read_on()
         except StopAsyncIteration:
             pass
         except Exception as error:  # noqa: BLE001  # each branch raises it at its end
@@ -172,6 +198,16 @@ class TeeReader:
         finally:
             self.ended = True
             self._wake()
+
+    async def _read_on(self) -> None:
+        source = EventLists(self._source)
+        while True:
+            events = await source.batch()
+            for branch in self.branches:
+                if not branch.closed:
+                    branch.buffer.extend(events)
+            self._wake()
+            await self._wait_for_room()
 
     def _wake(self) -> None:
         # An anyio event cannot be cleared, therefore a new one for the next arrival.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal, Unpack
+from typing import Unpack
 
 import anyio
 from msgspec.structs import replace
@@ -14,11 +14,12 @@ from streamlib.client import Client, StreamOptions, wrap_key_of
 from streamlib.request.conversation import History
 from streamlib.request.prompt import Prompt
 from streamlib.tools.calls import Handlers, Tool, Toolbox, at_least_one
+from streamlib.tools.piped_run import PipedRun
 from streamlib_parsers import CallOutput, ErrorInfo, PendingCall, Response, ResponseItem, RunEvent
 from streamlib_parsers.stream_error import StreamError, invalid_request
 
 
-class AgentRun:
+class AgentRun(PipedRun):
     """Several responses as one async iterator: their events, and between them outputs of calls.
 
     Entering it sends the first request, and raises what the provider refuses (401, 429). Leaving it
@@ -60,7 +61,7 @@ class AgentRun:
         self._send = partial(client.stream, model=model, **options)
         self._stream = self._send(self._prompt)  # the current response; after the end the last
         self._turns_left = at_least_one("max_turns", max_turns) - 1
-        self._state: Literal["response", "calls", "answered", "ended"] = "response"
+        self._state = "response"
         self._outputs: list[CallOutput] = []  # of the current response, as they finished
         self._ready: deque[RunEvent] = deque()  # outputs to deliver, or events of a refusal
 
@@ -96,9 +97,6 @@ class AgentRun:
             # Without the exception of the block, which the group would wrap in another one.
             await self._group.__aexit__(None, None, None)
 
-    def __aiter__(self) -> AgentRun:
-        return self
-
     async def __anext__(self) -> RunEvent:
         while not self._ready:
             if self._state == "response":
@@ -108,7 +106,7 @@ class AgentRun:
                     self._state = "ended"
                     if self.response.unfinished:  # after a pause without calls, which is right
                         self._state, self._arrived = "calls", anyio.Event()
-                        self._group.start_soon(self._run_calls)
+                        self._group.start_soon(self._cancellable, self._run_calls)
             elif self._state == "calls":
                 await self._arrived.wait()
                 self._arrived = anyio.Event()

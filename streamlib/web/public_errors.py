@@ -36,6 +36,7 @@ TEXTS: Final[dict[ErrorKind, str]] = {
     "stalled": "The model stopped responding. Try again.",
     "deadline": "The response took too long.",
     "cancelled": "The response was stopped.",
+    "internal": "The server failed.",
 }
 """ErrorKind -> the text that a reader sees."""
 

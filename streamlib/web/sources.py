@@ -69,7 +69,7 @@ def encoder_for(protocol: UIProtocol | AnyEncoder, source: EventSource) -> AnyEn
             return encoder("jsonl", public=True, error_text=kept_text)
         case "vercel" | "agui":
             # A call at the end of a single response is for the page to answer, so it may stay open.
-            is_run = not isinstance(source, ResponseStream)
+            is_run = getattr(source, "is_run", not isinstance(source, ResponseStream))
             return encoder(protocol, run=is_run, public=True, error_text=kept_text)
     names = ", ".join(get_args(UIProtocol))
     raise ValueError(f"no protocol {protocol!r} for a browser; one of {names}, or an encoder")

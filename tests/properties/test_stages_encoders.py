@@ -168,7 +168,7 @@ def interleaved(wire: Any, items: list[tuple[str, list[str]]]) -> list[ResponseE
 def test_coalesce_keeps_items_that_grow_at_once(wire: Any, items: Any) -> None:
     """E3: deltas of one interval are no longer interleaved; wires without blocks join them."""
     events = interleaved(wire, items)
-    joined = list(through(events, coalesce(1, lambda: 0.0)))
+    joined = list(through(events, coalesce(1)))
     assert accumulate(joined).items == accumulate(events).items
     without, report = read(wire, events)
     with_stage, stage_report = read(wire, joined)

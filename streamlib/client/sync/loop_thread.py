@@ -77,6 +77,14 @@ class LoopThread:
             self._cancel(task)
             raise
 
+    def start(self, function: Callable[[], Awaitable[T]]) -> Future[T]:
+        """Runs a coroutine function in the loop, in a task of its own, beside further calls.
+
+        Raises:
+            RuntimeError: as `call`.
+        """
+        return self._submit(function)
+
     def _cancel(self, task: _Task[Any]) -> None:
         """Ends a call that nobody waits for any more, wherever it is; nothing if it has ended."""
         task.is_cancelled = True

@@ -23,9 +23,11 @@ from streamlib.client.cursor import Cursor
 from streamlib.client.hooks import OnEvent
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import StreamConfig
-from streamlib.client.stream_state import ENDED, StreamState
-from streamlib.client.stream_text import TextDeltas
+from streamlib.client.stream_state import ENDED
 from streamlib.client.sync.loop_thread import LoopThread
+from streamlib.pipeline.opening import PipeOptions
+from streamlib.pipeline.opening import pipe as pipe_method
+from streamlib.pipeline.reading import OutputText
 from streamlib.request.build import Request
 from streamlib.structured.stream_items import EventItems
 from streamlib_parsers.accumulate import Response, Timing
@@ -33,7 +35,6 @@ from streamlib_parsers.errors import ErrorInfo, IncompleteOutput
 from streamlib_parsers.events import (
     Completed,
     Failed,
-    OutputTextDelta,
     RateLimits,
     ResponseEvent,
 )
@@ -42,6 +43,8 @@ from streamlib_parsers.stream_error import StreamError
 
 if TYPE_CHECKING:
     from streamlib.client.sync import SyncClient
+    from streamlib.pipeline.stages import Stage
+    from streamlib.pipeline.sync_stream import Driver
 
 T = TypeVar("T")
 
@@ -58,11 +61,6 @@ class LockedStream(ResponseStream):
     def has_ended(self) -> bool:
         """Whether it was closed, or read to its end."""
         return self._state in ENDED
-
-    @property
-    def is_new(self) -> bool:
-        """Whether it was not entered yet."""
-        return self._state is StreamState.NEW
 
     @property
     def response(self) -> Response:
@@ -293,6 +291,23 @@ class SyncStream:
 
     # --- reading ---
 
+    @property
+    def is_new(self) -> bool:
+        """Whether it was not entered yet."""
+        return self._stream.is_new
+
+    pipe = pipe_method
+    """The events through stages: ``with stream.pipe(coalesce(1 / 30)) as events``.
+
+    They run in the client's thread, so every kind of stage works; see `streamlib.pipeline`.
+    """
+
+    def _pipe_driver(self, stages: Sequence[Stage], options: PipeOptions) -> Driver:
+        """What runs a pipeline in the client's thread."""
+        from streamlib.client.sync.piped import LoopDriver
+
+        return LoopDriver(self, stages, options)
+
     def __iter__(self) -> SyncStream:
         aiter(self._stream)  # raises if it was read to its end
         return self
@@ -406,8 +421,7 @@ class _Texts:
 
     def __init__(self, stream: SyncStream) -> None:
         self._stream = stream
-        self._deltas = TextDeltas(stream._stream, stream._stream.item, lambda: stream.response)
-        """Decides which deltas belong to the text; never iterated itself."""
+        self._text = OutputText(stream._stream.item, lambda: stream.response)
         self._has_begun = False
 
     def __iter__(self) -> _Texts:
@@ -418,13 +432,9 @@ class _Texts:
             iter(self._stream)  # raises if it was read to its end
             self._has_begun = True
         while True:
-            event = next(self._stream)
-            if isinstance(event, OutputTextDelta):
-                if event.delta and self._deltas.belongs(event.index):
-                    return event.delta
-            elif isinstance(event, Failed):
-                # With errors="event". A str cannot say that the text is not complete.
-                raise StreamError(event.error, self._stream.response)
+            text = self._text.of(next(self._stream))
+            if text:
+                return text
 
 
 class _JsonItems(Generic[T]):

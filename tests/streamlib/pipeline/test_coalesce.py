@@ -35,6 +35,14 @@ class Ticks:
         return self.now
 
 
+def driven(machine: Any, event: ResponseEvent) -> list[ResponseEvent]:
+    """What a machine lets out for an event, and because its time has come then."""
+    events: list[ResponseEvent] = machine.feed(event)
+    while machine.due() is not None and machine.due() <= 0:
+        events += machine.expire()
+    return events
+
+
 def deltas(*texts: tuple[int, str]) -> list[ResponseEvent]:
     return [OutputTextDelta(index, 0, text) for index, text in texts]
 
@@ -46,18 +54,18 @@ def shown(events: list[ResponseEvent]) -> list[tuple[int, str]]:
 def test_parts_are_let_out_together_in_first_seen_order() -> None:
     """E3: each change of the part was a drawing."""
     ticks = Ticks()
-    stage = coalesce(1.0, ticks)
+    stage = coalesce(1.0).machine(ticks)
     out = stage.feed(OutputTextDelta(0, 0, "a"))
     for event in deltas((1, "b"), (0, "c"), (1, "d"), (2, "e"), (0, "f")):
         assert stage.feed(event) == []
     ticks.now = 1.0
-    out += stage.feed(OutputTextDelta(2, 0, "g"))
+    out += driven(stage, OutputTextDelta(2, 0, "g"))
     assert shown(out) == [(0, "a"), (1, "bd"), (0, "cf"), (2, "eg")]
     assert stage.due() is None
 
 
 def test_other_event_comes_after_everything_before_it() -> None:
-    stage = coalesce(float("inf"), Ticks())
+    stage = coalesce(float("inf")).machine(Ticks())
     events = deltas((0, "a"), (1, "b"), (0, "c"))
     out: list[ResponseEvent] = []
     for event in [*events, Notice("x"), *events]:
@@ -119,11 +127,11 @@ def texts_before_others(events: list[ResponseEvent]) -> list[Any]:
 def test_any_stream_keeps_texts_and_their_order(stream: Any, pauses: list[float]) -> None:
     events = [make(index, text) for make, index, text in stream]
     ticks = Ticks()
-    stage = coalesce(1.0, ticks)
+    stage = coalesce(1.0).machine(ticks)
     out: list[ResponseEvent] = []
     for event, pause in zip(events, pauses, strict=False):
         ticks.now += pause
-        out += stage.feed(event)
+        out += driven(stage, event)
     out += stage.close()
     assert texts_before_others(out) == texts_before_others(events)
 
@@ -148,7 +156,7 @@ async def test_screen_of_both_loops_draws_alike() -> None:
 
 async def test_delta_grows_while_the_one_before_is_drawn() -> None:
     """What arrives during a round is in it, unless its part was drawn already."""
-    async with pipe(Model(100, 2, 100.0), coalesce(0.1, anyio.current_time)) as events:
+    async with pipe(Model(100, 2, 100.0), coalesce(0.1)) as events:
         first = await anext(events)
         await anyio.sleep(0.105)
         second = await anext(events)
@@ -196,7 +204,7 @@ async def test_screen_that_never_waits_gets_joined_deltas() -> None:
     """Drawing takes time in which no task runs; the reading task gets its turn all the same."""
     now = [0.0]
     texts: list[str] = []
-    async with pipe(Chunks(), coalesce(INTERVAL, lambda: now[0])) as events:
+    async with pipe(Chunks(), coalesce(INTERVAL), clock=lambda: now[0]) as events:
         async for event in events:
             now[0] += 1.0
             texts.append(event.delta)  # type: ignore[union-attr]
@@ -205,7 +213,7 @@ async def test_screen_that_never_waits_gets_joined_deltas() -> None:
 
 
 async def test_stages_after_it_get_what_it_lets_out() -> None:
-    stages = (coalesce(INTERVAL, anyio.current_time), only(OutputTextDelta))
+    stages = (coalesce(INTERVAL), only(OutputTextDelta))
     async with pipe(Model(60, 3, 1_000.0), *stages) as events:
         texts = [event.delta async for event in events]
     assert len(texts) < 20
@@ -228,7 +236,7 @@ async def test_run_goes_through_a_pipeline() -> None:
                 return event
             raise StopAsyncIteration
 
-    async with pipe(source(), coalesce(0.01, anyio.current_time)) as events:
+    async with pipe(source(), coalesce(0.01)) as events:
         assert joined([event async for event in events]) == joined(run)
 
 

@@ -14,7 +14,7 @@ import pytest
 from streamlib import encoder, parser
 from streamlib.client.stream import CANCELLED
 from streamlib.gateway.requests.handler import JsonArray
-from streamlib.pipeline import aggregate, coalesce
+from streamlib.pipeline import aggregate, coalesce, through
 from streamlib.recording import load_events
 from streamlib_parsers import (
     Failed,
@@ -314,8 +314,7 @@ def test_ping_of_a_json_array_is_white_space() -> None:
 def test_stage_before_a_run_encoder_loses_nothing(protocol: str, stage: Any) -> None:
     """Invariant 14, for runs: what is shown is the same, in fewer deltas."""
     for run in SCENARIOS.values():
-        chain = stage()
-        staged = [one for event in run for one in chain.feed(event)]
+        staged = through(run, stage())
         expected = read(protocol, encoded(protocol, run, **IDS[protocol]))
         assert texts(read(protocol, encoded(protocol, staged, **IDS[protocol]))) == texts(expected)
 

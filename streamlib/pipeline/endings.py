@@ -1,0 +1,131 @@
+"""How a machine ends a response before its source does: as a whole one, never cut off.
+
+    items = OpenItems()
+    items.feed(event)                                       # every event that the machine lets out
+    items.end(Failed(ErrorInfo("stalled", …)))              # what it lets out at the end
+    items.end(Completed(stop_reason="stop"), "found END")   # the same, with its notice
+
+So every item is closed, the terminal event says who has ended the stream, and an encoder or a log
+behind it sees a response like any other.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from streamlib_parsers.accumulate import Accumulator
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import (
+    DELTA_KEYS,
+    AnnotationAdded,
+    Completed,
+    Created,
+    Failed,
+    FinishedChoice,
+    MediaDelta,
+    Notice,
+    OutputItemAdded,
+    OutputItemDone,
+    ResponseEvent,
+)
+from streamlib_parsers.items import Message, Reasoning
+
+STOPPED: Final = "stopped_by_stage"
+"""Code of the notice, or of the failure, of a response that a stage has ended."""
+
+TERMINAL: Final = frozenset({Completed, Failed})
+"""The events that end a response."""
+
+CONTENT: Final = frozenset({*DELTA_KEYS, MediaDelta, AnnotationAdded})
+"""Events that add to an open item."""
+
+STOPPED_BY_CALLER: Final = ErrorInfo("cancelled", "a stage ended the stream", code=STOPPED)
+"""The failure of a stream whose reader has seen enough."""
+
+
+class OpenItems:
+    """The open items of what a machine lets out, and how to end its response.
+
+    It keeps the events of open items alone: of a long stream no more than its open item.
+    """
+
+    def __init__(self) -> None:
+        self.has_ended = False
+        """The terminal event was let out."""
+        self._events: dict[int, list[ResponseEvent]] = {}
+        """Index of an open item to its events."""
+        self._created = Created()
+        self._choices: set[int] = set()
+        """The choices that have an item."""
+
+    def feed(self, event: ResponseEvent) -> None:
+        """Notes an event that the machine lets out."""
+        kind = type(event)
+        if kind in CONTENT:
+            # A hand-made list may have deltas of an item that was never added.
+            index: int = event.index  # type: ignore[union-attr, assignment]
+            events = self._events.get(index)
+            if events is not None:
+                events.append(event)
+        elif isinstance(event, OutputItemAdded):
+            self._events[event.index] = [event]
+            self._choices.add(event.item.choice)
+        elif isinstance(event, OutputItemDone):
+            self._events.pop(event.index, None)
+            self._choices.add(event.item.choice)
+        elif isinstance(event, Created):
+            self._created = event
+        elif kind in TERMINAL:
+            self.has_ended = True
+
+    def end(
+        self, terminal: Completed | Failed, detail: str = "", *, completed: int | None = None
+    ) -> list[ResponseEvent]:
+        """The events that end the response here; they are noted as let out.
+
+        Each open item is closed as incomplete. `Completed` gets a ``Notice("stopped_by_stage")``
+        before it, and the id, the model and the choices of the response; its usage is unknown,
+        since the request is closed.
+
+        Args:
+            terminal: the terminal event.
+            detail: text of the notice: why the stream ends.
+            completed: index of an item that ends as it should, as before a stop text. A call
+                never does: its arguments are not all there.
+
+        Returns:
+            Empty if the response has ended already.
+        """
+        if self.has_ended:
+            return []
+        self.has_ended = True
+        endings: list[ResponseEvent] = []
+        for index, events in sorted(self._events.items()):
+            accumulator = Accumulator()
+            for event in events:
+                accumulator.feed(event)
+            item = accumulator.item(index)
+            if index == completed and isinstance(item, (Message, Reasoning)):
+                item = replace(item, status="completed")
+            endings.append(OutputItemDone(index, item))
+        self._events.clear()
+        if isinstance(terminal, Completed):
+            endings.append(Notice(STOPPED, detail))
+            terminal = self._named(terminal)
+        endings.append(terminal)
+        return endings
+
+    def _named(self, terminal: Completed) -> Completed:
+        """`terminal` with what is known of the response."""
+        choices = terminal.choices
+        if not choices:
+            reason = terminal.stop_reason
+            choices = tuple(FinishedChoice(n, reason) for n in sorted(self._choices or {0}))
+        return replace(
+            terminal,
+            response_id=terminal.response_id or self._created.response_id,
+            model=terminal.model or self._created.model,
+            choices=choices,
+        )

@@ -1,0 +1,342 @@
+"""Events through stages: numbered anew, a response at a time, ended as a whole stream.
+
+    source ──▶ machines ──▶ number ──▶ machines from the first selecting stage on ──▶ reader
+                             └ `events.response` and `events.text()` are made of these events
+
+It does no I/O. What reads the source (`stream`, `sync_stream`, `through`) calls `feed`, `expire`
+and `close`, and takes the events out of `ready`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+
+from msgspec.structs import force_setattr
+
+from streamlib.pipeline.endings import TERMINAL, OpenItems
+from streamlib.pipeline.machine import EVENT_KINDS, Clock, Each, PlainMachine, Row
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import Failed, Notice, ResponseEvent, RunEvent
+from streamlib_parsers.items import CallOutput
+
+if TYPE_CHECKING:
+    from streamlib.pipeline.stages import Stage
+
+ErrorMode: TypeAlias = Literal["raise", "event"]
+"""What an exception of a stage becomes: itself, or a `Failed` event."""
+
+CALL_OUTPUTS: Final = frozenset(get_args(CallOutput))
+STAGE_FAILED: Final = "stage_failed"
+"""Code of the failure that an exception of a stage becomes."""
+ORDINARY: Final = EVENT_KINDS - TERMINAL
+
+
+Selected: TypeAlias = tuple[RunEvent | None, list[Any]]
+"""An event before the first selecting stage, and what the reader gets of it. The event is None for
+what a stage lets out without one, because its time has come."""
+
+
+class Flow:
+    """One use of some stages.
+
+    Attributes:
+        ready: what nobody has taken yet: events; with `keeps_whole`, behind a selecting stage,
+            `Selected` pairs.
+        done: the source is to be read no further.
+        stopped: a stage has ended the stream.
+        error: what a stage raised, to be raised after the events in `ready`.
+    """
+
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        clock: Clock,
+        errors: ErrorMode = "raise",
+        *,
+        keeps_whole: bool = False,
+    ) -> None:
+        self.ready: deque[Any] = deque()
+        self.keeps_whole = keeps_whole
+        self.done = False
+        self.stopped = False
+        self.error: Exception | None = None
+        self.stages = tuple(stages)
+        self.selects = any(stage.selecting for stage in self.stages)
+        self.machines: list[PlainMachine] = [stage.make(clock) for stage in self.stages]
+        """The machines of the current response, in the order of their stages."""
+        self._clock = clock
+        self._errors: ErrorMode = errors
+        self._first_selecting = len(self.stages)
+        for position, stage in reversed(list(enumerate(self.stages))):
+            if stage.selecting:
+                self._first_selecting = position
+        self._has_front = self._first_selecting > 0
+        self._items: OpenItems | None = None
+        """What was let out before the first selecting stage, where this may have to end it."""
+        self._seq: int | None = None
+        """`seq` of the next event before the first selecting stage; None: that of the source."""
+        self._is_over = False
+        """The source has sent the terminal event of the current response."""
+        self._has_ended = False
+        """The terminal event was let out."""
+        self._is_closed = False
+        """The source has ended, or a stage has ended the stream."""
+        self._reported: Exception | None = None
+        """What a stage raised, once it was made an event or the error to raise."""
+        self._begin()
+
+    # --- the source's side ---
+
+    def feed(self, event: RunEvent) -> None:
+        """Takes an event of the source; what is none ends the stream, with a TypeError."""
+        if (self._is_over or type(event) not in ORDINARY) and not self._begins_or_ends(event):
+            return
+        if not self.stages:
+            self.ready.append(event)
+            return
+        if self._seq is None:
+            self._seq = event.seq  # type: ignore[union-attr]
+        if self._is_shortest and self._back is not None:
+            self.ready.extend(self._back.feed(event))  # type: ignore[arg-type]
+            if self._back.done:
+                self._end_by_back(self._back)
+            return
+        front = self._front
+        events = front.feed(event)  # type: ignore[arg-type]
+        # Most often one event comes out, with its number: as `_let_out`, in half the time.
+        if len(events) == 1 and self._is_short and events[0].seq == self._seq:
+            [let_out] = events
+            if type(let_out) in ORDINARY and not self._has_ended:
+                self._seq += 1
+                self.ready.append(let_out)
+                events = []
+        if events:
+            self._let_out(events)
+        if front.done:
+            self._settle()
+
+    def due(self) -> float | None:
+        """Seconds until `expire` is to be called; None: no stage waits for a time."""
+        due = self._front.due()
+        if self._back is not None:
+            later = self._back.due()
+            if due is None or (later is not None and later < due):
+                due = later
+        return due
+
+    def expire(self) -> bool:
+        """Lets out what one stage must let out now; whether there is something to read."""
+        self._let_out(self._front.expire())
+        if not self.ready and self._back is not None:
+            self._let_out_selected(None, self._back.expire())
+            if self._back.done and not self.stopped:
+                self._end_by_back(self._back)
+        if self._is_closed or self._front.done:
+            self._settle()
+        return bool(self.ready)
+
+    def close(self) -> None:
+        """The source has ended. What the stages hold is let out, unless they wait for calls."""
+        self.done = True
+        self._settle()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the source has sent the terminal event of the current response."""
+        return self._is_over
+
+    def _fail(self, error: Exception) -> None:
+        self.error = self.error or error
+        self.done = self.stopped = True
+
+    # --- what stages are asked for ---
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a stage runs calls whose events are still to come."""
+        return self._front.waiting or (self._back is not None and self._back.waiting)
+
+    @property
+    def full(self) -> bool:
+        """Whether the next event of the source has to wait for a call of a stage."""
+        if self._is_over and self.waiting:
+            return True
+        return self._front.full or (self._back is not None and self._back.full)
+
+    @property
+    def buffered(self) -> int:
+        """Characters that the stages hold."""
+        return sum([machine.buffered for machine in self.machines])
+
+    def calls(self) -> list[Callable[[], Awaitable[None]]]:
+        """What is to be awaited beside the stream."""
+        calls = self._front.calls()
+        if self._back is not None:
+            calls += self._back.calls()
+        return calls
+
+    def take(self) -> list[Any]:
+        """Everything that is ready, as the reader gets it.
+
+        Raises:
+            Exception: what a stage raised, once nothing before it is left.
+        """
+        if self.ready or self.error is None:
+            events = list(self.ready)
+            self.ready.clear()
+            return events
+        raise self.error
+
+    # --- one response ---
+
+    def _begin(self) -> None:
+        """A response begins: the rows of its machines."""
+        may_end = False
+        self._front = Row(self.machines[: self._first_selecting])
+        self._back: Row | None = None
+        if self.selects:
+            self._back = Row(self.machines[self._first_selecting :], keeps_endings=False)
+            may_end = any(not isinstance(machine, Each) for machine in self._back.machines)
+        if may_end or self._errors == "event":
+            self._items = OpenItems()
+        self._is_short = self._back is None and self._items is None
+        self._is_shortest = not (self._has_front or self.keeps_whole or self._items)
+
+    def _begins_or_ends(self, event: RunEvent) -> bool:
+        """Whether an event that is no ordinary one goes through the stages."""
+        kind = type(event)
+        if kind in CALL_OUTPUTS:
+            self._pass(event)
+            return False
+        if kind not in EVENT_KINDS:
+            self._fail(TypeError(f"the source has sent a {kind.__name__}, which is no event"))
+            return False
+        if self._is_over:
+            self._next_response()
+        self._is_over = kind in TERMINAL
+        return True
+
+    def _next_response(self) -> None:
+        """The next response of a run: each stage has a machine of its own for it."""
+        self._finish_response()
+        self.machines = [
+            stage.renewed(machine, self._clock)
+            for stage, machine in zip(self.stages, self.machines, strict=True)
+        ]
+        self._seq = None
+        self._has_ended = False
+        self._begin()
+
+    def _finish_response(self) -> None:
+        self._let_out(self._front.close())
+        if self._back is not None:
+            self._let_out_selected(None, self._back.close())
+
+    def _pass(self, output: RunEvent) -> None:
+        """An output between two responses, which no stage changes."""
+        if self._is_over:
+            self._finish_response()
+        if self._back is None:
+            self.ready.append(output)
+        else:
+            self._let_out_selected(output, [output])
+
+    def _let_out(self, events: Iterable[ResponseEvent]) -> None:
+        """Events of the machines before the first selecting one."""
+        for event in events:
+            if self._has_ended:
+                # A stage would make two responses of one.
+                kind = type(event).__name__
+                message = f"a stage has let out a {kind} after the terminal event"
+                self._fail(RuntimeError(message))
+                return
+            if self._back is None:
+                self.ready.append(self._numbered(event))
+            elif not self._back.done:
+                numbered = self._numbered(event)
+                self._let_out_selected(numbered, self._back.feed(numbered))
+                if self._back.done and not self.stopped:
+                    self._end_by_back(self._back)
+
+    def _numbered(self, event: ResponseEvent, *, is_added: bool = False) -> ResponseEvent:
+        """The event with the next number, noted as let out."""
+        if self._items is not None:
+            self._items.feed(event)
+        if not (self._has_front or is_added):
+            # Nothing has changed it, and a source of its own numbers keeps them.
+            self._seq = event.seq + 1
+            return event
+        seq = self._seq or 0
+        self._seq = seq + 1
+        if type(event) in TERMINAL:
+            self._has_ended = True
+        if event.seq == seq:
+            return event
+        # Half the time of `msgspec.structs.replace`.
+        numbered = copy.copy(event)
+        force_setattr(numbered, "seq", seq)
+        return numbered
+
+    def _let_out_selected(self, whole: RunEvent | None, events: list[Any]) -> None:
+        if not self.keeps_whole:
+            self.ready.extend(events)
+        elif whole is not None or events:
+            self.ready.append((whole, events))
+
+    # --- endings ---
+
+    def _settle(self) -> None:
+        """The source has ended, or a stage before the first selecting one has ended the stream.
+
+        Called again while stages wait for their calls.
+        """
+        if self._front.done:
+            self.done = self.stopped = True
+        self._is_closed = True
+        self._let_out(self._front.close())
+        if self._front.waiting:
+            return
+        self._report(self._front)
+        if self._back is not None:
+            self._let_out_selected(None, self._back.close())
+            self._report(self._back)
+
+    def _end_by_back(self, back: Row) -> None:
+        """A stage behind a selection has ended the stream.
+
+        The response before the selection ends as the stage says; what the selection leaves of the
+        ending is what the reader gets.
+        """
+        self.done = self.stopped = self._is_closed = True
+        if back.ending:
+            notices = [event.detail for event in back.ending if isinstance(event, Notice)]
+            self._end(back.ending[-1], "".join(notices))
+        self._report(back)
+        self._let_out_selected(None, back.close())
+
+    def _report(self, row: Row) -> None:
+        """What a stage of the row raised: a `Failed` event, or the exception itself."""
+        error = row.failure
+        if error is None or error is self._reported:
+            return
+        self._reported = error
+        self.done = self.stopped = True
+        if self._errors == "event":
+            message = f"a stage raised {type(error).__name__}"
+            if self._end(Failed(ErrorInfo("internal", message, code=STAGE_FAILED))):
+                return
+        self._fail(error)
+
+    def _end(self, terminal: Any, detail: str = "") -> bool:
+        """Ends the response before the first selecting stage; whether it had not ended."""
+        endings = self._items.end(terminal, detail) if self._items is not None else []
+        for event in endings:
+            numbered = self._numbered(event, is_added=True)
+            if self._back is None:
+                self.ready.append(numbered)
+            else:
+                self._let_out_selected(numbered, self._back.feed_ending(numbered))
+        return bool(endings)

@@ -1,0 +1,197 @@
+"""`pipe`: what opens a pipeline, over any source. Streams have it as their method."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Iterable
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
+
+from streamlib_parsers.events import ResponseEvent, RunEvent
+from streamlib_parsers.items import CallOutput
+
+if TYPE_CHECKING:
+    from streamlib.pipeline.flow import ErrorMode
+    from streamlib.pipeline.machine import Clock
+    from streamlib.pipeline.stages import AnyStage, Narrow, Same
+    from streamlib.pipeline.stream import Pipeline
+    from streamlib.pipeline.sync_stream import SyncPipeline
+
+E = TypeVar("E")
+
+
+class PipeOptions(TypedDict, total=False):
+    """Options of `pipe`.
+
+    Attributes:
+        errors: what an exception of a stage becomes: itself, after the events before it ("raise");
+            or the end of the response ("event"): `Failed`, kind ``internal``, code
+            ``stage_failed``.
+        clock: seconds, for stages that wait for a time; by default the event loop's.
+    """
+
+    errors: ErrorMode
+    clock: Clock | None
+
+
+# Only the last `Narrow` decides the type of the events: one overload for each number of stages
+# before it. A source is the stream of a response, a run, or something to iterate in a thread.
+@overload
+def pipe(
+    source: AsyncIterable[ResponseEvent],
+    /,
+    *stages: Same,
+    **options: Unpack[PipeOptions],
+) -> Pipeline[ResponseEvent]: ...
+@overload
+def pipe(
+    source: AsyncIterable[ResponseEvent],
+    last: Narrow[E],
+    /,
+    *same: Same,
+    **options: Unpack[PipeOptions],
+) -> Pipeline[E]: ...
+@overload
+def pipe(
+    source: AsyncIterable[ResponseEvent],
+    s1: AnyStage,
+    last: Narrow[E],
+    /,
+    *same: Same,
+    **options: Unpack[PipeOptions],
+) -> Pipeline[E]: ...
+@overload
+def pipe(
+    source: AsyncIterable[ResponseEvent],
+    s1: AnyStage,
+    s2: AnyStage,
+    last: Narrow[E],
+    /,
+    *same: Same,
+    **options: Unpack[PipeOptions],
+) -> Pipeline[E]: ...
+@overload
+def pipe(
+    source: AsyncIterable[ResponseEvent],
+    s1: AnyStage,
+    s2: AnyStage,
+    s3: AnyStage,
+    last: Narrow[E],
+    /,
+    *same: Same,
+    **options: Unpack[PipeOptions],
+) -> Pipeline[E]: ...
+@overload
+def pipe(
+    source: AsyncIterable[RunEvent],
+    /,
+    *stages: Same,
+    **options: Unpack[PipeOptions],
+) -> Pipeline[RunEvent]: ...
+@overload
+def pipe(
+    source: AsyncIterable[RunEvent],
+    last: Narrow[E],
+    /,
+    *same: Same,
+    **options: Unpack[PipeOptions],
+) -> Pipeline[E | CallOutput]: ...
+@overload
+def pipe(
+    source: AsyncIterable[RunEvent],
+    s1: AnyStage,
+    last: Narrow[E],
+    /,
+    *same: Same,
+    **options: Unpack[PipeOptions],
+) -> Pipeline[E | CallOutput]: ...
+@overload
+def pipe(
+    source: Iterable[ResponseEvent],
+    /,
+    *stages: Same,
+    **options: Unpack[PipeOptions],
+) -> SyncPipeline[ResponseEvent]: ...
+@overload
+def pipe(
+    source: Iterable[ResponseEvent],
+    last: Narrow[E],
+    /,
+    *same: Same,
+    **options: Unpack[PipeOptions],
+) -> SyncPipeline[E]: ...
+@overload
+def pipe(
+    source: Iterable[ResponseEvent],
+    s1: AnyStage,
+    last: Narrow[E],
+    /,
+    *same: Same,
+    **options: Unpack[PipeOptions],
+) -> SyncPipeline[E]: ...
+@overload
+def pipe(
+    source: Iterable[ResponseEvent],
+    s1: AnyStage,
+    s2: AnyStage,
+    last: Narrow[E],
+    /,
+    *same: Same,
+    **options: Unpack[PipeOptions],
+) -> SyncPipeline[E]: ...
+@overload
+def pipe(
+    source: Iterable[ResponseEvent],
+    s1: AnyStage,
+    s2: AnyStage,
+    s3: AnyStage,
+    last: Narrow[E],
+    /,
+    *same: Same,
+    **options: Unpack[PipeOptions],
+) -> SyncPipeline[E]: ...
+def pipe(
+    source: Any,
+    /,
+    *stages: Any,
+    **options: Unpack[PipeOptions],
+) -> Any:
+    """A stream through stages, from left to right; it is a stream again.
+
+        async with client.stream(prompt, model) as stream, pipe(stream, coalesce(1 / 30)) as events:
+            async for event in events: ...
+
+    ``stream.pipe(…)`` is the same. The pipeline owns its source from its entry: it is closed when
+    a stage ends the stream, when an exception leaves a stage, and when the block ends. A stream
+    that was not entered is entered.
+
+    Args:
+        source: an async iterable of events, or of a run's; or an iterable, then with `with`. The
+            stream of a `SyncClient` may have stages of every kind; any other iterable none that
+            awaits something, and time passes there only with its events.
+        *stages: what this package makes; an object with the methods of a `Machine` serves once.
+        **options: see `PipeOptions`.
+
+    Raises:
+        TypeError: the source cannot be iterated, or one of the stages is none.
+        ValueError: a stage follows `window`.
+    """
+    # Imported here: every stream has this method, and few are piped.
+    from streamlib.pipeline.stages import as_stages
+
+    parts = as_stages(stages)
+    extended = getattr(source, "extended", None)
+    if extended is not None and source.is_new:
+        return extended(parts, options)
+    if hasattr(source, "__aiter__"):
+        from streamlib.pipeline.stream import Pipeline
+
+        return Pipeline(source, parts, options)
+    from streamlib.pipeline.sync_stream import IterableDriver, SyncPipeline
+
+    driver = getattr(source, "_pipe_driver", None)
+    if driver is not None:  # the stream of a client with a thread of its own
+        return SyncPipeline(driver(parts, options))
+    if isinstance(source, Iterable):
+        return SyncPipeline(IterableDriver(source, parts, options))
+    raise TypeError(
+        f"a {type(source).__name__} is no stream: neither `for` nor `async for` reads it"
+    )

@@ -1,0 +1,393 @@
+"""Stages of time: for screens that draw at intervals, for an even pace, for silence that lasts."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from streamlib.pipeline.endings import STOPPED, OpenItems
+from streamlib.pipeline.machine import Clock, PlainMachine
+from streamlib.pipeline.stages import Keep
+from streamlib_parsers.errors import ErrorInfo, ErrorKind
+from streamlib_parsers.events import (
+    TEXT_DELTAS,
+    Failed,
+    FunctionCallArgumentsDelta,
+    OutputTextDelta,
+    ReasoningContentDelta,
+    ReasoningSummaryDelta,
+    RefusalDelta,
+    ResponseEvent,
+)
+
+TextDelta: TypeAlias = (
+    OutputTextDelta
+    | ReasoningContentDelta
+    | ReasoningSummaryDelta
+    | FunctionCallArgumentsDelta
+    | RefusalDelta
+)
+"""Deltas that can be joined."""
+
+TextKey: TypeAlias = tuple[type[TextDelta], int, int]
+"""The text that a delta belongs to: its kind, the item's index, the part's or paragraph's index."""
+
+BEGINNING: Final = float("-inf")
+"""The time before the first delta."""
+
+
+class _Coalesce(PlainMachine):
+    """Joins the deltas of each text, so that each is drawn at most once in `interval` seconds.
+
+    Deltas of several texts are buffered side by side, one joined delta for each, and let out
+    together in the order in which they were first seen. Any other event lets out what is buffered,
+    and follows it. If the interval has passed, a delta is let out at once: the first is never late.
+    """
+
+    def __init__(self, interval: float, clock: Clock) -> None:
+        super().__init__()
+        self._interval = interval
+        self._clock = clock
+        self._deltas: dict[TextKey, list[TextDelta]] = {}
+        """Deltas of each text since its last emitted one, in the order of their first."""
+        self._round: deque[TextKey] = deque()
+        """The texts that `expire` lets out before the interval begins again."""
+        self._next = BEGINNING
+        """Time from which deltas may be emitted."""
+
+    def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
+        """The very first delta, and all that is buffered before another kind of event.
+
+        Time lets out the others, in `expire`: what has arrived together is joined before.
+        """
+        if not isinstance(event, TEXT_DELTAS):
+            if not self._deltas:
+                return [event]
+            return [*self.close(), event]
+        self._deltas.setdefault(text_key(event), []).append(event)
+        if self._next == BEGINNING:
+            return self.close()
+        return []
+
+    def due(self) -> float | None:
+        """Seconds until buffered deltas must be emitted; None where none are."""
+        if self._round:
+            return 0.0
+        if not self._deltas:
+            return None
+        return max(0.0, self._next - self._clock())
+
+    def expire(self) -> list[ResponseEvent]:
+        """The delta of one text whose time has come, with all that has arrived of it.
+
+        A slow screen asks for the next one when it has drawn this one. Until then that one grows.
+        """
+        if not self._round:
+            now = self._clock()
+            if not self._deltas or now < self._next:
+                return []
+            self._round.extend(self._deltas)
+            self._next = now + self._interval
+        return [joined(self._deltas.pop(self._round.popleft()))]
+
+    def close(self) -> list[ResponseEvent]:
+        """All buffered deltas, one of each text."""
+        if not self._deltas:
+            return []
+        events: list[ResponseEvent] = [joined(deltas) for deltas in self._deltas.values()]
+        self._deltas.clear()
+        self._round.clear()
+        self._next = self._clock() + self._interval
+        return events
+
+    @property
+    def buffered(self) -> int:
+        """Characters of the buffered deltas."""
+        return sum([len(delta.delta) for deltas in self._deltas.values() for delta in deltas])
+
+
+def coalesce(interval: float = 1 / 60) -> Keep:
+    """At most one delta of each text in `interval` seconds, for screens: ``coalesce(1 / 30)``.
+
+    Each text stays the same and in order, and the first token is not delayed. Deltas of texts that
+    grow at once are no longer interleaved within an interval; they keep their order towards every
+    other event. A screen that draws slowly gets, each time, all that has arrived of a text.
+    0.5 us an event; buffers the deltas of one interval.
+
+    Raises:
+        ValueError: the interval is negative.
+    """
+    check_seconds("interval", interval)
+    return Keep(lambda clock: _Coalesce(interval, clock), f"coalesce({interval:g})")
+
+
+def text_key(event: TextDelta) -> TextKey:
+    """The text that a delta belongs to."""
+    match event:
+        case ReasoningSummaryDelta():
+            return type(event), event.index, event.summary_index
+        case FunctionCallArgumentsDelta():
+            return type(event), event.index, 0
+        case _:
+            return type(event), event.index, event.content_index
+
+
+def joined(deltas: list[TextDelta]) -> TextDelta:
+    """Deltas of one text as one, with the number of the last."""
+    if len(deltas) == 1:
+        return deltas[0]
+    changes: dict[str, Any] = {"delta": "".join([event.delta for event in deltas])}
+    logprobs: list[Any] = []
+    for event in deltas:
+        if isinstance(event, (OutputTextDelta, ReasoningContentDelta, RefusalDelta)):
+            logprobs += event.logprobs or ()
+    if logprobs:
+        changes["logprobs"] = tuple(logprobs)
+    return msgspec.structs.replace(deltas[-1], **changes)
+
+
+# --- an even pace ---
+
+Unit: TypeAlias = Literal["word", "character"]
+
+_UNITS: Final[dict[str, re.Pattern[str]]] = {
+    "word": re.compile(r"\s*\S+\s*|\s+"),
+    "character": re.compile(r".", re.DOTALL),
+}
+"""How text is cut. A word has the white space around it."""
+
+
+LONGEST_WORD: Final = 100
+"""Characters after which a word does not wait for its rest: some scripts have no spaces."""
+
+
+class _Waiting:
+    """Text that waits for its turn, or another event, which follows the text before it."""
+
+    __slots__ = ("arrived", "event", "is_text", "is_whole")
+
+    def __init__(self, event: ResponseEvent, arrived: float, *, is_whole: bool) -> None:
+        self.event = event
+        self.arrived = arrived
+        """When its first character arrived."""
+        self.is_text = isinstance(event, TEXT_DELTAS)
+        self.is_whole = is_whole
+        """Nothing can be added to it: a word that is not whole waits for its rest."""
+
+
+class _Smooth(PlainMachine):
+    """Lets out text so evenly that the last character that has arrived leaves just in time."""
+
+    def __init__(self, by: Unit, lag: float, clock: Clock) -> None:
+        super().__init__()
+        self._pattern = _UNITS[by]
+        self._is_by_word = by == "word"
+        self._lag = lag
+        self._clock = clock
+        self._queue: deque[_Waiting] = deque()
+        self._units = 0
+        """Texts in the queue."""
+        self._newest = 0.0
+        """When the last delta arrived."""
+        self._last = BEGINNING
+        """When the last text was let out."""
+
+    @property
+    def waiting(self) -> bool:
+        """The end of the source waits until the text is out."""
+        return bool(self._queue)
+
+    @property
+    def buffered(self) -> int:
+        """Characters that wait."""
+        deltas: list[Any] = [waiting.event for waiting in self._queue if waiting.is_text]
+        return sum([len(delta.delta) for delta in deltas])
+
+    def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
+        now = self._clock()
+        if not isinstance(event, TEXT_DELTAS):
+            if not self._queue:
+                return [event]
+            self._queue[-1].is_whole = True
+            self._queue.append(_Waiting(event, now, is_whole=True))
+            return []
+        self._newest = now
+        if self._last == BEGINNING:  # the first token is never late
+            self._last = now
+            return [event]
+        self._queue_text(event, now)
+        return []
+
+    def due(self) -> float | None:
+        if not self._queue:
+            return None
+        return max(0.0, self._next_time() - self._clock())
+
+    def expire(self) -> list[ResponseEvent]:
+        events: list[ResponseEvent] = []
+        now = self._clock()
+        while self._queue and self._next_time() <= now:
+            waiting = self._queue.popleft()
+            events.append(waiting.event)
+            if waiting.is_text:
+                self._units -= 1
+                self._last = now
+        return events
+
+    def close(self) -> list[ResponseEvent]:
+        events = [waiting.event for waiting in self._queue]
+        self._queue.clear()
+        self._units = 0
+        return events
+
+    def _next_time(self) -> float:
+        """When the head of the queue leaves."""
+        head = self._queue[0]
+        if not head.is_text:
+            return BEGINNING
+        latest = head.arrived + self._lag
+        if not head.is_whole:
+            return latest
+        # So that the last one in the queue leaves when it has waited for `lag` seconds.
+        left = self._newest + self._lag - self._last
+        return min(latest, self._last + max(0.0, left) / self._units)
+
+    def _queue_text(self, delta: TextDelta, now: float) -> None:
+        text = delta.delta
+        is_cut = False
+        last = self._queue[-1] if self._queue else None
+        if last is not None and last.is_text and not last.is_whole:
+            known: Any = last.event
+            if text_key(known) == text_key(delta):
+                # The rest of a word.
+                text = known.delta + text
+                delta = joined([known, delta])
+                is_cut = True
+                self._queue.pop()
+                self._units -= 1
+            else:
+                last.is_whole = True
+        pieces = self._pattern.findall(text) or [text]
+        arrived = now
+        if is_cut and last is not None:
+            arrived = last.arrived
+        for number, piece in enumerate(pieces):
+            is_last = number == len(pieces) - 1
+            is_whole = not (is_last and self._is_by_word) or piece[-1:].isspace()
+            if len(piece) > LONGEST_WORD:
+                is_whole = True
+            waiting = _Waiting(with_text(delta, piece), arrived, is_whole=is_whole)
+            self._queue.append(waiting)
+            self._units += 1
+            arrived = now
+
+
+def with_text(delta: TextDelta, text: str) -> TextDelta:
+    """The delta with another text; log probabilities are those of the text that it had."""
+    if delta.delta == text:
+        return delta
+    if isinstance(delta, (OutputTextDelta, ReasoningContentDelta, RefusalDelta)):
+        return msgspec.structs.replace(delta, delta=text, logprobs=None)
+    return msgspec.structs.replace(delta, delta=text)
+
+
+def smooth(by: Unit = "word", lag: float = 0.5) -> Keep:
+    """Text at an even pace, however it arrives: ``smooth()``.
+
+    The pace follows the model's, and no text is more than `lag` seconds late. The first token is
+    let out at once; an event that stands behind waiting text waits with it, the end of the stream
+    too. 2 us a word; buffers the text of `lag` seconds.
+
+    Args:
+        by: what is let out at once: "word" or "character".
+        lag: seconds that text may wait.
+
+    Raises:
+        ValueError: the lag is negative, or `by` is something else.
+    """
+    check_seconds("lag", lag)
+    if by not in _UNITS:
+        raise ValueError(f"smooth works by {' or '.join(_UNITS)}, not by {by!r}")
+    return Keep(lambda clock: _Smooth(by, lag, clock), f"smooth({by!r}, {lag:g})")
+
+
+# --- silence ---
+
+
+class _Timeout(PlainMachine):
+    def __init__(self, gap: float | None, total: float | None, clock: Clock) -> None:
+        super().__init__()
+        self._gap = gap
+        self._total = total
+        self._clock = clock
+        self._began = clock()
+        self._last = self._began
+        """Time of the last event."""
+        self._items = OpenItems()
+
+    def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
+        if self.done:
+            return []
+        self._last = self._clock()
+        self._items.feed(event)
+        return [event]
+
+    def due(self) -> float | None:
+        if self._items.has_ended:
+            return None
+        times: list[float] = []
+        if self._gap is not None:
+            times.append(self._last + self._gap)
+        if self._total is not None:
+            times.append(self._began + self._total)
+        return max(0.0, min(times) - self._clock())
+
+    def expire(self) -> list[ResponseEvent]:
+        now = self._clock()
+        if self._total is not None and now >= self._began + self._total:
+            return self._end("deadline", f"no end within {self._total:g} s", "total")
+        if self._gap is not None and now >= self._last + self._gap:
+            return self._end("stalled", f"no event for {self._gap:g} s", "gap")
+        return []
+
+    def _end(self, kind: ErrorKind, message: str, phase: str) -> list[ResponseEvent]:
+        self.done = True
+        error = ErrorInfo(
+            kind,
+            message,
+            retryable=kind == "stalled",
+            code=STOPPED,
+            detail={"phase": phase},
+        )
+        self.ending = self._items.end(Failed(error))
+        return list(self.ending)
+
+
+def timeout(gap: float | None = None, total: float | None = None) -> Keep:
+    """Ends a response that is silent, or takes too long: ``timeout(gap=30, total=300)``.
+
+    It ends with `Failed`: kind ``stalled`` after a gap, ``deadline`` after the total, open items
+    incomplete. In a run each response has its own times. 0.4 us an event; buffers the open item.
+
+    Args:
+        gap: seconds without an event, the wait for the first one included.
+        total: seconds of the whole response.
+
+    Raises:
+        ValueError: neither is given, or one is not positive.
+    """
+    if gap is None and total is None:
+        raise ValueError("timeout needs a gap, a total, or both")
+    for name, seconds in (("gap", gap), ("total", total)):
+        if seconds is not None and not seconds > 0:  # nor NaN
+            raise ValueError(f"the {name} of a timeout is more than 0 seconds, not {seconds}")
+    return Keep(lambda clock: _Timeout(gap, total, clock), "timeout()")
+
+
+def check_seconds(name: str, seconds: float) -> None:
+    """Raises ValueError for a time that is negative or no number."""
+    if not seconds >= 0:
+        raise ValueError(f"the {name} is 0 or more seconds, not {seconds}")

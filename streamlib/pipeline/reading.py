@@ -1,0 +1,106 @@
+"""How streams are read: in lists, as text, and the response and the JSON that has arrived so far.
+
+The client's streams and pipelines read alike; neither has a reader of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Generic, TypeVar
+
+from streamlib_parsers.accumulate import Response
+from streamlib_parsers.events import Created, Failed, OutputTextDelta, RunEvent
+from streamlib_parsers.items import Message, ResponseItem
+from streamlib_parsers.stream_error import StreamError
+
+T = TypeVar("T")
+
+
+class Batches(Generic[T]):
+    """Async iterator over lists that a function returns; it raises `StopAsyncIteration` at the end.
+
+    A class and not a generator: a generator that is left early stays suspended in its source.
+
+    Args:
+        next_batch: returns the next list.
+        begin: called before the first list; it raises where the source cannot be read again.
+    """
+
+    def __init__(
+        self,
+        next_batch: Callable[[], Awaitable[list[T]]],
+        begin: Callable[[], object] | None = None,
+    ) -> None:
+        self._next_batch = next_batch
+        self._begin = begin
+
+    def __aiter__(self) -> Batches[T]:
+        return self
+
+    async def __anext__(self) -> list[T]:
+        if self._begin is not None:
+            self._begin()
+            self._begin = None
+        return await self._next_batch()
+
+
+class OutputText:
+    """Which deltas belong to `Response.text`: those of the assistant in the first choice."""
+
+    def __init__(
+        self, item: Callable[[int], ResponseItem], response: Callable[[], Response]
+    ) -> None:
+        self._item = item
+        """The item of an index, as far as it was received."""
+        self._response = response
+        """The response so far, for the exception."""
+        self._is_output: dict[int, bool] = {}
+        """Item index to whether its text belongs to `Response.text`."""
+
+    def of(self, event: RunEvent) -> str:
+        """The text that an event adds; "" for none.
+
+        Raises:
+            StreamError: the event is the failure of the stream.
+        """
+        if isinstance(event, OutputTextDelta):
+            if event.delta and self._belongs(event.index):
+                return event.delta
+        elif isinstance(event, Created):
+            self._is_output.clear()  # the next response of a run
+        elif isinstance(event, Failed):
+            # With errors="event". A str cannot say that the text is not complete.
+            raise StreamError(event.error, self._response())
+        return ""
+
+    def _belongs(self, index: int) -> bool:
+        known = self._is_output.get(index)
+        if known is None:
+            item = self._item(index)
+            known = isinstance(item, Message) and item.role == "assistant" and item.choice == 0
+            self._is_output[index] = known
+        return known
+
+
+class TextDeltas:
+    """Async iterator over what `Response.text` joins: see `ResponseStream.text`.
+
+    A class and not a generator: a generator that is left early stays suspended in its stream.
+    """
+
+    def __init__(self, events: AsyncIterator[RunEvent], text: OutputText) -> None:
+        self._events = events
+        self._text = text
+        self._has_begun = False
+
+    def __aiter__(self) -> TextDeltas:
+        return self
+
+    async def __anext__(self) -> str:
+        if not self._has_begun:
+            aiter(self._events)  # raises if the stream was read to its end
+            self._has_begun = True
+        while True:
+            text = self._text.of(await anext(self._events))
+            if text:
+                return text

@@ -1,0 +1,274 @@
+"""A pipeline for code without an event loop: ``with pipe(events, …) as events: for event in …``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Generic, Protocol, Self, TypeVar, overload
+
+from streamlib.pipeline.delivery import NOT_ENTERED, Delivery
+from streamlib.pipeline.measure import Measure, MeasuredUse
+from streamlib.pipeline.opening import PipeOptions
+from streamlib.pipeline.opening import pipe as pipe_method
+from streamlib.pipeline.reading import OutputText
+from streamlib.pipeline.stages import Stage, without_loop
+from streamlib_parsers.accumulate import Response
+
+T = TypeVar("T")
+Event_co = TypeVar("Event_co", covariant=True)
+
+
+class Driver(Protocol):
+    """Fills a pipeline for a thread that may wait."""
+
+    is_run: bool
+
+    @property
+    def delivery(self) -> Delivery:
+        """What it fills."""
+        ...
+
+    def enter(self) -> None:
+        """Enters the source, and makes the machines."""
+        ...
+
+    def fill(self) -> None:
+        """Passes further events through the stages, or nothing where the source has ended."""
+        ...
+
+    def leave(self) -> None:
+        """Closes the source."""
+        ...
+
+    def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Driver:
+        """One for the same source, through further stages."""
+        ...
+
+
+class SyncPipeline(Generic[Event_co]):
+    """A stream through stages, as `Pipeline`, with `with` and `for`."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._delivery = driver.delivery
+        self.is_run = driver.is_run
+        """Whether the source is a run of several responses."""
+        self._has_entered = False
+
+    # --- the response so far ---
+
+    @property
+    def response(self) -> Response:
+        """What has come out so far: of the events before the first selecting stage."""
+        return self._delivery.response
+
+    @property
+    def snapshot(self) -> Response:
+        """The same as `response`, under a name that tells that it may be incomplete."""
+        return self._delivery.response
+
+    @property
+    def buffered(self) -> int:
+        """Characters that the stages hold."""
+        return self._delivery.buffered
+
+    def of(self, measure: Measure) -> MeasuredUse:
+        """What a `Measure` among the stages has seen of this stream."""
+        return self._delivery.of(measure)
+
+    @overload
+    def partial(self, index: int, kind: None = None) -> dict[str, Any]: ...
+    @overload
+    def partial(self, index: int, kind: type[T]) -> T: ...
+    @overload
+    def partial(self, index: int, kind: object) -> Any: ...
+    def partial(self, index: int, kind: object = None) -> Any:
+        """The JSON of an item as far as it came out: see `ResponseStream.partial`."""
+        return self._delivery.partial(index, kind)
+
+    # --- life cycle ---
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it was not entered yet."""
+        return not self._has_entered
+
+    def __enter__(self) -> Self:
+        if self._has_entered:
+            raise RuntimeError("a pipeline is used once: `pipe` makes another one")
+        self._has_entered = True
+        try:
+            self._driver.enter()
+        except BaseException:
+            self._driver.leave()  # Ctrl-C: without its `with` block nobody else would
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._driver.leave()
+
+    def close(self) -> None:
+        """Ends the stream and closes its source. A second call does nothing."""
+        self._driver.leave()
+
+    pipe = pipe_method
+
+    def extended(self, stages: Sequence[Stage], options: PipeOptions) -> SyncPipeline[Any]:
+        """The same source through further stages: a pipeline that was not entered has no use."""
+        return SyncPipeline(self._driver.extended(stages, options))
+
+    # --- reading ---
+
+    def __iter__(self) -> Iterator[Event_co]:
+        return self
+
+    def __next__(self) -> Event_co:
+        while True:
+            event: Event_co | None = self._delivery._take()
+            if event is not None:
+                return event
+            self._fill()
+
+    def batches(self) -> Iterator[list[Event_co]]:
+        """The same events in lists: what the stages made of one read of the source."""
+        return _Batches(self)
+
+    def text(self) -> Iterator[str]:
+        """The text that comes out, of the first choice: see `Pipeline.text`."""
+        return _Texts(self)
+
+    def _fill(self) -> None:
+        """Passes further events through the stages.
+
+        Raises:
+            StopIteration: there is nothing more to read.
+        """
+        if not self._has_entered:
+            raise RuntimeError(NOT_ENTERED)
+        flow = self._delivery._flow
+        if flow is None:
+            raise RuntimeError(NOT_ENTERED)
+        if not flow.done or flow.waiting:
+            try:
+                self._driver.fill()
+            except BaseException:
+                flow.done = True
+                self._driver.leave()
+                raise
+            if flow.done and not flow.waiting:
+                self._driver.leave()
+            return
+        flow.close()
+        if flow.ready:
+            return
+        self._driver.leave()
+        error = self._delivery._end_error()
+        if error is not None:
+            raise error
+        raise StopIteration
+
+
+class _Batches(Generic[Event_co]):
+    def __init__(self, pipeline: SyncPipeline[Event_co]) -> None:
+        self._pipeline = pipeline
+
+    def __iter__(self) -> Iterator[list[Event_co]]:
+        return self
+
+    def __next__(self) -> list[Event_co]:
+        batch = [next(self._pipeline)]
+        event: Event_co | None = self._pipeline._delivery._take()
+        while event is not None:
+            batch.append(event)
+            event = self._pipeline._delivery._take()
+        return batch
+
+
+class _Texts:
+    def __init__(self, pipeline: SyncPipeline[Any]) -> None:
+        self._pipeline = pipeline
+        self._delivery = pipeline._delivery
+        self._text = OutputText(self._delivery.item, lambda: pipeline.response)
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        while True:
+            event = self._delivery._take_whole()
+            if event is None:
+                self._pipeline._fill()
+                continue
+            if self._delivery._is_silent_end(event):
+                raise StopIteration
+            text = self._text.of(event)
+            if text:
+                return text
+
+
+class IterableDriver:
+    """Reads an iterable: a list, a generator. Time passes only where an event arrives."""
+
+    def __init__(
+        self,
+        source: Iterable[Any],
+        stages: Sequence[Stage],
+        options: PipeOptions,
+    ) -> None:
+        without_loop(stages)
+        self.delivery: Delivery = Delivery(stages, options.get("errors", "raise"))
+        self.is_run = bool(getattr(source, "is_run", False))
+        self._source = source
+        self._stages = stages
+        self._options = options
+        self._events: Iterator[Any] = iter(())
+        self._is_closed = False
+
+    def enter(self) -> None:
+        """Begins to read the iterable."""
+        self.delivery._begin(self._options.get("clock") or time.monotonic)
+        self._events = iter(self._source)
+
+    def fill(self) -> None:
+        """One event through the stages, and what is due then."""
+        delivery = self.delivery
+        flow = delivery._flow
+        if flow is None:
+            raise RuntimeError(NOT_ENTERED)
+        if flow.done:
+            flow.close()
+            return
+        try:
+            event = next(self._events)
+        except StopIteration:
+            flow.close()
+            return
+        except Exception as error:  # noqa: BLE001  # raised again after the events before it
+            delivery._fail_source(flow, error)
+            flow.close()
+            return
+        delivery._feed(flow, event)
+        due = flow.due()
+        while not flow.ready and due is not None and due <= 0:
+            flow.expire()
+            due = flow.due()
+
+    def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Driver:
+        """The same for further stages."""
+        together = PipeOptions(**{**self._options, **options})
+        return IterableDriver(self._source, (*self._stages, *stages), together)
+
+    def leave(self) -> None:
+        """Closes the iterable, if it can be closed."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        close = getattr(self._source, "close", None)
+        if close is not None:
+            close()
