@@ -139,8 +139,7 @@ def read_pattern(pattern: str | re.Pattern[str]) -> Search:
             pattern = re.compile(pattern)
         except re.error as error:
             raise ValueError(f"the pattern {pattern!r} is malformed: {error}") from None
-    source: object = pattern.pattern
-    if not isinstance(source, str):
+    if not isinstance(pattern.pattern, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError("a pattern of bytes cannot be searched in text")
     # Not public, but the only reader of the syntax, with all its flags, that agrees with `re`.
     parser: Any = import_module("re._parser")
