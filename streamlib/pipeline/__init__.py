@@ -42,6 +42,17 @@ if TYPE_CHECKING:
     from streamlib.pipeline.stream import Pipeline
     from streamlib.pipeline.sync_stream import SyncPipeline
     from streamlib.pipeline.tee import READ_AHEAD, Branch, TeeReader, tee
+    from streamlib.pipeline.text_stages import (
+        blocks,
+        guard,
+        limit,
+        lines,
+        map_text,
+        replace,
+        sentences,
+        stop_at,
+        words,
+    )
     from streamlib_parsers.events import DELTA_KEYS
 
 _MODULES = {
@@ -67,6 +78,17 @@ _MODULES = {
     "streamlib.pipeline.stream": ("Pipeline",),
     "streamlib.pipeline.sync_stream": ("SyncPipeline",),
     "streamlib.pipeline.tee": ("READ_AHEAD", "Branch", "TeeReader", "tee"),
+    "streamlib.pipeline.text_stages": (
+        "blocks",
+        "guard",
+        "limit",
+        "lines",
+        "map_text",
+        "replace",
+        "sentences",
+        "stop_at",
+        "words",
+    ),
     "streamlib_parsers.events": ("DELTA_KEYS",),
 }
 
@@ -87,16 +109,24 @@ __all__ = [
     "SyncPipeline",
     "TeeReader",
     "aggregate",
+    "blocks",
     "chain",
     "coalesce",
     "ended",
     "filter_events",
     "from_machine",
+    "guard",
+    "limit",
+    "lines",
     "map_async",
     "map_events",
+    "map_text",
     "only",
     "pipe",
+    "replace",
+    "sentences",
     "smooth",
+    "stop_at",
     "tap",
     "tee",
     "through",
@@ -104,6 +134,7 @@ __all__ = [
     "until",
     "window",
     "without",
+    "words",
 ]
 
 __getattr__, __dir__ = lazy(__name__, _MODULES)
