@@ -48,14 +48,14 @@ STOPPED_BY_CALLER: Final = ErrorInfo("cancelled", "a stage ended the stream", co
 class OpenItems:
     """The open items of what a machine lets out, and how to end its response.
 
-    It keeps the events of open items alone: of a long stream no more than its open item.
+    It keeps what open items have so far: of a long stream no more than its open item.
     """
 
     def __init__(self) -> None:
         self.has_ended = False
         """The terminal event was let out."""
-        self._events: dict[int, list[ResponseEvent]] = {}
-        """Index of an open item to its events."""
+        self._open: dict[int, Accumulator] = {}
+        """Index of an open item to what it has so far."""
         self._created = Created()
         self._choices: set[int] = set()
         """The choices that have an item."""
@@ -66,14 +66,15 @@ class OpenItems:
         if kind in CONTENT:
             # A hand-made list may have deltas of an item that was never added.
             index: int = event.index  # type: ignore[union-attr, assignment]
-            events = self._events.get(index)
-            if events is not None:
-                events.append(event)
+            accumulator = self._open.get(index)
+            if accumulator is not None:
+                accumulator.feed(event)
         elif isinstance(event, OutputItemAdded):
-            self._events[event.index] = [event]
+            accumulator = self._open[event.index] = Accumulator()
+            accumulator.feed(event)
             self._choices.add(event.item.choice)
         elif isinstance(event, OutputItemDone):
-            self._events.pop(event.index, None)
+            self._open.pop(event.index, None)
             self._choices.add(event.item.choice)
         elif isinstance(event, Created):
             self._created = event
@@ -102,15 +103,12 @@ class OpenItems:
             return []
         self.has_ended = True
         endings: list[ResponseEvent] = []
-        for index, events in sorted(self._events.items()):
-            accumulator = Accumulator()
-            for event in events:
-                accumulator.feed(event)
+        for index, accumulator in sorted(self._open.items()):
             item = accumulator.item(index)
             if index == completed and isinstance(item, (Message, Reasoning)):
                 item = replace(item, status="completed")
             endings.append(OutputItemDone(index, item))
-        self._events.clear()
+        self._open.clear()
         if isinstance(terminal, Completed):
             endings.append(Notice(STOPPED, detail))
             terminal = self._named(terminal)

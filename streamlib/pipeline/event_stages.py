@@ -56,7 +56,7 @@ def only(*kinds: type[Any]) -> Narrow[Any]:
             return event
         return None
 
-    return Narrow(each(select), _shown("only", kinds), selecting=True)
+    return Narrow(each(select, selects=True), _shown("only", kinds), selecting=True)
 
 
 def without(*kinds: type[ResponseEvent]) -> Keep:
@@ -68,7 +68,7 @@ def without(*kinds: type[ResponseEvent]) -> Keep:
             return None
         return event
 
-    return Keep(each(select), _shown("without", kinds), selecting=True)
+    return Keep(each(select, selects=True), _shown("without", kinds), selecting=True)
 
 
 def filter_events(keep: Callable[[ResponseEvent], object]) -> Keep:
@@ -83,7 +83,7 @@ def filter_events(keep: Callable[[ResponseEvent], object]) -> Keep:
             return event
         return None
 
-    return Keep(each(select), "filter_events()", selecting=True)
+    return Keep(each(select, selects=True), "filter_events()", selecting=True)
 
 
 def aggregate() -> Keep:
@@ -94,7 +94,7 @@ def aggregate() -> Keep:
             return None
         return event
 
-    return Keep(each(select), "aggregate()", selecting=True)
+    return Keep(each(select, selects=True), "aggregate()", selecting=True)
 
 
 def window(events: int | None = None, seconds: float | None = None) -> Narrow[list[ResponseEvent]]:

@@ -103,10 +103,16 @@ class PlainMachine:
 
 
 class Each(PlainMachine):
-    """One function for each event. Neighbours in a row become one of these."""
+    """One function for each event. Neighbours in a row become one of these.
 
-    def __init__(self, functions: Sequence[EachFunction]) -> None:
+    Args:
+        functions: from left to right.
+        selects: they only leave out events.
+    """
+
+    def __init__(self, functions: Sequence[EachFunction], *, selects: bool = False) -> None:
         super().__init__()
+        self.selects = selects
         self.functions = tuple(functions)
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
@@ -311,7 +317,8 @@ class Row:
         events = [event]
         for position, machine in enumerate(self.machines):
             is_behind = position > self.ended_by
-            if isinstance(machine, Each) or (is_behind and not machine.done):
+            is_selecting = isinstance(machine, Each) and machine.selects
+            if is_selecting or (is_behind and not machine.done):
                 events = self._feed_several(position, machine, events)
         return events
 
@@ -361,8 +368,10 @@ def fused(machines: Sequence[PlainMachine]) -> list[PlainMachine]:
     row: list[PlainMachine] = []
     for machine in machines:
         last = row[-1] if row else None
-        if isinstance(machine, Each) and isinstance(last, Each):
-            row[-1] = Each(last.functions + machine.functions)
-        else:
+        if not (isinstance(machine, Each) and isinstance(last, Each)):
             row.append(machine)
+        elif machine.selects is not last.selects:
+            row.append(machine)
+        else:
+            row[-1] = Each(last.functions + machine.functions, selects=last.selects)
     return row

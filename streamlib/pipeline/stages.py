@@ -183,9 +183,9 @@ def from_machine(make: Callable[[Clock], Machine]) -> Keep:
     return Keep(made, getattr(make, "__name__", "from_machine"))
 
 
-def each(function: EachFunction) -> Callable[[Clock], PlainMachine]:
+def each(function: EachFunction, *, selects: bool = False) -> Callable[[Clock], PlainMachine]:
     """What makes the machine of a stage that is one function, without state."""
-    return lambda _: Each([function])
+    return lambda _: Each([function], selects=selects)
 
 
 def check_machine(machine: object, verb: str) -> None:

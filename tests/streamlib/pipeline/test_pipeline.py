@@ -38,6 +38,7 @@ from streamlib.pipeline import (
 )
 from streamlib.testing import echo_response
 from streamlib.testing.invariants import join_deltas
+from tests.support.events_source import EventsSource
 
 EVENTS = echo_response(Prompt(input="hello there, how are you?", reasoning="low"))
 
@@ -52,38 +53,9 @@ class Ticks:
         return self.now
 
 
-class source:  # noqa: N801  # reads as a function
-    """Events one by one.
-
-    A class, because a generator that stays suspended is a failure these tests look for.
-    """
-
-    def __init__(
-        self,
-        events: list[ResponseEvent],
-        pause: float = 0.0,
-        then: Exception | None = None,
-        stall: float = 0.0,
-    ) -> None:
-        self._events = iter(events)
-        self._pause, self._then, self._stall = pause, then, stall
-
-    def __aiter__(self) -> source:
-        return self
-
-    async def __anext__(self) -> ResponseEvent:
-        await anyio.sleep(self._pause)
-        for event in self._events:
-            return event
-        await anyio.sleep(self._stall)
-        if self._then is not None:
-            raise self._then
-        raise StopAsyncIteration
-
-
 def driven(machine: Any, event: ResponseEvent) -> list[Any]:
     """What a machine lets out for an event, and because its time has come then."""
-    events = machine.feed(event)
+    events: list[Any] = machine.feed(event)
     while machine.due() is not None and machine.due() <= 0:
         events += machine.expire()
     return events
@@ -156,16 +128,16 @@ def test_coalesce_keeps_order_and_text(pauses: list[float]) -> None:
 
 async def test_pipe_applies_stages_left_to_right() -> None:
     has_newline = until(lambda event: "\n" in event.delta)  # type: ignore[union-attr]
-    async with pipe(source(EVENTS), only(OutputTextDelta), has_newline) as events:
+    async with pipe(EventsSource(EVENTS), only(OutputTextDelta), has_newline) as events:
         collected = await collect(events)
-    assert "\n" in collected[-1].delta
+    assert "\n" in collected[-1].delta  # type: ignore[union-attr]
 
 
 DELTAS: list[ResponseEvent] = [OutputTextDelta(0, 0, "a"), OutputTextDelta(0, 0, "b")]
 
 
 async def test_pipe_emits_buffered_deltas_when_no_event_arrives() -> None:
-    async with pipe(source(DELTAS, stall=30), coalesce(0.02)) as events:
+    async with pipe(EventsSource(DELTAS, stall=30), coalesce(0.02)) as events:
         with anyio.fail_after(5):
             first = await anext(events)
             second = await anext(events)
@@ -191,6 +163,9 @@ class Collecting:
         self._events = []
         return events
 
+    def expire(self) -> list[ResponseEvent]:
+        return self.close()
+
     def due(self) -> float | None:
         if self._seconds is None or not self._events:
             return None
@@ -198,14 +173,14 @@ class Collecting:
 
 
 async def test_pipe_emits_what_a_users_stage_has_due() -> None:
-    async with pipe(source(DELTAS, stall=30), Collecting(0.02)) as events:
+    async with pipe(EventsSource(DELTAS, stall=30), Collecting(0.02)) as events:
         with anyio.fail_after(5):
             assert [await anext(events), await anext(events)] == DELTAS
 
 
 async def test_pipe_leaves_stages_that_are_not_due() -> None:
     """A stage that collects until the end emitted whenever another stage was due."""
-    async with pipe(source(DELTAS, stall=30), coalesce(0.01), Collecting(None)) as events:
+    async with pipe(EventsSource(DELTAS, stall=30), coalesce(0.01), Collecting(None)) as events:
         with anyio.move_on_after(0.05) as scope:
             await anext(events)
         assert scope.cancelled_caught
@@ -213,7 +188,7 @@ async def test_pipe_leaves_stages_that_are_not_due() -> None:
 
 @pytest.mark.parametrize("pause", [0.0, 0.001])
 async def test_pipe_with_coalesce_keeps_the_text(pause: float) -> None:
-    async with pipe(source(EVENTS, pause), coalesce(0.01)) as events:
+    async with pipe(EventsSource(EVENTS, pause), coalesce(0.01)) as events:
         assert accumulate(await collect(events)) == accumulate(EVENTS)
 
 
@@ -223,14 +198,14 @@ async def test_pipe_raises_a_source_error_after_earlier_events(timed: bool) -> N
     stages: list[Keep] = []
     if timed:
         stages.append(coalesce(10))
-    async with pipe(source(DELTAS, then=ValueError("gone")), *stages) as events:
+    async with pipe(EventsSource(DELTAS, then=ValueError("gone")), *stages) as events:
         with pytest.raises(ValueError, match="gone"):
             await _into(events, seen)
     assert "".join(event.delta for event in seen) == "ab"  # type: ignore[union-attr]
 
 
 async def test_tee_passes_every_event_to_each_branch() -> None:
-    async with tee(source(EVENTS), 3) as branches:
+    async with tee(EventsSource(EVENTS), 3) as branches:
         received: list[list[ResponseEvent]] = [[], [], []]
         async with anyio.create_task_group() as group:
             for branch, events in zip(branches, received, strict=True):
@@ -246,7 +221,7 @@ async def _into(branch: Any, seen: list[ResponseEvent]) -> None:
 async def test_tee_source_waits_for_a_stalled_branch() -> None:
     """Memory is bounded: the source is read at most `ahead` events before the slowest branch."""
     many: list[ResponseEvent] = [OutputTextDelta(0, 0, "x", seq=n) for n in range(10_000)]
-    async with tee(source(many), 2, ahead=50) as (fast, stalled):
+    async with tee(EventsSource(many), 2, ahead=50) as (fast, stalled):
         early: list[ResponseEvent] = []
         with anyio.move_on_after(0.2):
             await _into(fast, early)
@@ -259,9 +234,9 @@ async def test_tee_source_waits_for_a_stalled_branch() -> None:
 
 async def test_leaving_early_leaves_no_task_running() -> None:
     with anyio.fail_after(5):
-        async with pipe(source(EVENTS, stall=30), coalesce(0.01)) as events:
+        async with pipe(EventsSource(EVENTS, stall=30), coalesce(0.01)) as events:
             assert await anext(events) == EVENTS[0]
-        async with tee(source(EVENTS, stall=30), 2) as (branch, _):
+        async with tee(EventsSource(EVENTS, stall=30), 2) as (branch, _):
             assert await anext(branch) == EVENTS[0]
 
 
@@ -269,8 +244,8 @@ def test_ended_is_true_for_the_terminal_event_only() -> None:
     assert [ended(event) for event in EVENTS].count(True) == 1
 
 
-def failing() -> source:
-    return source(EVENTS[:2], then=StreamError(ErrorInfo("overloaded", "busy")))
+def failing() -> EventsSource[ResponseEvent]:
+    return EventsSource(EVENTS[:2], then=StreamError(ErrorInfo("overloaded", "busy")))
 
 
 async def read_all(block: Any) -> None:
@@ -292,7 +267,7 @@ async def test_tee_raises_the_streams_own_error() -> None:
         await read_all(tee(failing(), 2))
 
 
-def coalesced(events: source) -> Any:
+def coalesced(events: EventsSource[ResponseEvent]) -> Any:
     return pipe(events, coalesce())
 
 
@@ -309,7 +284,7 @@ async def test_cancelled_block_ends_only_with_its_scope(open_block: Any) -> None
     """C3: the cancellation neither escapes the scope nor is lost within it."""
     after = False
     with anyio.move_on_after(0.02) as scope:
-        async with open_block(source(EVENTS, stall=30)):
+        async with open_block(EventsSource(EVENTS, stall=30)):
             await anyio.sleep(30)
         after = True
     assert scope.cancelled_caught
