@@ -148,6 +148,10 @@ def pipe(
     *same: Same,
     **options: Unpack[PipeOptions],
 ) -> SyncPipeline[E]: ...
+@overload
+def pipe(
+    source: Iterable[RunEvent], /, *stages: Same, **options: Unpack[PipeOptions]
+) -> SyncPipeline[RunEvent]: ...
 def pipe(
     source: Any,
     /,

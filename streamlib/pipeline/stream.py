@@ -19,6 +19,7 @@ from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.pipeline.reading import Batches, OutputText, TextDeltas
 from streamlib.pipeline.stages import Stage
 from streamlib.pipeline.tee import Branch, TeeReader
+from streamlib.transport.closing import CLOSING_SECONDS
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import RunEvent
 from streamlib_parsers.items import ResponseItem
@@ -343,4 +344,6 @@ def _needs_task(flow: Flow) -> bool:
 async def _close(source: Any) -> None:
     aclose: Callable[[], Awaitable[object]] | None = getattr(source, "aclose", None)
     if aclose is not None:
-        await aclose()
+        # A reader that is cancelled closes its source all the same.
+        with anyio.move_on_after(CLOSING_SECONDS, shield=True):
+            await aclose()
