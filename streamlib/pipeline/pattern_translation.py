@@ -325,7 +325,7 @@ def beginning(tree: ParsedPattern, flags: int) -> re.Pattern[str] | None:
     compiler: Any = import_module("re._compiler")
     operations: Any = import_module("re._constants")
     state: Any = tree.state  # type: ignore[attr-defined]
-    branches = [parser.SubPattern(state, [one]) for one in first]
+    branches = [parser.SubPattern(state, [operation]) for operation in first]
     pattern: re.Pattern[str] = compiler.compile(
         parser.SubPattern(state, [(operations.BRANCH, (None, branches))]), flags
     )

@@ -24,7 +24,7 @@ LONGEST_UNIT: Final = 2000
 """Characters after which a unit is cut, at its last space: a page of text, of a stream that has no
 boundaries otherwise. Nothing waits for longer."""
 
-_WORD: Final = re.compile(r"\s*+\S++\s++(?=\S)")
+_WORD_AND_SPACE: Final = re.compile(r"\s*+\S++\s++(?=\S)")
 """White space before the first word belongs to it."""
 
 _CLOSING: Final = r"""[])"'\u2019\u201d\u00bb*_]"""
@@ -156,21 +156,21 @@ class WordUnits(Units):
     def feed(self, text: str) -> list[str]:
         """The words that have ended."""
         # Most deltas are a space and a word, or the rest of one.
-        word = self._text
+        before = self._text
         rest = text[1:]
-        if rest.isalnum() and word and len(word) + len(text) < self._longest:
-            if text[0] == " " and not word[-1].isspace():
+        if rest.isalnum() and before and len(before) + len(text) < self._longest:
+            if text[0] == " " and not before[-1].isspace():
                 self._text = rest
-                return [word + " "]
-            if text[0].isalnum() and not word[-1].isspace():
-                self._text = word + text
+                return [before + " "]
+            if text[0].isalnum() and not before[-1].isspace():
+                self._text = before + text
                 return []
         return super().feed(text)
 
     def _end(self, start: int, limit: int) -> int:
         # From its beginning: words are short, and no longer than a unit.
-        word = _WORD.match(self._text, start, limit)
-        return -1 if word is None else word.end()
+        match = _WORD_AND_SPACE.match(self._text, start, limit)
+        return -1 if match is None else match.end()
 
 
 class LineUnits(Units):

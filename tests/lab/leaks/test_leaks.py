@@ -13,7 +13,7 @@ def test_replace_leaves_no_secret_in_any_place() -> None:
     assert counts["encoded"] == SECRETS // 8
 
 
-def test_places_see_a_secret_that_was_left() -> None:
+def test_every_place_shows_a_secret_that_is_left() -> None:
     counts = count_leaks(chain(), 5 * TEXTS, encode=1, seed=7)
     places = {"deltas", "response", "recording", *ENCODERS, *[f"{name} body" for name in ENCODERS]}
     assert counts["leaks"] == dict.fromkeys(places, 5)
