@@ -51,6 +51,17 @@ if TYPE_CHECKING:
     from streamlib.pipeline.starts import Start, StartedStream, StartFailure, fallback, race
     from streamlib.pipeline.stream import Pipeline
     from streamlib.pipeline.sync_stream import SyncPipeline
+    from streamlib.pipeline.text_stages import (
+        blocks,
+        guard,
+        limit,
+        lines,
+        map_text,
+        replace,
+        sentences,
+        stop_at,
+        words,
+    )
     from streamlib_parsers.events import DELTA_KEYS
 
 _MODULES = {
@@ -85,6 +96,17 @@ _MODULES = {
     "streamlib.pipeline.sharing": ("ReaderStream", "Share", "Tee", "share", "tee"),
     "streamlib.pipeline.starts": ("Start", "StartFailure", "StartedStream", "fallback", "race"),
     "streamlib.pipeline.branches": ("READ_AHEAD",),
+    "streamlib.pipeline.text_stages": (
+        "blocks",
+        "guard",
+        "limit",
+        "lines",
+        "map_text",
+        "replace",
+        "sentences",
+        "stop_at",
+        "words",
+    ),
     "streamlib_parsers.events": ("DELTA_KEYS",),
 }
 
@@ -114,20 +136,28 @@ __all__ = [
     "SyncPipeline",
     "Tee",
     "aggregate",
+    "blocks",
     "chain",
     "coalesce",
     "ended",
     "fallback",
     "filter_events",
     "from_machine",
+    "guard",
+    "limit",
+    "lines",
     "map_async",
     "map_events",
+    "map_text",
     "merge",
     "only",
     "pipe",
     "race",
+    "replace",
+    "sentences",
     "share",
     "smooth",
+    "stop_at",
     "tap",
     "tee",
     "through",
@@ -135,6 +165,7 @@ __all__ = [
     "until",
     "window",
     "without",
+    "words",
 ]
 
 __getattr__, __dir__ = lazy(__name__, _MODULES)

@@ -28,7 +28,10 @@ import msgspec
 
 from streamlib.web.agui.body import messages_of
 from streamlib.web.agui.events import (
+    FILTERED,
     agui_usage,
+    encrypted_value,
+    end_reasoning,
     error_body,
     event_frame,
     interrupt,
@@ -46,11 +49,11 @@ from streamlib.web.ui_parts import (
     as_text,
     files,
     inline_result,
-    opaque_state,
     why_hidden,
 )
 from streamlib.wires.encoders import SSE_COMMENT, sse
 from streamlib.wires.generated_ids import new_id
+from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
@@ -75,7 +78,6 @@ from streamlib_parsers.items import (
     JsonObject,
     Message,
     Reasoning,
-    ResponseItem,
     ServerToolCall,
     ServerToolResult,
 )
@@ -137,6 +139,8 @@ class AguiEncoder(MessageEncoder):
         """Message ids of shown texts, by item index."""
         self._reasonings: dict[int, str] = {}
         """Message ids of reasoning that has not ended, by item index."""
+        self._is_cut = False
+        """Whether the last response ended at a limit of its length."""
         self._parent: str | None = None
         """The message to which the next call belongs; None if that call starts one."""
 
@@ -175,8 +179,12 @@ class AguiEncoder(MessageEncoder):
         # After a pause the provider continues its calls in the next response.
         if event.stop_reason != "pause":
             out += self._end_running()
+        self._is_cut = event.stop_reason == "length"
         if self._set_end(event):
             return out
+        if event.stop_reason == "content_filter":
+            self._report.dropped("/stop_reason", "AG-UI has no outcome for it: RUN_ERROR")
+            return out + self._fail(FILTERED)
         return out + self._succeed()
 
     def _succeed(self) -> bytes:
@@ -192,6 +200,11 @@ class AguiEncoder(MessageEncoder):
             fields["outcome"] = {"type": "interrupt", "interrupts": interrupts}
         elif self._pending.shown_ids:
             fields["outcome"] = {"type": "success", "pendingToolCallIds": self._pending.shown_ids}
+        elif self._is_cut:
+            # The nearest: stopped before it completed, without a failure.
+            fields["outcome"] = {"type": "cancelled"}
+            self._report.dropped("/stop_reason", "AG-UI has no outcome for length: cancelled")
+            out += self._custom("stop_reason", "length")
         return out + self._finish(**fields, **self._usage_field())
 
     def _usage_field(self) -> JsonObject:
@@ -208,15 +221,27 @@ class AguiEncoder(MessageEncoder):
 
     def _on_failed(self, event: Failed) -> bytes:
         out = self._start() + self._end_open_parts()
+        if event.error.kind != "cancelled":
+            return out + self._fail(event.error)
         usage: JsonObject = {}
         if self._is_run:
             usage = self._usage_field()
-            out += self._end_running() + self._end_calls(self._pending.next_response())
-        if event.error.kind == "cancelled":
-            return out + self._finish(outcome={"type": "cancelled"}, **usage)
+            out += self._end_unanswered()
+        return out + self._finish(outcome={"type": "cancelled"}, **usage)
+
+    def _fail(self, error: ErrorInfo) -> bytes:
+        out = b""
+        usage: JsonObject = {}
+        if self._is_run:
+            usage = self._usage_field()
+            out = self._end_unanswered()
         self.ended = True
-        out += event_frame("CUSTOM", name="error", value=error_data(event.error))
-        return out + self._finish_step() + sse({**error_body(event.error), **usage})
+        out += event_frame("CUSTOM", name="error", value=error_data(error))
+        return out + self._finish_step() + sse({**error_body(error), **usage})
+
+    def _end_unanswered(self) -> bytes:
+        """Ends the calls of a run that nobody answers any more."""
+        return self._end_running() + self._end_calls(self._pending.next_response())
 
     def _finish(self, **fields: Any) -> bytes:
         self.ended = True
@@ -237,7 +262,7 @@ class AguiEncoder(MessageEncoder):
             out += event_frame("TEXT_MESSAGE_END", messageId=self._texts[index])
         self._open.clear()
         for message_id in self._reasonings.values():
-            out += _end_reasoning(message_id)
+            out += end_reasoning(message_id)
         self._reasonings.clear()
         for call_id in self._open_calls.values():
             out += event_frame("TOOL_CALL_END", toolCallId=call_id)
@@ -394,7 +419,7 @@ class AguiEncoder(MessageEncoder):
             return self._result(index, item)
         if index in self._reasonings:
             message_id = self._reasonings.pop(index)
-            return _encrypted_value(item, message_id) + _end_reasoning(message_id)
+            return encrypted_value(item, message_id) + end_reasoning(message_id)
         if isinstance(item, Message) and index in self._texts:
             return self._end_text(index, item)
         return b""
@@ -405,7 +430,7 @@ class AguiEncoder(MessageEncoder):
         if item.signature:
             # The encrypted value needs a message, even an empty one.
             out = self._start_text(index)
-        out += _encrypted_value(item, message_id)
+        out += encrypted_value(item, message_id)
         if index in self._open:
             self._open.discard(index)
             out += event_frame("TEXT_MESSAGE_END", messageId=message_id)
@@ -423,7 +448,7 @@ class AguiEncoder(MessageEncoder):
         if isinstance(item, ApprovalRequest) and item.arguments:
             # These arguments come with the item, not in deltas.
             out = event_frame("TOOL_CALL_ARGS", toolCallId=call_id, delta=item.arguments)
-        out += _encrypted_value(item, call_id) + event_frame("TOOL_CALL_END", toolCallId=call_id)
+        out += encrypted_value(item, call_id) + event_frame("TOOL_CALL_END", toolCallId=call_id)
         result = inline_result(item)
         if item.status == "incomplete":
             if result is not None:
@@ -473,21 +498,3 @@ def encode_body(
 def run_encoder(**options: Any) -> MessageRunEncoder:
     """An encoder of a run; options as those of `AguiEncoder`."""
     return MessageRunEncoder(AguiEncoder(run=True, **options), SSE_COMMENT)
-
-
-def _end_reasoning(message_id: str) -> bytes:
-    out = event_frame("REASONING_MESSAGE_END", messageId=message_id)
-    return out + event_frame("REASONING_END", messageId=message_id)
-
-
-def _encrypted_value(item: ResponseItem, entity_id: str) -> bytes:
-    """The protocol's event for a signature or encrypted reasoning, if there is one."""
-    state = opaque_state(item)
-    if not state:
-        return b""
-    subtype = "message"
-    if isinstance(item, CALLS):
-        subtype = "tool-call"
-    return event_frame(
-        "REASONING_ENCRYPTED_VALUE", subtype=subtype, entityId=entity_id, encryptedValue=state
-    )

@@ -6,8 +6,10 @@ from typing import Any, Final
 
 from streamlib.web.run_encoder import Waiting
 from streamlib.web.ui_parts import (
+    CALLS,
     MEDIA_TYPES,
     as_text,
+    opaque_state,
     output_parts,
     shown_output,
     total_tokens,
@@ -23,6 +25,7 @@ from streamlib_parsers.items import (
     Image,
     JsonObject,
     Refusal,
+    ResponseItem,
     Text,
     tag,
 )
@@ -34,6 +37,10 @@ APPROVAL_SCHEMA: Final = {
     "required": ["approved"],
 }
 """JSON Schema of the answer to an interrupt."""
+
+
+FILTERED: Final = ErrorInfo("content_filter", "a content filter has ended the response")
+"""The failure of a run whose text was stopped: no outcome of the protocol says that."""
 
 
 def event_frame(kind: str, /, **fields: Any) -> bytes:
@@ -109,3 +116,22 @@ def agui_usage(usage: Usage, model: str | None) -> JsonObject:
 def error_body(error: ErrorInfo) -> JsonObject:
     """The protocol's error event."""
     return {"type": "RUN_ERROR", "message": error.message, "code": error.kind}
+
+
+def end_reasoning(message_id: str) -> bytes:
+    """The end of a reasoning message, and of reasoning."""
+    out = event_frame("REASONING_MESSAGE_END", messageId=message_id)
+    return out + event_frame("REASONING_END", messageId=message_id)
+
+
+def encrypted_value(item: ResponseItem, entity_id: str) -> bytes:
+    """The protocol's event for a signature or encrypted reasoning, if there is one."""
+    state = opaque_state(item)
+    if not state:
+        return b""
+    subtype = "message"
+    if isinstance(item, CALLS):
+        subtype = "tool-call"
+    return event_frame(
+        "REASONING_ENCRYPTED_VALUE", subtype=subtype, entityId=entity_id, encryptedValue=state
+    )

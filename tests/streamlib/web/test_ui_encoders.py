@@ -411,6 +411,23 @@ def test_cancelled_stream_is_an_abort() -> None:
     assert run(ErrorInfo("cancelled", "closed by the user"))[-1]["outcome"] == {"type": "cancelled"}
 
 
+def test_agui_says_that_a_limit_ended_the_text() -> None:
+    events = made(Message("assistant", (Text("Hi"),), status="incomplete"), stop="length")
+    encode = encoder("agui")
+    shown = read_agui(b"".join([*map(encode.feed, events), encode.close()]))
+    assert shown[-1]["outcome"] == {"type": "cancelled"}
+    assert {"name": "stop_reason", "value": "length"} in named(shown, "CUSTOM")
+    assert [change.path for change in encode.report] == ["/stop_reason"]
+
+
+def test_agui_run_fails_when_its_text_is_filtered() -> None:
+    events = made(Message("assistant", (Text("Hi"),)), stop="content_filter")
+    encode = encoder("agui")
+    shown = read_agui(b"".join([*map(encode.feed, events), encode.close()]))
+    assert (shown[-1]["type"], shown[-1]["code"]) == ("RUN_ERROR", "content_filter")
+    assert [change.path for change in encode.report] == ["/stop_reason"]
+
+
 def test_every_stop_reason_has_a_value() -> None:
     assert set(FINISH_REASONS) == set(StopReason.__args__)  # type: ignore[attr-defined]
     assert HEADERS["x-vercel-ai-ui-message-stream"] == "v1"

@@ -1,0 +1,399 @@
+"""Stages that change, cut or end the text of a stream.
+
+    replace(r"\\d{3}-\\d{4}", "[phone]")     # as `re.sub` on the whole text, however it is split
+    sentences()                            # deltas of whole sentences
+    map_text(translate, by="sentence")
+    stop_at("END")
+    limit(characters=2000)
+
+What comes out does not depend on how the text was split into deltas. It is the same text in deltas,
+in final items, in the response, and in what encoders write. A character is buffered only while a
+later one could change what becomes of it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
+
+from streamlib.pipeline.json_strings import JsonStrings
+from streamlib.pipeline.patterns import (
+    LONGEST,
+    Replacer,
+    Search,
+    Substitute,
+    fixed_text,
+    read_pattern,
+)
+from streamlib.pipeline.stages import Keep
+from streamlib.pipeline.text_endings import TEXT_ALONE, EndingText, LimitRule, StopRule
+from streamlib.pipeline.text_events import TEXT_KINDS, TextEvents
+from streamlib.pipeline.unit_calls import Guard, GuardMode, MapUnitsAsync
+from streamlib.pipeline.units import (
+    LONGEST_UNIT,
+    TextMachine,
+    UnitName,
+    unit_machine,
+)
+from streamlib_parsers.events import (
+    FunctionCallArgumentsDelta,
+)
+
+# --- replace ---
+
+
+def replace(
+    pattern: str | re.Pattern[str] | Iterable[str | re.Pattern[str]],
+    with_: Substitute,
+    *,
+    of: Sequence[str] = ("text",),
+    longest: int = LONGEST,
+) -> Keep:
+    """Substitutes matches, as `re.sub` would in the whole text.
+
+        replace(r"\\d{3}-\\d{4}", "[phone]")
+        replace([re.escape(key), r"sk-\\w+"], "[key]", of=("text", "arguments"))
+
+    Buffers the characters that may belong to a match, `longest` at most; a text without special
+    characters needs no package, any other pattern `pip install 'streamlib[pipeline]'`. Copies of
+    the text change with it: strings in metadata, citations and fields of the wire. Log
+    probabilities stay with unchanged deltas alone, a citation whose text has moved becomes
+    ``Notice("annotation_dropped")``, changed reasoning loses its signature
+    (``Notice("signature_dropped")``).
+
+    Args:
+        pattern: in the syntax of `re`, or compiled. Several are one pass over the text: where two
+            match at one place, the first is taken.
+        with_: a template as `re.sub` takes it, or a function of the match.
+        of: the texts: "text", "reasoning", "refusal", "arguments". Of arguments each string value
+            of the JSON is a text of its own; keys are not changed.
+        longest: characters that are looked at to decide about one match. A longer one is
+            substituted in pieces, with ``Notice("match_too_long")``.
+
+    Raises:
+        ValueError: a pattern is malformed, can match the empty text, repeats lazily what can match
+            the empty text, or looks at more than 64 characters before it; the template is
+            malformed; a name in `of` is unknown; `longest` is not positive.
+        ImportError: a pattern needs the `regex` package, and it is not installed.
+    """
+    searches = _searches(pattern)
+    _check_positive("longest", longest)
+    kinds = _kinds(of)
+    if isinstance(with_, str):
+        for search in searches:
+            _check_template(search.pattern, with_)
+    elif not callable(with_):
+        raise TypeError("with_ is a template, or a function of the match")
+    rule = _Replace(searches, with_, kinds, longest)
+    return Keep(lambda _: TextEvents(rule), "replace()")
+
+
+class _Replace:
+    """The rule of `replace`."""
+
+    changes = True
+    changes_copies = True
+
+    def __init__(
+        self, searches: Sequence[Search], with_: Substitute, kinds: frozenset[type], longest: int
+    ) -> None:
+        self.kinds = kinds
+        self._searches = searches
+        self._with = with_
+        self._longest = longest
+
+    def machine(self, kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
+        del choice
+
+        def make() -> TextMachine:
+            return Replacer(
+                self._searches, self._with, self._longest, lambda: note("match_too_long")
+            )
+
+        if kind is FunctionCallArgumentsDelta:
+            return JsonStrings(make)
+        return make()
+
+
+def _searches(pattern: Any) -> list[Search]:
+    if isinstance(pattern, (str, re.Pattern)):
+        return [read_pattern(pattern)]
+    searches = [read_pattern(each) for each in pattern]
+    if not searches:
+        raise ValueError("replace takes at least one pattern")
+    return searches
+
+
+def _check_template(pattern: re.Pattern[str], template: str) -> None:
+    try:
+        pattern.sub(template, "")
+    except (re.error, IndexError) as error:
+        raise ValueError(f"the template {template!r} is malformed: {error}") from None
+
+
+def _kinds(of: Sequence[str]) -> frozenset[type]:
+    kinds: set[type] = set()
+    for name in of:  # of a text its letters, which are no names
+        if name not in TEXT_KINDS:
+            raise ValueError(f"of has {name!r}: one of {', '.join(TEXT_KINDS)} is known")
+        kinds.update(TEXT_KINDS[name])
+    if not kinds:
+        raise ValueError("of names no text")
+    return frozenset(kinds)
+
+
+def _check_positive(name: str, value: float) -> None:
+    if not value > 0:
+        raise ValueError(f"{name} is positive, not {value}")
+
+
+# --- units ---
+
+
+class _UnitRule:
+    """The rule that only cuts."""
+
+    changes = False
+    changes_copies = False
+    kinds: frozenset[type] = TEXT_ALONE
+
+    def __init__(self, by: UnitName, longest: int) -> None:
+        _check_positive("longest", longest)
+        unit_machine(by, longest)  # raises for an unknown name, or a package that is missing
+        self._by: UnitName = by
+        self._longest = longest
+
+    def machine(self, kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
+        del kind, choice, note
+        return unit_machine(self._by, self._longest)
+
+
+def _unit_stage(by: UnitName, name: str, longest: int) -> Keep:
+    rule = _UnitRule(by, longest)
+    return Keep(lambda _: TextEvents(rule), name)
+
+
+def words(longest: int = LONGEST_UNIT) -> Keep:
+    """Deltas of whole words, each with the white space behind it.
+
+    Buffers a word. Longer than `longest` characters it is cut.
+
+    Raises:
+        ValueError: `longest` is not positive.
+    """
+    return _unit_stage("word", "words()", longest)
+
+
+def lines(longest: int = LONGEST_UNIT) -> Keep:
+    """Deltas of whole lines, each with its line feed.
+
+    Buffers a line. Longer than `longest` characters it is cut at its last space.
+
+    Raises:
+        ValueError: `longest` is not positive.
+    """
+    return _unit_stage("line", "lines()", longest)
+
+
+def sentences(longest: int = LONGEST_UNIT) -> Keep:
+    """Deltas of whole sentences, for speech: "Dr.", "3.5" and "U.S." end none.
+
+    Buffers a sentence, until the character behind the space that follows it is known. Longer than
+    `longest` characters it is cut at its last space.
+
+    Raises:
+        ValueError: `longest` is not positive.
+    """
+    return _unit_stage("sentence", "sentences()", longest)
+
+
+def blocks(longest: int = LONGEST_UNIT) -> Keep:
+    """Deltas of whole Markdown blocks (a paragraph, a list, code …), so that each is drawn once.
+
+    Buffers a block. Longer than `longest` characters it is cut at its last space. It needs
+    `pip install 'streamlib[cli]'`.
+
+    Raises:
+        ValueError: `longest` is not positive.
+        ImportError: the package that reads Markdown is not installed.
+    """
+    return _unit_stage("block", "blocks()", longest)
+
+
+# --- map_text ---
+
+
+def map_text(
+    function: Callable[[str], str] | Callable[[str], Awaitable[str]],
+    by: UnitName = "sentence",
+    *,
+    longest: int = LONGEST_UNIT,
+) -> Keep:
+    """Passes each unit of the text through a function: `map_text(translate, by="sentence")`.
+
+    The function gets whole units, with the white space behind them, each once and in order. An
+    async one runs for up to four units at once; the units keep their order. Buffers a unit, and
+    with an async function those that it is at work on; then it needs an event loop. Copies of the
+    text (citations, metadata, fields of the wire) go through the function too.
+
+    Args:
+        function: from a unit to what is shown for it.
+        by: "word", "line", "sentence" or "block".
+        longest: characters after which a unit is cut at its last space.
+
+    Raises:
+        ValueError: `by` is unknown, or `longest` is not positive.
+        TypeError: that is no function; or, while the stream is read, it returned something other
+            than text.
+    """
+    if not callable(function):
+        raise TypeError("map_text takes a function of a text")
+    units = _UnitRule(by, longest)
+    if is_async(function):
+        return Keep(lambda _: MapUnitsAsync(units, function), "map_text()", is_async=True)
+    rule = _MapUnits(units, function)
+    return Keep(lambda _: TextEvents(rule), "map_text()")
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether a function, or the method by which an object is called, is async."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004  # whether it can be called is known
+    )
+
+
+class _MapUnits:
+    """The rule of `map_text`."""
+
+    changes = True
+    changes_copies = True
+    kinds: frozenset[type] = TEXT_ALONE
+
+    def __init__(self, units: _UnitRule, function: Callable[[str], Any]) -> None:
+        self._units = units
+        self._function = function
+
+    def machine(self, kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
+        return _MappedUnits(self._units.machine(kind, choice, note), self._function)
+
+
+class _MappedUnits:
+    def __init__(self, units: TextMachine, function: Callable[[str], Any]) -> None:
+        self._units = units
+        self._function = function
+
+    @property
+    def buffered(self) -> int:
+        return self._units.buffered
+
+    def feed(self, text: str) -> list[str]:
+        return [self._mapped(unit) for unit in self._units.feed(text)]
+
+    def close(self) -> list[str]:
+        return [self._mapped(unit) for unit in self._units.close()]
+
+    def _mapped(self, unit: str) -> str:
+        mapped = self._function(unit)
+        if not isinstance(mapped, str):
+            raise TypeError(
+                f"the function of map_text returned a {type(mapped).__name__}, not text"
+            )
+        return mapped
+
+
+# --- stages that end the stream ---
+
+
+def stop_at(text: str | re.Pattern[str], *, longest: int = LONGEST) -> Keep:
+    """Ends the stream where a text appears: `stop_at("\\nUser:")`.
+
+    The text is not shown. The response ends with `Completed`: stop reason "stop", the text as
+    `stop_sequence`, after ``Notice("stopped_by_stage")``; the message is complete, usage is
+    unknown, and the source is closed. Where there are several choices, each ends for itself.
+    Buffers the characters that may begin the text.
+
+    Args:
+        text: as it is, or a compiled pattern.
+        longest: characters that are looked at to decide about one match of a pattern.
+
+    Raises:
+        ValueError: it is empty, or a pattern that `replace` would refuse.
+        ImportError: the pattern needs the `regex` package, and it is not installed.
+    """
+    _check_positive("longest", longest)
+    if isinstance(text, str):
+        search = fixed_text(text)
+        longest = max(longest, len(text))
+    else:
+        search = read_pattern(text)
+    return Keep(lambda _: EndingText(StopRule(search, longest)), "stop_at()")
+
+
+def limit(*, characters: int | None = None, seconds: float | None = None) -> Keep:
+    """Ends the stream after so many characters of text, or so many seconds.
+
+    It never cuts inside of what a reader takes for one character (an accented letter, a flag). The
+    response ends with `Completed`: stop reason "length", after ``Notice("stopped_by_stage")``; the
+    open message is incomplete, and the source is closed. A text of exactly `characters` ends as it
+    would have. Where there are several choices, each has its own limit. Buffers one grapheme, near
+    the limit.
+
+    Args:
+        characters: code points of text (not of reasoning, refusals or arguments).
+        seconds: from the first moment the stage is used.
+
+    Raises:
+        ValueError: neither is given, or one is not positive.
+    """
+    if characters is None and seconds is None:
+        raise ValueError("limit takes characters=, seconds= or both")
+    if characters is not None:
+        _check_positive("characters", characters)
+    if seconds is not None:
+        _check_positive("seconds", seconds)
+    return Keep(
+        lambda clock: EndingText(LimitRule(characters), seconds=seconds, clock=clock), "limit()"
+    )
+
+
+# --- guard ---
+
+
+def guard(
+    check: Callable[[str], bool] | Callable[[str], Awaitable[bool]],
+    by: UnitName = "sentence",
+    mode: GuardMode = "hold",
+    ahead: int = 4,
+    *,
+    longest: int = LONGEST_UNIT,
+) -> Keep:
+    """Ends the stream where a check refuses a unit of the text: `guard(is_harmless)`.
+
+    The response ends with `Completed`: stop reason "content_filter", after
+    ``Notice("stopped_by_stage")``; the open message is incomplete and keeps what was shown, and the
+    source is closed. A check that raises ends the stream with its exception. It needs an event
+    loop. Reasoning, refusals and arguments are not checked.
+
+    Args:
+        check: whether a unit, with the white space behind it, may be shown; sync or async.
+        by: "word", "line", "sentence" or "block".
+        mode: "hold": nothing leaves before it is checked; buffers a unit and those that are
+            checked. "watch": text is shown at once; the ends of items and the terminal event
+            wait for the checks.
+        ahead: checks that run at once; their verdicts count in the order of the text.
+        longest: characters after which a unit is cut at its last space.
+
+    Raises:
+        ValueError: `by` or `mode` is unknown, or a number is not positive.
+        TypeError: `check` is no function.
+    """
+    if not callable(check):
+        raise TypeError("guard takes a function of a text")
+    if mode not in ("hold", "watch"):
+        raise ValueError(f'mode is "hold" or "watch", not {mode!r}')
+    if ahead < 1:
+        raise ValueError(f"ahead is at least 1, not {ahead}")
+    units = _UnitRule(by, longest)
+    return Keep(lambda _: Guard(units, check, mode, ahead), "guard()", is_async=True)
