@@ -200,7 +200,6 @@ class Broken(Doubling):
         (3, "no machine"),
         (None, "no machine"),
     ],
-    ids=str,
 )
 def test_what_is_no_stage_is_refused_at_construction(stage: Any, message: str) -> None:
     uses: list[Callable[[Any], Any]] = [chain, partial(pipe, EVENTS), partial(through, EVENTS)]
@@ -258,7 +257,6 @@ def test_no_stage_follows_a_window() -> None:
         partial(window, seconds=0),
         partial(map_async, nothing, 0),
     ],
-    ids=str,
 )
 def test_wrong_number_is_refused_at_construction(make: Callable[[], Any]) -> None:
     with pytest.raises(ValueError, match=r"."):
