@@ -275,7 +275,8 @@ class Pipeline(Delivery, Generic[Event_co]):
         while a slow screen draws it, those after it grow.
         """
         arrived = self._arrived
-        arrived.extend(branch.arrived())
+        if not arrived:  # else a stage is full, and the reading has to wait for it
+            arrived.extend(branch.arrived())
         due = flow.due()
         if not arrived and due is not None and due <= 0:
             # A caller that draws without a pause has not let the reader's task read.
