@@ -198,9 +198,9 @@ class Delivery:
                 return entry
         return None
 
-    def _select(self, whole: RunEvent | None, events: list[Any]) -> None:
+    def _select(self, source: RunEvent | None, events: list[Any]) -> None:
         """Takes a pair: what the reader gets of an event before the first selecting stage."""
-        is_delivered = whole is None or self._note(whole)
+        is_delivered = source is None or self._note(source)
         for event in events:
             if is_delivered or type(event) is not Failed:
                 self._selected.append(event)

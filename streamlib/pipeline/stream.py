@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -14,7 +14,7 @@ import anyio.lowlevel
 from streamlib.pipeline.delivery import NOT_ENTERED, Delivery
 from streamlib.pipeline.flow import Flow
 from streamlib.pipeline.machine import PlainMachine
-from streamlib.pipeline.opening import PipeOptions
+from streamlib.pipeline.opening import PipeOptions, merged
 from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.pipeline.reading import Batches, OutputText, TextDeltas
 from streamlib.pipeline.stages import Stage
@@ -173,13 +173,11 @@ class Pipeline(Delivery, Generic[Event_co]):
         """
         return TextDeltas(_WholeEvents(self), OutputText(self.item, lambda: self.response))
 
-    pipe = pipe_method
+    pipe: ClassVar = pipe_method
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Pipeline[Any]:
         """The same source through further stages: a pipeline that was not entered has no use."""
-        return Pipeline(
-            self._source, (*self._stages, *stages), PipeOptions(**{**self._options, **options})
-        )
+        return Pipeline(self._source, (*self._stages, *stages), merged(self._options, options))
 
     async def _next_batch(self) -> list[Event_co]:
         batch = [await anext(self)]

@@ -430,7 +430,7 @@ class _Checks:
 # --- in an event loop ---
 
 
-class _Source:
+class _ListSource:
     """Events one by one; it knows whether it was closed."""
 
     def __init__(self, events: Sequence[Any]) -> None:
@@ -452,7 +452,7 @@ class _Source:
 
 async def _read(stage: Any, events: Sequence[Any], count: int | None) -> tuple[list[Any], bool]:
     """What comes out, all of it or the first `count`, and whether the source is closed."""
-    source = _Source(events)
+    source = _ListSource(events)
     read: list[Any] = []
     with anyio.move_on_after(LIMIT_SECONDS) as scope:
         async with pipe(source, stage) as piped:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from streamlib.client.hooks import call_hook
-from streamlib.pipeline.opening import PipeOptions
+from streamlib.pipeline.opening import PipeOptions, merged
 from streamlib.pipeline.reading import Batches
 from streamlib.pipeline.stages import Stage
 from streamlib.pipeline.stream import Pipeline
@@ -77,7 +77,7 @@ class LoopDriver:
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Driver:
         """The same for further stages."""
-        together = PipeOptions(**{**self._options, **options})
+        together = merged(self._options, options)
         return LoopDriver(self._stream, (*self._stages, *stages), together)
 
 
