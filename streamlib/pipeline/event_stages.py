@@ -323,6 +323,8 @@ def ended(event: ResponseEvent) -> bool:
 
 
 def _kinds(name: str, kinds: tuple[Any, ...]) -> frozenset[type]:
+    if not kinds:
+        raise ValueError(f"{name} needs at least one kind of event")
     for kind in kinds:
         if not isinstance(kind, type):
             raise TypeError(f"{name} takes classes of events, not {kind!r}")

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import anyio
 import anyio.lowlevel
 
+from streamlib.pipeline.branches import Branch, TeeReader
 from streamlib.pipeline.delivery import NOT_ENTERED, Delivery
 from streamlib.pipeline.flow import Flow
 from streamlib.pipeline.machine import PlainMachine
@@ -18,7 +19,6 @@ from streamlib.pipeline.opening import PipeOptions, merged
 from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.pipeline.reading import Batches, OutputText, TextDeltas
 from streamlib.pipeline.stages import Stage
-from streamlib.pipeline.tee import Branch, TeeReader
 from streamlib.transport.closing import CLOSING_SECONDS
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import RunEvent
@@ -115,6 +115,7 @@ class Pipeline(Delivery, Generic[Event_co]):
                 self._reader = None
                 await reader.__aexit__(kind, error, traceback)
         finally:
+            self._end_early()
             await self._leave_source(kind, error, traceback)
 
     async def aclose(self) -> None:
@@ -274,7 +275,8 @@ class Pipeline(Delivery, Generic[Event_co]):
         while a slow screen draws it, those after it grow.
         """
         arrived = self._arrived
-        arrived.extend(branch.arrived())
+        if not arrived:  # else a stage is full, and the reading has to wait for it
+            arrived.extend(branch.arrived())
         due = flow.due()
         if not arrived and due is not None and due <= 0:
             # A caller that draws without a pause has not let the reader's task read.

@@ -112,6 +112,7 @@ class SyncPipeline(Generic[Event_co]):
         traceback: TracebackType | None,
     ) -> None:
         self._driver.leave()
+        self._delivery._end_early()
 
     def close(self) -> None:
         """Ends the stream and closes its source. A second call does nothing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import AsyncIterator, Iterator
 from contextlib import redirect_stdout
+from types import ModuleType
 from typing import Any
 
 import anyio
@@ -25,6 +26,7 @@ from streamlib import (
     accumulate,
     agent,
     encoder,
+    pipeline,
 )
 from streamlib.display.notebook import display
 from streamlib.durable import open_log
@@ -471,3 +473,27 @@ async def test_partial_follows_what_comes_out() -> None:
             if isinstance(event, FunctionCallArgumentsDelta):
                 views.append(piped.partial(event.index))
     assert views[-1] == {"city": "Oslo"}
+
+
+async def test_response_is_cancelled_where_the_reader_left() -> None:
+    """It was incomplete without a reason; that of a stream is cancelled."""
+    async with pipe(EventsSource(EVENTS), tap(str)) as piped:
+        async for event in piped:
+            if isinstance(event, OutputTextDelta):
+                break
+    assert piped.response.status == "cancelled"
+    assert piped.response.text == "You"
+    with pipe(EVENTS) as events:
+        next(events)
+    assert events.response.status == "cancelled"
+    with pipe(EVENTS) as events:
+        list(events)
+    assert events.response.status == "completed"
+
+
+def test_names_of_the_package_stay_what_they_are() -> None:
+    """A module of the name of a function took its place once it was imported."""
+    with pipe(EVENTS, coalesce(1)) as events:
+        list(events)
+    for name in pipeline.__all__:
+        assert not isinstance(getattr(pipeline, name), ModuleType), name

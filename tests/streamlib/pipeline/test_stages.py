@@ -251,6 +251,8 @@ def test_no_stage_follows_a_window() -> None:
         timeout,
         partial(timeout, gap=0),
         partial(timeout, total=-1),
+        only,
+        without,
         window,
         partial(window, 0),
         partial(window, seconds=0),
