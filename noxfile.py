@@ -27,6 +27,13 @@ nox.needs_version = ">=2025.2.9"
 VERSION_TESTS = ("tests/parsers", "tests/streamlib/client", "tests/streamlib/transport")
 """What is run with other versions: what depends on them."""
 
+THOROUGH_TESTS = (
+    "tests/properties/test_invariants_generated.py",
+    "tests/parsers/wires/chat/test_chat_invariants.py",
+    "tests/parsers/wires/responses/test_responses_invariants.py",
+)
+"""The properties of which `thorough` tries more examples: a minute on two cores."""
+
 PYTHONS = ["3.11", "3.12", "3.13"]
 """Those of the classifiers in pyproject.toml."""
 
@@ -97,6 +104,15 @@ def tests(session: nox.Session) -> None:
 def timing(session: nox.Session) -> None:
     """Tests that compare times of CPU, one after another: beside others they measure those too."""
     run(session, "pytest", "-m", "timing and not slow", *session.posargs)
+
+
+@nox.session
+def thorough(session: nox.Session) -> None:
+    """Properties with thirty times as many examples; `nox -s thorough -- --hypothesis-seed=N`."""
+    session.env["HYPOTHESIS_PROFILE"] = "thorough"
+    # Always the same here, so that a change is never refused for what another one broke.
+    options = session.posargs or ["--hypothesis-seed=31"]
+    run(session, "pytest", "-q", "-n", "auto", "--dist", "worksteal", *options, *THOROUGH_TESTS)
 
 
 @nox.session
