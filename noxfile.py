@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 from pathlib import Path, PurePosixPath
 
 import nox
@@ -167,7 +168,26 @@ def package(session: nox.Session) -> None:
         alone = {"PYTHONPATH": ""}
         session.run(python, str(ROOT / "lab" / "installed.py"), env=alone, external=True)
         session.run(str(scripts / "streamlib"), "chat", "Hello", env=alone, external=True)
+        # An extra brings all that it needs: a gateway with metrics starts from `metrics` alone.
+        metrics = f"streamlib[metrics] @ {path.as_uri()}"
+        run(session, "uv", "pip", "install", "--quiet", "--python", python, metrics)
+        imported = "import streamlib.gateway.watch.metrics, streamlib.cli.gateway_server"
+        session.run(python, "-c", imported, env=alone, external=True)
         session.chdir(ROOT)
+    collect_sdist(session, folder)
+
+
+def collect_sdist(session: nox.Session, folder: Path) -> None:
+    """Collects the tests of the sdist: each finds what it reads."""
+    [sdist] = folder.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    unpacked = folder / sdist.name.removesuffix(".tar.gz")
+    session.chdir(unpacked)
+    alone = {"PYTHONPATH": os.pathsep.join([str(unpacked), str(unpacked / "parsers")])}
+    collect = ["-m", "pytest", "--collect-only", "-q", "-q", "-p", "no:cacheprovider"]
+    session.run(sys.executable, *collect, env=alone, external=True, silent=True)
+    session.chdir(ROOT)
 
 
 @nox.session
