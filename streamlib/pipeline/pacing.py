@@ -370,7 +370,8 @@ def timeout(gap: float | None = None, total: float | None = None) -> Keep:
     """Ends a response that is silent, or takes too long: ``timeout(gap=30, total=300)``.
 
     It ends with `Failed`: kind ``stalled`` after a gap, ``deadline`` after the total, open items
-    incomplete. In a run each response has its own times. 0.4 us an event; buffers the open item.
+    incomplete. In a run a further response's times begin with its first event. 0.4 us an event;
+    buffers the open item.
 
     Args:
         gap: seconds without an event, the wait for the first one included.
