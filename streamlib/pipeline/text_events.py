@@ -235,7 +235,7 @@ class TextEvents(PlainMachine):
         # Unchanged, so its log probabilities are right.
         if len(fragments) == 1 and fragments[0] == text and not (before or part.buffered):
             return [event]
-        if not text:
+        if not (text or before):
             return [event]
         return [_delta(event, fragment) for fragment in fragments]
 
