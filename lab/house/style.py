@@ -79,7 +79,8 @@ ALLOWED_NAMES: Final = {
     ("grammar.py", "where"): "a public field of Opener since 0.1.0",
     ("reasoning_tags.py", "where"): "named as the field of Opener",
     ("shapes.py", "words"): "a public field of Thinking since 0.1.0",
-    ("stages.py", "found"): "the parameter of until(), documented since 0.1.0",
+    ("event_stages.py", "found"): "the parameter of until(), documented since 0.1.0",
+    ("text_stages.py", "words"): "a stage, beside lines(), sentences() and blocks()",
     ("replay.py", "pieces"): "a public function of streamlib.recording since 0.1.0",
 }
 """(file, name) -> why the name stays."""

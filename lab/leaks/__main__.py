@@ -1,8 +1,8 @@
 """Counts the secrets that are read behind `replace`, as JSON: `python -m lab.leaks`.
 
-    --splits 1000000    texts that are split at random, over 200 secrets
-    --encode 20         every how many responses all encoders write, too
-    --seed 1
+--splits 1000000    texts that are split at random, over 200 secrets
+--encode 20         every how many responses all encoders write, too
+--seed 1
 """
 
 from __future__ import annotations

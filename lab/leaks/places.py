@@ -10,9 +10,9 @@ import msgspec
 
 from streamlib.recording import dump_events
 from streamlib.wires.encoders import UI_PROTOCOLS, encode_all, encode_body
+from streamlib_parsers import parser
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.events import TEXT_DELTAS, ResponseEvent
-from streamlib_parsers import parser
 from streamlib_parsers.protocol import WIRE_APIS
 
 ENCODERS: Final = (*WIRE_APIS, *UI_PROTOCOLS)
@@ -55,7 +55,7 @@ def encoder_places(events: Sequence[ResponseEvent], secret: str) -> list[str]:
 def _joined(name: str, stream: bytes) -> str:
     """The texts of a stream as its readers join them."""
     if name in WIRE_APIS:
-        read = parser(name)  # type: ignore[arg-type]
+        read = parser(name)
         return msgspec.json.encode(accumulate(read.feed(stream) + read.close())).decode()
     texts: dict[tuple[str, str], list[str]] = {}
     for line in stream.decode().splitlines():

@@ -36,7 +36,8 @@ PATTERNS: Final = (
 )
 """What the stage looks for."""
 
-LOREM: Final = "see the note about it and call before noon sk- 555 or eyJ is none of these a@ 12 ".split()
+WORDS: Final = ("see", "the", "note", "sk-", "555", "or", "eyJ", "is", "a@", "12", "AKIA", "4111")
+"""Words of a text; some are beginnings of secrets."""
 
 
 def _of(letters: str, count: int) -> Callable[[Random], str]:
@@ -69,7 +70,7 @@ def hidden(secret: str) -> str:
 
 def text_with(secret: str, random: Random) -> str:
     """A text that holds the secret once."""
-    words = random.choices(LOREM, k=random.randint(4, 12))
+    words = random.choices(WORDS, k=random.randint(4, 12))
     words.insert(random.randint(0, len(words)), secret)
     return " ".join(words)
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 WIRE_APIS: Final[tuple[WireApi, ...]] = get_args(WireApi)
 
 
-class Machine(Protocol):
+class WireMachine(Protocol):
     """The state machine of a wire: frames in, calls of the assembler's methods out."""
 
     @property
@@ -71,7 +71,7 @@ class Machine(Protocol):
 class Wire(Protocol):
     """The module of a wire: `wires/<name>.py` or `wires/<name>/__init__.py`."""
 
-    Machine: Callable[[EventAssembler], Machine]
+    Machine: Callable[[EventAssembler], WireMachine]
     framing: Callable[[Limits], Framing]
     body_frames: Callable[[bytes], Iterator[tuple[str | None, bytes]]]
 

@@ -16,7 +16,7 @@ import warnings
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, overload
 
 import anyio
 import msgspec
@@ -338,7 +338,8 @@ class ResponseStream:
         """
         return Batches(self._next_batch, self.__aiter__)
 
-    pipe = pipe_method
+    # `ClassVar`, else the compiled class has it as an attribute that is no method.
+    pipe: ClassVar = pipe_method
     """The events through stages: ``stream.pipe(coalesce(1 / 30))``; see `streamlib.pipeline`."""
 
     def text(self) -> AsyncIterator[str]:

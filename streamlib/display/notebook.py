@@ -17,6 +17,7 @@ import anyio
 
 from streamlib.client.stream import ResponseStream
 from streamlib.display.notebook_items import Block, block_markdown, blocks
+from streamlib.pipeline import Pipeline
 from streamlib_parsers.events import (
     OutputItemAdded,
     OutputItemDone,
@@ -52,7 +53,7 @@ MakeOutput = Callable[[str], CellOutput]
 """Shows Markdown as a new output of the cell."""
 
 
-async def display(stream: ResponseStream) -> None:
+async def display(stream: ResponseStream | Pipeline[ResponseEvent]) -> None:
     """Shows a stream in the running cell until it ends.
 
     Reasoning is folded, tags and images in the text are shown as text, keys are masked. Without a
@@ -72,7 +73,7 @@ async def display(stream: ResponseStream) -> None:
         await _show(stream)
 
 
-async def _show(stream: ResponseStream) -> None:
+async def _show(stream: ResponseStream | Pipeline[ResponseEvent]) -> None:
     make_output = notebook_output()
     if make_output is None:
         await _write(stream)
@@ -100,7 +101,7 @@ async def _keep_painting(cell: LiveCell) -> None:
         cell.paint()
 
 
-async def _write(stream: ResponseStream) -> None:
+async def _write(stream: ResponseStream | Pipeline[ResponseEvent]) -> None:
     """The text as it arrives, for a terminal: without what would move its cursor."""
     async for text in stream.text():
         printable = [letter for letter in text if letter.isprintable() or letter in "\n\t"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from types import TracebackType
+from typing import ClassVar
 
 from streamlib.durable.errors import LogError
 from streamlib.durable.log import Log
@@ -56,7 +57,7 @@ class LogSource:
         """Whether it was not entered yet."""
         return self._reader is None
 
-    pipe = pipe_method
+    pipe: ClassVar = pipe_method
 
     def batches(self) -> AsyncIterator[list[ResponseEvent]]:
         """The events as lists, one list for each record."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from streamlib.lazy import lazy
 
 if TYPE_CHECKING:
+    from streamlib.pipeline.branches import READ_AHEAD, Branch, TeeReader, tee
     from streamlib.pipeline.endings import OpenItems
     from streamlib.pipeline.event_stages import (
         SUPERSEDED,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from streamlib.pipeline.stages import Keep, Narrow, chain, from_machine, through
     from streamlib.pipeline.stream import Pipeline
     from streamlib.pipeline.sync_stream import SyncPipeline
-    from streamlib.pipeline.tee import READ_AHEAD, Branch, TeeReader, tee
     from streamlib.pipeline.text_stages import (
         blocks,
         guard,
@@ -77,7 +77,7 @@ _MODULES = {
     "streamlib.pipeline.stages": ("Keep", "Narrow", "chain", "from_machine", "through"),
     "streamlib.pipeline.stream": ("Pipeline",),
     "streamlib.pipeline.sync_stream": ("SyncPipeline",),
-    "streamlib.pipeline.tee": ("READ_AHEAD", "Branch", "TeeReader", "tee"),
+    "streamlib.pipeline.branches": ("READ_AHEAD", "Branch", "TeeReader", "tee"),
     "streamlib.pipeline.text_stages": (
         "blocks",
         "guard",

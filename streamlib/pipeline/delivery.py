@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from streamlib.pipeline.endings import TERMINAL
 from streamlib.pipeline.flow import CALL_OUTPUTS, ORDINARY, ErrorMode, Flow
@@ -13,6 +13,7 @@ from streamlib.pipeline.machine import Clock, PlainMachine
 from streamlib.pipeline.measure import Measure, MeasuredUse
 from streamlib.pipeline.stages import Stage
 from streamlib_parsers.accumulate import Accumulator, Response
+from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (
     Failed,
     FunctionCallArgumentsDelta,
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-NOT_ENTERED = "a pipeline is read inside its `with` block"
+LEFT_EARLY: Final = ErrorInfo("cancelled", "the pipeline was left before its end")
+
+NOT_ENTERED: Final = "a pipeline is read inside its `with` block"
 
 
 class Delivery:
@@ -64,6 +67,7 @@ class Delivery:
         self._skips_failed = False
         """The `Failed` that stands for `_source_error` is not delivered."""
         self._has_raised = False
+        """The reader has read to the end, however it ended."""
 
     # --- the response so far ---
 
@@ -198,9 +202,9 @@ class Delivery:
                 return entry
         return None
 
-    def _select(self, whole: RunEvent | None, events: list[Any]) -> None:
+    def _select(self, source: RunEvent | None, events: list[Any]) -> None:
         """Takes a pair: what the reader gets of an event before the first selecting stage."""
-        is_delivered = whole is None or self._note(whole)
+        is_delivered = source is None or self._note(source)
         for event in events:
             if is_delivered or type(event) is not Failed:
                 self._selected.append(event)
@@ -248,6 +252,13 @@ class Delivery:
         """Whether a stage has ended the text with this event, as the reader wished."""
         is_ours = self._flow is not None and self._flow.stopped
         return is_ours and isinstance(event, Failed) and event.error.kind == "cancelled"
+
+    def _end_early(self) -> None:
+        """The reader has left before the end: the response is cancelled, as that of a stream."""
+        if self._flow is None or self._is_over or self._has_raised:
+            return
+        for event in self._accumulator.endings(LEFT_EARLY):
+            self._accumulator.feed(event)
 
     def _end_error(self) -> Exception | None:
         """What is raised after the last event, once; None: nothing."""

@@ -164,8 +164,8 @@ def map_events(
 ) -> Narrow[Mapped]:
     """What a function makes of each event: another event, a list of them, or None for none.
 
-    For events that stand alone (notices, metadata, usage). To change text use `replace` or
-    `map_text`: the text is repeated in `OutputItemDone`, which a function of one event cannot
+    For events that stand alone (notices, metadata, usage). To change text use ``replace`` or
+    ``map_text``: the text is repeated in `OutputItemDone`, which a function of one event cannot
     know. The time of the function and 0.2 us an event; buffers nothing.
 
     Raises:
@@ -289,14 +289,14 @@ class _MapAsync(PlainMachine):
 class _Until(PlainMachine):
     def __init__(self, found: Callable[[ResponseEvent], object]) -> None:
         super().__init__()
-        self._found = found
+        self._condition = found
         self._items = OpenItems()
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
         if self.done:
             return []
         self._items.feed(event)
-        if not self._found(event):
+        if not self._condition(event):
             return [event]
         self.done = True
         self.ending = self._items.end(Failed(STOPPED_BY_CALLER))
@@ -323,6 +323,8 @@ def ended(event: ResponseEvent) -> bool:
 
 
 def _kinds(name: str, kinds: tuple[Any, ...]) -> frozenset[type]:
+    if not kinds:
+        raise ValueError(f"{name} needs at least one kind of event")
     for kind in kinds:
         if not isinstance(kind, type):
             raise TypeError(f"{name} takes classes of events, not {kind!r}")
@@ -345,8 +347,8 @@ def _checked(result: Any, verb: str) -> ResponseEvent | list[ResponseEvent]:
     """What a user's function returned, if it is an event or a list of events."""
     if isinstance(result, (list, tuple)):
         events: list[ResponseEvent] = list(result)
-        for one in events:
-            check_event(one, f"{verb} a list with")
+        for entry in events:
+            check_event(entry, f"{verb} a list with")
         return events
     check_event(result, verb)
     event: ResponseEvent = result

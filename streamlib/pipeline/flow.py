@@ -280,11 +280,11 @@ class Flow:
         force_setattr(numbered, "seq", seq)
         return numbered
 
-    def _let_out_selected(self, whole: RunEvent | None, events: list[Any]) -> None:
+    def _let_out_selected(self, source: RunEvent | None, events: list[Any]) -> None:
         if not self.keeps_whole:
             self.ready.extend(events)
-        elif whole is not None or events:
-            self.ready.append((whole, events))
+        elif source is not None or events:
+            self.ready.append((source, events))
 
     # --- endings ---
 

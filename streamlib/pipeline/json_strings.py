@@ -58,10 +58,10 @@ class JsonStrings:
     @property
     def buffered(self) -> int:
         """Characters whose fate is not known yet."""
-        held = len(self._raw)
+        count = len(self._raw)
         if self._machine is not None:
-            held += self._machine.buffered
-        return held
+            count += self._machine.buffered
+        return count
 
     def feed(self, text: str) -> list[str]:
         """Takes text; returns what is known now."""
@@ -119,18 +119,18 @@ class JsonStrings:
     def _read_string(self, text: str, position: int, output: list[str]) -> int:
         """Reads up to the end of the string; returns where it stopped."""
         raw = self._raw + text[position:]
-        found = _STRING_END.match(raw)
-        has_ended = found is not None and found["end"] is not None
-        if has_ended and found is not None:
-            content = raw[: found.end() - 1]
-            next_position = position + found.end() - len(self._raw)
+        ending = _STRING_END.match(raw)
+        has_ended = ending is not None and ending["end"] is not None
+        if has_ended and ending is not None:
+            content = raw[: ending.end() - 1]
+            next_position = position + ending.end() - len(self._raw)
             self._raw = ""
         else:
             tail = _OPEN_ESCAPE.search(raw)
-            cut = len(raw) if tail is None else tail.start()
-            content = raw[:cut]
+            known = len(raw) if tail is None else tail.start()
+            content = raw[:known]
             next_position = len(text)
-            self._raw = raw[cut:]
+            self._raw = raw[known:]
         self._read_content(content, output)
         if has_ended:
             if self._machine is not None:

@@ -368,10 +368,8 @@ def fused(machines: Sequence[PlainMachine]) -> list[PlainMachine]:
     row: list[PlainMachine] = []
     for machine in machines:
         last = row[-1] if row else None
-        if not (isinstance(machine, Each) and isinstance(last, Each)):
-            row.append(machine)
-        elif machine.selects is not last.selects:
-            row.append(machine)
-        else:
+        if isinstance(machine, Each) and isinstance(last, Each) and machine.selects is last.selects:
             row[-1] = Each(last.functions + machine.functions, selects=last.selects)
+        else:
+            row.append(machine)
     return row

@@ -32,6 +32,13 @@ class PipeOptions(TypedDict, total=False):
     clock: Clock | None
 
 
+def merged(options: PipeOptions, further: PipeOptions) -> PipeOptions:
+    """The options of a pipeline that is piped further before it is entered."""
+    together = options.copy()
+    together.update(further)
+    return together
+
+
 # Only the last `Narrow` decides the type of the events: one overload for each number of stages
 # before it. A source is the stream of a response, a run, or something to iterate in a thread.
 @overload
@@ -148,6 +155,10 @@ def pipe(
     *same: Same,
     **options: Unpack[PipeOptions],
 ) -> SyncPipeline[E]: ...
+@overload
+def pipe(
+    source: Iterable[RunEvent], /, *stages: Same, **options: Unpack[PipeOptions]
+) -> SyncPipeline[RunEvent]: ...
 def pipe(
     source: Any,
     /,

@@ -270,16 +270,16 @@ class _Smooth(PlainMachine):
                 self._units -= 1
             else:
                 last.is_whole = True
-        pieces = self._pattern.findall(text) or [text]
+        units = self._pattern.findall(text) or [text]
         arrived = now
         if is_cut and last is not None:
             arrived = last.arrived
-        for number, piece in enumerate(pieces):
-            is_last = number == len(pieces) - 1
-            is_whole = not (is_last and self._is_by_word) or piece[-1:].isspace()
-            if len(piece) > LONGEST_WORD:
+        for number, unit in enumerate(units):
+            is_last = number == len(units) - 1
+            is_whole = not (is_last and self._is_by_word) or unit[-1:].isspace()
+            if len(unit) > LONGEST_WORD:
                 is_whole = True
-            waiting = _Waiting(with_text(delta, piece), arrived, is_whole=is_whole)
+            waiting = _Waiting(with_text(delta, unit), arrived, is_whole=is_whole)
             self._queue.append(waiting)
             self._units += 1
             arrived = now

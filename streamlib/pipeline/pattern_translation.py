@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, Final, TypeAlias
 
 CONTEXT: Final = 64
@@ -105,11 +106,7 @@ class Translation:
                         listed.append(characters)
         if listed:
             branches.append(f"[{''.join(listed)}]")
-        if not is_negated:
-            return f"(?:{'|'.join(branches)})"
-        if len(branches) == 1 and listed:
-            return f"[^{''.join(listed)}]"
-        return f"(?:(?!{'|'.join(branches)})(?s:.))"
+        return _class(branches, listed, is_negated=is_negated)
 
     def _write_branch(self, argument: tuple[None, list[ParsedPattern]]) -> str:
         branches = [self.translate(branch) for branch in argument[1]]
@@ -285,6 +282,18 @@ def _parts(argument: Any) -> list[Any]:
     return parts
 
 
+def _class(branches: list[str], listed: list[str], *, is_negated: bool) -> str:
+    """One character that one of the branches matches, or none; the last is of those listed."""
+    if len(branches) > 1 or not listed:
+        joined = "|".join(branches)
+        if is_negated:
+            return f"(?:(?!{joined})(?s:.))"
+        return f"(?:{joined})"
+    if is_negated:
+        return f"[^{''.join(listed)}]"
+    return branches[0]
+
+
 def _escaped(code: int) -> str:
     character = chr(code)
     if character.isalnum() and character.isascii():
@@ -297,3 +306,66 @@ def _times(least: int, most: int) -> str:
     if most >= 2**31:  # the parser's own number for no limit
         return f"{{{least},}}"
     return f"{{{least},{most}}}"
+
+
+def beginning(tree: ParsedPattern, flags: int) -> re.Pattern[str] | None:
+    """A pattern of one character that finds every one with which a match may begin.
+
+    Args:
+        tree: the parsed pattern.
+        flags: of the pattern.
+
+    Returns:
+        None if that may be any character, or is not easily said.
+    """
+    first = _first_characters(tree)
+    if not first:
+        return None
+    parser: Any = import_module("re._parser")
+    compiler: Any = import_module("re._compiler")
+    operations: Any = import_module("re._constants")
+    state: Any = tree.state  # type: ignore[attr-defined]
+    branches = [parser.SubPattern(state, [operation]) for operation in first]
+    pattern: re.Pattern[str] = compiler.compile(
+        parser.SubPattern(state, [(operations.BRANCH, (None, branches))]), flags
+    )
+    return pattern
+
+
+def _first_characters(tree: ParsedPattern) -> list[tuple[Any, Any]] | None:
+    """The operations for the first character of a match; None: not easily said."""
+    first: list[tuple[Any, Any]] = []
+    for operation, argument in tree:
+        name = str(operation)
+        if name in {"LITERAL", "NOT_LITERAL", "IN"}:
+            return [*first, (operation, argument)]
+        if name in {"AT", "ASSERT", "ASSERT_NOT"}:
+            continue
+        branches = _branches(name, argument)
+        for branch in branches:
+            characters = _first_characters(branch)
+            if characters is None:
+                return None
+            first += characters
+        if not branches:
+            return None
+        is_optional = name.endswith("REPEAT") and argument[0] == 0
+        if not is_optional and all(branch.getwidth()[0] > 0 for branch in branches):
+            return first
+    # It may be empty: then what follows comes first.
+    return first
+
+
+def _branches(name: str, argument: Any) -> list[Any]:
+    """The patterns with which an operation may begin; none: not easily said."""
+    if name == "BRANCH":
+        branches: list[Any] = argument[1]
+        return branches
+    if name.endswith("REPEAT"):
+        return [argument[2]]
+    if name == "SUBPATTERN":
+        _, added, removed, inner = argument
+        # Flags of a part are not those of the whole.
+        if not (added or removed):
+            return [inner]
+    return []

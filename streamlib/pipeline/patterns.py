@@ -18,7 +18,13 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Final, Protocol, TypeAlias
 
-from streamlib.pipeline.pattern_translation import CONTEXT, NEVER, ParsedPattern, Translation
+from streamlib.pipeline.pattern_translation import (
+    CONTEXT,
+    NEVER,
+    ParsedPattern,
+    Translation,
+    beginning,
+)
 
 Substitute: TypeAlias = str | Callable[[re.Match[str]], str]
 """What a match becomes: a template as `re.sub` takes it, or a function of the match."""
@@ -29,6 +35,12 @@ LONGEST: Final = 256
 _CONTEXT_KEPT: Final = CONTEXT + 1
 """Characters kept for that. One more, or `\\A` could seem to match 64 characters behind."""
 
+_FORGOTTEN: Final = 1024
+"""Characters behind which the text is forgotten."""
+
+_SMALL: Final = 32
+"""Characters that are searched at once: trying each position takes longer."""
+
 _TRIES_IN_A_MATCH: Final = 64
 """Positions tried one by one inside of what is too long for a match, before the rest is searched:
 so the search, which may take the square of the window's length, is rare."""
@@ -38,6 +50,8 @@ class Search(Protocol):
     """One pattern: where it matches, and what is not known yet."""
 
     pattern: re.Pattern[str]
+    beginning: re.Pattern[str] | None
+    """Matches every character with which a match may begin; None: any may."""
 
     def undecided(self, text: str, start: int, end: int) -> int:
         """The first position at which a match may still begin or change if text follows.
@@ -62,6 +76,7 @@ class _FixedSearch:
 
     def __init__(self, pattern: re.Pattern[str], text: str) -> None:
         self.pattern = pattern
+        self.beginning: re.Pattern[str] | None = re.compile(re.escape(text[0]))
         self._text = text
 
     def undecided(self, text: str, start: int, end: int) -> int:
@@ -86,6 +101,7 @@ class _PatternSearch:
 
     def __init__(self, pattern: re.Pattern[str], tree: ParsedPattern) -> None:
         self.pattern = pattern
+        self.beginning = beginning(tree, pattern.flags)
         regex = import_regex("this pattern")
         translated = Translation(pattern.flags).translate(tree)
         flags = regex.V0
@@ -203,6 +219,7 @@ class Replacer:
         """What was received from a few characters before `_position` on."""
         self._position = 0
         """Where the part of `_text` begins that is still buffered."""
+        self._beginnings = [search.beginning for search in searches]
         self._tries = 0
         """Positions from there on of which one probably is the first undecided one."""
 
@@ -213,7 +230,12 @@ class Replacer:
 
     def feed(self, text: str) -> list[str]:
         """Takes text; returns what is known now, or nothing."""
-        self._text += text
+        before = self._text
+        self._text = before + text
+        if self._position == len(before) and not self._may_begin(text):
+            self._forget(len(self._text))
+            # The same string, if there is any: a delta that is not changed.
+            return [text] if text else []
         return self._read(is_last=False)
 
     def close(self) -> list[str]:
@@ -244,13 +266,27 @@ class Replacer:
                     break
                 position = self._decide(start, end, output)
                 self._tries = _TRIES_IN_A_MATCH
-        behind = max(0, position - _CONTEXT_KEPT)
-        self._text = text[behind:]
-        self._position = position - behind
+        self._forget(position)
         joined = "".join(output)
         if not joined:
             return []
         return [joined]
+
+    def _may_begin(self, text: str) -> bool:
+        """Whether a match may begin in a text: most deltas have no such character."""
+        for pattern in self._beginnings:
+            if pattern is None or pattern.search(text) is not None:
+                return True
+        return False
+
+    def _forget(self, position: int) -> None:
+        """Forgets the text before a position, but for what a pattern may look at."""
+        # Rarely: each time would copy the context for each delta.
+        if position > _FORGOTTEN:
+            behind = position - _CONTEXT_KEPT
+            self._text = self._text[behind:]
+            position = _CONTEXT_KEPT
+        self._position = position
 
     def _substitute(self, position: int, end: int, undecided: int, output: list[str]) -> int:
         """Substitutes every match that nothing can change; returns where the last one ends."""
@@ -259,6 +295,8 @@ class Replacer:
             first: re.Match[str] | None = None
             start = undecided
             for search in self._searches:
+                if search.beginning and not search.beginning.search(text, position, start):
+                    continue
                 match = search.pattern.search(text, position, end)
                 if match is not None and match.start() < start:
                     first = match
@@ -285,13 +323,16 @@ class Replacer:
     def _undecided(self, text: str, position: int, end: int) -> int:
         """The first position at which a match may still begin or change if text follows."""
         # A search would look for matches at every later place first: too long for each delta.
-        for likely in range(position, min(end, position + self._tries)):
-            for search in self._searches:
-                if search.is_undecided(text, likely, end):
-                    return likely
+        if self._tries and end - position > _SMALL:
+            for likely in range(position, min(end, position + self._tries)):
+                for search in self._searches:
+                    if search.is_undecided(text, likely, end):
+                        return likely
+        undecided = end
         for search in self._searches:
-            end = min(end, search.undecided(text, position, end))
-        return end
+            if search.beginning is None or search.beginning.search(text, position, end):
+                undecided = min(undecided, search.undecided(text, position, end))
+        return undecided
 
     def _substituted(self, match: re.Match[str]) -> str:
         substitute = self._substitute_with

@@ -197,7 +197,7 @@ def check_machine(machine: object, verb: str) -> None:
         raise TypeError(f"{verb} a {kind}, which is no machine: it lacks {methods}")
 
 
-def as_stages(given: Iterable[Any]) -> tuple[Stage, ...]:
+def as_stages(arguments: Iterable[object]) -> tuple[Stage, ...]:
     """The stages, those of chains one by one; a machine becomes a stage for one use.
 
     Raises:
@@ -205,19 +205,20 @@ def as_stages(given: Iterable[Any]) -> tuple[Stage, ...]:
         ValueError: a stage follows `window`, which lets out lists.
     """
     stages: list[Stage] = []
-    for one in given:
-        if isinstance(one, Stage):
-            stages += one.parts
-        elif isinstance(one, type):
-            raise TypeError(f"{one.__name__} is a class, not a stage: from_machine(…) makes one")
-        elif callable(one) and not hasattr(one, "feed"):
-            name = getattr(one, "__name__", type(one).__name__)
+    for entry in arguments:
+        if isinstance(entry, Stage):
+            stages += entry.parts
+            continue
+        if isinstance(entry, type):
+            raise TypeError(f"{entry.__name__} is a class, not a stage: from_machine(…) makes one")
+        if callable(entry) and not hasattr(entry, "feed"):
+            name = getattr(entry, "__name__", type(entry).__name__)
             raise TypeError(
                 f"{name} is a function, not a stage: call it, or wrap it in map_events or tap"
             )
-        else:
-            check_machine(one, "a stage is expected, not")
-            stages.append(_Once(one))
+        check_machine(entry, "a stage is expected, not")
+        machine: Any = entry
+        stages.append(_Once(machine))
     for stage in stages[:-1]:
         if stage.is_last:
             raise ValueError(f"{stage.name} lets out lists of events: no stage can follow it")
@@ -257,14 +258,16 @@ def chain(*stages: Any) -> Any:
         TypeError: one of them is no stage.
     """
     parts = as_stages(stages)
+    names = ", ".join([part.name for part in parts])
     kind: type[Stage] = Keep
     if any(isinstance(part, Narrow) for part in parts):
         kind = Narrow
     return kind(
         lambda clock: _Chained(parts, clock),
-        f"chain({', '.join(part.name for part in parts)})",
+        f"chain({names})",
         selecting=any(part.selecting for part in parts),
         is_async=any(part.is_async for part in parts),
+        is_last=bool(parts) and parts[-1].is_last,
         parts=parts,
     )
 
@@ -275,7 +278,9 @@ def standing() -> float:
 
 
 @overload
-def through(events: Iterable[ResponseEvent], *stages: Same) -> list[ResponseEvent]: ...
+def through(  # pyright: ignore[reportOverlappingOverload]  # a list of a run may have no output
+    events: Iterable[ResponseEvent], *stages: Same
+) -> list[ResponseEvent]: ...
 @overload
 def through(events: Iterable[ResponseEvent], last: Narrow[E], /, *same: Same) -> list[E]: ...
 @overload

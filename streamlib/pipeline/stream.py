@@ -6,19 +6,20 @@ import math
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import anyio
 import anyio.lowlevel
 
+from streamlib.pipeline.branches import Branch, TeeReader
 from streamlib.pipeline.delivery import NOT_ENTERED, Delivery
 from streamlib.pipeline.flow import Flow
 from streamlib.pipeline.machine import PlainMachine
-from streamlib.pipeline.opening import PipeOptions
+from streamlib.pipeline.opening import PipeOptions, merged
 from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.pipeline.reading import Batches, OutputText, TextDeltas
 from streamlib.pipeline.stages import Stage
-from streamlib.pipeline.tee import Branch, TeeReader
+from streamlib.transport.closing import CLOSING_SECONDS
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import RunEvent
 from streamlib_parsers.items import ResponseItem
@@ -114,6 +115,7 @@ class Pipeline(Delivery, Generic[Event_co]):
                 self._reader = None
                 await reader.__aexit__(kind, error, traceback)
         finally:
+            self._end_early()
             await self._leave_source(kind, error, traceback)
 
     async def aclose(self) -> None:
@@ -172,13 +174,11 @@ class Pipeline(Delivery, Generic[Event_co]):
         """
         return TextDeltas(_WholeEvents(self), OutputText(self.item, lambda: self.response))
 
-    pipe = pipe_method
+    pipe: ClassVar = pipe_method
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Pipeline[Any]:
         """The same source through further stages: a pipeline that was not entered has no use."""
-        return Pipeline(
-            self._source, (*self._stages, *stages), PipeOptions(**{**self._options, **options})
-        )
+        return Pipeline(self._source, (*self._stages, *stages), merged(self._options, options))
 
     async def _next_batch(self) -> list[Event_co]:
         batch = [await anext(self)]
@@ -343,4 +343,6 @@ def _needs_task(flow: Flow) -> bool:
 async def _close(source: Any) -> None:
     aclose: Callable[[], Awaitable[object]] | None = getattr(source, "aclose", None)
     if aclose is not None:
-        await aclose()
+        # A reader that is cancelled closes its source all the same.
+        with anyio.move_on_after(CLOSING_SECONDS, shield=True):
+            await aclose()

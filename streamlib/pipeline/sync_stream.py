@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar, overload
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, overload
 
 from streamlib.pipeline.delivery import NOT_ENTERED, Delivery
 from streamlib.pipeline.measure import Measure, MeasuredUse
-from streamlib.pipeline.opening import PipeOptions
+from streamlib.pipeline.opening import PipeOptions, merged
 from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.pipeline.reading import OutputText
 from streamlib.pipeline.stages import Stage, without_loop
@@ -112,12 +112,13 @@ class SyncPipeline(Generic[Event_co]):
         traceback: TracebackType | None,
     ) -> None:
         self._driver.leave()
+        self._delivery._end_early()
 
     def close(self) -> None:
         """Ends the stream and closes its source. A second call does nothing."""
         self._driver.leave()
 
-    pipe = pipe_method
+    pipe: ClassVar = pipe_method
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> SyncPipeline[Any]:
         """The same source through further stages: a pipeline that was not entered has no use."""
@@ -137,11 +138,11 @@ class SyncPipeline(Generic[Event_co]):
 
     def batches(self) -> Iterator[list[Event_co]]:
         """The same events in lists: what the stages made of one read of the source."""
-        return _Batches(self)
+        return _PipedBatches(self)
 
     def text(self) -> Iterator[str]:
         """The text that comes out, of the first choice: see `Pipeline.text`."""
-        return _Texts(self)
+        return _PipedTexts(self)
 
     def _fill(self) -> None:
         """Passes further events through the stages.
@@ -174,7 +175,7 @@ class SyncPipeline(Generic[Event_co]):
         raise StopIteration
 
 
-class _Batches(Generic[Event_co]):
+class _PipedBatches(Generic[Event_co]):
     def __init__(self, pipeline: SyncPipeline[Event_co]) -> None:
         self._pipeline = pipeline
 
@@ -190,7 +191,7 @@ class _Batches(Generic[Event_co]):
         return batch
 
 
-class _Texts:
+class _PipedTexts:
     def __init__(self, pipeline: SyncPipeline[Any]) -> None:
         self._pipeline = pipeline
         self._delivery = pipeline._delivery
@@ -261,7 +262,7 @@ class IterableDriver:
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Driver:
         """The same for further stages."""
-        together = PipeOptions(**{**self._options, **options})
+        together = merged(self._options, options)
         return IterableDriver(self._source, (*self._stages, *stages), together)
 
     def leave(self) -> None:

@@ -16,13 +16,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
-from msgspec.structs import replace as with_fields
-
-from streamlib.pipeline.endings import OpenItems
 from streamlib.pipeline.json_strings import JsonStrings
-from streamlib.pipeline.machine import Clock, PlainMachine
 from streamlib.pipeline.patterns import (
     LONGEST,
     Replacer,
@@ -32,32 +28,18 @@ from streamlib.pipeline.patterns import (
     read_pattern,
 )
 from streamlib.pipeline.stages import Keep
+from streamlib.pipeline.text_endings import TEXT_ALONE, EndingText, LimitRule, StopRule
 from streamlib.pipeline.text_events import TEXT_KINDS, TextEvents
 from streamlib.pipeline.unit_calls import Guard, GuardMode, MapUnitsAsync
 from streamlib.pipeline.units import (
     LONGEST_UNIT,
     TextMachine,
     UnitName,
-    joins_character,
     unit_machine,
 )
 from streamlib_parsers.events import (
-    Completed,
-    Created,
-    FinishedChoice,
     FunctionCallArgumentsDelta,
-    OutputItemAdded,
-    OutputItemDone,
-    OutputTextDelta,
-    ResponseEvent,
-    StopReason,
 )
-
-TEXT_ALONE: Final[frozenset[type]] = frozenset({OutputTextDelta})
-
-NEAR_LIMIT: Final = 64
-"""Characters before a limit from where on graphemes count: hardly one is longer."""
-
 
 # --- replace ---
 
@@ -138,7 +120,7 @@ class _Replace:
 def _searches(pattern: Any) -> list[Search]:
     if isinstance(pattern, (str, re.Pattern)):
         return [read_pattern(pattern)]
-    searches = [read_pattern(one) for one in pattern]
+    searches = [read_pattern(each) for each in pattern]
     if not searches:
         raise ValueError("replace takes at least one pattern")
     return searches
@@ -170,7 +152,7 @@ def _check_positive(name: str, value: float) -> None:
 # --- units ---
 
 
-class _Cut:
+class _UnitRule:
     """The rule that only cuts."""
 
     changes = False
@@ -188,8 +170,8 @@ class _Cut:
         return unit_machine(self._by, self._longest)
 
 
-def _cut(by: UnitName, name: str, longest: int) -> Keep:
-    rule = _Cut(by, longest)
+def _unit_stage(by: UnitName, name: str, longest: int) -> Keep:
+    rule = _UnitRule(by, longest)
     return Keep(lambda _: TextEvents(rule), name)
 
 
@@ -201,7 +183,7 @@ def words(longest: int = LONGEST_UNIT) -> Keep:
     Raises:
         ValueError: `longest` is not positive.
     """
-    return _cut("word", "words()", longest)
+    return _unit_stage("word", "words()", longest)
 
 
 def lines(longest: int = LONGEST_UNIT) -> Keep:
@@ -212,7 +194,7 @@ def lines(longest: int = LONGEST_UNIT) -> Keep:
     Raises:
         ValueError: `longest` is not positive.
     """
-    return _cut("line", "lines()", longest)
+    return _unit_stage("line", "lines()", longest)
 
 
 def sentences(longest: int = LONGEST_UNIT) -> Keep:
@@ -224,7 +206,7 @@ def sentences(longest: int = LONGEST_UNIT) -> Keep:
     Raises:
         ValueError: `longest` is not positive.
     """
-    return _cut("sentence", "sentences()", longest)
+    return _unit_stage("sentence", "sentences()", longest)
 
 
 def blocks(longest: int = LONGEST_UNIT) -> Keep:
@@ -237,7 +219,7 @@ def blocks(longest: int = LONGEST_UNIT) -> Keep:
         ValueError: `longest` is not positive.
         ImportError: the package that reads Markdown is not installed.
     """
-    return _cut("block", "blocks()", longest)
+    return _unit_stage("block", "blocks()", longest)
 
 
 # --- map_text ---
@@ -268,10 +250,10 @@ def map_text(
     """
     if not callable(function):
         raise TypeError("map_text takes a function of a text")
-    cut = _Cut(by, longest)
+    units = _UnitRule(by, longest)
     if is_async(function):
-        return Keep(lambda _: MapUnitsAsync(cut, function), "map_text()", is_async=True)
-    rule = _MapUnits(cut, function)
+        return Keep(lambda _: MapUnitsAsync(units, function), "map_text()", is_async=True)
+    rule = _MapUnits(units, function)
     return Keep(lambda _: TextEvents(rule), "map_text()")
 
 
@@ -289,12 +271,12 @@ class _MapUnits:
     changes_copies = True
     kinds: frozenset[type] = TEXT_ALONE
 
-    def __init__(self, cut: _Cut, function: Callable[[str], Any]) -> None:
-        self._cut = cut
+    def __init__(self, units: _UnitRule, function: Callable[[str], Any]) -> None:
+        self._units = units
         self._function = function
 
     def machine(self, kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
-        return _MappedUnits(self._cut.machine(kind, choice, note), self._function)
+        return _MappedUnits(self._units.machine(kind, choice, note), self._function)
 
 
 class _MappedUnits:
@@ -346,7 +328,7 @@ def stop_at(text: str | re.Pattern[str], *, longest: int = LONGEST) -> Keep:
         longest = max(longest, len(text))
     else:
         search = read_pattern(text)
-    return Keep(lambda _: _EndingText(_StopRule(search, longest)), "stop_at()")
+    return Keep(lambda _: EndingText(StopRule(search, longest)), "stop_at()")
 
 
 def limit(*, characters: int | None = None, seconds: float | None = None) -> Keep:
@@ -372,292 +354,8 @@ def limit(*, characters: int | None = None, seconds: float | None = None) -> Kee
     if seconds is not None:
         _check_positive("seconds", seconds)
     return Keep(
-        lambda clock: _EndingText(_LimitRule(characters), seconds=seconds, clock=clock), "limit()"
+        lambda clock: EndingText(LimitRule(characters), seconds=seconds, clock=clock), "limit()"
     )
-
-
-class _StopRule:
-    """The rule of `stop_at`."""
-
-    changes = True
-    changes_copies = False
-    kinds: frozenset[type] = TEXT_ALONE
-    reason: StopReason = "stop"
-
-    def __init__(self, search: Search, longest: int) -> None:
-        self.hits: dict[int, str] = {}
-        """Choices that have ended -> what was found."""
-        self._search = search
-        self._longest = longest
-
-    def machine(self, kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
-        del kind, note
-        return _UntilFound(self, choice, self._search, self._longest)
-
-
-class _UntilFound:
-    """The text before the first match."""
-
-    def __init__(self, rule: _StopRule, choice: int, search: Search, longest: int) -> None:
-        self._rule = rule
-        self._choice = choice
-        self._replacer = Replacer([search], self._find, longest)
-        self._received = 0
-        self._emitted = 0
-        self._found: int | None = None
-        """Where the match begins."""
-
-    @property
-    def buffered(self) -> int:
-        if self._choice in self._rule.hits:
-            return 0
-        return self._replacer.buffered
-
-    def feed(self, text: str) -> list[str]:
-        if self._choice in self._rule.hits:
-            return []
-        self._received += len(text)
-        return self._before_match(self._replacer.feed(text))
-
-    def close(self) -> list[str]:
-        if self._choice in self._rule.hits:
-            return []
-        return self._before_match(self._replacer.close())
-
-    def _find(self, match: re.Match[str]) -> str:
-        if self._found is None:
-            # The searched text ends with what was received last.
-            self._found = self._received - (len(match.string) - match.start())
-            self._rule.hits.setdefault(self._choice, match[0])
-        return ""
-
-    def _before_match(self, fragments: list[str]) -> list[str]:
-        text = "".join(fragments)
-        if self._found is not None:
-            text = text[: self._found - self._emitted]
-        self._emitted += len(text)
-        return [text] if text else []
-
-
-class _LimitRule:
-    """The rule of `limit`: what is left, for all texts of a choice together."""
-
-    changes = True
-    changes_copies = False
-    kinds: frozenset[type] = TEXT_ALONE
-    reason: StopReason = "length"
-
-    def __init__(self, characters: int | None) -> None:
-        self.hits: dict[int, str] = {}
-        self.left: dict[int, int] = {}
-        """Characters left, by choice."""
-        self.characters = characters
-
-    def machine(self, kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
-        del kind, note
-        if self.characters is not None:
-            self.left.setdefault(choice, self.characters)
-        return _Limited(self, choice)
-
-
-class _Limited:
-    """As much of a text as is left, in whole graphemes."""
-
-    def __init__(self, rule: _LimitRule, choice: int) -> None:
-        self._rule = rule
-        self._choice = choice
-        self._held = ""
-        """The last grapheme: more characters may belong to it."""
-
-    @property
-    def buffered(self) -> int:
-        return len(self._held)
-
-    def feed(self, text: str) -> list[str]:
-        rule = self._rule
-        if rule.characters is None:
-            return [text] if text else []
-        if self._choice in rule.hits:
-            return []
-        text = self._held + text
-        left = rule.left[self._choice]
-        if len(text) + NEAR_LIMIT <= left:
-            self._held = ""
-            return self._emit(text)
-        # Whole graphemes that fit; the last one may go on.
-        end = start = 0
-        for position in range(1, len(text) + 1):
-            if position < len(text) and _is_joined(text, start, position):
-                continue
-            if position > left:
-                rule.hits[self._choice] = ""
-                break
-            end, start = start, position
-        fits = text[:end] if self._choice not in rule.hits else text[:start]
-        self._held = "" if self._choice in rule.hits else text[end:]
-        return self._emit(fits)
-
-    def close(self) -> list[str]:
-        held = self._held
-        self._held = ""
-        return self._emit(held)
-
-    def _emit(self, text: str) -> list[str]:
-        if not text:
-            return []
-        if self._rule.characters is not None:
-            self._rule.left[self._choice] -= len(text)
-        return [text]
-
-
-def _is_joined(text: str, start: int, position: int) -> bool:
-    """Whether a character belongs to the grapheme that began at `start`."""
-    character = text[position]
-    if _is_flag_letter(character) and _is_flag_letter(text[position - 1]):
-        # Two letters are a flag.
-        return position - start == 1
-    return joins_character(text[position - 1], character)
-
-
-def _is_flag_letter(character: str) -> bool:
-    return "\U0001f1e6" <= character <= "\U0001f1ff"
-
-
-class _EndingText(PlainMachine):
-    """The machine of a stage that ends choices, and with the last one the response."""
-
-    def __init__(
-        self,
-        rule: _StopRule | _LimitRule,
-        *,
-        seconds: float | None = None,
-        clock: Clock | None = None,
-    ) -> None:
-        super().__init__()
-        self._rule = rule
-        self._texts = TextEvents(rule)
-        self._open: dict[int, OpenItems] = {}
-        """What was let out, by choice."""
-        self._choices: dict[int, int] = {}
-        """The choice of each item, by its index."""
-        self._ended: set[int] = set()
-        """Choices that this stage has ended."""
-        self._created = Created()
-        self._clock = clock
-        self._deadline: float | None = None
-        if seconds is not None and clock is not None:
-            self._deadline = clock() + seconds
-
-    @property
-    def buffered(self) -> int:
-        return self._texts.buffered
-
-    def due(self) -> float | None:
-        """Seconds until the time is up."""
-        if self._deadline is None or self._clock is None or self.done:
-            return None
-        return max(0.0, self._deadline - self._clock())
-
-    def expire(self) -> list[ResponseEvent]:
-        """The time is up."""
-        due = self.due()
-        if due is None or due > 0:
-            return []
-        events = self._noted(self._texts.close())
-        self.done = True
-        return events + self._end(min(self._open, default=0))
-
-    def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
-        if self.done:
-            return []
-        if isinstance(event, Created):
-            self._created = event
-        elif isinstance(event, OutputItemAdded):
-            self._choices[event.index] = event.item.choice
-        elif isinstance(event, OutputItemDone):
-            self._choices.setdefault(event.index, event.item.choice)
-        index = getattr(event, "index", None)
-        if self._ended and index is not None and self._choices.get(index, 0) in self._ended:
-            return []
-        if self._ended and isinstance(event, Completed):
-            event = self._completed(event)
-        events = self._texts.feed(event)
-        if len(self._rule.hits) > len(self._ended):
-            return self._hit(event, events)
-        return self._noted(events)
-
-    def close(self) -> list[ResponseEvent]:
-        """What is buffered of items that the source has not closed."""
-        return self._noted(self._texts.close())
-
-    def _noted(self, events: list[ResponseEvent]) -> list[ResponseEvent]:
-        """The events, noted as let out."""
-        for event in events:
-            index: int | None = getattr(event, "index", None)
-            if index is None:
-                continue
-            choice = self._choices.get(index, 0)
-            if choice not in self._open:
-                self._open[choice] = OpenItems()
-                self._open[choice].feed(self._created)
-            self._open[choice].feed(event)
-        return events
-
-    def _hit(self, event: ResponseEvent, events: list[ResponseEvent]) -> list[ResponseEvent]:
-        """A choice has ended in the text of this event."""
-        [choice] = self._rule.hits.keys() - self._ended
-        self._ended.add(choice)
-        last = events[-1] if events else event
-        index: int | None = getattr(event, "index", None)
-        if isinstance(last, OutputItemDone):
-            # Also behind `aggregate`: the final item is what there is to end.
-            status = "completed" if self._rule.reason == "stop" else "incomplete"
-            events[-1] = with_fields(last, item=with_fields(last.item, status=status))
-        events = self._noted(events)
-        if self._open.keys() <= self._ended:
-            self.done = True
-            return events + self._end(choice, index)
-        # Without the terminal event: the other choices go on.
-        return events + self._end_choice(choice, index)[:-1]
-
-    def _end(self, choice: int, index: int | None = None) -> list[ResponseEvent]:
-        """Ends the response, with this choice as the last one."""
-        endings: list[ResponseEvent] = []
-        for other in sorted(self._open.keys() - self._ended - {choice}):
-            endings += self._end_choice(other)[:-2]
-        self.ending = endings + self._end_choice(choice, index)
-        return list(self.ending)
-
-    def _end_choice(self, choice: int, index: int | None = None) -> list[ResponseEvent]:
-        """The ends of a choice's items, the notice and the terminal event."""
-        items = self._open.get(choice)
-        if items is None:
-            items = OpenItems()
-            items.feed(self._created)
-        reason = self._rule.reason
-        found = self._rule.hits.get(choice)
-        detail = "the limit was reached"
-        if reason == "stop":
-            detail = "the stop text was found"
-        ended = tuple([FinishedChoice(each, reason) for each in sorted(self._open or {0: items})])
-        terminal = Completed(stop_reason=reason, stop_sequence=found or None, choices=ended)
-        if reason == "stop":
-            return items.end(terminal, detail, completed=index)
-        return items.end(terminal, detail)
-
-    def _completed(self, event: Completed) -> Completed:
-        """The wire's own end of a response of which some choices have ended before."""
-        reason = self._rule.reason
-        choices = {each.choice: each for each in event.choices}
-        for choice in self._ended:
-            choices[choice] = FinishedChoice(choice, reason)
-        changed = with_fields(event, choices=tuple([choices[each] for each in sorted(choices)]))
-        if 0 not in self._ended:
-            return changed
-        found = self._rule.hits.get(0) or None
-        return with_fields(
-            changed, stop_reason=reason, native_stop_reason=None, stop_sequence=found
-        )
 
 
 # --- guard ---
@@ -697,5 +395,5 @@ def guard(
         raise ValueError(f'mode is "hold" or "watch", not {mode!r}')
     if ahead < 1:
         raise ValueError(f"ahead is at least 1, not {ahead}")
-    cut = _Cut(by, longest)
-    return Keep(lambda _: Guard(cut, check, mode, ahead), "guard()", is_async=True)
+    units = _UnitRule(by, longest)
+    return Keep(lambda _: Guard(units, check, mode, ahead), "guard()", is_async=True)

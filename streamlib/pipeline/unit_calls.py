@@ -17,6 +17,7 @@ from streamlib.pipeline.machine import PlainMachine
 from streamlib.pipeline.text_events import TextEvents, TextRule
 from streamlib.pipeline.units import TextMachine
 from streamlib_parsers.events import (
+    TEXT_DELTAS,
     Completed,
     OutputItemDone,
     OutputTextDelta,
@@ -63,10 +64,10 @@ class _Slot:
 class UnitCalls(PlainMachine):
     """Base of the two: events in slots, which leave in order when their calls have ended."""
 
-    def __init__(self, cut: TextRule, function: Callable[[str], Any], at_once: int) -> None:
+    def __init__(self, rule: TextRule, function: Callable[[str], Any], at_once: int) -> None:
         super().__init__()
-        self._cut = cut
-        self._cutter = TextEvents(cut)
+        self._rule = rule
+        self._units = TextEvents(rule)
         self._function = function
         self._at_once = at_once
         self._slots: deque[_Slot] = deque()
@@ -78,7 +79,7 @@ class UnitCalls(PlainMachine):
     @property
     def buffered(self) -> int:
         """Characters that wait for the end of their unit, or for a call."""
-        count = self._cutter.buffered
+        count = self._units.buffered
         for slot in self._slots:
             if isinstance(slot.event, OutputTextDelta):
                 count += len(slot.event.delta)
@@ -98,13 +99,13 @@ class UnitCalls(PlainMachine):
         """What waits for no call."""
         if self.done:
             return []
-        return self._take(self._cutter.feed(event))
+        return self._take(self._units.feed(event))
 
     def close(self) -> list[ResponseEvent]:
         """What waits for no call; the rest follows from `expire`."""
         if self.done:
             return []
-        return self._take(self._cutter.close())
+        return self._take(self._units.close())
 
     def due(self) -> float | None:
         """0 when the first event need not wait any longer, or a further call can start."""
@@ -137,9 +138,9 @@ class UnitCalls(PlainMachine):
         """What is let out for an event whose calls have ended."""
         raise NotImplementedError
 
-    def cut(self, text: str) -> list[str]:
+    def divided(self, text: str) -> list[str]:
         """The units of a text of which there were no deltas."""
-        machine = self._cut.machine(OutputTextDelta, 0, lambda code: None)
+        machine = self._rule.machine(OutputTextDelta, 0, lambda code: None)
         return machine.feed(text) + machine.close()
 
     # --- slots ---
@@ -190,24 +191,24 @@ class MapUnitsAsync(UnitCalls):
     """The machine of `map_text` with an async function.
 
     Args:
-        cut: cuts the text.
+        rule: cuts the text into units.
         function: from a unit to what is shown for it.
     """
 
-    def __init__(self, cut: TextRule, function: Callable[[str], Any]) -> None:
-        super().__init__(cut, function, AT_ONCE)
-        self._answers = _Answers(self.cut)
+    def __init__(self, rule: TextRule, function: Callable[[str], Any]) -> None:
+        super().__init__(rule, function, AT_ONCE)
+        self._answers = _Answers(self.divided)
         self._texts = TextEvents(self._answers)
 
     def units_of(self, event: ResponseEvent) -> list[str]:
         """Units of the strings that repeat the text, and of a text without deltas."""
         if isinstance(event, OutputTextDelta):
             return []
-        self._answers.asked = []
+        self._answers.requested = []
         self._texts.texts_of(event)
-        asked = self._answers.asked
-        self._answers.asked = None
-        return asked
+        requested = self._answers.requested
+        self._answers.requested = None
+        return requested
 
     def finished(self, slot: _Slot) -> list[ResponseEvent]:
         """The event with the function's texts."""
@@ -228,12 +229,12 @@ class _Answers:
     changes_copies = True
     kinds: frozenset[type] = frozenset({OutputTextDelta})
 
-    def __init__(self, cut: Callable[[str], list[str]]) -> None:
+    def __init__(self, divided: Callable[[str], list[str]]) -> None:
         self.answers: dict[str, str] = {}
         """A unit -> what is shown for it: of the calls of one event."""
-        self.asked: list[str] | None = None
+        self.requested: list[str] | None = None
         """Where a list, units are collected and stay as they are."""
-        self.cut = cut
+        self.divided = divided
 
     def machine(self, kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
         del kind, choice, note
@@ -248,12 +249,12 @@ class _Answered:
 
     def feed(self, text: str) -> list[str]:
         rule = self._rule
-        if rule.asked is not None:
-            rule.asked += rule.cut(text)
+        if rule.requested is not None:
+            rule.requested += rule.divided(text)
             return [text]
         if text in rule.answers:
             return [rule.answers[text]]
-        return [rule.answers[unit] for unit in rule.cut(text)]
+        return [rule.answers[unit] for unit in rule.divided(text)]
 
     def close(self) -> list[str]:
         return []
@@ -263,20 +264,25 @@ class Guard(UnitCalls):
     """The machine of `guard`.
 
     Args:
-        cut: cuts the text.
+        rule: cuts the text into units.
         check: whether a unit may be shown.
         mode: "hold": units leave when they are checked; "watch": at once.
         ahead: checks that run at once.
     """
 
     def __init__(
-        self, cut: TextRule, check: Callable[[str], Any], mode: GuardMode, ahead: int
+        self, rule: TextRule, check: Callable[[str], Any], mode: GuardMode, ahead: int
     ) -> None:
-        super().__init__(cut, check, ahead)
+        super().__init__(rule, check, ahead)
         self._holds = mode == "hold"
         self._items = OpenItems()
         self._streamed: dict[int, list[str]] = {}
         """Texts of open items of which there were deltas."""
+        self._behind: deque[ResponseEvent] = deque()
+        """Where all is shown at once: the end of an item whose checks have not ended, and what
+        stands behind it. Whether the item is complete is not known yet."""
+        self._allowed = 0
+        """Ends in `_behind` whose checks have ended."""
 
     @property
     def full(self) -> bool:
@@ -286,22 +292,26 @@ class Guard(UnitCalls):
     @property
     def buffered(self) -> int:
         """Characters that are not shown yet."""
-        if not self._holds:
-            return 0
-        return super().buffered
+        if self._holds:
+            return super().buffered
+        return sum([len(event.delta) for event in self._behind if isinstance(event, TEXT_DELTAS)])
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
         """What was checked; where all is shown at once, everything but the ends of items."""
         if self._holds or self.done:
             return super().feed(event)
+        shown: list[ResponseEvent] = []
+        if self._behind or _is_end(event):
+            self._behind.append(event)
+        else:
+            self._items.feed(event)
+            shown.append(event)
+        units = self._units.feed(event)
         if type(event) in TERMINAL:
-            return self._take([*self._cutter.close(), event])
-        if isinstance(event, OutputItemDone):
-            # Whether it is complete is not known yet.
-            return super().feed(event)
-        self._items.feed(event)
-        # Only to be checked: the events themselves are shown already.
-        return [event, *super().feed(event)]
+            # Before it, what is left of items that were not closed.
+            units = [*self._units.close(), event]
+        # Only to be checked: the events themselves are shown, or wait in `_behind`.
+        return shown + self._take(units)
 
     def units_of(self, event: ResponseEvent) -> list[str]:
         """Units of a message of which there were no deltas, or others."""
@@ -313,7 +323,7 @@ class Guard(UnitCalls):
         units: list[str] = []
         for part in event.item.content:
             if isinstance(part, Text):
-                units += self.cut(part.text)
+                units += self.divided(part.text)
         return units
 
     def finished(self, slot: _Slot) -> list[ResponseEvent]:
@@ -324,12 +334,34 @@ class Guard(UnitCalls):
                 self.done = True
                 self._slots.clear()
                 self._to_start.clear()
+                self._behind.clear()
                 terminal = Completed(stop_reason="content_filter")
                 self.ending = self._items.end(terminal, "a check has refused the text")
                 return list(self.ending)
         if isinstance(event, OutputTextDelta):
             self._streamed.setdefault(event.index, []).append(event.delta)
-        if not (self._holds or isinstance(event, OutputItemDone) or type(event) in TERMINAL):
+        if self._holds:
+            self._items.feed(event)
+            return [event]
+        if not _is_end(event):
             return []
-        self._items.feed(event)
-        return [event]
+        self._allowed += 1
+        return self._release()
+
+    def _release(self) -> list[ResponseEvent]:
+        """What stands behind no unchecked text any more."""
+        events: list[ResponseEvent] = []
+        while self._behind:
+            if _is_end(self._behind[0]):
+                if not self._allowed:
+                    break
+                self._allowed -= 1
+            event = self._behind.popleft()
+            self._items.feed(event)
+            events.append(event)
+        return events
+
+
+def _is_end(event: ResponseEvent) -> bool:
+    """Whether an event ends an item or the response."""
+    return isinstance(event, OutputItemDone) or type(event) in TERMINAL

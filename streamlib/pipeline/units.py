@@ -24,7 +24,8 @@ LONGEST_UNIT: Final = 2000
 """Characters after which a unit is cut, at its last space: a page of text, of a stream that has no
 boundaries otherwise. Nothing waits for longer."""
 
-_SPACES: Final = re.compile(r"\s+(?=\S)")
+_WORD_AND_SPACE: Final = re.compile(r"\s*+\S++\s++(?=\S)")
+"""White space before the first word belongs to it."""
 
 _CLOSING: Final = r"""[])"'\u2019\u201d\u00bb*_]"""
 """What may stand between the mark that ends a sentence and the space: quotes, brackets, stars."""
@@ -41,6 +42,9 @@ _SENTENCE_END: Final = re.compile(
     """,
     re.VERBOSE,
 )
+
+_MARK: Final = re.compile(rf"[.!?\u2026\n]|{_WIDE_STOP}")
+"""Without one of these no sentence ends."""
 
 _BEGINS_END: Final = re.compile(
     rf"(?:[.!?\u2026\n]|{_WIDE_STOP})"
@@ -149,17 +153,24 @@ class Units:
 class WordUnits(Units):
     """Words, with the white space behind them."""
 
+    def feed(self, text: str) -> list[str]:
+        """The words that have ended."""
+        # Most deltas are a space and a word, or the rest of one.
+        before = self._text
+        rest = text[1:]
+        if rest.isalnum() and before and len(before) + len(text) < self._longest:
+            if text[0] == " " and not before[-1].isspace():
+                self._text = rest
+                return [before + " "]
+            if text[0].isalnum() and not before[-1].isspace():
+                self._text = before + text
+                return []
+        return super().feed(text)
+
     def _end(self, start: int, limit: int) -> int:
-        text = self._text
-        spaces = _SPACES.search(text, max(start, self._scanned), limit)
-        if spaces is not None and spaces.start() == start:
-            # White space before the first word belongs to it.
-            spaces = _SPACES.search(text, spaces.end(), limit)
-        if spaces is not None:
-            return spaces.end()
-        if not text[limit - 1].isspace():
-            self._scanned = limit
-        return -1
+        # From its beginning: words are short, and no longer than a unit.
+        match = _WORD_AND_SPACE.match(self._text, start, limit)
+        return -1 if match is None else match.end()
 
 
 class LineUnits(Units):
@@ -177,6 +188,15 @@ class LineUnits(Units):
 
 class SentenceUnits(Units):
     """Sentences. An empty line ends one too; a small letter continues it, as does a title."""
+
+    def feed(self, text: str) -> list[str]:
+        """The sentences that have ended."""
+        size = len(self._text)
+        if self._scanned == size and size + len(text) < self._longest and not _MARK.search(text):
+            self._text += text
+            self._scanned = size + len(text)
+            return []
+        return super().feed(text)
 
     def _end(self, start: int, limit: int) -> int:
         text = self._text

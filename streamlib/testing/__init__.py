@@ -8,6 +8,8 @@ They are ordinary clients: `client.stream(prompt, model=MODEL)` is the code that
 key or a network. docs/testing.md says more, and describes the pytest fixtures. For code without an
 event loop there are `sync_replay` and `sync_loopback`.
 
+`check_stage` checks a stage of `streamlib.pipeline`, your own too.
+
 `serve` and `running` start the *loopback provider* alone: a real HTTP server on 127.0.0.1 that
 speaks every wire.
 """
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from streamlib.testing.provider.responses import echo_response
     from streamlib.testing.provider.server import running, serve
     from streamlib.testing.provider.turns import Turn, TurnContent, TurnLike
+    from streamlib.testing.stage_checks import check_stage
     from streamlib.testing.sync_clients import sync_loopback, sync_replay
     from streamlib.wires.faults import Fault
 
@@ -38,6 +41,7 @@ __all__ = [
     "Turn",
     "TurnContent",
     "TurnLike",
+    "check_stage",
     "echo_response",
     "loopback",
     "replay",
@@ -57,6 +61,7 @@ __getattr__, __dir__ = lazy(
         "streamlib.testing.provider.responses": ("echo_response",),
         "streamlib.testing.provider.server": ("running", "serve"),
         "streamlib.testing.provider.turns": ("Turn", "TurnContent", "TurnLike"),
+        "streamlib.testing.stage_checks": ("check_stage",),
         "streamlib.testing.sync_clients": ("sync_loopback", "sync_replay"),
         "streamlib.wires.faults": ("Fault",),
     },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import anyio
 
@@ -15,7 +15,7 @@ from streamlib_parsers.events import RunEvent
 class PipedRun:
     """Base of `AgentRun`: how it is iterated, piped, and ended within its block."""
 
-    pipe = pipe_method
+    pipe: ClassVar = pipe_method
     """The events through stages: ``run.pipe(coalesce(1 / 30))``; see `streamlib.pipeline`."""
     is_run = True
     """Its events are those of several responses."""

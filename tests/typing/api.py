@@ -13,19 +13,37 @@ from typing import Any, assert_type
 
 import streamlib
 from streamlib import (
+    CallOutput,
     Failed,
     FunctionCall,
     Image,
     Message,
+    Notice,
     OutputTextDelta,
     Prompt,
     Request,
     ResponseEvent,
+    RunEvent,
     StreamError,
     build,
     parser,
 )
-from streamlib.pipeline import coalesce, only, pipe, through
+from streamlib.pipeline import (
+    Keep,
+    Measure,
+    Narrow,
+    Pipeline,
+    SyncPipeline,
+    chain,
+    coalesce,
+    map_events,
+    only,
+    pipe,
+    smooth,
+    tap,
+    through,
+    window,
+)
 from streamlib.testing import Turn, TurnLike, loopback, replay, scripted
 from streamlib.tools import Tool
 
@@ -140,17 +158,65 @@ def media() -> None:
 
 async def selecting(stream: streamlib.ResponseStream, events: list[ResponseEvent]) -> None:
     async with pipe(stream, only(OutputTextDelta)) as deltas:
+        assert_type(deltas, Pipeline[OutputTextDelta])
         async for delta in deltas:
             assert_type(delta, OutputTextDelta)
-    async with pipe(stream, coalesce(), only(OutputTextDelta, Failed)) as either:
+        async for batch in deltas.batches():
+            assert_type(batch, list[OutputTextDelta])
+        async for text in deltas.text():
+            assert_type(text, str)
+    async with stream.pipe(coalesce(), only(OutputTextDelta, Failed)) as either:
         async for one in either:
             assert_type(one, OutputTextDelta | Failed)
-    async with pipe(stream, only(OutputTextDelta), coalesce()) as joined:
+    async with stream.pipe(only(OutputTextDelta), coalesce()) as joined:
         async for event in joined:
-            assert_type(event, ResponseEvent)
+            assert_type(event, OutputTextDelta)
+    assert_type(stream.pipe(coalesce(1 / 30), smooth(), tap(print)), Pipeline[ResponseEvent])
+    assert_type(stream.pipe(tap(print), smooth(), coalesce(), only(Failed)), Pipeline[Failed])
+    assert_type(stream.pipe(window(3)), Pipeline[list[ResponseEvent]])
     assert_type(through(events, only(OutputTextDelta)), list[OutputTextDelta])
+    assert_type(through(events, coalesce(), only(Failed), tap(print)), list[Failed])
     kinds: list[type[ResponseEvent]] = [OutputTextDelta, Failed]
     assert_type(through(events, only(*kinds)), list[ResponseEvent])
+    stream.pipe(print)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]
+    stream.pipe(coalesce)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+def as_notice(event: ResponseEvent) -> Notice | None:
+    if isinstance(event, Failed):
+        return Notice(event.error.kind)
+    return None
+
+
+def composing(events: list[ResponseEvent]) -> None:
+    assert_type(coalesce() | smooth(), Keep)
+    assert_type(coalesce() | only(Failed), Narrow[Failed])
+    assert_type(only(OutputTextDelta) | coalesce() | tap(print), Narrow[OutputTextDelta])
+    assert_type(only(OutputTextDelta, Failed) | only(Failed), Narrow[Failed])
+    assert_type(chain(coalesce(), smooth()), Keep)
+    assert_type(chain(coalesce(), only(Failed), tap(print)), Narrow[Failed])
+    assert_type(map_events(as_notice), Narrow[Notice])
+    assert_type(through(events, map_events(as_notice)), list[Notice])
+    coalesce() | print  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
+
+
+def in_a_thread(client: streamlib.SyncClient, events: list[ResponseEvent]) -> None:
+    with client.stream("hi", "openai:gpt-5") as stream, stream.pipe(only(Failed)) as failures:
+        assert_type(failures, SyncPipeline[Failed])
+        for failed in failures:
+            assert_type(failed, Failed)
+    with pipe(events, coalesce(), errors="event") as piped:
+        assert_type(piped, SyncPipeline[ResponseEvent])
+
+
+async def of_a_run(run: streamlib.AgentRun) -> None:
+    measure = Measure()
+    async with run.pipe(coalesce(), measure) as events:
+        assert_type(events, Pipeline[RunEvent])
+        assert_type(events.of(measure).first_token, float | None)
+    async with run.pipe(only(OutputTextDelta)) as deltas:
+        async for event in deltas:
+            assert_type(event, OutputTextDelta | CallOutput)
 
 
 async def testing() -> None:

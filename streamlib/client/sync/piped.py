@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from streamlib.pipeline.opening import PipeOptions
+from streamlib.client.hooks import call_hook
+from streamlib.pipeline.opening import PipeOptions, merged
 from streamlib.pipeline.reading import Batches
 from streamlib.pipeline.stages import Stage
 from streamlib.pipeline.stream import Pipeline
@@ -77,7 +77,7 @@ class LoopDriver:
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Driver:
         """The same for further stages."""
-        together = PipeOptions(**{**self._options, **options})
+        together = merged(self._options, options)
         return LoopDriver(self._stream, (*self._stages, *stages), together)
 
 
@@ -102,9 +102,7 @@ class _HookedEvents:
         batch = await self._stream._stream._next_batch()
         if self._stream._on_event is not None:
             for event in batch:
-                result = self._stream._on_event(event)
-                if inspect.isawaitable(result):
-                    await result
+                await call_hook(self._stream._on_event, event)
         return batch
 
     async def aclose(self) -> None:

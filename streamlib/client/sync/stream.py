@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Awaitable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
 from streamlib.client.cursor import Cursor
 from streamlib.client.hooks import OnEvent
@@ -296,7 +296,7 @@ class SyncStream:
         """Whether it was not entered yet."""
         return self._stream.is_new
 
-    pipe = pipe_method
+    pipe: ClassVar = pipe_method
     """The events through stages: ``with stream.pipe(coalesce(1 / 30)) as events``.
 
     They run in the client's thread, so every kind of stage works; see `streamlib.pipeline`.

@@ -168,6 +168,20 @@ def test_replacer_takes_the_first_of_a_list_at_one_place() -> None:
         assert replaced(replacer, pieces_of(text, random)) == joined.sub(r"<\g<0>>", text)
 
 
+def test_replacer_buffers_for_a_list_what_it_must() -> None:
+    random = Random(5)
+    searches = [read_pattern(source) for source in ("ab+c", "x(?=y)", r"\bcc")]
+    joined = re.compile(r"ab+c|x(?=y)|\bcc")
+    continuations = _continuations(joined, "abcxy ", random)
+    for _ in range(40):
+        text = random_text("abcxy ", random, 10)
+        replacer = Replacer(searches, "<>")
+        for end, character in enumerate(text, 1):
+            replacer.feed(character)
+            must = _undecided(joined, text[:end], continuations)
+            assert replacer.buffered <= must + 1, text[:end]
+
+
 def test_replacer_does_not_depend_on_splits_when_too_long() -> None:
     random = Random(7)
     searches = [read_pattern(r"a[ab]*c"), read_pattern(r"(?<=b)b+")]

@@ -203,11 +203,12 @@ class Broken(Doubling):
     ids=str,
 )
 def test_what_is_no_stage_is_refused_at_construction(stage: Any, message: str) -> None:
-    for use in (chain, lambda one: pipe(EVENTS, one), lambda one: through(EVENTS, one)):
+    uses: list[Callable[[Any], Any]] = [chain, partial(pipe, EVENTS), partial(through, EVENTS)]
+    for use in uses:
         with pytest.raises(TypeError, match=message):
             use(stage)
     with pytest.raises(TypeError, match=message):
-        coalesce(1) | stage
+        _ = coalesce(1) | stage
 
 
 @pytest.mark.parametrize("returned", [None, "text", ["text"], [None], 3], ids=repr)
@@ -250,6 +251,8 @@ def test_no_stage_follows_a_window() -> None:
         timeout,
         partial(timeout, gap=0),
         partial(timeout, total=-1),
+        only,
+        without,
         window,
         partial(window, 0),
         partial(window, seconds=0),

@@ -29,7 +29,7 @@ from streamlib_parsers.bedrock import at_path, failure_of, json_or_text
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.items import JsonObject
 from streamlib_parsers.json_text import DECODE_ERRORS, decode_any
-from streamlib_parsers.protocol import Machine as InnerMachine
+from streamlib_parsers.protocol import WireMachine as InnerMachine
 from streamlib_parsers.protocol import wire
 from streamlib_parsers.wires.invoke.families import BEDROCK, BY_NAME, METRICS, Family, family_of
 from streamlib_parsers.wires.invoke.text_machine import TextMachine

@@ -1,0 +1,318 @@
+"""How `stop_at` and `limit` end a text, its choice, and with the last choice the response."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace as with_fields
+
+from streamlib.pipeline.endings import OpenItems
+from streamlib.pipeline.machine import Clock, PlainMachine
+from streamlib.pipeline.patterns import Replacer, Search
+from streamlib.pipeline.text_events import TextEvents
+from streamlib.pipeline.units import TextMachine, joins_character
+from streamlib_parsers.events import (
+    Completed,
+    Created,
+    FinishedChoice,
+    OutputItemAdded,
+    OutputItemDone,
+    OutputTextDelta,
+    ResponseEvent,
+    StopReason,
+)
+
+TEXT_ALONE: Final[frozenset[type]] = frozenset({OutputTextDelta})
+
+NEAR_LIMIT: Final = 64
+"""Characters before a limit from where on graphemes count: hardly one is longer."""
+
+
+class StopRule:
+    """The rule of `stop_at`."""
+
+    changes = True
+    changes_copies = False
+    kinds: frozenset[type] = TEXT_ALONE
+    reason: StopReason = "stop"
+
+    def __init__(self, search: Search, longest: int) -> None:
+        self.hits: dict[int, str] = {}
+        """Choices that have ended -> what was found."""
+        self._search = search
+        self._longest = longest
+
+    def machine(self, kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
+        """The machine of one text: what it finds ends its choice."""
+        del kind, note
+        return _UntilFound(self, choice, self._search, self._longest)
+
+
+class _UntilFound:
+    """The text before the first match."""
+
+    def __init__(self, rule: StopRule, choice: int, search: Search, longest: int) -> None:
+        self._rule = rule
+        self._choice = choice
+        self._replacer = Replacer([search], self._find, longest)
+        self._received = 0
+        self._emitted = 0
+        self._match_start: int | None = None
+        """Where the match begins."""
+
+    @property
+    def buffered(self) -> int:
+        if self._choice in self._rule.hits:
+            return 0
+        return self._replacer.buffered
+
+    def feed(self, text: str) -> list[str]:
+        if self._choice in self._rule.hits:
+            return []
+        self._received += len(text)
+        return self._before_match(self._replacer.feed(text))
+
+    def close(self) -> list[str]:
+        if self._choice in self._rule.hits:
+            return []
+        return self._before_match(self._replacer.close())
+
+    def _find(self, match: re.Match[str]) -> str:
+        if self._match_start is None:
+            # The searched text ends with what was received last.
+            self._match_start = self._received - (len(match.string) - match.start())
+            self._rule.hits.setdefault(self._choice, match[0])
+        return ""
+
+    def _before_match(self, fragments: list[str]) -> list[str]:
+        text = "".join(fragments)
+        if self._match_start is not None:
+            text = text[: self._match_start - self._emitted]
+        self._emitted += len(text)
+        return [text] if text else []
+
+
+class LimitRule:
+    """The rule of `limit`: what is left, for all texts of a choice together."""
+
+    changes = True
+    changes_copies = False
+    kinds: frozenset[type] = TEXT_ALONE
+    reason: StopReason = "length"
+
+    def __init__(self, characters: int | None) -> None:
+        self.hits: dict[int, str] = {}
+        self.left: dict[int, int] = {}
+        """Characters left, by choice."""
+        self.characters = characters
+
+    def machine(self, kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
+        """The machine of one text: it takes from what is left of its choice."""
+        del kind, note
+        if self.characters is not None:
+            self.left.setdefault(choice, self.characters)
+        return _Limited(self, choice)
+
+
+class _Limited:
+    """As much of a text as is left, in whole graphemes."""
+
+    def __init__(self, rule: LimitRule, choice: int) -> None:
+        self._rule = rule
+        self._choice = choice
+        self._last = ""
+        """The last grapheme: more characters may belong to it."""
+
+    @property
+    def buffered(self) -> int:
+        return len(self._last)
+
+    def feed(self, text: str) -> list[str]:
+        rule = self._rule
+        if rule.characters is None:
+            return [text] if text else []
+        if self._choice in rule.hits:
+            return []
+        text = self._last + text
+        left = rule.left[self._choice]
+        if len(text) + NEAR_LIMIT <= left:
+            self._last = ""
+            return self._emit(text)
+        # Whole graphemes that fit; the last one may go on.
+        end = start = 0
+        for position in range(1, len(text) + 1):
+            if position < len(text) and _is_joined(text, start, position):
+                continue
+            if position > left:
+                rule.hits[self._choice] = ""
+                break
+            end, start = start, position
+        fits = text[:end] if self._choice not in rule.hits else text[:start]
+        self._last = "" if self._choice in rule.hits else text[end:]
+        return self._emit(fits)
+
+    def close(self) -> list[str]:
+        last = self._last
+        self._last = ""
+        return self._emit(last)
+
+    def _emit(self, text: str) -> list[str]:
+        if not text:
+            return []
+        if self._rule.characters is not None:
+            self._rule.left[self._choice] -= len(text)
+        return [text]
+
+
+def _is_joined(text: str, start: int, position: int) -> bool:
+    """Whether a character belongs to the grapheme that began at `start`."""
+    character = text[position]
+    if _is_flag_letter(character) and _is_flag_letter(text[position - 1]):
+        # Two letters are a flag.
+        return position - start == 1
+    return joins_character(text[position - 1], character)
+
+
+def _is_flag_letter(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+class EndingText(PlainMachine):
+    """The machine of a stage that ends choices, and with the last one the response."""
+
+    def __init__(
+        self,
+        rule: StopRule | LimitRule,
+        *,
+        seconds: float | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__()
+        self._rule = rule
+        self._texts = TextEvents(rule)
+        self._open: dict[int, OpenItems] = {}
+        """What was let out, by choice."""
+        self._choices: dict[int, int] = {}
+        """The choice of each item, by its index."""
+        self._ended: set[int] = set()
+        """Choices that this stage has ended."""
+        self._created = Created()
+        self._clock = clock
+        self._deadline: float | None = None
+        if seconds is not None and clock is not None:
+            self._deadline = clock() + seconds
+
+    @property
+    def buffered(self) -> int:
+        """Characters of deltas that are not let out yet."""
+        return self._texts.buffered
+
+    def due(self) -> float | None:
+        """Seconds until the time is up."""
+        if self._deadline is None or self._clock is None or self.done:
+            return None
+        return max(0.0, self._deadline - self._clock())
+
+    def expire(self) -> list[ResponseEvent]:
+        """The time is up."""
+        due = self.due()
+        if due is None or due > 0:
+            return []
+        events = self._noted(self._texts.close())
+        self.done = True
+        return events + self._end(min(self._open, default=0))
+
+    def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
+        """The events to let out now; those of a choice that has ended are dropped."""
+        if self.done:
+            return []
+        if isinstance(event, Created):
+            self._created = event
+        elif isinstance(event, OutputItemAdded):
+            self._choices[event.index] = event.item.choice
+        elif isinstance(event, OutputItemDone):
+            self._choices.setdefault(event.index, event.item.choice)
+        index = getattr(event, "index", None)
+        if self._ended and index is not None and self._choices.get(index, 0) in self._ended:
+            return []
+        if self._ended and isinstance(event, Completed):
+            event = self._completed(event)
+        events = self._texts.feed(event)
+        if len(self._rule.hits) > len(self._ended):
+            return self._hit(event, events)
+        return self._noted(events)
+
+    def close(self) -> list[ResponseEvent]:
+        """What is buffered of items that the source has not closed."""
+        return self._noted(self._texts.close())
+
+    def _noted(self, events: list[ResponseEvent]) -> list[ResponseEvent]:
+        """The events, noted as let out."""
+        for event in events:
+            index: int | None = getattr(event, "index", None)
+            if index is None:
+                continue
+            choice = self._choices.get(index, 0)
+            if choice not in self._open:
+                self._open[choice] = OpenItems()
+                self._open[choice].feed(self._created)
+            self._open[choice].feed(event)
+        return events
+
+    def _hit(self, event: ResponseEvent, events: list[ResponseEvent]) -> list[ResponseEvent]:
+        """A choice has ended in the text of this event."""
+        [choice] = self._rule.hits.keys() - self._ended
+        self._ended.add(choice)
+        last = events[-1] if events else event
+        index: int | None = getattr(event, "index", None)
+        if isinstance(last, OutputItemDone):
+            # Also behind `aggregate`: the final item is what there is to end.
+            status = "completed" if self._rule.reason == "stop" else "incomplete"
+            events[-1] = with_fields(last, item=with_fields(last.item, status=status))
+        events = self._noted(events)
+        if self._open.keys() <= self._ended:
+            self.done = True
+            return events + self._end(choice, index)
+        # Without the terminal event: the other choices go on.
+        return events + self._end_choice(choice, index)[:-1]
+
+    def _end(self, choice: int, index: int | None = None) -> list[ResponseEvent]:
+        """Ends the response, with this choice as the last one."""
+        endings: list[ResponseEvent] = []
+        for other in sorted(self._open.keys() - self._ended - {choice}):
+            endings += self._end_choice(other)[:-2]
+        self.ending = endings + self._end_choice(choice, index)
+        return list(self.ending)
+
+    def _end_choice(self, choice: int, index: int | None = None) -> list[ResponseEvent]:
+        """The ends of a choice's items, the notice and the terminal event."""
+        items = self._open.get(choice)
+        if items is None:
+            items = OpenItems()
+            items.feed(self._created)
+        reason = self._rule.reason
+        stop_text = self._rule.hits.get(choice)
+        detail = "the limit was reached"
+        if reason == "stop":
+            detail = "the stop text was found"
+        ended = tuple([FinishedChoice(each, reason) for each in sorted(self._open or {0: items})])
+        terminal = Completed(stop_reason=reason, stop_sequence=stop_text or None, choices=ended)
+        if reason == "stop":
+            return items.end(terminal, detail, completed=index)
+        return items.end(terminal, detail)
+
+    def _completed(self, event: Completed) -> Completed:
+        """The wire's own end of a response of which some choices have ended before."""
+        reason = self._rule.reason
+        choices = {each.choice: each for each in event.choices}
+        for choice in self._ended:
+            choices[choice] = FinishedChoice(choice, reason)
+        changed = with_fields(event, choices=tuple([choices[each] for each in sorted(choices)]))
+        if 0 not in self._ended:
+            return changed
+        stop_text = self._rule.hits.get(0) or None
+        return with_fields(
+            changed, stop_reason=reason, native_stop_reason=None, stop_sequence=stop_text
+        )
