@@ -114,7 +114,7 @@ def test_logprobs_stay_on_unchanged_deltas_alone() -> None:
 
 
 def test_metadata_and_passthrough_change_as_the_text() -> None:
-    copies = [
+    copies: list[ResponseEvent] = [
         ResponseMetadata(values={"segments": [{"text": "a secret"}], "logprobsResult": ["sec"]}),
         Passthrough("new", {"text": "secret"}),
         Notice("unknown_delta", "secret"),
