@@ -179,9 +179,8 @@ class Client(ClientSetup):
                 the provider has a header for it (openai-codex).
             errors: "raise", or "event" to receive `Failed` as the last event
                 instead of an exception. None: the client's own.
-            headers: HTTP headers of this request alone; they win over those of
-                `Prompt.headers`. No keys, and no betas of a built `Request` for
-                Bedrock: they are in its body.
+            headers: HTTP headers of this request alone, before `Prompt.headers`. No
+                keys, and no betas of a built `Request` for Bedrock: its body has them.
             resume: whether the stream of a background response goes on over
                 another connection if it breaks. None: the client's own.
             retry: when this request is sent again. None: as the client's others.
