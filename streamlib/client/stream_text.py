@@ -42,19 +42,21 @@ class TextDeltas:
         while True:
             event = await anext(self._events)
             if isinstance(event, OutputTextDelta):
-                if event.delta and self.belongs(event.index):
+                if event.delta and self.belongs(event):
                     return event.delta
             elif isinstance(event, Failed):
                 # With errors="event". A str cannot say that the text is not complete.
                 raise StreamError(event.error, self._response())
 
-    def belongs(self, index: int) -> bool:
-        """Whether an item is a message of the assistant in the first choice."""
-        known = self._is_output.get(index)
+    def belongs(self, event: OutputTextDelta) -> bool:
+        """Whether a delta is of a message of the assistant that was asked, in the first choice."""
+        if event.agent is not None:
+            return False
+        known = self._is_output.get(event.index)
         if known is None:
-            item = self._item(index)
+            item = self._item(event.index)
             known = isinstance(item, Message) and item.role == "assistant" and item.choice == 0
-            self._is_output[index] = known
+            self._is_output[event.index] = known
         return known
 
 

@@ -420,7 +420,7 @@ class _Texts:
         while True:
             event = next(self._stream)
             if isinstance(event, OutputTextDelta):
-                if event.delta and self._deltas.belongs(event.index):
+                if event.delta and self._deltas.belongs(event):
                     return event.delta
             elif isinstance(event, Failed):
                 # With errors="event". A str cannot say that the text is not complete.
