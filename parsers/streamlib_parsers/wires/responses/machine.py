@@ -399,6 +399,8 @@ class Machine:
         status = event.get("status") or event.get("status_code")
         if not isinstance(status, int):
             status = None
+        # The error itself has no field for the agent whose error it is.
+        self._envelope.emit_metadata({"agent": event.get("agent")})
         raise ParseFailure(classify(status, event))
 
     def _on_end(self, kind: str, event: dict[str, Any], data: bytes) -> None:
