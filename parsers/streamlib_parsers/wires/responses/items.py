@@ -528,8 +528,11 @@ def _other_than_root(name: Any) -> str | None:
 
 def with_agent(item: ResponseItem) -> ResponseItem:
     """The item with the agent that its `native` names; further keys of that object stay there."""
-    native = item.native or {}
-    agent = agent_name(native.get("agent"))
+    native = item.native
+    # Most items have none: no call for each.
+    if native is None or "agent" not in native:
+        return item
+    agent = agent_name(native["agent"])
     if agent is None:
         return item
     rest = _untyped(native, ("agent",))

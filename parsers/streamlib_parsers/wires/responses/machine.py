@@ -117,12 +117,14 @@ class Machine:
         except DECODE_ERRORS:
             self._read_slow(event, data)
         else:
-            self._dispatch(message, data)
+            if message.agent is not None:
+                self._read_agent(message)
+            FAST_HANDLERS[type(message)](self, message, data)
 
-    def _dispatch(self, message: Frequent, data: bytes) -> None:
-        if message.agent is not None and isinstance(message, Delta):
+    def _read_agent(self, message: Frequent) -> None:
+        """Reads the agent of a delta; that of an item's start and end is read with the item."""
+        if isinstance(message, Delta):
             self._output.find(message.output_index, message.item_id, message.agent)
-        FAST_HANDLERS[type(message)](self, message, data)
 
     def end(self) -> None:
         """Raises an error: a response is complete at its `completed` or `incomplete` event only."""
@@ -256,14 +258,18 @@ class Machine:
             message = decode(msgspec.json.encode(fields))
         except msgspec.ValidationError as error:
             raise malformed(f"{kind}: {error}", data) from None
-        self._dispatch(message, data)
+        if message.agent is not None:
+            self._read_agent(message)
+        FAST_HANDLERS[type(message)](self, message, data)
 
     # --- content parts and texts in full ---
 
     def _find(self, event: dict[str, Any]) -> OpenItem | None:
         output_index = index_of(event, "output_index")
         item_id = nonempty_string(event, "item_id")
-        return self._output.find(output_index, item_id, event.get("agent"))
+        if event.get("agent") is None:
+            return self._slots.find(output_index, item_id)
+        return self._output.find(output_index, item_id, event["agent"])
 
     def _pass_through(self, kind: str, event: Any) -> None:
         self._assembler.passthrough(kind, event, agent_name(event.get("agent")))

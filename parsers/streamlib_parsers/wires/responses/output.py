@@ -137,6 +137,14 @@ class OutputItems:
             self._note_agent(opened, name)
         return opened
 
+    def _with_agent(self, opened: OpenItem, final: ResponseItem, block: JsonObject) -> ResponseItem:
+        """The final version, which may lack the agent of the item, or name another one."""
+        if final.agent is None and not names_agent(block):
+            return msgspec.structs.replace(final, agent=opened.agent)
+        self._note_agent(opened, final.agent)
+        opened.name_agent(final.agent)
+        return final
+
     def _note_agent(self, opened: OpenItem, agent: str | None) -> None:
         """Reports that a further agent was named for an item. The item's own agent counts."""
         if opened.index not in self._misnamed:
@@ -224,11 +232,8 @@ class OutputItems:
 
     def _finish(self, opened: OpenItem, final: ResponseItem, block: JsonObject) -> None:
         """Ends an item with its final version, and emits the parts that no item type holds."""
-        if final.agent is None and not names_agent(block):
-            final = msgspec.structs.replace(final, agent=opened.agent)
-        elif final.agent != opened.agent:
-            self._note_agent(opened, final.agent)
-            opened.name_agent(final.agent)
+        if final.agent != opened.agent:
+            final = self._with_agent(opened, final, block)
         streamed = opened.item
         if isinstance(final, NAMED) and isinstance(streamed, NAMED):
             final = msgspec.structs.replace(
