@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
-from openai.types import responses
+from openai.types import beta, responses
 from pydantic import BaseModel
 
 from lab.drift.instances import Instances
@@ -24,6 +25,7 @@ POSITIONS: Final = {
     "annotation_index",
     "command_index",
     "item_id",
+    "stream_id",
 }
 """Where a member belongs, and what it is."""
 
@@ -90,23 +92,37 @@ ITEMS: Final[dict[str, Json]] = {
 IMAGE_SETTINGS: Final = ("background", "quality", "size", "output_format")
 """Fields of an image that its partial images repeat."""
 
+OF_CONNECTION: Final = ("steer.", "inject.")
+"""Beginnings of the events of a WebSocket that are about none of its items."""
+
 WHOLE: Final = ("created", "in_progress", "queued", "completed", "incomplete", "failed")
 """Events that hold the response."""
 
 
 def members() -> Iterator[Member]:
-    """Every event, and every output item: streamed, and in a whole body."""
-    for model in models_of(responses.ResponseStreamEvent):
-        if model is not responses.ResponseOutputItemAddedEvent:
-            yield from _of_event(model)
+    """Every event, and every output item: streamed, and in a whole body; stable, then beta.
+
+    The events of a WebSocket's server are those of the stream, and some about the connection.
+    """
+    events = models_of(responses.ResponseStreamEvent) + models_of(responses.ResponsesServerEvent)
+    yield from _of("openai", events, responses.ResponseOutputItem)
+    events = models_of(beta.BetaResponseStreamEvent) + models_of(beta.BetaResponsesServerEvent)
+    yield from _of("openai beta", events, beta.BetaResponseOutputItem)
+
+
+def _of(sdk: str, events: list[type[BaseModel]], items: Any) -> Iterator[Member]:
+    for model in events:
+        for member in _of_event(model):
+            yield replace(member, sdk=sdk)
     make = Instances()
-    for model in models_of(responses.ResponseOutputItem):
+    for model in models_of(items):
         for instance in make.of_model(model):
             start = added(instance | {"status": "in_progress"})
             body = created() + start + done(instance) + completed(instance)
-            yield _member(f"{model.__name__} (streamed)", instance, body)
+            yield replace(_member(f"{model.__name__} (streamed)", instance, body), sdk=sdk)
             whole = json.dumps(_response(output=[instance])).encode()
-            yield _member(f"{model.__name__} (whole)", instance, whole, is_stream=False)
+            name = f"{model.__name__} (whole)"
+            yield replace(_member(name, instance, whole, is_stream=False), sdk=sdk)
 
 
 def _of_event(model: type[BaseModel]) -> Iterator[Member]:
@@ -114,13 +130,17 @@ def _of_event(model: type[BaseModel]) -> Iterator[Member]:
     for instance in make.of_model(model):
         kind = instance["type"]
         name = kind.removeprefix("response.")
-        if name == "output_item.done":
+        if name in ("output_item.added", "output_item.done"):
             continue  # the items are members of their own
         if name in WHOLE:
             yield _member(model.__name__, *_whole(kind, name, instance))
             continue
         if kind == "error":
             yield _member(model.__name__, instance, created() + _frame(instance))
+            continue
+        if name.startswith(OF_CONNECTION):
+            body = created() + _frame(instance) + completed()
+            yield _member(model.__name__, instance, body)
             continue
         item = ITEMS[name.rsplit(".", 1)[0].removesuffix(".annotation")]
         for key in POSITIONS - {"type"}:
@@ -148,10 +168,12 @@ def _whole(kind: str, name: str, instance: Json) -> tuple[Json, bytes]:
         response["error"] = None
     if name != "incomplete":
         response["incomplete_details"] = None
-    body = frame(kind, response=response)
+    # `agent`, and what else may stand beside the response.
+    beside = {key: instance[key] for key in instance.keys() - POSITIONS - {"response"}}
+    body = frame(kind, response=response, **beside)
     if name in ("created", "in_progress", "queued"):
         body += completed()
-    return response, body
+    return response | beside, body
 
 
 def _frame(instance: Json) -> bytes:

@@ -88,6 +88,8 @@ class Accumulator:
         """
         handler = _HANDLERS.get(type(event))
         if handler is not None:
+            if event.agent is not None:
+                self._name_agent(event)
             try:
                 handler(self, event)
             except KeyError:
@@ -178,6 +180,12 @@ class Accumulator:
                 return "failed"
             case None:
                 return "incomplete"
+
+    def _name_agent(self, event: ResponseEvent) -> None:
+        """Sets the agent of an open item that was added without one."""
+        open_item = self._open.get(getattr(event, "index", -1))
+        if open_item is not None and open_item.agent is None:
+            open_item.name_agent(event.agent)
 
     # --- one method for each kind of event ---
 

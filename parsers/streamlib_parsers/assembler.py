@@ -150,7 +150,9 @@ class EventAssembler(Envelope):
         self._item_count += 1
         if isinstance(item, (FunctionCall, CustomToolCall)):
             self.has_call = True
-        self._events.append(OutputItemAdded(open_item.index, item, seq=self._next_seq()))
+        self._events.append(
+            OutputItemAdded(open_item.index, item, seq=self._next_seq(), agent=item.agent)
+        )
         return open_item
 
     # `text`, `reasoning`, `summary` and `arguments` run once per delta. So they number their event
@@ -170,7 +172,9 @@ class EventAssembler(Envelope):
         if delta or logprobs:
             (item.parts.get(part) or item.part(part)).fragments.append(delta)
             self._seq = seq = self._seq + 1
-            self._events.append(OutputTextDelta(item.index, part, delta, logprobs, seq=seq))
+            self._events.append(
+                OutputTextDelta(item.index, part, delta, logprobs, seq=seq, agent=item.agent)
+            )
 
     def reasoning(
         self,
@@ -185,7 +189,9 @@ class EventAssembler(Envelope):
         if delta or logprobs:
             (item.parts.get(part) or item.part(part)).fragments.append(delta)
             self._seq = seq = self._seq + 1
-            self._events.append(ReasoningContentDelta(item.index, part, delta, logprobs, seq=seq))
+            self._events.append(
+                ReasoningContentDelta(item.index, part, delta, logprobs, seq=seq, agent=item.agent)
+            )
 
     def summary(self, item: OpenItem, delta: str, part: int = 0) -> None:
         """Appends a delta to a paragraph of a reasoning summary."""
@@ -194,7 +200,9 @@ class EventAssembler(Envelope):
         if delta:
             item.paragraph(part).append(delta)
             self._seq = seq = self._seq + 1
-            self._events.append(ReasoningSummaryDelta(item.index, part, delta, seq=seq))
+            self._events.append(
+                ReasoningSummaryDelta(item.index, part, delta, seq=seq, agent=item.agent)
+            )
 
     def arguments(self, item: OpenItem, delta: str) -> None:
         """Appends a delta to the arguments, input or code of a call.
@@ -210,7 +218,9 @@ class EventAssembler(Envelope):
                 raise limit_exceeded("argument_bytes", self.limits.argument_bytes)
             item.arguments.append(delta)
             self._seq = seq = self._seq + 1
-            self._events.append(FunctionCallArgumentsDelta(item.index, delta, seq=seq))
+            self._events.append(
+                FunctionCallArgumentsDelta(item.index, delta, seq=seq, agent=item.agent)
+            )
 
     def refusal(
         self,
@@ -225,7 +235,9 @@ class EventAssembler(Envelope):
         if delta or logprobs:
             item.part(part).refusal_fragments.append(delta)
             self._events.append(
-                RefusalDelta(item.index, part, delta, logprobs, seq=self._next_seq())
+                RefusalDelta(
+                    item.index, part, delta, logprobs, seq=self._next_seq(), agent=item.agent
+                )
             )
 
     def media(
@@ -245,18 +257,30 @@ class EventAssembler(Envelope):
         if transcript:
             open_part.transcript_fragments.append(transcript)
         self._events.append(
-            MediaDelta(item.index, part, media_type, data, transcript, seq=self._next_seq())
+            MediaDelta(
+                item.index,
+                part,
+                media_type,
+                data,
+                transcript,
+                seq=self._next_seq(),
+                agent=item.agent,
+            )
         )
 
     def annotation(self, item: OpenItem, annotation: JsonObject, part: int = 0) -> None:
         """Adds a citation of a text part."""
         annotation = self._clean(annotation)
         item.part(part).annotations.append(annotation)
-        self._events.append(AnnotationAdded(item.index, part, annotation, seq=self._next_seq()))
+        self._events.append(
+            AnnotationAdded(item.index, part, annotation, seq=self._next_seq(), agent=item.agent)
+        )
 
     def progress(self, item: OpenItem, status: str) -> None:
         """Emits the state of a provider-run tool."""
-        self._events.append(ItemProgress(item.index, status, seq=self._next_seq()))
+        self._events.append(
+            ItemProgress(item.index, status, seq=self._next_seq(), agent=item.agent)
+        )
 
     def mark_incomplete(self, item: OpenItem, detail: str) -> None:
         """Makes an item end `incomplete`, with a Notice of a delta that cannot be applied."""
@@ -325,7 +349,9 @@ class EventAssembler(Envelope):
         del self._open[item.index]
         if isinstance(final, (FunctionCall, CustomToolCall)) and final.status == "completed":
             self.complete_calls.append(final)
-        self._events.append(OutputItemDone(item.index, item.item, seq=self._next_seq()))
+        self._events.append(
+            OutputItemDone(item.index, item.item, seq=self._next_seq(), agent=item.item.agent)
+        )
 
     # --- the end ---
 

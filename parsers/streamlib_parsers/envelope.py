@@ -160,16 +160,20 @@ class Envelope:
             }
         )
 
-    def passthrough(self, event: str, data: Any) -> None:
+    def passthrough(self, event: str, data: Any, agent: str | None = None) -> None:
         """Emits an event of an unknown kind, in its order."""
         self._events.append(
-            Passthrough(self._clean(event), self._clean(data), seq=self._next_seq())
+            Passthrough(self._clean(event), self._clean(data), seq=self._next_seq(), agent=agent)
         )
 
     def notice(self, code: str, detail: str = "", item: OpenItem | None = None) -> None:
         """Emits a Notice of an anomaly or a repair."""
-        index = None if item is None else item.index
-        self._events.append(Notice(code, self._clean(detail), index, seq=self._next_seq()))
+        index = agent = None
+        if item is not None:
+            index, agent = item.index, item.agent
+        self._events.append(
+            Notice(code, self._clean(detail), index, seq=self._next_seq(), agent=agent)
+        )
 
     def note_inferred_end(self, detail: str) -> None:
         """Makes `complete` emit one `Notice("end_inferred")`: the wire did not send its end.

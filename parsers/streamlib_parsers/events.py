@@ -36,9 +36,16 @@ class Event(
     tag_field="type",
     tag=snake_case,
 ):
-    """Base of the events."""
+    """Base of the events.
+
+    Attributes:
+        seq: number of the event.
+        agent: the agent whose item the event is about; None for the one that was asked, and for
+            events about no item. See `Item.agent`.
+    """
 
     seq: int = 0
+    agent: str | None = None
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):

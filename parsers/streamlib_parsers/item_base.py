@@ -365,6 +365,8 @@ class Item(
         response_id: id of the response it came in; set by `accumulate`.
         origin: where it was made.
         native: fields of the wire's object that no typed field holds.
+        agent: name of the agent that made it; None for the one that was asked, the root (responses:
+            agent.agent_name, other than ``/root``).
     """
 
     id: str | None = None
@@ -374,6 +376,7 @@ class Item(
     response_id: str | None = None
     origin: Origin | None = None
     native: JsonObject | None = None
+    agent: str | None = None
 
 
 def parse_arguments(arguments: str, name: str = "") -> JsonObject:

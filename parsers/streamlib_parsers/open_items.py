@@ -94,6 +94,7 @@ class OpenItem:
 
     __slots__ = (
         "_fields",
+        "agent",
         "arguments",
         "closed",
         "forced_incomplete",
@@ -110,6 +111,8 @@ class OpenItem:
         """The item's `index` in every event about it."""
         self.item = item
         """The skeleton of `OutputItemAdded`; once closed, the final item."""
+        self.agent = item.agent
+        """The item's agent, which every event about it names."""
         self._fields: dict[str, Any] | None = None
         """See `fields`; None until the first one."""
         # A response may have thousands of calls, which have none of these.
@@ -138,6 +141,11 @@ class OpenItem:
         if self._fields is None:
             self._fields = {}
         return self._fields
+
+    def name_agent(self, agent: str | None) -> None:
+        """Sets the agent, where an event names it after the item was added."""
+        self.agent = agent
+        self.item = replace(self.item, agent=agent)
 
     def part(self, content_index: int) -> OpenPart:
         """The part at `content_index`, created at first use."""

@@ -15,14 +15,24 @@ OUTPUT_TOOL: Final = "structured_output"
 def output_call(items: Sequence[ResponseItem]) -> FunctionCall | None:
     """The call whose arguments are the output: the first of `OUTPUT_TOOL`."""
     for item in items:
-        if isinstance(item, FunctionCall) and item.name == OUTPUT_TOOL:
+        if is_output_call(item) and isinstance(item, FunctionCall):
             return item
     return None
 
 
+def is_output_call(item: ResponseItem) -> bool:
+    """Whether a call's arguments are the output: only the agent that was asked has one."""
+    return isinstance(item, FunctionCall) and item.name == OUTPUT_TOOL and item.agent is None
+
+
 def is_output_message(item: ResponseItem) -> bool:
-    """Whether a message may hold the output: it is the assistant's, and not a commentary."""
-    return isinstance(item, Message) and item.role == "assistant" and item.phase != "commentary"
+    """Whether a message may hold the output.
+
+    It is the assistant's, of the agent that was asked, and not a commentary.
+    """
+    if not isinstance(item, Message) or item.role != "assistant" or item.agent is not None:
+        return False
+    return item.phase != "commentary"
 
 
 def output_text(items: Sequence[ResponseItem]) -> str:
@@ -50,6 +60,6 @@ def waits_for_calls(pending: Sequence[PendingCall]) -> bool:
     The call of `OUTPUT_TOOL` does not count: it is the output.
     """
     for call in pending:
-        if isinstance(call, FunctionCall) and call.name == OUTPUT_TOOL:
+        if is_output_call(call):
             return False
     return bool(pending)

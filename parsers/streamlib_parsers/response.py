@@ -70,6 +70,7 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
     """A response, complete or accumulated so far.
 
     `items`, the texts, `calls` and the stop reasons are those of choice 0; `choices` holds all.
+    The texts are those of the agent that was asked, also where it asked others (`by_agent`).
 
     Attributes:
         response_id: the provider's id.
@@ -146,25 +147,30 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
     def text(self) -> str:
         """Every text part of the assistant's messages, joined without separators.
 
-        Messages that a compaction returns (of other roles) are not part of it.
+        Messages that a compaction returns (of other roles) are not part of it, nor those of other
+        agents than the one that was asked.
         """
         texts: list[str] = []
         for item in self.items:
-            if isinstance(item, Message) and item.role == "assistant":
+            if isinstance(item, Message) and item.role == "assistant" and item.agent is None:
                 texts.append(item.text)
         return "".join(texts)
 
     @property
     def reasoning(self) -> str:
-        """Summaries, then content, item by item."""
-        return "".join(item.text for item in self.items if isinstance(item, Reasoning))
+        """Summaries, then content, item by item; of the agent that was asked."""
+        texts: list[str] = []
+        for item in self.items:
+            if isinstance(item, Reasoning) and item.agent is None:
+                texts.append(item.text)
+        return "".join(texts)
 
     @property
     def refusal(self) -> str:
-        """The text with which the model declined, or ""."""
+        """The text with which the model declined, or ""; of the agent that was asked."""
         refusals: list[str] = []
         for item in self.items:
-            if not isinstance(item, Message):
+            if not isinstance(item, Message) or item.agent is not None:
                 continue
             for part in item.content:
                 if isinstance(part, Refusal):
@@ -173,7 +179,11 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
 
     @property
     def calls(self) -> list[FunctionCall | CustomToolCall]:
-        """The calls to run: complete ones only, and none of a generation that failed."""
+        """The calls to run: complete ones only, and none of a generation that failed.
+
+        They are the calls of all agents: each waits for its output, whoever made it
+        (`FunctionCall.agent`).
+        """
         if self.error is not None and self.error.kind == "generation_failed":
             return []
         calls: list[FunctionCall | CustomToolCall] = []
@@ -205,6 +215,17 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
             if item.status == "completed" and item.call_id not in answered:
                 pending.append(item)
         return pending
+
+    def by_agent(self) -> dict[str | None, tuple[ResponseItem, ...]]:
+        """The items of each agent, by its name; those of the one that was asked under None.
+
+        ``response.by_agent()["/root/researcher"]``. Agents are in the order of their first items,
+        after the one that was asked, which is always there.
+        """
+        items: dict[str | None, list[ResponseItem]] = {None: []}
+        for item in self.items:
+            items.setdefault(item.agent, []).append(item)
+        return {agent: tuple(own) for agent, own in items.items()}
 
     @property
     def unfinished(self) -> bool:

@@ -78,10 +78,15 @@ class Screen:
     def show(self, event: ResponseEvent) -> None:
         """Shows one event."""
         match event:
-            case OutputTextDelta() | RefusalDelta():
+            case OutputTextDelta(agent=None) | RefusalDelta(agent=None):
                 self._write_text(event.delta)
-            case ReasoningContentDelta() | ReasoningSummaryDelta():
-                # In a file, reasoning could not be told from the text.
+            case (
+                ReasoningContentDelta()
+                | ReasoningSummaryDelta()
+                | OutputTextDelta()
+                | RefusalDelta()
+            ):
+                # In a file, reasoning and what other agents said could not be told from the text.
                 if self.colour:
                     self._write(event.delta, DIM)
             case FunctionCallArgumentsDelta():

@@ -45,7 +45,7 @@ class Batches(Generic[T]):
 
 
 class OutputText:
-    """Which deltas belong to `Response.text`: those of the assistant in the first choice."""
+    """Which deltas belong to `Response.text`: those of the agent that was asked, first choice."""
 
     def __init__(
         self, item: Callable[[int], ResponseItem], response: Callable[[], Response]
@@ -64,7 +64,7 @@ class OutputText:
             StreamError: the event is the failure of the stream.
         """
         if isinstance(event, OutputTextDelta):
-            if event.delta and self._belongs(event.index):
+            if event.delta and event.agent is None and self._belongs(event.index):
                 return event.delta
         elif isinstance(event, Created):
             self._is_output.clear()  # the next response of a run

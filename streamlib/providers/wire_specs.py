@@ -157,6 +157,10 @@ _OPENAI_SCHEMAS: Final = SchemaRules(
 ANTHROPIC_BETA: Final = "anthropic-beta"
 """Request header with the betas of Claude. Bedrock's own wires have them in the body."""
 
+OPENAI_BETA: Final = "openai-beta"
+"""Request header with the betas of OpenAI. Only the first header of this name is read, so all betas
+of a request are in one."""
+
 WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
     "messages": WireSpec(
         path="/v1/messages",
@@ -186,6 +190,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         ),
     ),
     "responses": WireSpec(
+        beta_header=OPENAI_BETA,
         tool_options=("defer_loading", "allowed_callers", "output_schema"),
         path="/responses",
         models_path="/models",
@@ -210,6 +215,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         ),
     ),
     "chat": WireSpec(
+        beta_header=OPENAI_BETA,
         path="/chat/completions",
         models_path="/models",
         served_paths=(ServedPath(r"(?:/v1)?/chat/completions"),),

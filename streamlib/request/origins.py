@@ -13,6 +13,7 @@
 | compaction without text, opaque items | kept | dropped |
 | options of the caller's items and parts (`native`) | kept | dropped |
 | options of a model's items in a decoded request | kept | dropped |
+| the name of another agent than the one that was asked | kept | dropped, the item stays |
 | ids, `native` of items of a response | kept where the wire wants them | dropped, not reported |
 
 Nothing else is dropped silently: each downgrade is a `Change` in the report.
@@ -49,6 +50,9 @@ ENCRYPTED_PREFIXES: Final = ("encrypted_", "signature", "thoughtSignature")
 
 BUILT_IN_WIRE: Final = "responses"
 """The wire that has the calls of built-in tools."""
+
+AGENT_WIRE: Final = "responses"
+"""The wire whose responses are of several agents."""
 
 OTHER_PROVIDER: Final = "signed and encrypted state belongs to the provider that made it"
 
@@ -125,11 +129,14 @@ def downgrade(
         if isinstance(item, BUILT_IN_OUTPUTS):
             if item.call_id in as_text or target.wire_api != BUILT_IN_WIRE:
                 report.add("downgraded", entry.path, AS_TEXT)
-                waiting.append(IndexedItem(entry.position, output_as_text(item)))
+                text = msgspec.structs.replace(output_as_text(item), agent=item.agent)
+                waiting.append(_without_agent(IndexedItem(entry.position, text), report))
             else:
                 readable.append(entry)
             continue
         if _is_readable(item, target, strict=strict):
+            if target.wire_api != AGENT_WIRE:
+                entry = _without_agent(entry, report)  # noqa: PLW2901
             readable.append(entry)
             continue
         if isinstance(item, BUILT_IN_CALLS):
@@ -138,8 +145,19 @@ def downgrade(
         if action is not None:
             report.add(action, entry.path, reason)
         if replacement is not None:
-            readable.append(IndexedItem(entry.position, replacement))
+            replacement = msgspec.structs.replace(replacement, agent=item.agent)
+            readable.append(_without_agent(IndexedItem(entry.position, replacement), report))
     return readable + waiting
+
+
+def _without_agent(entry: IndexedItem, report: Report) -> IndexedItem:
+    """An item as it goes to an origin that does not know the agent which made it."""
+    agent = entry.item.agent
+    if agent is None:
+        return entry
+    reason = f"made by {agent}: the target knows no such agent, and gets it without the name"
+    report.add("downgraded", entry.path, reason)
+    return IndexedItem(entry.position, msgspec.structs.replace(entry.item, agent=None))
 
 
 def _is_readable(item: ResponseItem, target: Origin, *, strict: bool) -> bool:

@@ -18,8 +18,8 @@ from streamlib_parsers.events import (
     RefusalDelta,
     ResponseEvent,
 )
-from streamlib_parsers.items import FunctionCall, ResponseItem
-from streamlib_parsers.outputs import OUTPUT_TOOL, is_output_message
+from streamlib_parsers.items import ResponseItem
+from streamlib_parsers.outputs import is_output_call, is_output_message
 from streamlib_parsers.stream_error import StreamError
 
 T = TypeVar("T")
@@ -74,7 +74,7 @@ class EventItems(Generic[T]):
             return values
         if isinstance(event, OutputItemAdded):
             self._begin(event.index, event.item)
-        elif isinstance(event, RefusalDelta):
+        elif isinstance(event, RefusalDelta) and event.agent is None:
             self._is_refused = True
         elif isinstance(event, Failed):
             raise StreamError(event.error)
@@ -98,7 +98,7 @@ class EventItems(Generic[T]):
                 self._behind = items
 
     def _begin(self, index: int, item: ResponseItem) -> None:
-        is_call = isinstance(item, FunctionCall) and item.name == OUTPUT_TOOL
+        is_call = is_output_call(item)
         if item.choice == 0 and (is_call or is_output_message(item)):
             self._items[index] = JsonItems(self._pointer, self._kind)
             self._is_call = self._is_call or is_call

@@ -26,7 +26,7 @@ from streamlib_parsers.items import (
     ToolSpec,
 )
 from streamlib_parsers.namespaces import flat_call_name, flat_name
-from streamlib_parsers.outputs import OUTPUT_TOOL
+from streamlib_parsers.outputs import is_output_call
 
 Function: TypeAlias = Callable[..., Any]
 """A function, sync or async. A sync one runs in a worker thread."""
@@ -208,7 +208,7 @@ class Toolbox:
             return _bound(function, call)
         if handler is not None:
             return partial(_run, handler, call)
-        if name not in self._functions and name != OUTPUT_TOOL:
+        if name not in self._functions and not is_output_call(call):
             known = ", ".join(self._functions) or "none"
             raise _UnknownToolError(f"there is no tool {name!r}; the tools are: {known}")
         return None

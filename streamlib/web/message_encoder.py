@@ -15,7 +15,7 @@ from streamlib.wires.encoders import sse
 from streamlib.wires.event_encoder import EventEncoder
 from streamlib.wires.missing_deltas import events_of
 from streamlib_parsers.events import Completed, ResponseEvent
-from streamlib_parsers.items import JsonObject
+from streamlib_parsers.items import JsonObject, ResponseItem
 from streamlib_parsers.response import Response
 
 
@@ -23,6 +23,7 @@ class MessageEncoder(EventEncoder, ABC):
     """Base of both encoders, whose docstrings describe the arguments."""
 
     media_type = "text/event-stream"
+    names_agents = True
 
     def __init__(
         self,
@@ -63,6 +64,8 @@ class MessageEncoder(EventEncoder, ABC):
         self._usage = RunUsage()
         self._last: Completed | None = None
         """The end of a response after which the run goes on."""
+        self._agents: dict[int, str] = {}
+        """The agent of each open item, by index, but for those of the one that was asked."""
 
     def feed(self, event: ResponseEvent) -> bytes:
         """The parts of one event."""
@@ -74,10 +77,21 @@ class MessageEncoder(EventEncoder, ABC):
             return self._drop(event)
         return method(self, event)
 
+    def _begin_agent(self, index: int, item: ResponseItem) -> None:
+        """Notes who makes an item that begins."""
+        if item.agent is not None:
+            self._agents[index] = item.agent
+
+    def _end_agent(self, index: int, item: ResponseItem) -> None:
+        """Reports an agent that was named after the item had begun."""
+        if self._agents.pop(index, None) != item.agent:
+            self._report.dropped("/agent", "it was named when the item was shown already")
+
     def next_response(self) -> bytes:
         """The end of a step: another response of the run begins, and indexes with it."""
         out = self._end_calls(self._pending.next_response()) + self._finish_step()
         self._last = None
+        self._agents.clear()
         self._usage.next_response()
         self._call_ids.next_response()
         self._gaps = ReasoningGaps()

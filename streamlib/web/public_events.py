@@ -133,6 +133,7 @@ def _tool_name(tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
 
 
 POSITION: Final = Decision("says which part, item or choice it belongs to, and in which order")
+AGENT: Final = Decision("says who speaks, where several agents do")
 TEXT: Final = Decision("what the model or a tool wrote, and a page draws")
 STATE: Final = Decision("says how far it is, or how it ended")
 COUNT: Final = Decision("numbers, for a page that shows what is used and what is left")
@@ -147,7 +148,7 @@ ENCRYPTED: Final = _dropped("only its provider reads it; the server has it in th
 
 FIELDS: Final[dict[type[Struct], dict[str, Decision]]] = {
     # --- events ---
-    Event: {"seq": POSITION},
+    Event: {"seq": POSITION, "agent": AGENT},
     RateLimits: {
         "requests": COUNT,
         "tokens": COUNT,
@@ -240,6 +241,7 @@ FIELDS: Final[dict[type[Struct], dict[str, Decision]]] = {
         "response_id": SUPPORT,
         "origin": _dropped("endpoint and account of the server"),
         "native": NATIVE,
+        "agent": AGENT,
     },
     # Only messages of the assistant keep their content: see `PublicView`.
     Message: {"role": POSITION, "content": INNER, "phase": POSITION},

@@ -38,7 +38,7 @@ from streamlib_parsers.events import (
     ResponseMetadata,
     TokenCount,
 )
-from streamlib_parsers.items import JsonObject, ResponseItem, WireApi
+from streamlib_parsers.items import JsonObject, Message, Reasoning, ResponseItem, WireApi
 
 FrameWriter: TypeAlias = Callable[[Any, str], bytes]
 """Makes the bytes of a frame from its JSON value and its name, "" on wires without names."""
@@ -85,6 +85,8 @@ class EventEncoder:
     """The wire whose items keep their state. None for a UI protocol, which has rules of its own."""
     no_such_event: ClassVar[str]
     """Why an event is dropped that the wire has no form for."""
+    names_agents: ClassVar[bool] = False
+    """Whether its form names the agent of an item (`Item.agent`)."""
     has_failed_bodies: ClassVar[bool] = False
     """Whether a failed response has a body with its items, and not only an error object."""
     reserved_keys: ClassVar[frozenset[str]] = frozenset()
@@ -99,6 +101,8 @@ class EventEncoder:
     def __init__(self, write: FrameWriter) -> None:
         self._write = write
         self._report = Report()
+        self._left_out: set[int] = set()
+        """Indexes of the items that are not written: what other agents said."""
 
     @property
     def report(self) -> list[Change]:
@@ -107,6 +111,8 @@ class EventEncoder:
 
     def feed(self, event: ResponseEvent) -> bytes:
         """The bytes of one event; empty if it is buffered or cannot be encoded."""
+        if self._left_out and getattr(event, "index", None) in self._left_out:
+            return b""
         method = self._methods.get(type(event))
         if method is None:
             return self._drop(event)
@@ -152,7 +158,23 @@ class EventEncoder:
         """Whether the item was made on this wire, so that its state and form are the wire's."""
         return self.wire_api is not None and is_own(item, self.wire_api)
 
+    def _leaves_out(self, event: OutputItemAdded) -> bool:
+        """Whether the item of another agent would be read as that of the agent that was asked.
+
+        Its calls are written: somebody must answer them.
+        """
+        if event.item.agent is None or self.names_agents:
+            return False
+        if not isinstance(event.item, (Message, Reasoning)):
+            self._report.dropped("/agent", "the wire cannot say which agent made a call")
+            return False
+        self._left_out.add(event.index)
+        self._report.dropped("/agent", "the wire has one agent: what others said is left out")
+        return True
+
     def _on_any_added(self, event: OutputItemAdded) -> bytes:
+        if self._leaves_out(event):
+            return b""
         if self.wire_api is None or is_own(event.item, self.wire_api):
             return self._on_added(event)
         item = without_foreign_state(event.item, self.wire_api, self._report)

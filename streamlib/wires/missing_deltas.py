@@ -144,7 +144,8 @@ class WithMissingDeltas:
                 self._missing.add(index)
                 return b""
             self._streamed[index] = set()
-            out = self._encoder.feed(OutputItemAdded(index, item))
+            item = msgspec.structs.replace(item, agent=delta.agent)
+            out = self._encoder.feed(OutputItemAdded(index, item, agent=item.agent))
         self._latest[index] = type(delta)
         self._streamed[index].add(type(delta))
         out += self._encoder.feed(delta)
@@ -191,7 +192,7 @@ class WithMissingDeltas:
         out = b""
         if index not in self._streamed:
             self._streamed[index] = set()
-            out = self._encoder.feed(OutputItemAdded(index, skeleton(item)))
+            out = self._encoder.feed(OutputItemAdded(index, skeleton(item), agent=item.agent))
         streamed = self._streamed[index]
         for delta in deltas_of(index, item):
             if type(delta) not in streamed:
@@ -232,9 +233,9 @@ def events_of(response: Response, report: Report | None = None) -> Iterator[Resp
                 reason = "an incomplete call is left out: it would look callable"
                 report.dropped("/incomplete", reason)
                 continue
-            yield OutputItemAdded(index, skeleton(item))
+            yield OutputItemAdded(index, skeleton(item), agent=item.agent)
             yield from deltas_of(index, item)
-            yield OutputItemDone(index, item)
+            yield OutputItemDone(index, item, agent=item.agent)
             index += 1
     if response.metadata:
         yield ResponseMetadata(response.metadata)
@@ -278,6 +279,14 @@ def skeleton(item: ResponseItem) -> ResponseItem:
 
 def deltas_of(index: int, item: ResponseItem) -> Iterator[ResponseEvent]:
     """The deltas that a parser would have made of a complete item, one a part."""
+    for delta in _deltas_of(index, item):
+        if item.agent is None:
+            yield delta
+        else:
+            yield msgspec.structs.replace(delta, agent=item.agent)
+
+
+def _deltas_of(index: int, item: ResponseItem) -> Iterator[ResponseEvent]:
     if isinstance(item, Message):
         yield from _deltas_of_message(index, item)
     elif isinstance(item, Reasoning):

@@ -31,7 +31,7 @@ from streamlib.client.websocket.lane_source import LaneRetry, LaneSource
 from streamlib.client.websocket.lane_stream import HookedLaneStream, LaneStream
 from streamlib.providers.websocket import WebSocketSettings
 from streamlib.request.build import Request, build_for
-from streamlib.request.headers import checked_headers
+from streamlib.request.headers import checked_headers, joined_headers
 from streamlib.request.prompt import Prompt
 from streamlib.request.target import Target
 from streamlib.transport import HttpResponse
@@ -374,7 +374,8 @@ def _handshake(config: ConnectionConfig, settings: WebSocketSettings) -> HttpSou
     load_websockets()
     # Headers as of any request to this target.
     request = build_for(Prompt("-"), config.target)
-    headers = {**settings.headers, **request.headers, **checked_headers(config.headers)}
+    headers = joined_headers(settings.headers, request.headers)
+    headers = joined_headers(headers, checked_headers(config.headers))
     handshake = msgspec.structs.replace(request, method="GET", headers=headers, body=b"", report=[])
     return HttpSource(
         _UpgradeTransport(config.limits, config.ssl_context),

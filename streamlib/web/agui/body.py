@@ -41,7 +41,7 @@ class _Messages:
             case "TEXT_MESSAGE_START" | "REASONING_MESSAGE_START":
                 message_id = event["messageId"]
                 message = {"id": message_id, "role": event["role"], "content": ""}
-                self._messages[message_id] = message
+                self._messages[message_id] = message | _agent(event)
             case "TEXT_MESSAGE_CONTENT" | "REASONING_MESSAGE_CONTENT":
                 self._messages[event["messageId"]]["content"] += event["delta"]
             case "TOOL_CALL_START":
@@ -65,7 +65,15 @@ class _Messages:
         call_id, message_id = event["toolCallId"], event["parentMessageId"]
         function = {"name": event["toolCallName"], "arguments": ""}
         call: JsonObject = {"id": call_id, "type": "function", "function": function}
-        message = self._messages.setdefault(message_id, {"id": message_id, "role": "assistant"})
+        new = {"id": message_id, "role": "assistant", **_agent(event)}
+        message = self._messages.setdefault(message_id, new)
         message.setdefault("toolCalls", []).append(call)
         self._calls[call_id] = call
         self._results_of_call[call_id] = self._results.setdefault(message_id, [])
+
+
+def _agent(event: JsonObject) -> JsonObject:
+    """The agent of a message, as its first event names it."""
+    if "subagentRunId" not in event:
+        return {}
+    return {"subagentRunId": event["subagentRunId"]}

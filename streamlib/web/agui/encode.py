@@ -7,6 +7,9 @@ A run of several responses (`run=True`) has a step for each, and the results of 
 
     … STEP_STARTED … TOOL_CALL_RESULT, STEP_FINISHED, STEP_STARTED …
 
+Other agents than the one that was asked are SUBAGENT_STARTED and SUBAGENT_FINISHED; the first event
+of each of their items has their `subagentRunId`.
+
 There is no end mark. Reasoning is REASONING_*; signatures and encrypted state are in
 REASONING_ENCRYPTED_VALUE, the protocol's own slot for them. What the protocol has no event for is
 CUSTOM (`rate_limits`, `usage`, `metadata`, `annotation`, `media`, `error`); unknown events are RAW.
@@ -78,6 +81,7 @@ from streamlib_parsers.items import (
     JsonObject,
     Message,
     Reasoning,
+    ResponseItem,
     ServerToolCall,
     ServerToolResult,
 )
@@ -141,8 +145,10 @@ class AguiEncoder(MessageEncoder):
         """Message ids of reasoning that has not ended, by item index."""
         self._is_cut = False
         """Whether the last response ended at a limit of its length."""
-        self._parent: str | None = None
-        """The message to which the next call belongs; None if that call starts one."""
+        self._parents: dict[str | None, str] = {}
+        """The message to which the next call of an agent belongs; without one, it starts one."""
+        self._subagents: dict[str, None] = {}
+        """Agents that were announced, in their order."""
 
     def close(self) -> bytes:
         """The end of the stream, unless a terminal event has ended it already."""
@@ -245,8 +251,10 @@ class AguiEncoder(MessageEncoder):
 
     def _finish(self, **fields: Any) -> bytes:
         self.ended = True
-        return self._finish_step() + event_frame(
-            "RUN_FINISHED", threadId=self._thread_id, runId=self._run_id, **fields
+        return (
+            self._finish_step()
+            + self._end_agents()
+            + event_frame("RUN_FINISHED", threadId=self._thread_id, runId=self._run_id, **fields)
         )
 
     def _finish_step(self) -> bytes:
@@ -275,7 +283,7 @@ class AguiEncoder(MessageEncoder):
     def next_response(self) -> bytes:
         """The end of a step: another response of the run begins."""
         self._texts.clear()
-        self._parent = None
+        self._parents.clear()
         return super().next_response()
 
     def output(self, item: CallOutput) -> bytes:
@@ -290,7 +298,7 @@ class AguiEncoder(MessageEncoder):
         if call_id is None:
             self._report.dropped("/outputs", "the page does not show the call")
             return b""
-        self._parent = None
+        self._parents.clear()
         if self._view is not None:
             item = self._view.of(item)
         return self._start_run() + event_frame(
@@ -341,27 +349,62 @@ class AguiEncoder(MessageEncoder):
         hidden = why_hidden(item)
         if hidden is not None:
             self._report.dropped(hidden.path, hidden.reason)
-        elif isinstance(item, CALLS):
+            return out
+        out += self._start_agent(event.index, item)
+        if isinstance(item, CALLS):
             out += self._start_call(event.index, item)
         elif isinstance(item, Reasoning):
             message_id = self._message_id(event.index)
             self._reasonings[event.index] = message_id
-            self._parent = None
-            out += event_frame("REASONING_START", messageId=message_id)
-            out += event_frame("REASONING_MESSAGE_START", messageId=message_id, role="reasoning")
+            self._parents.pop(item.agent, None)
+            agent = self._attribution(event.index)
+            out += event_frame("REASONING_START", messageId=message_id, **agent)
+            out += event_frame(
+                "REASONING_MESSAGE_START", messageId=message_id, role="reasoning", **agent
+            )
         elif isinstance(item, Message):
             self._texts[event.index] = self._message_id(event.index)
         return out
 
+    def _start_agent(self, index: int, item: ResponseItem) -> bytes:
+        """Announces the agent of an item, if it is another than the one that was asked.
+
+        Its name is its id: in a conversation it is the same agent, also in later responses.
+        """
+        self._begin_agent(index, item)
+        agent = item.agent
+        if agent is None or agent in self._subagents:
+            return b""
+        self._subagents[agent] = None
+        parent, _, name = agent.rpartition("/")
+        fields: JsonObject = {"subagentRunId": agent, "name": name or agent}
+        if parent in self._subagents:
+            fields["parentSubagentRunId"] = parent
+        return event_frame("SUBAGENT_STARTED", **fields)
+
+    def _end_agents(self) -> bytes:
+        out = b""
+        for agent in self._subagents:
+            out += event_frame("SUBAGENT_FINISHED", subagentRunId=agent)
+        self._subagents.clear()
+        return out
+
+    def _attribution(self, index: int) -> JsonObject:
+        """The field by which the first event of an item names its agent; the others follow it."""
+        if index not in self._agents:
+            return {}
+        return {"subagentRunId": self._agents[index]}
+
     def _start_call(self, index: int, item: Call) -> bytes:
-        self._parent = self._parent or self._message_id(index)
+        parent = self._parents.setdefault(item.agent, self._message_id(index))
         call_id = self._call_ids.add(index, item.call_id)
         self._open_calls[index] = call_id
         return event_frame(
             "TOOL_CALL_START",
             toolCallId=call_id,
             toolCallName=item.name,
-            parentMessageId=self._parent,
+            parentMessageId=parent,
+            **self._attribution(index),
         )
 
     def _start_text(self, index: int) -> bytes:
@@ -369,8 +412,13 @@ class AguiEncoder(MessageEncoder):
             return b""
         self._open.add(index)
         message_id = self._texts[index]
-        self._parent = message_id
-        return event_frame("TEXT_MESSAGE_START", messageId=message_id, role="assistant")
+        self._parents[self._agents.get(index)] = message_id
+        return event_frame(
+            "TEXT_MESSAGE_START",
+            messageId=message_id,
+            role="assistant",
+            **self._attribution(index),
+        )
 
     def _on_text(self, event: OutputTextDelta | RefusalDelta) -> bytes:
         return self._text_delta(event.index, event.delta)
@@ -410,6 +458,12 @@ class AguiEncoder(MessageEncoder):
     def _on_done(self, event: OutputItemDone) -> bytes:
         index, item = event.index, event.item
         self._pending.add(item, self._call_ids.get(index))
+        out = self._end_item(index, item)
+        if why_hidden(item) is None:
+            self._end_agent(index, item)
+        return out
+
+    def _end_item(self, index: int, item: ResponseItem) -> bytes:
         if isinstance(item, CALLS):
             call_id = self._open_calls.pop(index, None)
             if call_id is None:
@@ -475,7 +529,7 @@ class AguiEncoder(MessageEncoder):
         return self._result_frame(message_id, call_id, content)
 
     def _result_frame(self, message_id: str, call_id: str, content: str) -> bytes:
-        self._parent = None
+        self._parents.clear()
         return event_frame(
             "TOOL_CALL_RESULT", messageId=message_id, toolCallId=call_id, content=content
         )

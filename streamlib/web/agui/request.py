@@ -105,6 +105,7 @@ class _AssistantMessage(Struct):
     content: str | None = None
     toolCalls: list[_ToolCall] | None = None  # noqa: N815
     encryptedValue: str | None = None  # noqa: N815
+    subagentRunId: str | None = None  # noqa: N815
 
 
 class _ToolMessage(Struct):
@@ -117,6 +118,7 @@ class _ToolMessage(Struct):
 class _ReasoningMessage(Struct):
     content: str = ""
     encryptedValue: str | None = None  # noqa: N815
+    subagentRunId: str | None = None  # noqa: N815
 
 
 class _Source(Struct):
@@ -244,13 +246,14 @@ def _read_assistant(message: _AssistantMessage, path: str, parsed: ParsedRequest
             (Text(message.content or ""),),
             signature=message.encryptedValue,
             origin=parsed.context.origin,
+            agent=message.subagentRunId,
         )
         parsed.add(item)
     for index, call in enumerate(message.toolCalls or ()):
-        _read_call(call, f"{path}/toolCalls/{index}", parsed)
+        _read_call(call, message.subagentRunId, f"{path}/toolCalls/{index}", parsed)
 
 
-def _read_call(call: _ToolCall, path: str, parsed: ParsedRequest) -> None:
+def _read_call(call: _ToolCall, agent: str | None, path: str, parsed: ParsedRequest) -> None:
     name = call.function.name
     if not parsed.context.offered.offers(name):
         parsed.dropped(path, NOT_OFFERED)
@@ -261,7 +264,7 @@ def _read_call(call: _ToolCall, path: str, parsed: ParsedRequest) -> None:
     )
     if call.encryptedValue and not isinstance(item, ServerToolCall):
         item = replace(item, signature=call.encryptedValue, origin=parsed.context.origin)
-    parsed.add_call(item)
+    parsed.add_call(replace(item, agent=agent))
 
 
 def _read_output(message: _ToolMessage, path: str, parsed: ParsedRequest) -> None:
@@ -286,12 +289,14 @@ def _read_reasoning(message: _ReasoningMessage, path: str, parsed: ParsedRequest
     origin = parsed.context.origin
     if not state:
         parsed.dropped(path, UNSIGNED)
-    elif not message.content:
-        parsed.add(Reasoning(encrypted_content=state, redacted=True, origin=origin))
+        return
+    if not message.content:
+        item = Reasoning(encrypted_content=state, redacted=True, origin=origin)
     elif origin is not None and origin.wire_api == "responses":
-        parsed.add(Reasoning(summary=(message.content,), encrypted_content=state, origin=origin))
+        item = Reasoning(summary=(message.content,), encrypted_content=state, origin=origin)
     else:
-        parsed.add(Reasoning(content=message.content, signature=state, origin=origin))
+        item = Reasoning(content=message.content, signature=state, origin=origin)
+    parsed.add(replace(item, agent=message.subagentRunId))
 
 
 # --- parts ---

@@ -47,6 +47,7 @@ from streamlib.web.ui_parts import (
 )
 from streamlib.web.vercel.body import message_of
 from streamlib.web.vercel.parts import (
+    agent_metadata,
     approval_frames,
     custom_frame,
     error_body,
@@ -307,6 +308,7 @@ class VercelEncoder(MessageEncoder):
             if not self._is_custom(item):
                 self._report.dropped(hidden.path, hidden.reason)
             return out
+        self._begin_agent(event.index, item)
         if isinstance(item, CALLS):
             return out + self._start_call(event.index, item)
         if isinstance(item, Reasoning):
@@ -323,7 +325,8 @@ class VercelEncoder(MessageEncoder):
         if index in self._open:
             return b""
         self._open.add(index)
-        return part_frame(f"{self._kinds[index]}-start", id=self._part_id(index))
+        agent = agent_metadata(self._agents.get(index))
+        return part_frame(f"{self._kinds[index]}-start", id=self._part_id(index), **agent)
 
     def _part_id(self, index: int) -> str:
         """The id of a part: the item's index, in a run after the number of the step."""
@@ -381,6 +384,12 @@ class VercelEncoder(MessageEncoder):
     def _on_done(self, event: OutputItemDone) -> bytes:
         index, item = event.index, event.item
         self._pending.add(item, self._call_ids.get(index))
+        out = self._end_item(index, item)
+        if why_hidden(item) is None:
+            self._end_agent(index, item)
+        return out
+
+    def _end_item(self, index: int, item: ResponseItem) -> bytes:
         if isinstance(item, CALLS):
             call_id = self._open_calls.pop(index, None)
             if call_id is None:
@@ -410,6 +419,7 @@ class VercelEncoder(MessageEncoder):
         self._report_state(item)
         fields: JsonObject = {"toolCallId": call_id, "toolName": item.name, "dynamic": True}
         fields.update(provider_executed(item))
+        fields.update(agent_metadata(item.agent))
         value, fault = call_input(item)
         fields["input"] = value
         if fault is not None:

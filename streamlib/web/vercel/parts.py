@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from streamlib.request.report import Report
 from streamlib.web.public_errors import error_data
@@ -25,6 +25,9 @@ from streamlib_parsers.items import (
 from streamlib_parsers.usage import Usage
 from streamlib_parsers.wires.responses.wire_items import wire_item
 
+OWN_METADATA: Final = "streamlib"
+"""Key of ``providerMetadata`` under which this library has values of its own."""
+
 
 def part_frame(kind: str, /, **fields: Any) -> bytes:
     """One part of the stream."""
@@ -36,6 +39,23 @@ def provider_executed(item: ResponseItem) -> JsonObject:
     if isinstance(item, (ServerToolCall, ApprovalRequest)):
         return {"providerExecuted": True}
     return {}
+
+
+def agent_metadata(agent: str | None) -> JsonObject:
+    """The field that names the agent of a part, if it is another than the one that was asked.
+
+    The protocol has no field of its own: pages get it in the part's ``providerMetadata``.
+    """
+    if agent is None:
+        return {}
+    return {"providerMetadata": {OWN_METADATA: {"agent": agent}}}
+
+
+def named_agent(metadata: JsonObject | None) -> str | None:
+    """The agent in a part's metadata that a page sent back."""
+    own = (metadata or {}).get(OWN_METADATA)
+    agent = own.get("agent") if isinstance(own, dict) else None
+    return agent if isinstance(agent, str) and agent else None
 
 
 def custom_frame(item: Opaque | BuiltInCall) -> bytes:

@@ -29,6 +29,7 @@ from streamlib.web.request_files import PROVIDERS_FILE, file_from_url
 from streamlib.web.request_outputs import output_value
 from streamlib.web.request_tools import UICall, UIOutput
 from streamlib.web.ui_parts import TRUNCATED_CALL, opaque_state
+from streamlib.web.vercel.parts import OWN_METADATA, named_agent
 from streamlib.web.vercel.signatures import (
     SignedPart,
     merged_reasoning,
@@ -286,13 +287,21 @@ class _Steps:
         signed = self._signed(part.providerMetadata, path)
         if part.text or signed.signature:
             content = (Text(part.text),)
-            item = Message("assistant", content, signature=signed.signature, origin=signed.origin)
+            agent = named_agent(part.providerMetadata)
+            item = Message(
+                "assistant",
+                content,
+                signature=signed.signature,
+                origin=signed.origin,
+                agent=agent,
+            )
             self._items.append(item)
 
     def _signed(self, metadata: JsonObject | None, path: str) -> SignedPart:
         """The signature in a provider's metadata; any other metadata is reported."""
         signed = signed_state(metadata)
-        if metadata and signed.signature is None:
+        others = [key for key in metadata or () if key != OWN_METADATA]
+        if others and signed.signature is None:
             self._parsed.dropped(f"{path}/providerMetadata", NO_PART)
         return signed
 
@@ -301,6 +310,9 @@ class _Steps:
         if item is None:
             self._parsed.dropped(path, UNSIGNED)
             return
+        agent = named_agent(part.providerMetadata)
+        if agent is not None:
+            item = replace(item, agent=agent)
         self._paths[item.id] = path
         last = self._items[-1] if self._items else None
         if isinstance(last, Reasoning) and item.id is not None and last.id == item.id:
@@ -355,7 +367,8 @@ class _Steps:
         if isinstance(call, ServerToolCall) or not part.callProviderMetadata:
             return call
         signed = self._signed(part.callProviderMetadata, path)
-        return replace(call, signature=signed.signature, origin=signed.origin)
+        agent = named_agent(part.callProviderMetadata)
+        return replace(call, signature=signed.signature, origin=signed.origin, agent=agent)
 
     def _read_output(self, part: _ToolPart, call: UICall, path: str) -> None:
         approval = part.approval

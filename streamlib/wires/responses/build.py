@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from streamlib.providers.wire_specs import OPENAI_BETA
 from streamlib.request.context import BuildContext
+from streamlib.request.headers import joined_lists
 from streamlib.request.history import IndexedItem
 from streamlib.request.prompt import Prompt
-from streamlib.request.target import BuiltRequest
+from streamlib.request.target import BuiltRequest, Target
 from streamlib.wires.responses.build_input import ResponsesContext, wire_input
 from streamlib.wires.responses.build_input_rules import has_lifetimes, mark_cache
 from streamlib.wires.responses.build_tools import wire_tools
@@ -24,6 +26,13 @@ STATE: Final = frozenset({"previous_response_id", "conversation", "prompt"})
 """Fields with which a request needs no input of its own."""
 
 
+MULTI_AGENT_BETA: Final = "responses_multi_agent=v1"
+"""Beta of a response of several agents (OpenAI's Python SDK 3.54, ``beta.responses``)."""
+
+WITHOUT_BETAS: Final = ("azure",)
+"""Providers that offer the same without a beta: Azure names its preview in the URL."""
+
+
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
     """Builds the request body.
 
@@ -33,7 +42,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
         context: the target, and the report that is filled.
 
     Returns:
-        The body, without headers of its own.
+        The body, and the header with the betas that it needs.
 
     Raises:
         StreamError: `invalid_request` (code `empty_input`) if there is nothing to send, and no
@@ -61,4 +70,22 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     merged_extra: tuple[str, ...] = ()
     if has_own_include(prompt):
         merged_extra = ("include",)
-    return BuiltRequest(body, merged_extra=merged_extra)
+    return BuiltRequest(body, _headers(prompt, target), merged_extra=merged_extra)
+
+
+def _headers(prompt: Prompt, target: Target) -> dict[str, str]:
+    """The betas that the caller names, then the one of several agents, in one header."""
+    provider = target.provider
+    if provider.name in WITHOUT_BETAS or not _has_agents(prompt, target):
+        return {}
+    betas = joined_lists(provider.headers.get(OPENAI_BETA, ""), MULTI_AGENT_BETA)
+    return {OPENAI_BETA: ",".join(betas)}
+
+
+def _has_agents(prompt: Prompt, target: Target) -> bool:
+    """Whether the model may ask other agents (`multi_agent` of the body)."""
+    for values in (prompt.extra or {}, target.provider.overrides, target.provider.defaults):
+        if "multi_agent" in values:
+            options = values["multi_agent"]
+            return isinstance(options, dict) and options.get("enabled") is True
+    return False

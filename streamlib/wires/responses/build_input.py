@@ -61,7 +61,7 @@ from streamlib_parsers.items import (
     ToolSearchOutput,
 )
 from streamlib_parsers.wires.responses.items import HOSTED, RESULTS
-from streamlib_parsers.wires.responses.wire_items import wire_item
+from streamlib_parsers.wires.responses.wire_items import named_body, wire_item
 
 ID_PREFIXES: Final = {
     "message": "msg_",
@@ -121,7 +121,8 @@ def wire_input(items: list[IndexedItem], context: ResponsesContext) -> list[Inpu
             put_back(item, entry, sent, report)
             continue
         for body in _bodies(item, entry, context):
-            sent.append(InputObject(_tidy(body, stored=context.stored), entry))
+            named = named_body(body, item)
+            sent.append(InputObject(_tidy(named, stored=context.stored), entry))
     match_output_kinds(sent)
     sent = without_empty_messages(sent, report)
     sent = without_unpaired(sent, report)

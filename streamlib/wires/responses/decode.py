@@ -47,7 +47,7 @@ from streamlib_parsers.items import (
     ToolSpec,
     with_origin,
 )
-from streamlib_parsers.wires.responses.items import item_of
+from streamlib_parsers.wires.responses.items import item_of, with_agent
 
 ORIGIN: Final = Origin("responses")
 
@@ -130,7 +130,7 @@ class _InputReader:
             item = _item(block, raw)
         if isinstance(item, BUILT_IN_CALLS):
             self._built_in.add(item)
-        self.items.append(item)
+        self.items.append(with_agent(item))
 
     def _take_breakpoint(self, parts: Any) -> None:
         """A breakpoint on the last part is the item's; elsewhere it stays with its part."""

@@ -90,6 +90,7 @@ class Encoder(EventEncoder):
     wire_api = "responses"
     no_such_event = "Responses has no such event"
     has_failed_bodies = True
+    names_agents = True
     reserved_keys = TYPED_KEYS
 
     def __init__(
@@ -148,7 +149,8 @@ class Encoder(EventEncoder):
         return self._write({"type": kind, "sequence_number": self._sequence, **fields}, kind)
 
     def _item_frame(self, output: OutputItem, kind: str, **fields: Any) -> bytes:
-        return self._frame(kind, item_id=output.id, output_index=output.output_index, **fields)
+        address = {"item_id": output.id, "output_index": output.output_index, **output.agent}
+        return self._frame(kind, **address, **fields)
 
     def _response(
         self, status: str, output: Iterable[JsonObject] = (), **fields: Any
@@ -254,8 +256,11 @@ class Encoder(EventEncoder):
         body = item_object(outline(item), "in_progress", self._common["id"], output.output_index)
         output.kind = str(body.get("type", ""))
         output.id = body.get("id") or self._generated_id(output.kind, output.output_index)
+        if isinstance(body.get("agent"), dict):
+            output.agent = {"agent": body["agent"]}
         index = output.output_index
-        return out + self._frame("response.output_item.added", output_index=index, item=body)
+        kind = "response.output_item.added"
+        return out + self._frame(kind, output_index=index, item=body, **output.agent)
 
     def _generated_id(self, kind: str, output_index: int) -> str:
         return generated_id(kind, self._common["id"], output_index)
@@ -412,8 +417,8 @@ class Encoder(EventEncoder):
             prefix, key = ARGUMENT_EVENTS[output.kind]
             complete = {key: call_text(output.item)}
             out += self._item_frame(output, f"{prefix}.done", **complete)
-        index = output.output_index
-        out += self._frame("response.output_item.done", output_index=index, item=output.body)
+        done = {"output_index": output.output_index, "item": output.body, **output.agent}
+        out += self._frame("response.output_item.done", **done)
         for image in output.images:
             out += self._image(image, output)
         return out
@@ -424,7 +429,7 @@ class Encoder(EventEncoder):
         output = OutputItem(index, message.item)
         # A key that no item of the events has.
         self._outputs[-index] = output
-        identified = {**image, "id": self._generated_id(image["type"], index)}
+        identified = {**image, "id": self._generated_id(image["type"], index), **message.agent}
         output.body = {**identified, "status": "completed"}
         added = {**identified, "status": "in_progress", "result": None}
         out = self._frame("response.output_item.added", output_index=index, item=added)
@@ -475,6 +480,8 @@ class Encoder(EventEncoder):
 
     def _has_refusal(self) -> bool:
         for output in self._outputs.values():
+            if output.item.agent is not None:
+                continue
             for kind, _ in output.parts:
                 if kind is REFUSAL:
                     return True

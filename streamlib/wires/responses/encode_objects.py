@@ -89,7 +89,17 @@ Other hosted tools have their arguments in the item that is done.
 class OutputItem:
     """One item of `output` while it is encoded."""
 
-    __slots__ = ("annotations", "body", "id", "images", "item", "kind", "output_index", "parts")
+    __slots__ = (
+        "agent",
+        "annotations",
+        "body",
+        "id",
+        "images",
+        "item",
+        "kind",
+        "output_index",
+        "parts",
+    )
 
     def __init__(self, output_index: int, item: ResponseItem) -> None:
         self.output_index = output_index
@@ -98,6 +108,8 @@ class OutputItem:
         # `id` and `type` on the wire, set when the item is added.
         self.id = ""
         self.kind = ""
+        # `agent` of its events: as the item has it on the wire, or empty.
+        self.agent: JsonObject = {}
         # Fragments of each text, in the order in which the texts started.
         self.parts: dict[tuple[TextKind, int], list[str]] = {}
         # Annotations so far, by content index.

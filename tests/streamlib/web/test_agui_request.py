@@ -210,3 +210,10 @@ def test_answers_to_interrupts_are_decisions_about_calls() -> None:
         ("c3", "the user did not allow this call"),
     ]
     assert len(asked.resume) == 4
+
+
+def test_agents_of_messages_and_calls_are_read() -> None:
+    calls = [agui_call()]
+    said = {"id": "a1", "role": "assistant", "content": "draft", "toolCalls": calls}
+    asked = parse_ui_request("agui", agui_body({**said, "subagentRunId": "/root/bee"}))
+    assert {item.agent for item in asked.history} == {"/root/bee"}

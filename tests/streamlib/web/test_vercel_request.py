@@ -365,3 +365,11 @@ def test_a_page_gives_no_instructions(role: str) -> None:
 def test_a_tool_that_is_none_is_the_programmers_mistake() -> None:
     with pytest.raises(TypeError, match="a tool is a ToolSpec, a function or a name, not 7"):
         parsed(page_message(text("hi")), tools=[7])
+
+
+def test_agent_of_a_part_is_read_back_without_a_report() -> None:
+    named = {"streamlib": {"agent": "/root/bee"}}
+    part = {"type": "text", "text": "draft", "state": "done", "providerMetadata": named}
+    asked = parsed(model_message(part))
+    assert [item.agent for item in asked.history] == ["/root/bee"]
+    assert asked.report == ()

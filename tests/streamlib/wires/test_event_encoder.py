@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from streamlib import encoder
-from streamlib.request.report import Change, Report
+from streamlib.request.report import Change
 from streamlib.wires.event_encoder import METHODS, EventEncoder
 from streamlib_parsers.events import (
     Completed,
@@ -25,7 +25,7 @@ class _OnlyText(EventEncoder):
     no_such_event = "the wire has text only"
 
     def __init__(self) -> None:
-        self._report = Report()
+        super().__init__(lambda value, name: b"")
 
     def _on_text(self, event: OutputTextDelta) -> bytes:
         return event.delta.encode()

@@ -21,11 +21,13 @@ Index: TypeAlias = Annotated[int, Meta(ge=0, le=HIGHEST_INDEX)]
 class ItemEvent(Struct, gc=False, tag_field="type"):
     """An event about one item.
 
-    Either field may be missing: llama.cpp sends no index, a shell's events have no id.
+    Any field may be missing: llama.cpp sends no index, a shell's events have no id, and `agent`
+    (``{"agent_name": "/root/a"}``) is in the streams of several agents only.
     """
 
     output_index: Index | None = None
     item_id: str | None = None
+    agent: Any = None
 
 
 class Delta(ItemEvent, kw_only=True):

@@ -18,8 +18,13 @@ output-item types of OpenAI's Python SDK 3.54, and what other servers add):
     {"type":"computer_call" | "shell_call" | "local_shell_call" | "apply_patch_call" |
      "mcp_approval_request" | "tool_search_call", …} that the caller runs (`TO_ANSWER`)
         -> ComputerCall, ShellCall, ApplyPatchCall, ApprovalRequest, ToolSearchCall
-    everything else
+    {"type":"multi_agent_call" | "multi_agent_call_output","action":"spawn_agent",…}
+        -> ServerToolCall, ServerToolResult
+    everything else ({"type":"agent_message"}, mail between agents, too)
         -> Opaque
+
+In the response of several agents each item has `agent`: {"agent_name":"/root/a"}; without one, or
+with the name ``/root``, it is of the agent that was asked.
 
 An item that carries call and result in one stays one item: its results (`outputs`, `results`,
 `result`, `output`) are in `native`.
@@ -63,9 +68,12 @@ __all__ = [
     "RESULTS",
     "TO_ANSWER",
     "Hosted",
+    "agent_name",
     "item_of",
+    "names_agent",
     "outline",
     "unknown_parts",
+    "with_agent",
 ]
 
 
@@ -77,11 +85,13 @@ class Hosted(NamedTuple):
         arguments: the fields that may hold its arguments, the usual one first. A JSON value keeps
             its own bytes.
         free_text: whether the arguments are a program, not JSON.
+        name_field: the field of the item's own name.
     """
 
     name: str
     arguments: tuple[str, ...] = ()
     free_text: bool = False
+    name_field: str = "name"
 
 
 HOSTED: Final[dict[str, Hosted]] = {
@@ -94,13 +104,23 @@ HOSTED: Final[dict[str, Hosted]] = {
     "tool_search_call": Hosted("tool_search", ("arguments",)),  # where `execution` is `server`
     "program": Hosted("program", ("code",), free_text=True),
     "custom_tool_call": Hosted("", ("input",), free_text=True),  # where `is_run_by_xai`
+    "multi_agent_call": Hosted("", ("arguments",), name_field="action"),
 }
 
 RESULTS: Final[dict[str, tuple[str, str]]] = {
     "tool_search_output": ("tool_search", "tools"),
     "program_output": ("program", "result"),
+    "multi_agent_call_output": ("", "output"),
 }
-"""Results that are items of their own: (name of the tool, field of the output)."""
+"""Results that are items of their own: (name of the tool, field of the output).
+
+Without a name, the result has one of its own, in `action`."""
+
+ROOT_AGENT: Final = "/root"
+"""Name of the agent that was asked; its sub-agents are ``/root/a``, ``/root/a/b`` …"""
+
+MAIL: Final = "agent_message"
+"""Mail between agents: `agent` is its recipient, and `author` the agent that wrote it."""
 
 TO_ANSWER: Final[dict[str, tuple[str, str]]] = {
     "local_shell_call": ("call_id", "local_shell_call_output"),
@@ -144,14 +164,17 @@ def item_of(
     kind = _string(block, "type")
     read = READERS.get(kind)
     if kind == "tool_search_call" and _is_run_by_caller(block):
-        return _tool_search_call(block, raw)
+        return with_agent(_tool_search_call(block, raw))
     # The result of a call that the caller, or another client, ran.
     is_callers_result = kind in RESULTS and _is_run_by_caller(block)
     if read is None or is_callers_result or _is_in_container(block):
-        return Opaque(kind, block, id=_id(block), status=_status(block))
+        agent = agent_name(block.get("agent"))
+        if kind == MAIL:
+            agent = _other_than_root(block.get("author"))
+        return Opaque(kind, block, id=_id(block), status=_status(block), agent=agent)
     if kind == "custom_tool_call" and is_run_by_xai(block, offered):
-        return _hosted_call(block, raw)
-    return read(block, raw)
+        read = _hosted_call
+    return with_agent(read(block, raw))
 
 
 def _is_run_by_caller(block: dict[str, Any]) -> bool:
@@ -322,8 +345,8 @@ def _hosted_call(block: dict[str, Any], raw: bytes) -> ServerToolCall:
     typed_keys: list[str] = []
     name = tool.name
     if not name:
-        name = _string(block, "name")
-        typed_keys.append("name")
+        name = _string(block, tool.name_field)
+        typed_keys.append(tool.name_field)
     call_id = _string(block, "call_id")
     if not call_id:
         call_id = _string(block, "id")
@@ -351,6 +374,9 @@ def _result(block: dict[str, Any], raw: bytes) -> ServerToolResult:
     name, field = RESULTS[block["type"]]
     call_id = _string(block, "call_id")
     typed_keys = [field]
+    if not name:
+        name = _string(block, "action")
+        typed_keys.append("action")
     if call_id:
         typed_keys.append("call_id")
     common = _common_fields(block, typed_keys, type=block["type"])
@@ -485,6 +511,40 @@ def unknown_parts(block: dict[str, Any]) -> Iterator[Opaque]:
 
 
 # --- questions about items ---
+
+
+def agent_name(agent: Any) -> str | None:
+    """The name in an `agent` object; None for the agent that was asked, and any other value."""
+    if not isinstance(agent, dict):
+        return None
+    return _other_than_root(agent.get("agent_name"))
+
+
+def _other_than_root(name: Any) -> str | None:
+    if isinstance(name, str) and name not in ("", ROOT_AGENT):
+        return name
+    return None
+
+
+def with_agent(item: ResponseItem) -> ResponseItem:
+    """The item with the agent that its `native` names; further keys of that object stay there."""
+    native = item.native
+    # Most items have none: no call for each.
+    if native is None or "agent" not in native:
+        return item
+    agent = agent_name(native["agent"])
+    if agent is None:
+        return item
+    rest = _untyped(native, ("agent",))
+    further = _untyped(native["agent"], ("agent_name",))
+    if further:
+        rest["agent"] = further
+    return msgspec.structs.replace(item, native=rest or None, agent=agent)
+
+
+def names_agent(block: JsonObject) -> bool:
+    """Whether an item names the agent that made it, so that its event cannot."""
+    return block.get("agent") is not None or block.get("type") == MAIL
 
 
 def outline(item: ResponseItem) -> ResponseItem:

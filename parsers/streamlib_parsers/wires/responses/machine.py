@@ -56,6 +56,7 @@ from streamlib_parsers.wires.responses.events import (
     CodeDelta,
     CustomInputDelta,
     Delta,
+    Frequent,
     ItemAdded,
     ItemDone,
     ItemEvent,
@@ -73,6 +74,7 @@ from streamlib_parsers.wires.responses.events import (
     name_of,
     nonempty_string,
 )
+from streamlib_parsers.wires.responses.items import agent_name
 from streamlib_parsers.wires.responses.output import OutputItems
 from streamlib_parsers.wires.responses.texts import (
     CALLS,
@@ -115,7 +117,14 @@ class Machine:
         except DECODE_ERRORS:
             self._read_slow(event, data)
         else:
+            if message.agent is not None:
+                self._read_agent(message)
             FAST_HANDLERS[type(message)](self, message, data)
+
+    def _read_agent(self, message: Frequent) -> None:
+        """Reads the agent of a delta; that of an item's start and end is read with the item."""
+        if isinstance(message, Delta):
+            self._output.find(message.output_index, message.item_id, message.agent)
 
     def end(self) -> None:
         """Raises an error: a response is complete at its `completed` or `incomplete` event only."""
@@ -200,7 +209,7 @@ class Machine:
         if item is not None and type(item.item) in item_types:
             return item
         kind = name_of(event)
-        self._assembler.passthrough(kind, decode_any(data))
+        self._pass_through(kind, decode_any(data))
         if item is None or type(item.item) not in GROWING:
             return None
         if self._slots.is_addressed(event.output_index, event.item_id):
@@ -226,7 +235,7 @@ class Machine:
             # A bare error object; `response.…` events may have an `error` beside other fields.
             raise ParseFailure(classify(None, event))
         else:
-            self._assembler.passthrough(kind, event)
+            self._pass_through(kind, event)
 
     def _apply_lenient(self, kind: str, event: dict[str, Any], data: bytes) -> None:
         """Reads an unusual frequent event.
@@ -234,7 +243,7 @@ class Machine:
         Its text was repaired, an index is a float or null, or only the event line has its type.
         """
         if "delta" in event and not isinstance(event["delta"], str):
-            self._assembler.passthrough(kind, event)
+            self._pass_through(kind, event)
             return
         fields: dict[str, Any] = {}
         # Raw values, so that an item keeps its own bytes.
@@ -249,13 +258,21 @@ class Machine:
             message = decode(msgspec.json.encode(fields))
         except msgspec.ValidationError as error:
             raise malformed(f"{kind}: {error}", data) from None
+        if message.agent is not None:
+            self._read_agent(message)
         FAST_HANDLERS[type(message)](self, message, data)
 
     # --- content parts and texts in full ---
 
     def _find(self, event: dict[str, Any]) -> OpenItem | None:
         output_index = index_of(event, "output_index")
-        return self._slots.find(output_index, nonempty_string(event, "item_id"))
+        item_id = nonempty_string(event, "item_id")
+        if event.get("agent") is None:
+            return self._slots.find(output_index, item_id)
+        return self._output.find(output_index, item_id, event["agent"])
+
+    def _pass_through(self, kind: str, event: Any) -> None:
+        self._assembler.passthrough(kind, event, agent_name(event.get("agent")))
 
     def _on_part(self, kind: str, event: dict[str, Any], data: bytes) -> None:
         part = event.get("part")
@@ -293,13 +310,13 @@ class Machine:
         output_index = index_of(event, "output_index")
         is_done = self._slots.is_done(output_index, nonempty_string(event, "item_id"))
         if not (is_done and kind.endswith(".done")):
-            self._assembler.passthrough(kind, event)
+            self._pass_through(kind, event)
 
     def _on_annotation(self, kind: str, event: dict[str, Any], data: bytes) -> None:
         item = self._find(event)
         annotation = event.get("annotation")
         if item is None or type(item.item) is not Message or not isinstance(annotation, dict):
-            self._assembler.passthrough(kind, event)
+            self._pass_through(kind, event)
             return
         self._assembler.annotation(item, annotation, self._texts.position_in(item, event))
 
@@ -308,7 +325,7 @@ class Machine:
     def _on_progress(self, kind: str, event: dict[str, Any], data: bytes) -> None:
         item = self._find(event)
         if item is None:
-            self._assembler.passthrough(kind, event)
+            self._pass_through(kind, event)
             return
         _, status = kind.rsplit(".", 1)
         self._assembler.progress(item, status)
@@ -317,7 +334,7 @@ class Machine:
         item = self._find(event)
         image = event.get("partial_image_b64")
         if item is None or type(item.item) is not ServerToolCall or not isinstance(image, str):
-            self._assembler.passthrough(kind, event)
+            self._pass_through(kind, event)
             return
         part = index_of(event, "partial_image_index") or 0
         media_type = f"image/{event.get('output_format') or 'png'}"
@@ -326,11 +343,13 @@ class Machine:
         item.clear_parts()
 
     def _on_audio(self, kind: str, event: dict[str, Any], data: bytes) -> None:
-        item = self._find(event)
-        delta = event.get("delta")
-        # These events name no item: they belong to the newest message.
-        if item is None or type(item.item) is not Message:
-            item = self._output.placeholder(Message("assistant"), ItemEvent())
+        output_index = index_of(event, "output_index")
+        item = self._slots.find(output_index, nonempty_string(event, "item_id"))
+        delta, agent = event.get("delta"), event.get("agent")
+        # These events name no item: they belong to the newest message, if it is of their agent.
+        is_of_agent = item is not None and agent_name(agent) in (None, item.agent)
+        if item is None or type(item.item) is not Message or not is_of_agent:
+            item = self._output.placeholder(Message("assistant"), ItemEvent(agent=agent))
         if item is not None and kind.endswith(".done"):
             self._slots.slot(item).finished = True
         elif item is not None and isinstance(delta, str):
@@ -340,10 +359,10 @@ class Machine:
             else:
                 self._assembler.media(item, part, data=delta)
         else:
-            self._assembler.passthrough(kind, event)
+            self._pass_through(kind, event)
 
     def _on_passed_through(self, kind: str, event: dict[str, Any], data: bytes) -> None:
-        self._assembler.passthrough(kind, event)
+        self._pass_through(kind, event)
 
     # --- the response ---
 
@@ -360,7 +379,7 @@ class Machine:
         if isinstance(response, dict):
             self._envelope.read(event, response)
         else:
-            self._assembler.passthrough(kind, event)
+            self._pass_through(kind, event)
 
     def _on_metadata(self, kind: str, event: dict[str, Any], data: bytes) -> None:
         """Reads the `metadata` of the ChatGPT backend: further keys of the response."""
@@ -375,7 +394,7 @@ class Machine:
     def _on_rate_limits(self, kind: str, event: dict[str, Any], data: bytes) -> None:
         limits = read_in_band(event)
         if limits is None:
-            self._assembler.passthrough(kind, event)
+            self._pass_through(kind, event)
         else:
             self._assembler.rate_limits(limits)
 
@@ -386,6 +405,8 @@ class Machine:
         status = event.get("status") or event.get("status_code")
         if not isinstance(status, int):
             status = None
+        # The error itself has no field for the agent whose error it is.
+        self._envelope.emit_metadata({"agent": event.get("agent")})
         raise ParseFailure(classify(status, event))
 
     def _on_end(self, kind: str, event: dict[str, Any], data: bytes) -> None:

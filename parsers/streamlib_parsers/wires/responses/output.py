@@ -41,8 +41,10 @@ from streamlib_parsers.wires.responses.events import (
 )
 from streamlib_parsers.wires.responses.items import (
     HOSTED,
+    agent_name,
     item_of,
     known_parts,
+    names_agent,
     outline,
     unknown_parts,
 )
@@ -71,9 +73,11 @@ class OutputItems:
         self._assembler = assembler
         # Ids of the complete calls that wait for the caller's output, in order of arrival.
         self._open_calls: dict[str, None] = {}
-        # Whether a finished message had text, or a refusal.
+        # Whether a finished message of the agent that was asked had text, or a refusal.
         self._has_text = False
         self._has_refusal = False
+        # Items of which an event named another agent, by index: each is reported once.
+        self._misnamed: set[int] = set()
         # Calls that were added without a name, by output_index and id, until their `.done`.
         self._unnamed: dict[tuple[int | None, str | None], ResponseItem] = {}
 
@@ -84,7 +88,7 @@ class OutputItems:
         block, raw = self._read(event.item)
         if not block or self._is_repeated(block, event, data):
             return
-        item = item_of(block, raw, self._assembler.offered)
+        item = self._item(block, raw, event)
         if isinstance(item, NAMED) and not item.name:
             # Nothing is emitted before the name is known: it may come with the `.done`.
             self.slots.add_nameless(item.id or event.item_id)
@@ -109,8 +113,44 @@ class OutputItems:
             return None
         # The type that the last event is matched by.
         kind = "message" if isinstance(item, Message) else "reasoning"
-        item = msgspec.structs.replace(item, id=event.item_id)
+        item = msgspec.structs.replace(item, id=event.item_id, agent=agent_name(event.agent))
         return self._open(item, kind, event.output_index)
+
+    def _item(self, block: JsonObject, raw: bytes, event: ItemAdded | ItemDone) -> ResponseItem:
+        """The item of an event; it is of the event's agent where it names none itself."""
+        item = item_of(block, raw, self._assembler.offered)
+        if event.agent is None or names_agent(block):
+            return item
+        return msgspec.structs.replace(item, agent=agent_name(event.agent))
+
+    def find(self, output_index: int | None, item_id: str | None, agent: Any) -> OpenItem | None:
+        """The open item of an event, whose `agent` names the item's where nothing else does."""
+        opened = self.slots.find(output_index, item_id)
+        name = agent_name(agent)
+        if opened is None or name is None or name == opened.agent:
+            return opened
+        is_unnamed = opened.agent is None and not names_agent(opened.item.native or {})
+        # Without an address the item is the newest one, which may be another agent's.
+        if is_unnamed and self.slots.is_addressed(output_index, item_id):
+            opened.name_agent(name)
+        else:
+            self._note_agent(opened, name)
+        return opened
+
+    def _with_agent(self, opened: OpenItem, final: ResponseItem, block: JsonObject) -> ResponseItem:
+        """The final version, which may lack the agent of the item, or name another one."""
+        if final.agent is None and not names_agent(block):
+            return msgspec.structs.replace(final, agent=opened.agent)
+        self._note_agent(opened, final.agent)
+        opened.name_agent(final.agent)
+        return final
+
+    def _note_agent(self, opened: OpenItem, agent: str | None) -> None:
+        """Reports that a further agent was named for an item. The item's own agent counts."""
+        if opened.index not in self._misnamed:
+            self._misnamed.add(opened.index)
+            detail = f"{agent or 'the root'} beside {opened.agent or 'the root'}"
+            self._assembler.notice("other_agent", detail, opened)
 
     def _open(self, item: ResponseItem, kind: str, output_index: int | None) -> OpenItem:
         if isinstance(item, PENDING) and not item.call_id:
@@ -142,7 +182,7 @@ class OutputItems:
         if not self.slots.is_repeated(event.output_index, nonempty_string(block, "id")):
             return False
         self._assembler.notice("repeated_item", f"{type_of(event.item)} {event.output_index}")
-        self._assembler.passthrough(name_of(event), decode_any(data))
+        self._assembler.passthrough(name_of(event), decode_any(data), agent_name(event.agent))
         return True
 
     # --- end ---
@@ -152,7 +192,7 @@ class OutputItems:
         block, raw = self._read(event.item)
         if not block:
             return
-        item = item_of(block, raw, self._assembler.offered)
+        item = self._item(block, raw, event)
         item_id = nonempty_string(block, "id") or event.item_id
         opened = self.slots.find(event.output_index, item_id)
         if opened is None:
@@ -192,6 +232,8 @@ class OutputItems:
 
     def _finish(self, opened: OpenItem, final: ResponseItem, block: JsonObject) -> None:
         """Ends an item with its final version, and emits the parts that no item type holds."""
+        if final.agent != opened.agent:
+            final = self._with_agent(opened, final, block)
         streamed = opened.item
         if isinstance(final, NAMED) and isinstance(streamed, NAMED):
             final = msgspec.structs.replace(
@@ -214,6 +256,7 @@ class OutputItems:
         self._assembler.finish_with(opened, final)
         self.slots.end(opened, final.id)
         for part in unknown_parts(block):
+            part = msgspec.structs.replace(part, agent=opened.agent)  # noqa: PLW2901
             self._assembler.close(self._assembler.open(part))
         self._note_outcome(opened.item)
 
@@ -292,7 +335,7 @@ class OutputItems:
         elif isinstance(item, Opaque) and item.answers is not None:
             # The provider ran the call itself.
             self._open_calls.pop(item.answers, None)
-        elif isinstance(item, Message):
+        elif isinstance(item, Message) and item.agent is None:
             if item.text:
                 self._has_text = True
             if any(isinstance(part, Refusal) for part in item.content):

@@ -27,9 +27,9 @@ from streamlib_parsers.items import (
     Text,
 )
 from streamlib_parsers.wires.responses.built_in import call_object, output_object
-from streamlib_parsers.wires.responses.items import HOSTED, RESULTS, Hosted
+from streamlib_parsers.wires.responses.items import HOSTED, RESULTS, Hosted, names_agent
 
-__all__ = ["wire_item"]
+__all__ = ["named_body", "wire_item"]
 
 
 def wire_item(item: ResponseItem) -> JsonObject:
@@ -44,14 +44,29 @@ def wire_item(item: ResponseItem) -> JsonObject:
     if item.id is not None:
         fields["id"] = item.id
     if isinstance(item, Opaque):
+        if item.agent is not None and not names_agent(item.payload):
+            fields["agent"] = {"agent_name": item.agent}
         return {**item.payload, **fields}
     if isinstance(item, (FunctionCall, CustomToolCall)) and item.namespace is not None:
         fields["namespace"] = item.namespace
     if isinstance(item, BUILT_IN_CALLS):
-        return {**fields, **call_object(item)}
-    if isinstance(item, BUILT_IN_OUTPUTS):
-        return {**fields, **output_object(item)}
-    return {**fields, **(item.native or {}), **_typed_fields(item)}
+        body = {**fields, **call_object(item)}
+    elif isinstance(item, BUILT_IN_OUTPUTS):
+        body = {**fields, **output_object(item)}
+    else:
+        body = {**fields, **(item.native or {}), **_typed_fields(item)}
+    return named_body(body, item)
+
+
+def named_body(body: JsonObject, item: ResponseItem) -> JsonObject:
+    """The object of an item with the item's agent, the reverse of `with_agent`."""
+    if item.agent is None or isinstance(item, Opaque):
+        return body
+    agent: JsonObject = {"agent_name": item.agent}
+    further = body.get("agent")
+    if isinstance(further, dict):
+        agent = {**further, **agent}
+    return {**body, "agent": agent}
 
 
 def _typed_fields(item: ResponseItem) -> JsonObject:
@@ -142,7 +157,7 @@ def _hosted_call(item: ServerToolCall) -> JsonObject:
     tool = HOSTED.get(native.get("type", ""), Hosted(""))
     fields: JsonObject = {}
     if not tool.name:
-        fields["name"] = item.name
+        fields[tool.name_field] = item.name
     if item.call_id and "call_id" not in native and item.call_id != item.id:
         fields["call_id"] = item.call_id
     field = _argument_field(tool, native)
@@ -166,8 +181,10 @@ def _argument_field(tool: Hosted, native: JsonObject) -> str | None:
 
 def _result(item: ServerToolResult) -> JsonObject:
     native = item.native or {}
-    _, output_field = RESULTS[native["type"]]
+    name, output_field = RESULTS[native["type"]]
     fields: JsonObject = {output_field: item.output}
+    if not name:
+        fields["action"] = item.name
     if item.call_id and "call_id" not in native:
         fields["call_id"] = item.call_id
     return fields

@@ -240,6 +240,39 @@ ITEMS: dict[str, tuple[Json, type, Json]] = {
         ApprovalRequest,
         {"call_id": "call_1", "server_label": "s", "name": "t", "arguments": "{}"},
     ),
+    "multi_agent_call": (
+        hosted(
+            "multi_agent_call",
+            call_id="call_1",
+            action="spawn_agent",
+            arguments='{"name": "a"}',
+            agent={"agent_name": "/root/b"},
+        ),
+        ServerToolCall,
+        {"name": "spawn_agent", "arguments": '{"name": "a"}', "agent": "/root/b"},
+    ),
+    "multi_agent_call_output": (
+        hosted(
+            "multi_agent_call_output",
+            call_id="call_1",
+            action="wait_agent",
+            output=[{"type": "output_text", "text": "done"}],
+            agent={"agent_name": "/root", "depth": 0},
+        ),
+        ServerToolResult,
+        {"name": "wait_agent", "output": [{"type": "output_text", "text": "done"}], "agent": None},
+    ),
+    "agent_message-from-another": (
+        hosted(
+            "agent_message",
+            author="/root/b",
+            recipient="/root",
+            content=[{"type": "encrypted_content", "encrypted_content": "x"}],
+            agent={"agent_name": "/root"},
+        ),
+        Opaque,
+        {"kind": "agent_message", "agent": "/root/b"},
+    ),
     **{
         kind: (hosted(kind, call_id="call_1", output="x", tools=[]), Opaque, {"kind": kind})
         for kind in (
