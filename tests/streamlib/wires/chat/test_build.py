@@ -22,6 +22,7 @@ from streamlib import (
     ResponseItem,
     ServerToolCall,
     Text,
+    WireApi,
     build,
     user,
 )
@@ -439,3 +440,18 @@ def test_openais_chat_gets_call_ids_of_forty_characters() -> None:
     assert messages[2]["tool_call_id"] == call_id
     kept = build(prompt, "custom:m", wire_api="chat", base_url="http://x")
     assert call.call_id.encode() in kept.body
+
+
+@pytest.mark.parametrize("wire_api", ["chat", "ollama"])
+def test_system_messages_alone_are_sent(wire_api: WireApi) -> None:
+    system = Message("system", (Text("Be brief."),))
+    for prompt in (Prompt(instructions="Be brief."), Prompt([system])):
+        request = build(prompt, "custom:m", wire_api=wire_api, base_url="http://x")
+        assert body(request)["messages"] == [{"role": "system", "content": "Be brief."}]
+        assert request.report == []
+
+
+@pytest.mark.parametrize("model", ["mistral:m", "deepseek:deepseek-chat", "minimax:m"])
+def test_system_messages_alone_are_sent_to_providers(model: str) -> None:
+    request = build(Prompt(instructions="Be brief.", tools=[]), model, wire_api="chat")
+    assert [message["role"] for message in body(request)["messages"]] == ["system"]

@@ -216,3 +216,17 @@ def test_stream_without_end_has_no_terminator() -> None:
     assert b"[DONE]" not in body
     reader = parser("interactions")
     assert isinstance([*reader.feed(body), *reader.close()][-1], Failed)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        FunctionCall("c", "f", "{}", signature="c2ln"),
+        Reasoning("hm", signature="c2ln"),
+        ServerToolCall("c", "google_search", "{}", signature="c2ln"),
+    ],
+)
+def test_signature_that_is_sent_is_not_reported(item: Any) -> None:
+    payloads, paths = of_item(msgspec.structs.replace(item, origin=Origin("interactions")))
+    assert "c2ln" in str(payloads)
+    assert not any("signature" in path for path in paths)
