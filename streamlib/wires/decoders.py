@@ -94,7 +94,7 @@ def _is_pythons(error: Exception) -> bool:
     if not isinstance(error, (AttributeError, TypeError)):
         return False
     message = str(error)
-    return any(words in message for words in PYTHONS_WORDS)
+    return any(part in message for part in PYTHONS_WORDS)
 
 
 def _wrong_key(module: Any, body: bytes, path: str, error: Exception) -> str:

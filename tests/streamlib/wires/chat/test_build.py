@@ -498,7 +498,7 @@ def test_assistant_message_at_the_end_is_continued_by_the_body(model: str) -> No
     assert body(own)["continue_final_message"] is False
 
 
-def test_user_message_follows_where_an_assistant_message_is_refused() -> None:
+def test_user_message_follows_a_refused_assistant_message() -> None:
     request = build(Prompt([user("x"), assistant("The answer is")]), "perplexity:sonar")
     assert body(request)["messages"][-1] == {"role": "user", "content": "Continue."}
     assert [change.action for change in request.report] == ["generated"]
