@@ -234,7 +234,7 @@ def test_g25_part_without_data_is_dropped_lone_signature_kept() -> None:
 
 
 @pytest.mark.parametrize("beside", [{}, {"partMetadata": {"a": 1}}])
-def test_signed_thought_without_text_goes_back_unchanged(beside: dict[str, Any]) -> None:
+def test_signed_part_without_text_goes_back_unchanged(beside: dict[str, Any]) -> None:
     part = {"thought": True, "thoughtSignature": "c2ln", **beside}
     content = {"role": "model", "parts": [part, {"text": "Hi"}]}
     received = {"candidates": [{"content": content, "finishReason": "STOP"}]}
