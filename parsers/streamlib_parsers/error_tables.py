@@ -190,6 +190,9 @@ OVERRIDING_RULES: Final = (
             "missing reasoning_content",
             "reasoning_content in the thinking mode must be passed back",
             "encrypted content could not be",
+            "the encrypted content",  # with its first and last characters behind it
+            "encrypted content item_id did not match",
+            "encrypted_content was not issued",
             "could not be decrypted or parsed",
             "was provided without its required",
             "input item id does not belong to this connection",

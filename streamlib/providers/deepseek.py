@@ -1,7 +1,9 @@
 """DeepSeek: https://api-docs.deepseek.com.
 
 Its models think unless switched off, and then require all reasoning in the history once tools were
-called: 400 without `reasoning_content`. An empty one is refused, a space is not.
+called: 400 without `reasoning_content`. An empty one is refused, a space is not. An assistant
+message that ends the request is continued with `prefix` (its guide "Chat Prefix Completion", which
+asks for `base_url="https://api.deepseek.com/beta"`).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from streamlib.providers.shapes import THINKING_TYPE, ChatShape
 SHAPE = ChatShape(
     reasoning_echo=("reasoning_content",),
     echo_filler=" ",
+    prefill="prefix",
     thinking=replace(THINKING_TYPE, budget=""),
     output="json_object",
     custom_tools=False,

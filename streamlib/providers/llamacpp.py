@@ -8,7 +8,7 @@ Start it with `--jinja` for tools.
 from __future__ import annotations
 
 from streamlib.providers import Provider
-from streamlib.providers.shapes import TEMPLATE_ENABLE_THINKING, ChatShape
+from streamlib.providers.shapes import CONTINUE_FINAL, TEMPLATE_ENABLE_THINKING, ChatShape
 
 PROVIDER = Provider(
     name="llamacpp",
@@ -23,5 +23,6 @@ PROVIDER = Provider(
         thinking=TEMPLATE_ENABLE_THINKING,
         top_k=True,
         custom_tools=False,
+        prefill_body=CONTINUE_FINAL,
     ),
 )

@@ -2,7 +2,7 @@
 
 It answers 422 to every unknown key, in messages too. Its own fields (``guardrails``,
 ``prompt_mode``, ``safe_prompt``, ``prediction``, ``min_tokens``) are for `Prompt.extra`. Fields:
-mistralai 3.7.0, ``ChatCompletionStreamRequest``.
+mistralai 3.7.0, ``ChatCompletionStreamRequest``; Responses, ``/v1/responses``, in the same SDK.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ PROVIDER = Provider(
     name="mistral",
     parses_calls=True,
     aliases=("mistralai",),
+    wires=("chat", "responses"),
     base_url="https://api.mistral.ai/v1",
     key_env=("MISTRAL_API_KEY",),
     unsupported={"verbosity": UNKNOWN},

@@ -35,6 +35,7 @@ class Traits(Struct, frozen=True, gc=False, omit_defaults=True):
         signed_calls: a call must carry the signature of the reasoning it was made with.
         rich_results: results of functions may contain images and documents.
         mixed_tools: hosted tools beside functions.
+        schemas: an output schema, in the field that Messages, Converse and Invoke have for it.
         typed_tools: an output schema beside tools.
         penalties: presence and frequency penalties.
         developer_role: the role `developer`, where its provider knows it.
@@ -61,6 +62,7 @@ class Traits(Struct, frozen=True, gc=False, omit_defaults=True):
     signed_calls: bool = False
     rich_results: bool = True
     mixed_tools: bool = True
+    schemas: bool = True
     typed_tools: bool = True
     penalties: bool = True
     developer_role: bool = True
@@ -75,7 +77,8 @@ _LOW_TO_HIGH = ("low", "medium", "high")
 _LOW_TO_MAX = ("low", "medium", "high", "max")
 _ALL = ("low", "medium", "high", "xhigh", "max")
 
-_CLAUDE_3 = Traits(thinking=(), efforts=(), system_role=False, max_output=8_192)
+# Output schemas: from Opus 4.1 and Sonnet 4.5 on (platform.claude.com/docs, "Structured outputs").
+_CLAUDE_3 = Traits(thinking=(), efforts=(), system_role=False, max_output=8_192, schemas=False)
 _BUDGET = Traits(
     thinking=("budget",),
     efforts=(),
@@ -134,9 +137,10 @@ def _adaptive(
 
 CLAUDE: Final[dict[str, Traits]] = {
     "claude-3": _CLAUDE_3,
-    "claude-3-7": _BUDGET,
-    "claude-opus-4": replace(_BUDGET, max_output=32_000),
-    "claude-sonnet-4": _BUDGET,
+    "claude-3-7": replace(_BUDGET, schemas=False),
+    "claude-3.7": replace(_BUDGET, schemas=False),
+    "claude-opus-4": replace(_BUDGET, max_output=32_000, schemas=False),
+    "claude-sonnet-4": replace(_BUDGET, schemas=False),
     "claude-opus-4-1": replace(_BUDGET_ONE_SAMPLING, max_output=32_000),
     "claude-haiku-4-5": _BUDGET_ONE_SAMPLING,
     "claude-sonnet-4-5": _BUDGET_ONE_SAMPLING,
@@ -340,7 +344,33 @@ COHERE: Final[dict[str, Traits]] = {
 }
 """Cohere's models (docs.cohere.com, "Reasoning"; recorded responses of 2026)."""
 
-TABLES: Final[tuple[dict[str, Traits], ...]] = (CLAUDE, OPENAI, GEMINI, AGENTS, COHERE, OTHERS)
+_NO_SCHEMAS = Traits(schemas=False)
+
+BEDROCK: Final[dict[str, Traits]] = {
+    "ai21.": _NO_SCHEMAS,
+    "amazon.nova": _NO_SCHEMAS,
+    "amazon.titan": _NO_SCHEMAS,
+    "cohere.command": replace(_NO_THINKING, schemas=False),
+    "meta.llama": _NO_SCHEMAS,
+    "mistral.mistral-7b": _NO_SCHEMAS,
+    "mistral.mistral-large-24": _NO_SCHEMAS,
+    "mistral.mistral-small": _NO_SCHEMAS,
+    "mistral.mixtral": _NO_SCHEMAS,
+    "mistral.pixtral": _NO_SCHEMAS,
+    "writer.": _NO_SCHEMAS,
+}
+"""Models of Bedrock without output schemas: those that are not in the list of
+docs.aws.amazon.com/bedrock/latest/userguide/structured-output.html (read in 2026-11)."""
+
+TABLES: Final[tuple[dict[str, Traits], ...]] = (
+    BEDROCK,
+    CLAUDE,
+    OPENAI,
+    GEMINI,
+    AGENTS,
+    COHERE,
+    OTHERS,
+)
 ANYTHING: Final = Traits()
 """Traits of an unknown model."""
 

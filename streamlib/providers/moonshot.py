@@ -2,7 +2,8 @@
 
 Kimi has one temperature and refuses every other. While it thinks, it requires its reasoning beside
 calls in the history. `thinking` and `reasoning_effort` exclude each other: K3 has levels and always
-thinks, earlier models have the switch.
+thinks, earlier models have the switch. An assistant message that ends the request is
+continued with `partial` (https://platform.kimi.ai/docs/api/partial).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from streamlib.providers import Provider
 from streamlib.providers.shapes import EFFORT, THINKING_TYPE, ChatShape
 
 PLAIN = ChatShape(
+    prefill="partial",
     max_tokens="max_completion_tokens",
     tool_choices={"required": ""},
     thinking=None,

@@ -1,6 +1,7 @@
 """Perplexity: https://docs.perplexity.ai/api-reference.
 
-It searches by itself, has no tools, and requires user and assistant to alternate.
+It searches by itself, has no tools, and requires user and assistant to alternate and the user to
+be last ("Last message must have role `user`").
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ PROVIDER = Provider(
     unsupported=dict.fromkeys(("tools", "tool_choice", "parallel_tool_calls"), "it takes no tools"),
     chat=ChatShape(
         alternate=True,
+        prefill=None,
         inner_system=False,
         thinking=replace(EFFORT, off=None, words={"xhigh": "high", "max": "high"}),
     ),

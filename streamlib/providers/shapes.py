@@ -95,6 +95,15 @@ GOOGLE: Final = Thinking(
 """Gemini's OpenAI-compatible endpoint: a level or a budget, never both."""
 
 
+CONTINUE_FINAL: Final[dict[str, Any]] = {
+    "continue_final_message": True,
+    "add_generation_prompt": False,
+}
+"""vLLM and llama.cpp (since its pull request 23012 of 2026-05): the last message is continued.
+
+Without both, vLLM ends the message and begins another one."""
+
+
 class ChatShape(Struct, frozen=True, gc=False, omit_defaults=True):
     """One provider's Chat Completions, where providers differ.
 
@@ -108,7 +117,8 @@ class ChatShape(Struct, frozen=True, gc=False, omit_defaults=True):
         tool_then_user: a user message may follow a tool message; else a short assistant message
             is put between the two.
         prefill: key set to true on an assistant message that ends the request (`prefix`), "" where
-            none is needed.
+            none is needed; None: such a message is refused, so a user message follows it.
+        prefill_body: merged into the body of such a request.
         call_id: form of call ids that the model was trained on (`"functions.{name}:{n}"`, n counts
             the calls of the conversation), "" for none. `Provider.call_ids` has the characters
             that are allowed.
@@ -155,7 +165,8 @@ class ChatShape(Struct, frozen=True, gc=False, omit_defaults=True):
     inner_system: bool = True
     alternate: bool = False
     tool_then_user: bool = True
-    prefill: str = ""
+    prefill: str | None = ""
+    prefill_body: dict[str, Any] = {}
     call_id: str = ""
     longest_call_id: int | None = None
     content: Literal["auto", "string", "parts"] = "auto"

@@ -9,10 +9,19 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from streamlib.providers import Provider
-from streamlib.providers.shapes import TEMPLATE_ENABLE_THINKING, TEMPLATE_THINKING, ChatShape
+from streamlib.providers.shapes import (
+    CONTINUE_FINAL,
+    TEMPLATE_ENABLE_THINKING,
+    TEMPLATE_THINKING,
+    ChatShape,
+)
 
 SHAPE = ChatShape(
-    reasoning_echo=("reasoning",), thinking=TEMPLATE_ENABLE_THINKING, top_k=True, custom_tools=False
+    reasoning_echo=("reasoning",),
+    thinking=TEMPLATE_ENABLE_THINKING,
+    top_k=True,
+    custom_tools=False,
+    prefill_body=CONTINUE_FINAL,
 )
 
 PROVIDER = Provider(

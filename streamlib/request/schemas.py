@@ -149,3 +149,8 @@ def _child(key: str, value: Any, rules: SchemaRules, path: str, report: Report) 
     if key == "items":
         return _node(value, rules, path, report)
     return value
+
+
+def no_schemas(model: str) -> str:
+    """The reason in a report for an output schema that the model does not take."""
+    return f"{model} takes no output schema: use structured='tool' or 'json_mode'"

@@ -14,6 +14,7 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from streamlib.request.built_in_text import error_output
+from streamlib.request.prompt import Prompt
 from streamlib.structured.functions import function_name, is_async, signature_of
 from streamlib.tools.outputs import as_output, scrub_text
 from streamlib_parsers.accumulate import Response
@@ -22,8 +23,10 @@ from streamlib_parsers.items import (
     CallOutput,
     CustomToolCall,
     FunctionCall,
+    Message,
     PendingCall,
     ToolSpec,
+    user,
 )
 from streamlib_parsers.namespaces import flat_call_name, flat_name
 from streamlib_parsers.outputs import is_output_call
@@ -37,6 +40,12 @@ a description alone, whose calls a handler answers, or the caller, or the provid
 
 Handlers: TypeAlias = Mapping[type[Any], Callable[[Any], Any]]
 """Kind of call -> a function that gets the call and returns its output, `call.output(…)`."""
+
+ASK_AGAIN: Final = user(
+    "Your last message held a call of a tool that could not be read, so it was not run. "
+    "Write the call again, complete."
+)
+"""What the model reads after a call that it wrote into its text."""
 
 _log: Final = logging.getLogger("streamlib")
 
@@ -251,3 +260,18 @@ async def _run(function: Function, /, *positional: Any, **named: Any) -> Any:
     if inspect.isawaitable(result):  # `lambda call: session.call_tool(…)`
         return await result
     return result
+
+
+def question_after(response: Response, prompt: Prompt) -> tuple[Message, ...]:
+    """The question for a call that leaked into the text and cannot be read; () for none.
+
+    Such an item is incomplete, though its response is complete. It is asked once in a history: a
+    model may leak every call.
+    """
+    if response.status != "completed" or ASK_AGAIN in prompt.items:
+        return ()
+    leaked = {notice.index for notice in response.notices if notice.code == "leaked_tool_call"}
+    for index, item in enumerate(response.items):
+        if index in leaked and item.status == "incomplete":
+            return (ASK_AGAIN,)
+    return ()

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from streamlib.client import Client, StreamOptions, wrap_key_of
 from streamlib.request.conversation import History
 from streamlib.request.prompt import Prompt
-from streamlib.tools.calls import Handlers, Tool, Toolbox, at_least_one
+from streamlib.tools.calls import Handlers, Tool, Toolbox, at_least_one, question_after
 from streamlib.tools.piped_run import PipedRun
 from streamlib_parsers import CallOutput, ErrorInfo, PendingCall, Response, ResponseItem, RunEvent
 from streamlib_parsers.stream_error import StreamError, invalid_request
@@ -31,8 +31,7 @@ class AgentRun(PipedRun):
             forces a call is for the first response alone.
         tools: see `run_calls`.
         model: see `Client.stream`.
-        max_turns: maximum number of responses, at least 1. If the last has calls, they run, then a
-            `StreamError` is raised: `limit_exceeded`, code ``max_turns``.
+        max_turns: most responses. Calls of the last run, then `limit_exceeded` (``max_turns``).
         limit: calls that run at the same time.
         timeout: seconds that a call may take.
         handlers: functions for kinds of calls; see `run_calls`.
@@ -104,7 +103,7 @@ class AgentRun(PipedRun):
                     return await anext(self._stream)
                 except StopAsyncIteration:
                     self._state = "ended"
-                    if self.response.unfinished:  # after a pause without calls, which is right
+                    if self.response.unfinished or question_after(self.response, self._prompt):
                         self._state, self._arrived = "calls", anyio.Event()
                         self._group.start_soon(self._cancellable, self._run_calls)
             elif self._state == "calls":
@@ -135,7 +134,8 @@ class AgentRun(PipedRun):
         if self._turns_left < 1:
             message = "the model called tools in the last turn that `max_turns` allows"
             raise StreamError(ErrorInfo("limit_exceeded", message, code="max_turns"), self.response)
-        prompt = replace(self._prompt, input=self.history)
+        question = question_after(self.response, self._prompt)
+        prompt = replace(self._prompt, input=[*self.history, *question])
         if prompt.tool_choice not in ("auto", "none"):  # forced again, it would call for ever
             prompt = replace(prompt, tool_choice=None)
         stream = self._send(prompt)

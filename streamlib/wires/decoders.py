@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
+from msgspec import Raw
 
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.items import ResponseItem, WireApi
@@ -24,6 +25,27 @@ MALFORMED: Final = (
 """Exceptions that a decoder raises on a value of the wrong type."""
 INTEGERS: Final = ("max_output_tokens", "top_k", "seed", "n", "logprobs")
 """Fields of `Prompt` that take integers; clients write them as 5.0, too."""
+
+PYTHONS_WORDS: Final = (
+    "object has no",
+    "object is not",
+    "object does not",
+    "object of type",
+    "object cannot",
+    "indices must be",
+    "unhashable type",
+    "not supported between",
+    "unsupported operand",
+    "can only concatenate",
+    "unpack",
+    "argument",
+    "expected str",
+    "must be str",
+)
+"""Words of Python's errors where a value has the wrong type; errors of decoders have none."""
+
+CONVERSATION: Final = frozenset({"messages", "contents", "input"})
+"""Keys of the conversation, which a wire's body must have."""
 
 CHECKED_ITEMS: Final = 1_000
 """Number of items whose types are checked in one call."""
@@ -60,7 +82,39 @@ def parse_request(
             f"not a request of {wire_api}: {error} is missing or unknown"
         ) from None
     except MALFORMED as error:
-        raise invalid_request(f"not a request of {wire_api}: {error}") from None
+        reason = str(error)
+        if _is_pythons(error):
+            key = _wrong_key(module, body, path or "", error)
+            reason = f"{key} has a value of the wrong type"
+        raise invalid_request(f"not a request of {wire_api}: {reason}") from None
+
+
+def _is_pythons(error: Exception) -> bool:
+    """Whether an error is in Python's own words, which say nothing to who sent the request."""
+    if not isinstance(error, (AttributeError, TypeError)):
+        return False
+    message = str(error)
+    return any(part in message for part in PYTHONS_WORDS)
+
+
+def _wrong_key(module: Any, body: bytes, path: str, error: Exception) -> str:
+    """The key of the body that a decoder failed on: without the others it fails alike."""
+    try:
+        raw = msgspec.json.decode(body, type=dict[str, Raw])
+    except MALFORMED:
+        return "the body"
+    needed = {key: value for key, value in raw.items() if key == "anthropic_version"}
+    for key in CONVERSATION.intersection(raw):
+        needed[key] = Raw(b"[]")
+    for key, value in raw.items():
+        try:
+            module.decode(msgspec.json.encode({**needed, key: value}), {}, path)
+        except (AttributeError, TypeError) as again:
+            if str(again) == str(error):
+                return key
+        except (KeyError, *MALFORMED):
+            continue  # another key is missing
+    return "a key"
 
 
 def _checked(prompt: Prompt, wire_api: WireApi) -> Prompt:

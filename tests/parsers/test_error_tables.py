@@ -99,6 +99,10 @@ HISTORIES = [
         "function call parts"
     ),
     "The encrypted content could not be verified.",
+    "The encrypted content gAAA...wXBV could not be verified.",
+    "The encrypted content for item rs_0a18 could not be verified.",
+    "Encrypted content item_id did not match the target item id",
+    "reasoning `encrypted_content` was not issued to this caller",
     "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
     "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.",
     "No tool output found for function call call_1.",

@@ -38,6 +38,8 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     if prompt.tools:
         body["tools"] = [_tool(tool, index, context) for index, tool in enumerate(prompt.tools)]
     body["messages"] = wire_messages(prompt, items, context)
+    if body["messages"][-1]["role"] == "assistant":
+        body.update(shape.prefill_body)
     # Without `stream_options` OpenAI's wire has no usage in a stream.
     body["stream"] = prompt.stream is not False
     if body["stream"] and shape.stream_usage:

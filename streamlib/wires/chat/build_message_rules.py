@@ -130,10 +130,11 @@ def end_with_user(messages: list[ChatMessage], context: BuildContext) -> None:
     last = messages[-1]
     if last.role != "assistant":
         return
-    if target.provider.chat.prefill:
+    shape = target.provider.chat
+    if shape.prefill:
         # Mistral: `"prefix": true` makes the model continue the message.
-        last.body[target.provider.chat.prefill] = True
-    elif not target.traits.prefill:
+        last.body[shape.prefill] = True
+    elif shape.prefill is None or not target.traits.prefill:
         context.report.add(
             "generated",
             "/input",

@@ -34,7 +34,6 @@ from streamlib.request.prompt import Prompt
 from streamlib.wires.chat.build_echo import IndexedReasoning, echo, filler
 from streamlib.wires.chat.build_message_rules import (
     SEPARATOR,
-    SYSTEM_ROLES,
     ChatMessage,
     bridge_tool_to_user,
     end_with_user,
@@ -92,7 +91,7 @@ def wire_messages(
         The wire's objects, with every rule met.
 
     Raises:
-        StreamError: `invalid_request` if only system messages would be sent.
+        StreamError: `invalid_request` if no message would be sent.
     """
     conversation = Conversation(context)
     if prompt.instructions:
@@ -104,7 +103,7 @@ def wire_messages(
     messages = system_first(conversation.messages, context)
     messages = bridge_tool_to_user(messages, context)
     messages = join_same_roles(messages, context.target)
-    if all(message.role in SYSTEM_ROLES for message in messages):
+    if not messages:
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
     end_with_user(messages, context)
     shape_content(messages, context.target)

@@ -18,7 +18,7 @@ from streamlib.request.context import BuildContext
 from streamlib.request.effort import level, nearest
 from streamlib.request.json_objects import merged, nested
 from streamlib.request.prompt import EFFORTS, Prompt, ReasoningOptions
-from streamlib.request.schemas import ANY_OBJECT, strict_schema
+from streamlib.request.schemas import ANY_OBJECT, no_schemas, strict_schema
 from streamlib.wires import claude
 from streamlib.wires.bedrock import CLAUDE, family_of
 from streamlib.wires.claude_betas import report_lost_betas, required_betas
@@ -178,9 +178,16 @@ def _output_config(prompt: Prompt, context: BuildContext) -> JsonObject | None:
     # a format in `extra` is the caller's: it needs its schema
     has_own_format = "outputConfig" in (prompt.extra or {})
     is_claude = family_of(context.target) is CLAUDE
+    takes_schemas = context.target.traits.schemas
     if is_claude and schema == ANY_OBJECT and not has_own_format:
         # a strict schema without properties would allow nothing but `{}`
         context.report.dropped("/output_schema", "Claude has no JSON mode: it takes a schema")
+        return None
+    if not takes_schemas and schema == ANY_OBJECT and not has_own_format:
+        context.report.dropped("/output_schema", f"{context.target.model} has no JSON mode")
+        return None
+    if not takes_schemas and not has_own_format:
+        context.report.dropped("/output_schema", no_schemas(context.target.model))
         return None
     if is_claude:
         # Claude has the schema rules of Messages; other models take any schema

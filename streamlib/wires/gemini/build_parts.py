@@ -396,10 +396,11 @@ def _compaction(item: Compaction, entry: IndexedItem, context: GeminiContext) ->
 def _opaque(item: Opaque, entry: IndexedItem, context: GeminiContext) -> Parts:
     """An unknown part goes back as received.
 
-    A part without data is refused (G25), except a lone signature, which counts as an empty text.
+    A part without data is refused (G25), except one with a signature: the model wrote it, and it
+    counts as an empty text.
     """
     fields = item.payload.keys()
-    if fields <= ATTRIBUTES and fields - {"thoughtSignature"}:
+    if fields <= ATTRIBUTES and "thoughtSignature" not in fields:
         context.report.dropped(entry.path, "a part without data")
         return
     is_user = (item.native or {}).get("role") == "user"

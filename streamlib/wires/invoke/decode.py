@@ -26,6 +26,13 @@ from streamlib.wires.settings import take
 from streamlib_parsers.items import JsonObject, Origin, ResponseItem, WireApi, with_origin
 
 ORIGIN: Final = Origin("invoke")
+CHAT_KEYS: Final = frozenset(
+    {"frequency_penalty", "logprobs", "max_completion_tokens", "n", "presence_penalty"}
+    | {"reasoning_effort", "response_format", "seed", "stop"}
+)
+"""Keys of Chat Completions that Messages lacks."""
+CHAT_ROLES: Final = ("system", "developer", "tool")
+"""Roles of Chat Completions that Messages lacks."""
 NOVA_PATHS: Final = {
     "inferenceConfig.max_new_tokens": "inferenceConfig.maxTokens",
     "inferenceConfig.topK": f"{MODEL_FIELDS}.inferenceConfig.topK",
@@ -78,11 +85,29 @@ def _wire_of_body(raw: dict[str, Raw], model: str | None) -> WireApi | None:
         return None
     match = family(model or "")
     if match is not ANY:
-        return match.body
+        # Mistral Large, Jamba, gpt-oss and others take Chat Completions beside their text prompts
+        return match.body or "chat"
     # the name shows no family, but the body does: these keys are Nova's
     if "schemaVersion" in raw or "inferenceConfig" in raw:
         return "converse"
-    return "messages"
+    return "chat" if _is_chat(raw) else "messages"
+
+
+def _is_chat(raw: dict[str, Raw]) -> bool:
+    """Whether a body has what only Chat Completions has: keys, forms of tools, or roles."""
+    if not CHAT_KEYS.isdisjoint(raw) or bytes(raw.get("tool_choice", b"")).startswith(b'"'):
+        return True
+    tools = msgspec.json.decode(raw.get("tools", b"null"))
+    if isinstance(tools, list) and any(
+        isinstance(tool, dict) and "function" in tool for tool in tools
+    ):
+        return True
+    messages = msgspec.json.decode(raw["messages"])
+    if not isinstance(messages, list):
+        return False
+    return any(
+        isinstance(message, dict) and message.get("role") in CHAT_ROLES for message in messages
+    )
 
 
 def _with_own_origin(item: ResponseItem) -> ResponseItem:

@@ -12,7 +12,7 @@ from streamlib.request.context import BuildContext
 from streamlib.request.hosted_forms import read_hosted
 from streamlib.request.prompt import Prompt, ReasoningOptions
 from streamlib.request.report import Report
-from streamlib.request.schemas import ANY_OBJECT, strict_schema
+from streamlib.request.schemas import ANY_OBJECT, no_schemas, strict_schema
 from streamlib.request.tool_options import option_fields
 from streamlib.wires import claude
 from streamlib.wires.arguments import free_form_schema, object_schema
@@ -231,6 +231,9 @@ def _format(prompt: Prompt, context: BuildContext) -> JsonObject | None:
     if schema == ANY_OBJECT:
         # A strict schema without properties would allow nothing but `{}`.
         context.report.dropped("/output_schema", "Messages has no JSON mode: it takes a schema")
+        return None
+    if not context.target.traits.schemas:
+        context.report.dropped("/output_schema", no_schemas(context.target.model))
         return None
     schema = strict_schema(schema, "messages", "/output_schema", context.report)
     return {"type": "json_schema", "schema": schema}

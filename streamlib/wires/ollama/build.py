@@ -92,7 +92,7 @@ def _messages(prompt: Prompt, items: list[IndexedItem], report: Report) -> list[
     for entry in _in_call_order(items):
         conversation.take(entry)
     conversation.flush()
-    if all(message["role"] == "system" for message in conversation.messages):
+    if not conversation.messages:
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
     return conversation.messages
 

@@ -76,8 +76,14 @@ def is_stored(prompt: Prompt, target: Target) -> bool:
     for values in (provider.overrides, extra, provider.defaults):
         if "store" in values:
             return bool(values["store"])
-    # A response in the background is stored, or refused.
-    return bool(prompt.background or extra.get("background"))
+    # A response in the background is stored, or refused. Who continues a stored one has the next
+    # request continue this one: there the wire's own default stays.
+    stored_history = WIRE_SPECS["responses"].stored_history
+    return bool(
+        prompt.background
+        or extra.get("background")
+        or any(extra.get(name) for name in stored_history)
+    )
 
 
 # --- the choice of a tool ---

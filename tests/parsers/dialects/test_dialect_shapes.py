@@ -13,6 +13,7 @@ from tests.support.dialect_streams import check_brackets, filtered, outcome, spl
 
 LONG = "a" * 9_000
 ELEMENT = "]<]minimax[>["
+GCML = "\uff5cGCML\uff5c"
 HERMES = '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
 
 
@@ -271,6 +272,52 @@ def test_private_token_ends_a_value_without_closing_tag(dialect: str, text: str)
     """A6: the value does not swallow the next parameter."""
     for chunks in ([text], list(text)):
         assert outcome(filtered(chunks, [dialect]))[::2] == ("", [("f", {"k": "a", "n": 1})])
+
+
+PRIVATE = {
+    "glm45": "<tool_call>f<arg_key>k</arg_key><arg_value>{}</arg_value></tool_call>",
+    "glm47": "<tool_call>f<arg_key>k</arg_key><arg_value>{}</arg_value></tool_call>",
+    "iquest_q1": "<iquest_tool_call>f<arg_key>k</arg_key><arg_value>{}</arg_value>"
+    "</iquest_tool_call>",
+    "hy_v3": "<tool_call>f<tool_sep><arg_key>k</arg_key><arg_value>{}</arg_value></tool_call>",
+    "deepseek_v32": f'<{DSML}invoke name="f"><{DSML}parameter name="k" string="true">{{}}'
+    f"</{DSML}parameter></{DSML}invoke>",
+    "gigachat35": f'<{GCML}invoke name="f"><{GCML}parameter name="k">{{}}</{GCML}parameter>'
+    f"</{GCML}invoke>",
+}
+"""By dialect whose tags are tokens: a call; {} is the value of its parameter."""
+OPENERS = {
+    "iquest_q1": "<iquest_tool_call>",
+    "deepseek_v32": f"<{DSML}invoke",
+    "gigachat35": f"<{GCML}invoke",
+}
+"""What begins a call, where it is not `<tool_call>`."""
+
+
+@pytest.mark.parametrize(
+    "written", ["{0}", "a{0}b", "{0}f", "{0}\n{0}", 'a{0} name="g">', "x" * 200 + "{0}\nf"]
+)
+@pytest.mark.parametrize("dialect", PRIVATE)
+def test_value_may_mention_what_begins_a_call(dialect: str, written: str) -> None:
+    value = written.format(OPENERS.get(dialect, "<tool_call>"))
+    text = PRIVATE[dialect].format(value)
+    for chunks in ([text], list(text)):
+        assert outcome(filtered(chunks, [dialect]))[::2] == ("", [("f", {"k": value})])
+
+
+@pytest.mark.parametrize("closing", [True, False])
+@pytest.mark.parametrize("dialect", PRIVATE)
+def test_call_in_a_value_is_a_call_of_its_own(dialect: str, closing: bool) -> None:
+    """The first call lost its end: it is text, and the second one is called."""
+    whole = PRIVATE[dialect]
+    before, after = whole.split("{}")
+    lost = f"{before}a"
+    if closing:
+        end = after.index("</", 2)
+        lost += after[:end]
+    text = lost + whole.format("b")
+    for chunks in ([text], list(text)):
+        assert outcome(filtered(chunks, [dialect]))[::2] == (lost, [("f", {"k": "b"})])
 
 
 @pytest.mark.parametrize("arguments", ['{"k": nonsense}', '{"k": "v"', '{"k": "v" "n"}'])

@@ -459,7 +459,6 @@ def messages(*payloads: Any) -> list[Any]:
         {"type": "content_block_delta", "index": [], "delta": {"type": "hologram_delta"}},
         {"type": "content_block_delta", "index": 3, "delta": {"type": "text_delta", "text": "x"}},
         {"type": "content_block_delta", "index": 0, "delta": {"type": {}}},
-        {"type": "content_block_stop", "index": 3},
         {"type": "content_block_start", "index": -1, "content_block": {"type": "text"}},
     ],
 )

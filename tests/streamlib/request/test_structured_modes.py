@@ -10,7 +10,7 @@ import msgspec
 import pydantic
 import pytest
 
-from streamlib import Prompt, Request, StreamError, ToolSpec, WireApi, build, parse_request
+from streamlib import Prompt, Request, StreamError, ToolSpec, Traits, WireApi, build, parse_request
 from streamlib.request.prompt import STRUCTURED
 from streamlib.testing import MODEL, loopback
 from streamlib_parsers import FunctionCall, assistant
@@ -167,3 +167,60 @@ async def test_output_of_each_mode_is_parsed(wire: WireApi) -> None:
             prompt = Prompt("A city?", output_schema=kind, structured="tool")
             response = await client.respond(prompt, MODEL)
             assert response.parsed(kind).people == 700_000
+
+
+@pytest.mark.parametrize(
+    ("model", "wire_api"),
+    [
+        ("anthropic:claude-3-5-sonnet-20241022", "messages"),
+        ("anthropic:claude-3-7-sonnet-20250219", "messages"),
+        ("anthropic:claude-3-haiku-20240307", "messages"),
+        ("anthropic:claude-opus-4-20250514", "messages"),
+        ("anthropic:claude-sonnet-4-0", "messages"),
+        ("bedrock:us.anthropic.claude-sonnet-4-20250514-v1:0", "converse"),
+        ("bedrock:anthropic.claude-3-5-haiku-20241022-v1:0", "invoke"),
+        ("bedrock:us.amazon.nova-pro-v1:0", "converse"),
+        ("bedrock:amazon.nova-2-lite-v1:0", "converse"),
+        ("bedrock:us.meta.llama3-3-70b-instruct-v1:0", "converse"),
+        ("bedrock:cohere.command-r-plus-v1:0", "converse"),
+    ],
+)
+def test_schema_is_not_sent_to_a_model_without_them(
+    model: str, wire_api: WireApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    request = build(Prompt("hi", output_schema=City), model, wire_api=wire_api)
+    body = msgspec.json.decode(request.body)
+    assert not {"output_config", "outputConfig", "output_format"} & body.keys()
+    (change,) = request.report
+    assert (change.action, change.path) == ("dropped", "/output_schema")
+    assert "structured='tool'" in change.reason
+    with_tool = build(Prompt("hi", output_schema=City, structured="tool"), model, wire_api=wire_api)
+    assert OUTPUT_TOOL.encode() in with_tool.body
+    assert not any(change.path == "/output_schema" for change in with_tool.report)
+
+
+@pytest.mark.parametrize(
+    ("model", "wire_api"),
+    [
+        ("anthropic:claude-opus-4-1-20250805", "messages"),
+        ("anthropic:claude-sonnet-4-5", "messages"),
+        ("anthropic:claude-opus-5", "messages"),
+        ("bedrock:us.anthropic.claude-haiku-4-5-20251001-v1:0", "converse"),
+        ("bedrock:qwen.qwen3-32b-v1:0", "converse"),
+    ],
+)
+def test_schema_is_sent_to_a_model_that_takes_it(
+    model: str, wire_api: WireApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    request = build(Prompt("hi", output_schema=City), model, wire_api=wire_api)
+    assert b'"json_schema"' in request.body
+    old = model.partition(":")[2]
+    request = build(
+        Prompt("hi", output_schema=City),
+        model,
+        wire_api=wire_api,
+        models={old: Traits(schemas=False)},
+    )
+    assert b'"json_schema"' not in request.body

@@ -378,3 +378,60 @@ async def test_key_of_a_run_is_not_shown() -> None:
 def test_loop_is_short_enough_to_copy() -> None:
     path = Path(streamlib.tools.loop.__file__)
     assert len(path.read_text(encoding="utf-8").splitlines()) < 150
+
+
+# --- calls that leaked into the text ---
+
+
+def spoken(text: str, stop_reason: str = "end_turn") -> list[bytes]:
+    """A response of one text."""
+    return [start(), block(0, {"type": "text", "text": ""}, *text_deltas(text)), end(stop_reason)]
+
+
+LEAKED = spoken('to=functions.add {"a": 1, "b"')
+CALLED = [
+    start(),
+    block(
+        0,
+        {"type": "tool_use", "id": "t1", "name": "add", "input": {}},
+        {"kind": "input_json_delta", "partial_json": '{"a": 1, "b": 2}'},
+    ),
+    end("tool_use"),
+]
+
+
+async def test_leaked_call_is_asked_for_again() -> None:
+    transport = MemoryTransport(LEAKED, CALLED, spoken("It is 3."))
+    async with make_client("http://faulty", transport) as client:
+        run = agent(client, "Add.", [add], model="faulty:m")
+        events = await finish(run)
+    assert kinds(events) == ["Completed", "Completed", "FunctionCallOutput", "Completed"]
+    assert run.response.text == "It is 3."
+    assert b"Write the call again" in transport.sent[1][3]
+    assert len(transport.sent) == 3
+
+
+@pytest.mark.parametrize(
+    ("scripts", "requests"),
+    [
+        ([LEAKED], 2),  # once in a run
+        ([LEAKED, CALLED, LEAKED], 3),
+        ([spoken('to=functions.add {"a": 1', "max_tokens")], 1),
+        ([spoken("Write <tool_call>, then the name.")], 1),
+    ],
+    ids=["always", "after a call", "cut off", "text about calls"],
+)
+async def test_leaked_call_is_asked_for_once_only(
+    scripts: list[list[bytes]], requests: int
+) -> None:
+    transport = MemoryTransport(*scripts)
+    async with make_client("http://faulty", transport) as client:
+        await finish(agent(client, "Add.", [add], model="faulty:m"))
+    assert len(transport.sent) == requests
+
+
+async def test_leaked_call_of_the_last_turn_is_max_turns() -> None:
+    async with make_client("http://faulty", MemoryTransport(LEAKED)) as client:
+        with pytest.raises(StreamError) as raised:
+            await finish(agent(client, "Add.", [add], model="faulty:m", max_turns=1))
+    assert raised.value.info.code == "max_turns"

@@ -80,7 +80,7 @@ MALFORMED: Final[dict[str, tuple[bytes, ...]]] = {
     "invoke": (
         b"{}",
         b'{"messages":[1]}',
-        b'{"messages":[{"role":"user"}]}',
+        b'{"messages":[{"role":"dog","content":[{}]}]}',
         b'{"prompt":"hi"}',
     ),
     "messages": (b"{}", b'{"messages":[1]}', b'{"messages":[{"role":"user"}]}'),
@@ -133,3 +133,54 @@ def test_malformed_body_is_an_invalid_request(wire: str, body: bytes, path: str 
 
 def test_malformed_bodies_are_those_of_every_wire() -> None:
     assert set(MALFORMED) == set(WIRE_APIS)
+
+
+WRONG: Final[dict[str, tuple[tuple[str, bytes], ...]]] = {
+    "messages": (
+        ("tool_choice", b'{"messages":[],"max_tokens":1,"tool_choice":"auto"}'),
+        ("thinking", b'{"messages":[],"max_tokens":1,"thinking":"on"}'),
+        ("tools", b'{"messages":[],"max_tokens":1,"tools":["f"]}'),
+        ("tools", b'{"messages":[],"max_tokens":1,"tools":5}'),
+        ("messages", b'{"messages":[{"role":"user","content":5}],"max_tokens":1}'),
+    ),
+    "chat": (
+        ("tools", b'{"messages":[],"tools":["f"]}'),
+        ("tools", b'{"messages":[],"tools":7}'),
+    ),
+    "responses": (
+        ("tools", b'{"input":"x","tools":["f"]}'),
+        ("reasoning", b'{"input":"x","reasoning":"high"}'),
+        ("text", b'{"input":"x","text":"json"}'),
+    ),
+    "invoke": (
+        ("tool_choice", b'{"anthropic_version":"b","messages":[],"tool_choice":"auto"}'),
+        ("tools", b'{"messages":[],"tool_choice":"auto","tools":["f"]}'),
+    ),
+    "gemini": (("generationConfig", b'{"contents":[],"generationConfig":"x"}'),),
+    "interactions": (("input", b'{"input":5}'), ("tools", b'{"input":"x","tools":["f"]}')),
+    "ollama": (("tools", b'{"messages":[],"tools":["f"]}'),),
+    "cohere": (("tools", b'{"messages":[],"tools":["f"]}'),),
+    "converse": (("toolConfig", b'{"messages":[],"toolConfig":"auto"}'),),
+}
+"""By wire: a key that has a value of the wrong type, and the body."""
+PYTHON: Final = (
+    "object has no",
+    "indices must be",
+    "not iterable",
+    "not subscriptable",
+    "argument",
+)
+"""Words of Python's own exceptions."""
+
+
+@each_case(
+    "wire, key, body",
+    [(wire, key, body) for wire, cases in WRONG.items() for key, body in cases],
+)
+def test_value_of_a_wrong_type_names_its_key(wire: str, key: str, body: bytes) -> None:
+    with pytest.raises(StreamError) as raised:
+        parse_request(wire, body)  # type: ignore[arg-type]
+    message = str(raised.value)
+    assert raised.value.kind == "invalid_request"
+    assert key in message
+    assert not any(words in message for words in PYTHON)

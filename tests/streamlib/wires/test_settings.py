@@ -52,6 +52,13 @@ def test_row_reads_an_older_name() -> None:
     assert table.read({"user": "u"}) == {"user_id": "u", "extra": None}
 
 
+@pytest.mark.parametrize("value", [0, 0.0, False, "", []])
+def test_row_keeps_a_zero_before_an_older_name(value: Any) -> None:
+    table = SettingsTable("W", Setting("user_id", "new", also=("old",)))
+    assert table.read({"new": value, "old": 5}) == {"user_id": value, "extra": {"old": 5}}
+    assert table.read({"old": value}) == {"user_id": value, "extra": None}
+
+
 def test_row_leaves_another_value_in_extra() -> None:
     table = SettingsTable("W", Setting("user_id", "safety_identifier", also=("user",)))
     fields: JsonObject = {"user": "u", "safety_identifier": "s"}

@@ -77,7 +77,7 @@ class PairCalls(Struct, frozen=True):
         if not name or not stop:
             raise NoMatch
         writer = ArgumentWriter(text, sink, name, ValueRules(json_if_untyped=True))
-        # GLM's tags are tokens of their own: a value that was not closed ends before the next one.
+        # GLM's tags are tokens of their own: a value that was not closed ends before the next key.
         tags = ValueTags(
             (self.value[1],), (self.key[0],), (self.end,), (self.begin,), head_end="", private=True
         )

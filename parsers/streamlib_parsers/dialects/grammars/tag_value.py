@@ -37,7 +37,9 @@ class ValueTags(Struct, frozen=True):
         head_end: what ends the head of an opening tag of a call.
         lenient: whether the next parameter or the call's end, at the start of a line, ends a value
             that was not closed.
-        private: whether the tags are tokens that no value contains: the first one ends the value.
+        private: whether the tags are tokens of the model's vocabulary: the next parameter or the
+            call's end ends the value, closed or not. The tag of a call is text of a value that is
+            closed after it, as in an argument about such calls; else another call begins there.
     """
 
     closes: tuple[str, ...]
@@ -92,6 +94,11 @@ class _Value:
         """A tag that turned out to belong to the value; one that opens a call has a head."""
         self.add(stop)
         self._head = [] if opens else None
+
+    def hold(self) -> None:
+        """What follows is the value's only if a closing tag comes."""
+        if self._behind is None:
+            self._behind = StringBuffer()
 
     def close(self) -> None:
         """A closing tag follows: all text before it is the value's."""
@@ -157,19 +164,30 @@ def _raw_value(text: TextCursor, tags: ValueTags, output: ValueText) -> Parse[st
 
 
 def _private_value(text: TextCursor, tags: ValueTags, output: ValueText) -> Parse[str]:
-    """A value that contains no tags: the first one but a closing tag ends it.
+    """A value that the next parameter or the call's end ends, whether it was closed or not.
 
     Raises:
-        NoMatch: the value does not end, or another call begins: this one lost its end.
+        NoMatch: the value does not end, or another call begins in it: this one lost its end.
     """
     value = _Value(output)
+    opener_is_last = False
     while True:
         stop = yield from text.until(tags.stops, value.add)
-        if stop in tags.nexts or stop in tags.ends:
-            return stop
-        if stop not in tags.closes:
+        if not stop:
             raise NoMatch
-        value.close()
+        if stop in tags.nexts or stop in tags.ends:
+            if opener_is_last:
+                raise NoMatch
+            return stop
+        if stop in tags.closes:
+            # An opener before it was text of the value.
+            value.close()
+            opener_is_last = False
+        elif stop in tags.opens:
+            value.hold()
+            opener_is_last = True
+        else:
+            raise NoMatch
         value.add_stop(stop, opens=False)
 
 

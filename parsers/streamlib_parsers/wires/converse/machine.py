@@ -443,7 +443,9 @@ class Machine:
             self._declared.discard(index)
             self._opened.add(index)
         elif index not in self._blocks:
-            raise malformed(f"the stop of block {index}, which is not open", data)
+            # It changes no content: no reason to fail a response that is complete.
+            self._assembler.notice("out_of_order", f"the stop of block {index}, which is not open")
+            self._assembler.passthrough("contentBlockStop", value)
         else:
             self._close(index)
 

@@ -118,9 +118,25 @@ class Machine:
 
     # --- chunks ---
 
+    def _ends_before(self, response_id: str | None) -> bool:
+        """Completes the response where a chunk of another one follows, which is not read.
+
+        Two captures in one file; a chunk with another id amid a response still belongs to it.
+        """
+        known_id = self._assembler.response_id
+        if not response_id or not known_id or response_id == known_id or not self.complete:
+            return False
+        self._assembler.notice(
+            "second_response", "a chunk with another responseId follows: not read"
+        )
+        self.end()
+        return True
+
     def _read_text_chunk(self, chunk: TextChunk) -> None:
         """Read a chunk of the usual shape."""
         assembler = self._assembler
+        if self._ends_before(chunk.responseId):
+            return
         if not self._identified:
             assembler.identify(chunk.responseId, chunk.modelVersion)
             self._identified = bool(assembler.response_id and assembler.model)
@@ -147,6 +163,8 @@ class Machine:
             if data.lstrip().startswith(b"["):
                 for chunk in as_objects(data):
                     self._read_chunk(present(chunk))
+                    if self._assembler.ended:
+                        return
             else:
                 self._read_chunk(present(as_object(data)))
         except DECODE_ERRORS as error:
@@ -157,8 +175,11 @@ class Machine:
         if "error" in chunk:
             error = {key: as_value(value) for key, value in chunk.items()}
             raise ParseFailure(classify(None, error))
+        response_id = optional(chunk, "responseId")
+        if self._ends_before(response_id):
+            return
         # Before the candidates, whose first item would emit `Created` without an id.
-        self._assembler.identify(optional(chunk, "responseId"), optional(chunk, "modelVersion"))
+        self._assembler.identify(response_id, optional(chunk, "modelVersion"))
         for position, candidate in enumerate(as_objects(chunk.get("candidates", b"[]"))):
             self._read_candidate(position, present(candidate))
         if "promptFeedback" in chunk:

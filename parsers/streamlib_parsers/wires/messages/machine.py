@@ -14,8 +14,9 @@ The wire (Anthropic's streaming documentation; event and block types of its Pyth
 
 `ping` comes anywhere; `error` ends the stream. Blocks are tracked by index: llama.cpp sends the
 signature and stop of block 0 after block 1's deltas. Nothing is buffered but half a surrogate
-pair; `Completed` waits for the end of input, because a second `message_start` may follow
-`message_stop` (its blocks become further items of the same response, with a Notice).
+pair; `Completed` waits for the end of input, because a second `message_start` of the same response
+may follow `message_stop`: its blocks become further items, with a Notice. One with another id
+begins another response, which is not read.
 
 If no delta brings text, a call's arguments are the `input` of its start, in the provider's own
 bytes.
@@ -234,6 +235,12 @@ class Machine:
             self._assembler.passthrough(name, decode_any(data))
             return
         if type(message) is MessageStart and self._state is not State.START:
+            if self._is_other_response(data):
+                self._assembler.notice(
+                    "second_response", "a message_start of another id follows: not read"
+                )
+                self.end()
+                return
             self._restart()
         self._state = row[name]
         self._dispatch(message, data)
@@ -413,7 +420,12 @@ class Machine:
     def _on_stop(self, message: ContentBlockStop, data: bytes) -> None:
         block = self._blocks.pop(message.index, None)
         if block is None:
-            raise malformed(f"the stop of block {message.index}, which is not open", data)
+            # It changes no content: no reason to fail a response that is complete.
+            self._assembler.notice(
+                "out_of_order", f"the stop of block {message.index}, which is not open"
+            )
+            self._assembler.passthrough("content_block_stop", decode_any(data))
+            return
         item = block.item
         initial_input = self._inputs.pop(message.index, b"")
         # Deltas win: Anthropic's own starts have `"input":{}` before them.
@@ -422,6 +434,15 @@ class Machine:
         self._assembler.close(item)
 
     # --- the envelope ---
+
+    def _is_other_response(self, data: bytes) -> bool:
+        """Whether a `message_start` after `message_stop` has another id: two captures in one."""
+        message = decode_any(data).get("message")
+        if not self.complete or not isinstance(message, dict):
+            return False
+        response_id = string_or_none(message, "id")
+        known_id = self._assembler.response_id
+        return bool(response_id and known_id) and response_id != known_id
 
     def _restart(self) -> None:
         """Reads a second `message_start`: block indexes begin again, items and usage continue."""

@@ -317,14 +317,23 @@ class OutputItems:
                 opened = self._open(item, type_of(raw), None)
             self._finish(opened, item, block)
         if complete:
-            self._close_finished()
+            self._close_open()
 
-    def _close_finished(self) -> None:
-        """Closes as completed the open items of which a text arrived in full."""
+    def _close_open(self) -> None:
+        """Closes the items that no event ended, in a response that is complete.
+
+        Completed are those of which a text arrived in full; the others may lack their end.
+        """
         for slot in self.slots.all:
-            if slot.finished and slot.open is not None:
-                self._assembler.close(slot.open)
-                self._note_outcome(slot.open.item)
+            opened = slot.open
+            if opened is None:
+                continue
+            if slot.finished:
+                self._assembler.close(opened)
+                self._note_outcome(opened.item)
+            else:
+                detail = f"no event ended the {slot.kind or 'item'} {slot.id or opened.index}"
+                self._assembler.notice("unclosed_item", detail, opened)
 
     # --- stop reason ---
 

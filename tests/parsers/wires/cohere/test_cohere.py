@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -11,11 +12,14 @@ from streamlib import (
     Failed,
     FunctionCall,
     Message,
+    OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
     Passthrough,
     Reasoning,
     Text,
+    parse_body,
+    parser,
 )
 from streamlib_parsers.wires.cohere import FAILURES, STOP_REASONS
 from tests.support.cohere_frames import (
@@ -387,3 +391,149 @@ def test_a_citation_beside_citations_that_are_not_a_list() -> None:
     (reasoning,) = response.items
     assert reasoning.native is not None
     assert [cited["text"] for cited in reasoning.native["citations"]] == ["t"]
+
+
+# --- small differences of servers, and what the report of them says ---
+
+
+def test_end_without_a_reason_is_other_without_a_notice() -> None:
+    response = read(started(), text(0, "Hi"), ended(None))
+    assert (response.stop_reason, response.native_stop_reason) == ("other", None)
+    assert response.notices == ()
+
+
+def test_parser_is_complete_at_message_end_alone() -> None:
+    stream = parser("cohere")
+    stream.feed(started() + text(0, "Hi"))
+    assert not stream.complete
+    stream.feed(ended())
+    assert stream.complete
+
+
+def test_content_is_done_before_the_next_one_begins() -> None:
+    events = events_of(started(), text(0, "a"), text(1, "b"), call(0, "{}"), ended("TOOL_CALL"))
+    order = [
+        (type(event).__name__, event.index)
+        for event in events
+        if isinstance(event, (OutputItemAdded, OutputItemDone))
+    ]
+    assert order == [
+        ("OutputItemAdded", 0),
+        ("OutputItemDone", 0),
+        ("OutputItemAdded", 1),
+        ("OutputItemDone", 1),
+        ("OutputItemAdded", 2),
+        ("OutputItemDone", 2),
+    ]
+
+
+def test_event_of_an_unknown_kind_is_passed_through_by_its_name() -> None:
+    events = events_of(started(), frame("debug", message="hello"), text(0, "Hi"), ended())
+    (passed,) = [event for event in events if isinstance(event, Passthrough)]
+    assert (passed.event, passed.data["message"]) == ("debug", "hello")
+    assert read(started(), frame("debug", message="hello"), ended()).error is None
+    bare = b'data: {"message": "too many requests"}\n\n'
+    assert failure(started(), bare).message == "too many requests"
+
+
+def test_keys_of_the_first_message_are_metadata() -> None:
+    delta = {"message": {"role": "assistant", "content": [], "gateway": "eu"}}
+    response = read(started(delta=delta), text(0, "Hi"), ended())
+    assert response.metadata == {"gateway": "eu"}
+
+
+@pytest.mark.parametrize("index", [0.0, 0])
+def test_integral_float_is_an_index(index: Any) -> None:
+    response = read(
+        started(),
+        text(index, "Hi"),
+        call(index, '{"a":', "1}"),
+        ended("TOOL_CALL"),
+    )
+    message, called = response.items
+    assert isinstance(message, Message)
+    assert isinstance(called, FunctionCall)
+    assert (message.text, called.arguments) == ("Hi", '{"a":1}')
+    assert {item.status for item in response.items} == {"completed"}
+    assert response.notices == ()
+
+
+@pytest.mark.parametrize("index", [True, False, "0", -1, 0.5, 1_000_001, None, [0]])
+def test_index_that_is_none_is_malformed(index: Any) -> None:
+    body = frame("content-start", index=index, delta={"message": {"content": {"type": "text"}}})
+    assert failure(started(), body).kind == "malformed"
+
+
+def test_fragment_of_arguments_may_be_empty_but_not_missing() -> None:
+    empty = event("tool-call-delta", 0, tool_calls={"function": {"arguments": "", "x": 1}})
+    (called,) = read(started(), call(0, "{}", end=False), empty, ended("TOOL_CALL")).items[:1]
+    assert isinstance(called, FunctionCall)
+    assert called.arguments == "{}"
+    missing = event("tool-call-delta", 0, tool_calls={"function": {"x": 1}})
+    response = read(started(), call(0, "{}", end=False), missing, ended("TOOL_CALL"))
+    assert [item.status for item in response.items] == ["incomplete"]
+    assert "unknown_delta" in [notice.code for notice in response.notices]
+    as_object = event("tool-call-delta", 0, tool_calls={"function": {"arguments": {"a": 1}}})
+    response = read(started(), call(0, end=False), as_object, frame("tool-call-end", index=0))
+    assert [item.arguments for item in response.items] == ['{"a":1}']  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("index", [True, "0", None, 0.0])
+def test_citation_without_an_index_is_of_the_newest_text(index: Any) -> None:
+    cited = citation(0, 2, "Hi", content_index=index)
+    response = read(started(), thinking(0, "a"), text(1, "Hi", end=False), cited, ended())
+    (message,) = [item for item in response.items if isinstance(item, Message)]
+    assert [len(part.annotations) for part in message.content if isinstance(part, Text)] == [1]
+    assert response.notices == ()
+
+
+CONTENTS = [{"type": "thinking", "thinking": "a"}, {"type": "text", "text": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("fields", "place"),
+    [
+        ({}, "text"),
+        ({"type": "TEXT_CONTENT"}, "text"),
+        ({"type": "THINKING_CONTENT"}, "thinking"),
+        ({"content_index": 0}, "thinking"),
+        ({"content_index": 1}, "text"),
+        ({"content_index": 1, "type": "THINKING_CONTENT"}, "text"),
+    ],
+)
+def test_citation_of_a_body_is_in_its_content(fields: dict[str, Any], place: str) -> None:
+    cited = {"start": 0, "end": 1, "text": "x", **fields}
+    message = {"role": "assistant", "content": CONTENTS, "citations": [cited]}
+    response = read_body(id="r", finish_reason="COMPLETE", message=message)
+    reasoning, answer = response.items
+    assert isinstance(answer, Message)
+    (part,) = answer.content
+    assert isinstance(part, Text)
+    places = {
+        "thinking": (reasoning.native or {}).get("citations", []),
+        "text": list(part.annotations),
+    }
+    assert [cited] == places.pop(place)
+    assert list(places.values()) == [[]]
+
+
+def test_log_probabilities_of_a_body_are_of_its_first_text() -> None:
+    tokens = [{"text": "b", "token_ids": [1], "logprobs": [-0.5]}]
+    message = {"role": "assistant", "content": [*CONTENTS, {"type": "text", "text": "c"}]}
+    body = {"id": "r", "finish_reason": "COMPLETE", "message": message, "logprobs": tokens}
+    events = parse_body("cohere", json.dumps(body).encode())
+    found = [
+        (event.index, event.logprobs)
+        for event in events
+        if isinstance(event, OutputTextDelta) and event.logprobs
+    ]
+    assert found == [(1, tokens)]
+
+
+@pytest.mark.parametrize("index", [2, -1])
+def test_citation_of_no_content_of_a_body_is_reported(index: int) -> None:
+    cited = {"start": 0, "end": 1, "text": "x", "content_index": index}
+    message = {"role": "assistant", "content": CONTENTS, "citations": [cited]}
+    response = read_body(id="r", finish_reason="COMPLETE", message=message)
+    assert [notice.code for notice in response.notices] == ["out_of_order"]
+    assert response.status == "completed"

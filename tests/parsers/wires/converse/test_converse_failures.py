@@ -122,8 +122,6 @@ def test_empty_delta_is_ignored() -> None:
         begin(0) * 2,
         texts(0, "a") + delta(0, text="b"),
         texts(0, "a") + delta(0, video={}),
-        stop(0),
-        texts(0, "a") + stop(0),
         delta(0, toolUse={"input": "{}"}),
         delta(0, toolResult=[{"text": "a"}]),
         event("contentBlockDelta", contentBlockIndex=0, delta={"text": 1}),
@@ -133,7 +131,7 @@ def test_empty_delta_is_ignored() -> None:
         raw_event("contentBlockDelta", b"{"),
         raw_event("contentBlockStop", b"[]"),
     ],
-    ids=range(15),
+    ids=range(13),
 )
 def test_invalid_event_order_and_payloads_are_malformed(blocks: bytes) -> None:
     assert error_kind(START, blocks, TAIL) == "malformed"
@@ -174,6 +172,18 @@ def test_events_after_message_stop_pass_through() -> None:
         "contentBlockDelta",
         "messageStart",
     ]
+
+
+@pytest.mark.parametrize(
+    "blocks", [stop(1) + texts(0, "Hi"), texts(0, "Hi") + stop(0), texts(0, "Hi") + stop(7) * 2]
+)
+def test_stop_of_a_block_that_is_not_open_passes_through(blocks: bytes) -> None:
+    events = events_of(START, blocks, TAIL)
+    response = accumulate(events)
+    assert (response.status, response.text) == ("completed", "Hi")
+    passed = [event.event for event in events if isinstance(event, Passthrough)]
+    assert set(passed) == {"contentBlockStop"}
+    assert codes(events) == ["out_of_order"] * len(passed)
 
 
 def test_message_stop_closes_blocks_without_stop() -> None:

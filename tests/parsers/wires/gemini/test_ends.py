@@ -52,6 +52,31 @@ def test_every_known_finish_reason() -> None:
         assert (response.stop_reason, response.native_stop_reason) == (stop_reason, reason)
 
 
+@pytest.mark.parametrize("form", ["sse", "array", "body"])
+@pytest.mark.parametrize("finish", ["STOP", "MAX_TOKENS"])
+def test_another_response_in_one_stream_is_not_read(form: str, finish: str) -> None:
+    first = [chunk(text("a")), chunk(finish=finish), chunk(usageMetadata={"totalTokenCount": 1})]
+    for other in (chunk(text("b")), chunk(text("b", thought=True), finish="STOP"), BOOK[0]):
+        second = {**other, "responseId": "r2"}
+        if form == "sse":
+            events = run(sse(*first, second, second))
+        elif form == "array":
+            events = run(array(*first, second, second))
+        else:
+            events = parse_body("gemini", array(*first, second, second))
+        response = accumulate(events)
+        assert isinstance(events[-1], Completed)
+        assert (response.response_id, response.text) == ("r1", "a")
+        assert response.native_stop_reason == finish
+        assert notice_codes(events) == ["second_response"]
+
+
+def test_another_id_amid_a_response_continues_it() -> None:
+    first = chunk(text("a"))
+    response = read(first, {**chunk(text("b"), finish="STOP"), "responseId": "r2"})
+    assert (response.text, response.response_id) == ("ab", "r1")
+
+
 def test_continuation_is_not_an_end() -> None:
     token = {"candidates": [{"finishReason": "CONTINUATION", "continuationToken": "tok"}]}
     for stream in ([chunk(text("a")), token], [chunk(text("a"), finish="STOP"), token]):

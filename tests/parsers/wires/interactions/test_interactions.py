@@ -22,8 +22,10 @@ from streamlib import (
     ServerToolCall,
     ServerToolResult,
     Text,
+    parser,
 )
 from streamlib_parsers.wires.interactions import STOP_REASONS
+from streamlib_parsers.wires.interactions.events import read_position
 from tests.support.interactions_frames import (
     completed,
     created,
@@ -384,3 +386,178 @@ def test_text_deltas_are_emitted_as_they_come() -> None:
     events = events_of(created(), step(0, {"type": "model_output"}, text("a"), text(""), text("b")))
     deltas = [event.delta for event in events if isinstance(event, OutputTextDelta)]
     assert deltas == ["a", "b"]
+
+
+# --- usage, ends, and keys that any event may have ---
+
+
+@pytest.mark.parametrize("key", ["total_usage", "usage"])
+def test_usage_in_the_metadata_of_an_event_is_counted(key: str) -> None:
+    metadata = {key: {"total_input_tokens": 7, "total_output_tokens": 3}, "region": "eu"}
+    last = frame("step.stop", index=0, metadata=metadata)
+    start = frame("step.start", index=0, step={"type": "model_output"})
+    response = read(created(), start, last, completed())
+    assert response.usage is not None
+    assert (response.usage.input_tokens, response.usage.output_tokens) == (7, 3)
+    assert response.metadata["metadata"] == {"region": "eu"}
+
+
+def test_total_usage_counts_where_usage_is_beside_it() -> None:
+    metadata = {"total_usage": {"total_input_tokens": 7}, "usage": {"total_input_tokens": 1}}
+    response = read(created(), frame("interaction.status_update", metadata=metadata), completed())
+    assert response.usage is not None
+    assert response.usage.input_tokens == 7
+
+
+def test_usage_and_id_of_an_error_are_read() -> None:
+    last = frame(
+        "error",
+        error={"code": "internal", "message": "no"},
+        metadata={"total_usage": {"total_input_tokens": 7}},
+        event_id="e9",
+    )
+    response = read(created(), last)
+    assert response.status == "failed"
+    assert response.usage is not None
+    assert response.usage.input_tokens == 7
+    assert response.metadata["event_id"] == "e9"
+
+
+@pytest.mark.parametrize("created_status", [None, "in_progress", "queued"])
+def test_completed_event_without_a_status_is_truncated(created_status: str | None) -> None:
+    """Nothing says that the interaction ended."""
+    last = frame("interaction.completed", interaction={"id": "v1_a", "model": "m"})
+    begin = created(status=created_status)
+    response = read(begin, step(0, {"type": "model_output"}, text("Hi")), last)
+    assert response.error is not None
+    assert response.error.kind == "truncated"
+
+
+@pytest.mark.parametrize("status", [None, 5, "", "in_progress", "queued"])
+def test_body_without_a_status_is_truncated(status: Any) -> None:
+    response = read_body(status=status, steps=[{"type": "model_output", "content": [text("Hi")]}])
+    assert response.error is not None
+    assert response.error.kind == "truncated"
+
+
+def test_parser_is_complete_at_the_completed_event_alone() -> None:
+    stream = parser("interactions")
+    stream.feed(created() + step(0, {"type": "model_output"}, text("Hi")))
+    assert not stream.complete
+    stream.feed(completed())
+    assert stream.complete
+
+
+@pytest.mark.parametrize("mark", ["[DONE]", " [done] ", "[DONE]."])
+def test_end_mark_is_no_event(mark: str) -> None:
+    response = read(created(), f"data: {mark}\n\n".encode(), completed())
+    assert (response.status, response.notices) == ("completed", ())
+
+
+def test_step_that_starts_twice_is_malformed() -> None:
+    again = step(0, {"type": "model_output"}, text("b"))
+    response = read(created(), step(0, {"type": "model_output"}, text("a")), again, completed())
+    assert response.error is not None
+    assert response.error.kind == "malformed"
+
+
+# --- deltas of tools ---
+
+
+def test_keys_of_a_tool_delta_are_native() -> None:
+    start = {"type": "google_search_call", "id": "s1", "region": "eu"}
+    delta = {"type": "google_search_call", "arguments": {"queries": ["a"]}, "rank": 2, "x": None}
+    (call,) = read(created(), step(0, start, delta), completed()).items
+    assert isinstance(call, ServerToolCall)
+    assert call.native == {"type": "google_search_call", "region": "eu", "rank": 2}
+    assert call.arguments == '{"queries": ["a"]}'
+
+
+@pytest.mark.parametrize(
+    ("result", "output", "note"),
+    [
+        ("text", "text", {}),
+        ({"a": 1}, '{"a":1}', {"result": "json"}),
+        (None, "", {}),
+        ([text("b")], (Text("b"),), {}),
+        ([], "[]", {"result": "json"}),
+    ],
+)
+def test_result_of_a_function_comes_in_a_delta(result: Any, output: Any, note: Any) -> None:
+    start = {"type": "function_result", "call_id": "c1", "region": "eu"}
+    delta = {"type": "function_result", "result": result, "is_error": True, "rank": 2}
+    (item,) = read(created(), step(0, start, delta), completed()).items
+    assert isinstance(item, FunctionCallOutput)
+    assert (item.call_id, item.output, item.is_error) == ("c1", output, True)
+    assert item.native == {"region": "eu", "rank": 2, **note}
+
+
+def test_delta_that_fits_its_step_is_no_notice() -> None:
+    thought = step(
+        0,
+        {"type": "thought"},
+        summary("a"),
+        {"type": "thought_signature", "signature": ""},
+        summary("b"),
+        {"type": "thought_signature", "signature": "c2ln"},
+    )
+    picture = {"type": "image", "mime_type": "image/png", "data": "aWNv"}
+    message = step(1, {"type": "model_output"}, text("Hi"), picture, text("there"))
+    response = read(created(), thought, message, completed())
+    assert response.notices == ()
+    assert {item.status for item in response.items} == {"completed"}
+    assert response.items[0].summary == ("a", "b")  # type: ignore[union-attr]
+
+
+def test_media_of_a_result_keep_their_keys() -> None:
+    picture = {"type": "image", "mime_type": "image/png", "data": "aWNv", "resolution": "high"}
+    document = {"type": "document", "mime_type": "application/pdf", "uri": "files/a"}
+    start = {"type": "function_result", "call_id": "c1", "result": [picture, document]}
+    (item,) = read_body(steps=[start]).items
+    assert isinstance(item, FunctionCallOutput)
+    image, file = item.output
+    assert isinstance(image, Image)
+    assert isinstance(file, Document)
+    assert (image.data, image.media_type) == ("aWNv", "image/png")
+    assert image.native == {"resolution": "high"}
+    assert (file.url or file.file_id, file.media_type) == ("files/a", "application/pdf")
+
+
+# --- annotations, positions ---
+
+
+@pytest.mark.parametrize("offset", [-1, True, "2", None, 1.5])
+def test_offset_that_is_none_is_left_as_it_is(offset: Any) -> None:
+    note = {"type": "url_citation", "start_index": 0, "end_index": offset}
+    content = {**text("é!"), "annotations": [note]}
+    (message,) = read_body(steps=[{"type": "model_output", "content": [content]}]).items
+    assert isinstance(message, Message)
+    (part,) = message.content
+    assert isinstance(part, Text)
+    assert part.annotations == (note,)
+
+
+def test_annotation_waits_for_its_text_in_bytes() -> None:
+    """Three characters are six bytes: a range that ends at four ends inside the text so far."""
+    note = {"type": "url_citation", "start_index": 0, "end_index": 4}
+    cited = {"type": "text_annotation_delta", "annotations": [note]}
+    deltas = [text("ééé"), cited, text("!!!")]
+    events = events_of(created(), step(0, {"type": "model_output"}, *deltas), completed())
+    kinds = [event for event in events if isinstance(event, (AnnotationAdded, OutputTextDelta))]
+    assert [type(event) for event in kinds] == [OutputTextDelta, AnnotationAdded, OutputTextDelta]
+    (added,) = [event for event in events if isinstance(event, AnnotationAdded)]
+    assert added.annotation["end_index"] == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "position"),
+    [
+        (b'{"event_id":"e1"}', "e1"),
+        (b'{"event_id":""}', None),
+        (b'{"event_id":null}', None),
+        (b"{}", None),
+        (b"nonsense", None),
+    ],
+)
+def test_position_is_the_id_of_an_event(data: bytes, position: str | None) -> None:
+    assert read_position(data) == position

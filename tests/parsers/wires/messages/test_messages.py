@@ -285,12 +285,24 @@ def test_delta_for_another_kind_of_block_is_not_applied() -> None:
 
 
 def test_second_message_start_continues_the_response() -> None:
+    """Of the same id, or before `message_stop`."""
+    stopped = start() + block(0, TEXT, *text_deltas("a")) + end()
+    unfinished = start() + block(0, TEXT, *text_deltas("a"))
+    for first in (stopped + start(), stopped + start(id=None), unfinished + start(id="msg_2")):
+        response = response_of(first + block(0, TEXT, *text_deltas("b")) + end("max_tokens"))
+        assert response.text == "ab"
+        assert (response.response_id, response.stop_reason) == ("msg_1", "length")
+        assert "second_message_start" in [notice.code for notice in response.notices]
+
+
+def test_another_response_in_one_stream_is_not_read() -> None:
     first = start() + block(0, TEXT, *text_deltas("a")) + end()
-    response = response_of(
-        first + start(id="msg_2") + block(0, TEXT, *text_deltas("b")) + end("max_tokens")
-    )
-    assert (response.text, response.response_id, response.stop_reason) == ("ab", "msg_1", "length")
-    assert "second_message_start" in [notice.code for notice in response.notices]
+    second = start(id="msg_2") + block(0, TEXT, *text_deltas("b")) + end("max_tokens")
+    for tail in (second, second + second, second[:-20], start(id="msg_2")):
+        response = response_of(first + tail)
+        assert (response.status, response.text, response.stop_reason) == ("completed", "a", "stop")
+        assert response.response_id == "msg_1"
+        assert [notice.code for notice in response.notices] == ["second_response"]
 
 
 def test_text_block_without_text_is_an_empty_text() -> None:

@@ -189,6 +189,25 @@ def test_late_citation_is_a_notice_and_fails_nothing() -> None:
     assert passed.data["delta"]["citation"] == note
 
 
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        frame("content_block_stop", index=0) + block(0, TEXT, *text_deltas("so")),
+        block(0, TEXT, *text_deltas("so")) + frame("content_block_stop", index=0),
+        block(0, TEXT, *text_deltas("so")) + frame("content_block_stop", index=5) * 2,
+        block(0, TEXT, *text_deltas("so")) + frame("content_block_stop", index=5.0),
+    ],
+    ids=["before", "second", "never begun", "float"],
+)
+def test_stop_of_a_block_that_is_not_open_passes_through(blocks: bytes) -> None:
+    events = events_of(start() + blocks + end())
+    response = accumulate(events)
+    assert (response.status, response.text) == ("completed", "so")
+    passed = [event for event in events if isinstance(event, Passthrough)]
+    assert {event.event for event in passed} == {"content_block_stop"}
+    assert [notice.code for notice in response.notices] == ["out_of_order"] * len(passed)
+
+
 @pytest.mark.parametrize("encrypted", [None, "EpwB"])
 def test_compaction_is_complete_in_its_done_item(encrypted: str | None) -> None:
     values = {"content": "Summary."}

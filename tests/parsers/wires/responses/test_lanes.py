@@ -53,6 +53,19 @@ def test_responses_of_a_lane_follow_each_other() -> None:
     assert accumulate(events(second)).text == "Two"
 
 
+def test_request_that_was_not_sent_gets_no_response() -> None:
+    for position in (0, 1):
+        lanes = Lanes()
+        turns = [lanes.expect("a"), lanes.expect("a")]
+        unsent = turns.pop(position)
+        lanes.forget("a", unsent)
+        send(lanes, *response_frames("r1", "One", lane="a"))
+        assert accumulate(events(turns[0])).text == "One"
+        assert unsent.next_message() is None
+        assert lanes.running == []
+        lanes.forget("a", turns[0])  # it has ended: nothing to remove
+
+
 def test_what_nobody_reads_is_dropped_up_to_its_end() -> None:
     lanes = Lanes()
     left, following = lanes.expect(None), lanes.expect(None)

@@ -317,3 +317,29 @@ def test_body_that_is_not_a_response_fails(sent: Any, kind: str) -> None:
 
 def test_body_in_place_of_a_stream_is_read() -> None:
     assert accumulate(events_of(json.dumps(body()).encode())).text == "Hi"
+
+
+ARGUMENTS = frame(
+    "response.function_call_arguments.delta", output_index=0, item_id="fc_1", delta='{"a":1}'
+)
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [added(call()) + ARGUMENTS, added(call()), added(message()) + text("Hel")],
+    ids=["arguments", "no arguments", "text"],
+)
+def test_item_that_no_event_ended_is_a_notice(stream: bytes) -> None:
+    response = response_of(created() + stream + completed())
+    assert response.status == "completed"
+    assert [item.status for item in response.items] == ["incomplete"]
+    assert response.calls == []
+    assert [(notice.code, notice.index) for notice in response.notices] == [("unclosed_item", 0)]
+
+
+def test_item_that_was_cut_off_by_the_limit_is_no_notice() -> None:
+    cut = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    end = frame("response.incomplete", response={"id": "r", "output": [], **cut})
+    response = response_of(created() + added(message()) + text("Hel") + end)
+    assert [item.status for item in response.items] == ["incomplete"]
+    assert response.notices == ()

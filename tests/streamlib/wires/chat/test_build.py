@@ -22,6 +22,8 @@ from streamlib import (
     ResponseItem,
     ServerToolCall,
     Text,
+    WireApi,
+    assistant,
     build,
     user,
 )
@@ -439,3 +441,64 @@ def test_openais_chat_gets_call_ids_of_forty_characters() -> None:
     assert messages[2]["tool_call_id"] == call_id
     kept = build(prompt, "custom:m", wire_api="chat", base_url="http://x")
     assert call.call_id.encode() in kept.body
+
+
+@pytest.mark.parametrize("wire_api", ["chat", "ollama"])
+def test_system_messages_alone_are_sent(wire_api: WireApi) -> None:
+    system = Message("system", (Text("Be brief."),))
+    for prompt in (Prompt(instructions="Be brief."), Prompt([system])):
+        request = build(prompt, "custom:m", wire_api=wire_api, base_url="http://x")
+        assert body(request)["messages"] == [{"role": "system", "content": "Be brief."}]
+        assert request.report == []
+
+
+@pytest.mark.parametrize("model", ["mistral:m", "deepseek:deepseek-chat", "minimax:m"])
+def test_system_messages_alone_are_sent_to_providers(model: str) -> None:
+    request = build(Prompt(instructions="Be brief.", tools=[]), model, wire_api="chat")
+    assert [message["role"] for message in body(request)["messages"]] == ["system"]
+
+
+PREFIX = {"role": "assistant", "content": "The answer is"}
+
+
+@pytest.mark.parametrize(
+    ("model", "mark"),
+    [
+        ("mistral:m", "prefix"),
+        ("deepseek:deepseek-chat", "prefix"),
+        ("deepseek:deepseek-reasoner", "prefix"),
+        ("moonshot:kimi-k2.5", "partial"),
+        ("moonshot:moonshot-v1-8k", "partial"),
+        ("moonshot-cn:kimi-k3", "partial"),
+        ("kimi-coding:k3", "partial"),
+    ],
+)
+def test_assistant_message_at_the_end_is_marked(model: str, mark: str) -> None:
+    def messages(*items: ResponseItem) -> list[dict[str, Any]]:
+        sent = body(build(Prompt(items), model, wire_api="chat"))["messages"]
+        return [{key: message.get(key) for key in (*PREFIX, mark)} for message in sent]
+
+    turns = (user("x"), assistant("The answer is"))
+    assert messages(*turns)[-1] == {**PREFIX, mark: True}
+    # Amid the conversation it is a message like any other.
+    assert [message[mark] for message in messages(*turns, user("y"))] == [None] * 3
+
+
+@pytest.mark.parametrize("model", ["vllm:qwen3", "vllm:kimi-k2", "vllm:deepseek-v3", "llamacpp:m"])
+def test_assistant_message_at_the_end_is_continued_by_the_body(model: str) -> None:
+    fields = {"continue_final_message": True, "add_generation_prompt": False}
+    turns = (user("x"), assistant("The answer is"))
+    request = build(Prompt(turns), model, wire_api="chat")
+    sent = body(request)
+    assert {key: sent.get(key) for key in fields} == fields
+    assert sent["messages"][-1]["content"] == "The answer is"
+    assert request.report == []
+    assert not fields.keys() & body(build(Prompt((*turns, user("y"))), model, wire_api="chat"))
+    own = build(Prompt(turns, extra={"continue_final_message": False}), model, wire_api="chat")
+    assert body(own)["continue_final_message"] is False
+
+
+def test_user_message_follows_a_refused_assistant_message() -> None:
+    request = build(Prompt([user("x"), assistant("The answer is")]), "perplexity:sonar")
+    assert body(request)["messages"][-1] == {"role": "user", "content": "Continue."}
+    assert [change.action for change in request.report] == ["generated"]

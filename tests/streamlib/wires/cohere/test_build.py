@@ -9,6 +9,7 @@ import pytest
 
 from streamlib import (
     Audio,
+    Compaction,
     CustomToolCall,
     Document,
     FunctionCall,
@@ -29,6 +30,7 @@ from streamlib import (
     parse_request,
     user,
 )
+from streamlib.wires.cohere.build_messages import ATTACHED
 
 MODEL = "cohere:command-a-reasoning-08-2025"
 CALL = FunctionCall("c1", "f", '{"a": 1.0}')
@@ -230,3 +232,236 @@ def test_empty_text_beside_calls_is_not_a_message() -> None:
         body = {"model": "m", "messages": [{"role": "user", "content": "hi"}, message]}
         prompt = parse_request("cohere", msgspec.json.encode(body))
         assert [type(item).__name__ for item in prompt.items] == ["Message", "FunctionCall"]
+
+
+# --- what is sent of each item, and what the report says ---
+
+HERE = Origin("cohere")
+URL = Image(url="https://x/a.png")
+
+
+def plan(text: str, **fields: Any) -> Message:
+    return Message("assistant", (Text(text),), "commentary", **fields)
+
+
+def said(text: str, **fields: Any) -> Message:
+    return Message("assistant", (Text(text),), **fields)
+
+
+SENT: list[tuple[list[ResponseItem], list[Any], list[tuple[str, str]]]] = [
+    (
+        [Message("user", ())],
+        [],
+        [("dropped", "/input/1")],
+    ),
+    (
+        [Message("user", (Text(""), Text("a")))],
+        [{"role": "user", "content": "a"}],
+        [("dropped", "/input/1/content/0")],
+    ),
+    (
+        [Message("system", (Text("a"), URL))],
+        [{"role": "system", "content": "a"}],
+        [("dropped", "/input/1")],
+    ),
+    (
+        [Message("developer", (Text("a"),))],
+        [{"role": "system", "content": "a"}],
+        [],
+    ),
+    (
+        [said("")],
+        [],
+        [("dropped", "/input/1/content/0")],
+    ),
+    (
+        [Message("assistant", ())],
+        [],
+        [("dropped", "/input/1")],
+    ),
+    (
+        [Message("assistant", (Text("a"), PNG))],
+        [
+            {"role": "assistant", "content": [{"type": "text", "text": "a"}]},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": ATTACHED},
+                    {
+                        "type": "image_url",
+                        "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="},
+                    },
+                ],
+            },
+        ],
+        [("changed", "/input/1/content/1")],
+    ),
+    (
+        [plan("a"), plan("b"), CALL, CALL.output("1")],
+        [
+            {
+                "role": "assistant",
+                "tool_plan": "ab",
+                "tool_calls": [
+                    {
+                        "id": "c1",
+                        "type": "function",
+                        "function": {"name": "f", "arguments": '{"a": 1.0}'},
+                    }
+                ],
+            },
+            {"role": "tool", "tool_call_id": "c1", "content": "1"},
+        ],
+        [("changed", "/input/2")],
+    ),
+    (
+        [CALL, said("late"), CALL.output("1")],
+        [
+            {
+                "role": "assistant",
+                "content": [{"type": "text", "text": "late"}],
+                "tool_calls": [
+                    {
+                        "id": "c1",
+                        "type": "function",
+                        "function": {"name": "f", "arguments": '{"a": 1.0}'},
+                    }
+                ],
+            },
+            {"role": "tool", "tool_call_id": "c1", "content": "1"},
+        ],
+        [("changed", "/input/2")],
+    ),
+    (
+        [Reasoning("", ("a", "b"), origin=HERE)],
+        [{"role": "assistant", "content": [{"type": "thinking", "thinking": "a\n\nb"}]}],
+        [],
+    ),
+    (
+        [Reasoning("a", signature="c2ln", origin=HERE)],
+        [
+            {
+                "role": "assistant",
+                "content": [{"type": "thinking", "thinking": "a", "signature": "c2ln"}],
+            }
+        ],
+        [],
+    ),
+    (
+        [Reasoning("", origin=HERE)],
+        [],
+        [("dropped", "/input/1")],
+    ),
+    (
+        [Compaction("so far", origin=HERE)],
+        [{"role": "user", "content": "so far"}],
+        [("changed", "/input/1")],
+    ),
+    (
+        [Compaction(encrypted_content="x", origin=HERE)],
+        [],
+        [("dropped", "/input/1")],
+    ),
+    (
+        [FunctionCall("c1", "f", ""), CALL.output([Text("a"), URL])],
+        [
+            {
+                "role": "assistant",
+                "tool_calls": [
+                    {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+                ],
+            },
+            {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "a"}]},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": ATTACHED},
+                    {"type": "image_url", "image_url": {"url": "https://x/a.png"}},
+                ],
+            },
+        ],
+        [("changed", "/input/2")],
+    ),
+    (
+        [CALL, CALL.output([Text("a")], is_error=True)],
+        [
+            {
+                "role": "assistant",
+                "tool_calls": [
+                    {
+                        "id": "c1",
+                        "type": "function",
+                        "function": {"name": "f", "arguments": '{"a": 1.0}'},
+                    }
+                ],
+            },
+            {
+                "role": "tool",
+                "tool_call_id": "c1",
+                "content": [{"type": "text", "text": "[error]"}, {"type": "text", "text": "a"}],
+            },
+        ],
+        [("changed", "/input/2/is_error")],
+    ),
+    (
+        [Message("user", (Image(url="https://x/a.png", name="a.png"),))],
+        [
+            {
+                "role": "user",
+                "content": [{"type": "image_url", "image_url": {"url": "https://x/a.png"}}],
+            }
+        ],
+        [("dropped", "/input/1/content/0/name")],
+    ),
+    (
+        [Message("user", (Audio(transcript="said"),))],
+        [{"role": "user", "content": "said"}],
+        [("changed", "/input/1/content/0")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("items", "written", "report"), SENT)
+def test_items_are_sent_as_messages(
+    items: list[ResponseItem], written: list[Any], report: list[tuple[str, str]]
+) -> None:
+    request = build(Prompt([user("x"), *items]), MODEL)
+    body = msgspec.json.decode(request.body)
+    assert body["messages"] == [{"role": "user", "content": "x"}, *written]
+    assert [(change.action, change.path) for change in request.report] == report
+    assert all(change.reason for change in request.report)
+
+
+def test_stream_is_asked_for_unless_it_is_false() -> None:
+    for stream, sent_stream in ((None, True), (True, True), (False, False)):
+        body, _ = sent(user("x"), stream=stream)
+        assert body["stream"] is sent_stream
+
+
+@pytest.mark.parametrize(
+    ("settings", "fields", "report"),
+    [
+        ({"logprobs": 0}, {"logprobs": True}, []),
+        ({"logprobs": 3}, {"logprobs": True}, ["/logprobs"]),
+        ({"logprobs": None}, {}, []),
+        ({"tool_choice": "auto", "tools": [TOOL]}, {}, []),
+        ({"tool_choice": "none"}, {"tool_choice": "NONE"}, []),
+        ({"tool_choice": "required"}, {}, ["/tool_choice"]),
+        ({"cache": "auto"}, {}, []),
+        ({"n": 2}, {}, ["/n"]),
+        ({"seed": 0, "top_k": 0, "top_p": 0.0}, {"seed": 0, "k": 0, "p": 0.0}, []),
+        ({"stop": "END"}, {"stop_sequences": ["END"]}, []),
+        (
+            {"reasoning": ReasoningOptions("high", budget=9)},
+            {"thinking": {"type": "enabled", "token_budget": 9}},
+            ["/reasoning/effort"],
+        ),
+    ],
+)
+def test_settings_are_sent_as_fields(
+    settings: dict[str, Any], fields: dict[str, Any], report: list[str]
+) -> None:
+    body, paths = sent(user("x"), **settings)
+    known = {"model", "messages", "stream", "tools"}
+    assert {key: value for key, value in body.items() if key not in known} == fields
+    assert paths == report

@@ -8,19 +8,28 @@ import msgspec
 import pytest
 
 from streamlib import (
+    AnnotationAdded,
+    Compaction,
     Completed,
     Created,
     CustomToolCall,
     Failed,
     FunctionCall,
+    FunctionCallArgumentsDelta,
+    FunctionCallOutput,
     Image,
+    MediaDelta,
     Message,
+    Opaque,
     Origin,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
     Reasoning,
+    RefusalDelta,
     ResponseEvent,
+    ResponseMetadata,
+    ServerToolCall,
     Text,
     TokenCount,
     Usage,
@@ -193,3 +202,250 @@ def test_value_that_is_not_a_list_of_citations_is_left_out(citations: Any) -> No
     assert b"citation-start" not in frames
     again = msgspec.json.decode(encode_body("cohere", accumulate(events)))
     assert "citations" not in again["message"]
+
+
+# --- the frames, event by event ---
+
+HERE = Origin("cohere")
+CITED = {"start": 0, "end": 1, "text": "x", "sources": [{"type": "tool", "id": "t"}]}
+TOKEN = {"text": "x", "token_ids": [1], "logprobs": [-0.5]}
+
+
+def short(payloads: list[Any]) -> list[tuple[Any, ...]]:
+    """Kind, index and message of each payload between the first and the last."""
+    return [
+        (payload["type"], payload.get("index"), payload.get("delta", {}).get("message"))
+        for payload in payloads[1:-1]
+    ]
+
+
+def said(*texts: str, **fields: Any) -> Message:
+    return Message("assistant", tuple(map(Text, texts)), **fields)
+
+
+def test_contents_calls_and_citations_are_numbered() -> None:
+    first, second = said("x", "y"), FunctionCall("c2", "g", "{}")
+    payloads, report = written(
+        Created("r"),
+        OutputItemAdded(0, said()),
+        OutputTextDelta(0, 0, "x"),
+        AnnotationAdded(0, 0, CITED),
+        OutputTextDelta(0, 1, "y"),
+        AnnotationAdded(0, 1, CITED),
+        OutputItemDone(0, first),
+        OutputItemAdded(1, FunctionCall("c1", "f")),
+        FunctionCallArgumentsDelta(1, "{}"),
+        OutputItemDone(1, FunctionCall("c1", "f", "{}")),
+        OutputItemAdded(2, FunctionCall("c2", "g")),
+        FunctionCallArgumentsDelta(2, "{}"),
+        OutputItemDone(2, second),
+        Completed("r", None, "tool_calls"),
+    )
+    assert [entry[:2] for entry in short(payloads)] == [
+        ("content-start", 0),
+        ("content-delta", 0),
+        ("citation-start", 0),
+        ("citation-end", 0),
+        ("content-start", 1),
+        ("content-delta", 1),
+        ("citation-start", 1),
+        ("citation-end", 1),
+        ("content-end", 0),
+        ("content-end", 1),
+        ("tool-call-start", 0),
+        ("tool-call-delta", 0),
+        ("tool-call-end", 0),
+        ("tool-call-start", 1),
+        ("tool-call-delta", 1),
+        ("tool-call-end", 1),
+    ]
+    cited = [entry[2]["citations"] for entry in short(payloads) if entry[0] == "citation-start"]
+    assert cited == [CITED, {**CITED, "content_index": 1}]
+    assert report == []
+
+
+def test_citation_before_its_text_starts_the_content() -> None:
+    item = said("x", native={"tag": 1}, origin=HERE)
+    payloads, report = of_item(item, AnnotationAdded(0, 0, CITED), OutputTextDelta(0, 0, "x"))
+    kinds = [entry[0] for entry in short(payloads)]
+    assert kinds[:3] == ["content-start", "citation-start", "citation-end"]
+    assert kinds[3:] == ["content-delta", "content-end"]
+    assert short(payloads)[0][2] == {"content": {"type": "text", "text": "", "tag": 1}}
+    assert report == []
+
+
+def test_each_event_has_the_logprobs_of_one_token() -> None:
+    tokens = [TOKEN, {**TOKEN, "token_ids": [2]}, {"token": "x"}]
+    payloads, report = of_item(said("xy"), OutputTextDelta(0, 0, "xy", tokens))
+    deltas = [payload for payload in payloads if payload["type"] == "content-delta"]
+    texts = [delta["delta"]["message"]["content"]["text"] for delta in deltas]
+    assert texts == ["xy", ""]
+    assert [delta["logprobs"] for delta in deltas] == tokens[:2]
+    assert report == []
+
+
+def test_plans_of_two_items_are_one_and_reported() -> None:
+    plans = [said("a", phase="commentary"), said("b", phase="commentary")]
+
+    def told(*between: ResponseEvent) -> list[str]:
+        return written(
+            Created("r"),
+            OutputItemAdded(0, plans[0]),
+            OutputTextDelta(0, 0, "a"),
+            OutputTextDelta(0, 0, "a"),
+            OutputItemDone(0, plans[0]),
+            *between,
+            OutputItemAdded(2, plans[1]),
+            OutputTextDelta(2, 0, "b"),
+            OutputItemDone(2, plans[1]),
+            Completed("r", None, "stop"),
+        )[1]
+
+    assert told() == ["/tool_plan"]
+    call = FunctionCall("c", "f", "{}")
+    assert told(OutputItemAdded(1, call), OutputItemDone(1, call)) == []
+
+
+@pytest.mark.parametrize(
+    ("item", "content"),
+    [
+        (said(""), {"type": "text", "text": ""}),
+        (said(), {"type": "text", "text": ""}),
+        (said(native={"tag": 1}, origin=HERE), {"type": "text", "text": "", "tag": 1}),
+        (Reasoning(signature="c2ln", origin=HERE), {"type": "thinking", "thinking": ""}),
+        (Opaque("x", {"a": 1}, origin=HERE), {"type": "x", "a": 1}),
+    ],
+)
+def test_item_without_text_is_a_content(item: Any, content: Any) -> None:
+    payloads, report = of_item(item)
+    assert [entry[:2] for entry in short(payloads)] == [("content-start", 0), ("content-end", 0)]
+    assert short(payloads)[0][2] == {"content": content}
+    assert report == []
+
+
+@pytest.mark.parametrize(
+    ("item", "paths"),
+    [
+        (Reasoning(), []),
+        (Reasoning(encrypted_content="x", origin=HERE), ["/encrypted_content"]),
+        (FunctionCall("c", "f", "{}", choice=1), ["/choices"]),
+        (ServerToolCall("c", "web_search", "{}"), ["/ServerToolCall"]),
+        (Compaction("x"), ["/Compaction"]),
+        (FunctionCallOutput("c", "x"), ["/FunctionCallOutput"]),
+    ],
+)
+def test_item_without_a_place_is_reported(item: Any, paths: list[str]) -> None:
+    payloads, report = of_item(item, OutputTextDelta(0, 0, "x") if item.choice else Created("r"))
+    assert short(payloads) == []
+    assert report == paths
+
+
+@pytest.mark.parametrize(
+    ("item", "deltas", "paths"),
+    [
+        (said("x", phase="final_answer"), [OutputTextDelta(0, 0, "x")], ["/phase"]),
+        (said("x", phase="commentary"), [OutputTextDelta(0, 0, "x")], []),
+        (said("x", signature="c2ln"), [OutputTextDelta(0, 0, "x")], ["/signature"]),
+        (FunctionCall("c", "f", "{}", signature="c2ln"), [], ["/signature"]),
+        (said("x"), [AnnotationAdded(0, 0, {"url": "u"}), OutputTextDelta(0, 0, "x")], None),
+        (said("x"), [RefusalDelta(0, 0, "x")], ["/refusal"]),
+        (said("x"), [MediaDelta(0, 0, "image/png", "aWNv")], ["/media"]),
+        (said("x"), [MediaDelta(7, 0, "image/png", "aWNv")], ["/media", "/items/7"]),
+        (
+            said("x"),
+            [OutputTextDelta(7, 0, "x"), FunctionCallArgumentsDelta(7, "{}")],
+            ["/items/7"],
+        ),
+        (said("x"), [AnnotationAdded(7, 0, CITED)], ["/items/7"]),
+    ],
+)
+def test_what_is_lost_is_in_the_report(item: Any, deltas: list[Any], paths: list[str] | None) -> None:
+    _, report = of_item(item, *deltas)
+    assert report == (["/annotations"] if paths is None else paths)
+
+
+@pytest.mark.parametrize(
+    ("usage", "body", "paths"),
+    [
+        (Usage(0, 0), {"tokens": {"input_tokens": 0, "output_tokens": 0}}, []),
+        (Usage(3), {"tokens": {"input_tokens": 3}}, []),
+        (
+            Usage(3, cache_write_input_tokens=2),
+            {"tokens": {"input_tokens": 3}},
+            ["/usage/cache_write_input_tokens"],
+        ),
+        (
+            Usage(3, input_modalities={"image": 2}),
+            {"tokens": {"input_tokens": 3, "image_tokens": 2}},
+            [],
+        ),
+        (
+            Usage(3, output_modalities={"audio": 2}),
+            {"tokens": {"input_tokens": 3}},
+            ["/usage/modalities"],
+        ),
+        (
+            Usage(3, cache_read_input_tokens=0),
+            {"tokens": {"input_tokens": 3}, "cached_tokens": 0},
+            [],
+        ),
+    ],
+)
+def test_usage_is_written_number_by_number(usage: Usage, body: Any, paths: list[str]) -> None:
+    for events in (
+        [TokenCount(usage), Completed("r", None, "stop")],
+        [TokenCount(Usage(99)), Completed("r", None, "stop", usage=usage)],
+    ):
+        payloads, report = written(*events)
+        assert payloads[-1]["delta"]["usage"] == body
+        assert report == paths
+
+
+@pytest.mark.parametrize(
+    ("reason", "native", "sequence", "word", "paths"),
+    [
+        ("stop", None, None, "COMPLETE", []),
+        ("tool_calls", None, None, "TOOL_CALL", []),
+        ("stop", "STOP_SEQUENCE", None, "STOP_SEQUENCE", []),
+        ("stop", None, "END", "STOP_SEQUENCE", ["/stop_sequence"]),
+        ("stop", "end_turn", None, "COMPLETE", []),
+        ("stop", "MAX_TOKENS", None, "COMPLETE", []),
+        ("tool_calls", "COMPLETE", None, "COMPLETE", []),
+        ("length", "COMPLETE", None, "MAX_TOKENS", []),
+        ("other", "TIRED", None, "COMPLETE", ["/stop_reason"]),
+    ],
+)
+def test_finish_reason_is_the_own_or_the_nearest(
+    reason: Any, native: Any, sequence: Any, word: str, paths: list[str]
+) -> None:
+    payloads, report = written(Completed("r", None, reason, native, sequence))
+    assert payloads[-1]["delta"]["finish_reason"] == word
+    assert report == paths
+
+
+def test_end_mark_is_after_the_end_alone() -> None:
+    encode = encoder("cohere")
+    assert encode.feed(Created("r")) != b""
+    assert encode.close() == b""
+    for last in (Completed("r", None, "stop"), Failed(ErrorInfo("overloaded", "no"))):
+        encode = encoder("cohere")
+        encode.feed(last)
+        assert encode.close() == DONE
+
+
+def test_start_is_written_once_with_the_id_of_the_response() -> None:
+    payloads, _ = written(Created("r1"), Created("r2"), Completed("r1", None, "stop"))
+    assert [payload["type"] for payload in payloads] == ["message-start", "message-end"]
+    assert payloads[0]["id"] == "r1"
+    message = {"content": [], "tool_plan": "", "tool_calls": [], "citations": []}
+    assert payloads[0]["delta"]["message"] == {"role": "assistant", **message}
+    encode = encoder("cohere", response_id="own")
+    assert b'"own"' in encode.feed(Completed(None, None, "stop"))
+
+
+def test_metadata_is_in_the_end_without_keys_of_the_wire() -> None:
+    values = {"region": "eu", "usage": 5, "id": "x", "nothing": None}
+    payloads, report = written(Created("r"), ResponseMetadata(values), Completed("r", None, "stop"))
+    assert payloads[-1]["region"] == "eu"
+    assert not {"usage", "id", "nothing"} & payloads[-1].keys()
+    assert report != []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -17,7 +19,9 @@ from streamlib import (
     StreamError,
     Text,
     ToolSpec,
+    accumulate,
     build,
+    parse_body,
     user,
 )
 from streamlib.wires.gemini.build import NO_SIGNATURE
@@ -220,8 +224,24 @@ def test_g25_part_without_data_is_dropped_lone_signature_kept() -> None:
         Opaque("thoughtSignature", {"thoughtSignature": "t"}),
     ]
     request = built(user("x"), *unusual)
-    assert parts(request, 1) == [{"thoughtSignature": "t"}]
-    assert "a part without data" in reasons(request)[0]
+    assert parts(request, 1) == [
+        {"mediaProcessing": {}, "thoughtSignature": "s"},
+        {"thoughtSignature": "t"},
+    ]
+    assert reasons(request) == []
+    unsigned = built(user("x"), Opaque("mediaProcessing", {"mediaProcessing": {}}))
+    assert "a part without data" in reasons(unsigned)[0]
+
+
+@pytest.mark.parametrize("beside", [{}, {"partMetadata": {"a": 1}}])
+def test_signed_part_without_text_goes_back_unchanged(beside: dict[str, Any]) -> None:
+    part = {"thought": True, "thoughtSignature": "c2ln", **beside}
+    content = {"role": "model", "parts": [part, {"text": "Hi"}]}
+    received = {"candidates": [{"content": content, "finishReason": "STOP"}]}
+    response = accumulate(parse_body("gemini", msgspec.json.encode(received)))
+    request = built(user("x"), *response.items, user("y"))
+    assert parts(request, 1) == [part, {"text": "Hi"}]
+    assert reasons(request) == []
 
 
 @pytest.mark.parametrize("arguments", ["[1]", '"x"', "nonsense", "null"])

@@ -9,17 +9,23 @@ import pytest
 
 from streamlib import (
     Audio,
+    Compaction,
+    CustomToolCall,
     Document,
     FunctionCall,
     FunctionCallOutput,
     Image,
     Message,
+    Opaque,
     Origin,
     Prompt,
     Reasoning,
     ReasoningOptions,
+    Refusal,
     Request,
     ResponseItem,
+    ServerToolCall,
+    ServerToolResult,
     StreamError,
     Text,
     ToolSpec,
@@ -276,3 +282,213 @@ def test_output_schema_is_a_response_format() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     sent = body("Hi", output_schema=schema)["response_format"]
     assert sent == {"type": "text", "mime_type": "application/json", "schema": schema}
+
+
+# --- what is sent of each item, and what the report says ---
+
+TEXT = {"type": "text", "text": "a"}
+PNG = Image("aWNv", media_type="image/png")
+
+
+def said(*parts: Any) -> Message:
+    return Message("user", parts)
+
+
+def asked(*contents: Any) -> list[Any]:
+    return [{"type": "user_input", "content": list(contents)}]
+
+
+SENT: list[tuple[list[ResponseItem], list[Any], list[tuple[str, str]]]] = [
+    ([said()], [], [("dropped", "/input/1")]),
+    ([said(Text(""), Text("a"))], asked(TEXT), [("dropped", "/input/1/content/0")]),
+    ([said(Refusal("a"))], asked(TEXT), []),
+    (
+        [Message("system", (Text("a"),))],
+        asked({"type": "text", "text": "<system>\na\n</system>"}),
+        [("changed", "/input/1")],
+    ),
+    (
+        [Message("assistant", (Text("a"),), signature="c2ln", origin=HERE)],
+        [{"type": "model_output", "content": [TEXT]}],
+        [("dropped", "/input/1/signature")],
+    ),
+    (
+        [Reasoning("b", ("a",), signature="c2ln", origin=HERE)],
+        [
+            {
+                "type": "thought",
+                "signature": "c2ln",
+                "summary": [TEXT, {"type": "text", "text": "b"}],
+            }
+        ],
+        [],
+    ),
+    ([Reasoning("", origin=HERE)], [], [("dropped", "/input/1")]),
+    (
+        [Reasoning("a", origin=HERE)],
+        [
+            {
+                "type": "model_output",
+                "content": [{"type": "text", "text": "<think>\na\n</think>"}],
+            }
+        ],
+        [("downgraded", "/input/1")],
+    ),
+    ([Compaction("a", origin=HERE)], asked(TEXT), [("downgraded", "/input/1")]),
+    ([Compaction(encrypted_content="x", origin=HERE)], [], [("dropped", "/input/1")]),
+    (
+        [CustomToolCall("c1", "f", "a"), CustomToolCall("c1", "f", "a").output("1")],
+        [
+            {"type": "function_call", "id": "c1", "name": "f", "arguments": {"input": "a"}},
+            {"type": "function_result", "call_id": "c1", "name": "f", "result": "1"},
+        ],
+        [("changed", "/input/1")],
+    ),
+    (
+        [Opaque("x", {"a": 1}, origin=HERE), Opaque("x", {"type": "y", "a": 1}, origin=HERE)],
+        [{"type": "x", "a": 1}, {"type": "y", "a": 1}],
+        [],
+    ),
+    (
+        [said(Text("é", ({"type": "place_citation", "start_index": 0, "end_index": 1},)))],
+        asked(
+            {
+                "type": "text",
+                "text": "é",
+                "annotations": [{"type": "place_citation", "start_index": 0, "end_index": 2}],
+            }
+        ),
+        [],
+    ),
+    (
+        [said(Text("a", ({"start": 0},)))],
+        asked(TEXT),
+        [("dropped", "/input/1/content/0/annotations")],
+    ),
+    (
+        [said(Image(url="data:image/webp;x=1;base64,aWNv"))],
+        asked({"type": "image", "data": "aWNv", "mime_type": "image/webp"}),
+        [],
+    ),
+    (
+        [said(Image(url="https://x/a.png"))],
+        asked({"type": "image", "uri": "https://x/a.png"}),
+        [],
+    ),
+    (
+        [said(Document(url="https://x/a", media_type="video/mp4", name="a.mp4"))],
+        asked(
+            {
+                "type": "video",
+                "uri": "https://x/a",
+                "mime_type": "video/mp4",
+                "name": "a.mp4",
+            }
+        ),
+        [],
+    ),
+    (
+        [said(Document(url="https://x/a", media_type="application/pdf", name="a.pdf"))],
+        asked({"type": "document", "uri": "https://x/a", "mime_type": "application/pdf"}),
+        [("dropped", "/input/1/content/0/name")],
+    ),
+    (
+        [said(Audio("aWNv", media_type="audio/wav", transcript="a"))],
+        asked({"type": "audio", "data": "aWNv", "mime_type": "audio/wav"}),
+        [("dropped", "/input/1/content/0/transcript")],
+    ),
+    ([said(Audio(transcript="a"))], asked(TEXT), [("changed", "/input/1/content/0")]),
+    (
+        [CALL, CALL.output([Text("a"), PNG], is_error=True)],
+        [
+            {"type": "function_call", "id": "c1", "name": "f", "arguments": {"a": 1.0}},
+            {
+                "type": "function_result",
+                "call_id": "c1",
+                "name": "f",
+                "result": [
+                    TEXT,
+                    {"type": "image", "data": "aWNv", "mime_type": "image/png"},
+                ],
+                "is_error": True,
+            },
+        ],
+        [],
+    ),
+    (
+        [
+            ServerToolCall("s1", "m", "{}", native={"type": "mcp_server_tool_call"}, origin=HERE),
+            ServerToolResult("s1", "m", [], native={"type": "mcp_server_tool_result"}, origin=HERE),
+        ],
+        [
+            {"type": "mcp_server_tool_call", "id": "s1", "arguments": {}, "name": "m"},
+            {"type": "mcp_server_tool_result", "call_id": "s1", "result": [], "name": "m"},
+        ],
+        [],
+    ),
+    (
+        [
+            ServerToolCall("s1", "google_search", native={"type": "google_search_call"}),
+            ServerToolResult("s1", "google_search", native={"type": "google_search_result"}),
+        ],
+        [
+            {"type": "google_search_call", "id": "s1"},
+            {"type": "google_search_result", "call_id": "s1"},
+        ],
+        [],
+    ),
+]
+
+
+@pytest.mark.parametrize(("items", "written", "report"), SENT)
+def test_items_are_sent_as_steps(
+    items: list[ResponseItem], written: list[Any], report: list[tuple[str, str]]
+) -> None:
+    request = built([user("x"), *items], "google:custom-model")
+    sent = msgspec.json.decode(request.body)["input"]
+    assert sent == [*asked({"type": "text", "text": "x"}), *written]
+    assert paths(request) == report
+    assert all(change.reason for change in request.report)
+
+
+def test_system_message_with_media_is_text_and_reported() -> None:
+    request = built([Message("system", (Text("a"), PNG)), user("x")], instructions="Be brief.")
+    assert msgspec.json.decode(request.body)["system_instruction"] == "Be brief.\n\na"
+    assert paths(request) == [("dropped", "/input/0")]
+
+
+def test_stand_in_is_once_in_a_turn_of_the_model() -> None:
+    calls = [FunctionCall(f"c{number}", "f", "{}", origin=HERE) for number in range(4)]
+    items: list[ResponseItem] = [user("x"), *calls[:2]]
+    items += [call.output("1") for call in calls[:2]]
+    items += [calls[2], calls[2].output("1"), user("y"), calls[3], calls[3].output("1")]
+    kinds = [step["type"] for step in steps(items)]
+    assert kinds.count("thought") == 3
+    assert kinds[:4] == ["user_input", "thought", "function_call", "function_call"]
+    assert len(built(items).report) == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "fields", "report"),
+    [
+        ({"stream": None}, {"stream": True, "store": False}, []),
+        ({"stream": False}, {"stream": False, "store": False}, []),
+        ({"extra": {"store": True}}, {"stream": True, "store": True}, []),
+        ({"tool_choice": "required"}, {}, ["/tool_choice"]),
+        ({"tool_choice": "f"}, {}, ["/tool_choice"]),
+        ({"tool_choice": "auto"}, {"generation_config": {"tool_choice": "auto"}}, []),
+        ({"seed": 0}, {"generation_config": {"seed": 0}}, []),
+        ({"temperature": 0, "top_p": 0}, {"generation_config": {"temperature": 0, "top_p": 0}}, []),
+        ({"parallel_tools": True}, {}, []),
+        ({"parallel_tools": False}, {}, ["/parallel_tools"]),
+        ({"cache": "auto"}, {}, []),
+        ({"n": 2}, {}, ["/n"]),
+    ],
+)
+def test_settings_are_sent_as_fields(
+    settings: dict[str, Any], fields: dict[str, Any], report: list[str]
+) -> None:
+    request = build(Prompt("x", **settings), "google:custom-model", wire_api="interactions")
+    sent = msgspec.json.decode(request.body)
+    assert {key: sent.get(key) for key in fields} == fields
+    assert [change.path for change in request.report] == report

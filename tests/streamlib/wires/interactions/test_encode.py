@@ -9,21 +9,31 @@ import pytest
 
 from streamlib import (
     AnnotationAdded,
+    Compaction,
     Completed,
     Created,
     CustomToolCall,
     Failed,
     FunctionCall,
+    FunctionCallArgumentsDelta,
+    FunctionCallOutput,
     Image,
+    MediaDelta,
     Message,
+    Opaque,
     Origin,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
     Reasoning,
+    ReasoningContentDelta,
+    ReasoningSummaryDelta,
+    RefusalDelta,
     ResponseEvent,
     ResponseMetadata,
     ServerToolCall,
+    ServerToolResult,
+    ShellCall,
     Text,
     TokenCount,
     Usage,
@@ -216,3 +226,303 @@ def test_stream_without_end_has_no_terminator() -> None:
     assert b"[DONE]" not in body
     reader = parser("interactions")
     assert isinstance([*reader.feed(body), *reader.close()][-1], Failed)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        FunctionCall("c", "f", "{}", signature="c2ln"),
+        Reasoning("hm", signature="c2ln"),
+        ServerToolCall("c", "google_search", "{}", signature="c2ln"),
+    ],
+)
+def test_signature_that_is_sent_is_not_reported(item: Any) -> None:
+    payloads, paths = of_item(msgspec.structs.replace(item, origin=Origin("interactions")))
+    assert "c2ln" in str(payloads)
+    assert not any("signature" in path for path in paths)
+
+
+# --- the frames, event by event ---
+
+HERE = Origin("interactions")
+NOTE = {"type": "url_citation", "url": "u", "start_index": 0, "end_index": 1}
+
+
+def short(payloads: list[Any]) -> list[tuple[Any, ...]]:
+    """Kind, index and step or delta of each payload between the first and the last."""
+    return [
+        (payload["event_type"], payload.get("index"), payload.get("step", payload.get("delta")))
+        for payload in payloads[1:-1]
+    ]
+
+
+def said(*texts: str, **fields: Any) -> Message:
+    return Message("assistant", tuple(map(Text, texts)), **fields)
+
+
+@pytest.mark.parametrize(
+    ("item", "written_step", "delta"),
+    [
+        (Message("user", ()), {"type": "user_input"}, None),
+        (said(), {"type": "model_output"}, None),
+        (
+            said(native={"tag": 1, "content": {}}, origin=HERE),
+            {"type": "model_output", "tag": 1},
+            None,
+        ),
+        (Reasoning(), {"type": "thought"}, None),
+        (
+            Reasoning(native={"summary": {}, "tag": 1}, origin=HERE),
+            {"type": "thought", "tag": 1},
+            None,
+        ),
+        (
+            FunctionCall("c", "f", "{}"),
+            {"type": "function_call", "id": "c", "name": "f", "arguments": {}},
+            {"type": "arguments_delta", "arguments": "{}"},
+        ),
+        (
+            FunctionCallOutput("c", "x", True),
+            {"type": "function_result", "call_id": "c"},
+            {"type": "function_result", "result": "x", "is_error": True},
+        ),
+        (
+            FunctionCallOutput("c", '{"a":1}', native={"result": "json"}, origin=HERE),
+            {"type": "function_result", "call_id": "c"},
+            {"type": "function_result", "result": {"a": 1}, "is_error": False},
+        ),
+        (
+            FunctionCallOutput("c", '{"a":1}'),
+            {"type": "function_result", "call_id": "c"},
+            {"type": "function_result", "result": '{"a":1}', "is_error": False},
+        ),
+        (
+            FunctionCallOutput("c", (Text("x"), Text("y"))),
+            {"type": "function_result", "call_id": "c"},
+            {
+                "type": "function_result",
+                "result": [{"type": "text", "text": "x"}, {"type": "text", "text": "y"}],
+                "is_error": False,
+            },
+        ),
+        (
+            ServerToolCall(
+                "s", "google_search", '{"q":1}', native={"type": "google_search_call"}, origin=HERE
+            ),
+            {"type": "google_search_call", "id": "s"},
+            {"type": "google_search_call", "arguments": {"q": 1}},
+        ),
+        (
+            ServerToolResult(
+                "s", "google_search", [1], native={"type": "google_search_result"}, origin=HERE
+            ),
+            {"type": "google_search_result", "call_id": "s", "result": [1]},
+            None,
+        ),
+        (
+            ServerToolCall(
+                "s",
+                "m",
+                "{}",
+                native={"type": "mcp_server_tool_call", "server_name": "n"},
+                origin=HERE,
+            ),
+            {"type": "mcp_server_tool_call", "id": "s", "name": "m", "server_name": "n"},
+            {"type": "mcp_server_tool_call", "arguments": {}, "name": "m", "server_name": "n"},
+        ),
+        (Opaque("x", {"a": 1}, origin=HERE), {"type": "x", "a": 1}, None),
+        (Opaque("x", {"type": "y", "a": 1}, origin=HERE), {"type": "y", "a": 1}, None),
+    ],
+)
+def test_item_is_a_step(item: Any, written_step: Any, delta: Any) -> None:
+    payloads, report = of_item(item)
+    deltas = [] if delta is None else [("step.delta", 0, delta)]
+    assert short(payloads) == [
+        ("step.start", 0, written_step),
+        *deltas,
+        ("step.stop", 0, None),
+    ]
+    assert report == []
+
+
+def test_tool_of_another_provider_is_one_of_an_mcp_server() -> None:
+    call = ServerToolCall("s", "web_search", '{"q":1}', origin=OTHER)
+    payloads, report = of_item(call)
+    start, delta, _ = short(payloads)
+    named = {"type": "mcp_server_tool_call", "name": "web_search", "server_name": ""}
+    assert start[2] == {**named, "id": "s", "arguments": {}}
+    assert delta[2] == {**named, "arguments": {"q": 1}}
+    result = ServerToolResult("s", "web_search", [1], origin=OTHER)
+    (begun, *_), again = short(of_item(result)[0]), of_item(result)[1]
+    named = {"type": "mcp_server_tool_result", "name": "web_search", "server_name": ""}
+    assert begun[2].items() >= {**named, "call_id": "s"}.items()
+    assert "/server_tools" in report
+    assert "/server_tools" in again
+
+
+@pytest.mark.parametrize(
+    ("item", "paths"),
+    [
+        (Compaction("x"), ["/compaction"]),
+        (ShellCall("c", ("ls",)), ["/ShellCall"]),
+        (FunctionCall("c", "f", "{}", choice=1), ["/choices"]),
+    ],
+)
+def test_item_without_a_step_is_reported(item: Any, paths: list[str]) -> None:
+    payloads, report = of_item(item)
+    assert short(payloads) == []
+    assert report[:1] == paths
+
+
+def test_summary_has_an_empty_signature_between_paragraphs() -> None:
+    item = Reasoning("", ("a", "b"), signature="c2ln", origin=HERE)
+    payloads, report = written(
+        Created("r", "m"),
+        OutputItemAdded(0, Reasoning()),
+        ReasoningSummaryDelta(0, 0, "a"),
+        ReasoningSummaryDelta(0, 0, "a"),
+        ReasoningSummaryDelta(0, 1, "b"),
+        ReasoningContentDelta(0, 0, "c"),
+        OutputItemDone(0, item),
+        Completed("r", "m", "stop"),
+    )
+    kinds = [
+        entry[2].get("signature", entry[2].get("content", {}).get("text"))
+        for entry in short(payloads)
+        if entry[0] == "step.delta"
+    ]
+    assert kinds == ["a", "a", "", "b", "", "c", "c2ln"]
+    assert report == []
+
+
+@pytest.mark.parametrize(
+    ("media_type", "delta"),
+    [
+        ("image/png", {"type": "image", "data": "aWNv", "mime_type": "image/png"}),
+        ("audio/wav", {"type": "audio", "data": "aWNv", "mime_type": "audio/wav"}),
+        ("text/x", {"type": "document", "data": "aWNv", "mime_type": "text/x"}),
+        ("video/mp4", {"type": "video", "data": "aWNv", "mime_type": "video/mp4"}),
+        (None, {"type": "audio", "data": "aWNv"}),
+    ],
+)
+def test_media_are_of_the_kind_of_their_type(media_type: Any, delta: Any) -> None:
+    payloads, report = of_item(said(), MediaDelta(0, 0, media_type, "aWNv"))
+    assert short(payloads)[1] == ("step.delta", 0, delta)
+    assert report == []
+
+
+@pytest.mark.parametrize(
+    ("item", "deltas", "paths"),
+    [
+        (said("x"), [RefusalDelta(0, 0, "x")], ["/refusal"]),
+        (said("x"), [OutputTextDelta(0, 0, "x", [{"token": "x"}])], ["/logprobs"]),
+        (said("x"), [OutputTextDelta(0, 0, "x"), AnnotationAdded(0, 0, NOTE)], []),
+        (said("x"), [OutputTextDelta(0, 0, "x"), AnnotationAdded(0, 0, {"url": "u"})], None),
+        (said(), [MediaDelta(0, 0, "audio/wav", "aWNv", "said")], ["/transcript"]),
+        (said(), [MediaDelta(0, 0, "audio/wav", None, "said")], ["/transcript"]),
+        (Reasoning("x"), [MediaDelta(0, 0, "image/png", "aWNv")], ["/media"]),
+        (FunctionCall("c", "f", ""), [], ["/arguments"]),
+        (FunctionCall("c", "f", "{}"), [FunctionCallArgumentsDelta(0, "{}")], []),
+    ],
+)
+def test_what_is_lost_is_in_the_report(item: Any, deltas: list[Any], paths: list[str] | None) -> None:
+    _, report = of_item(item, *deltas)
+    assert report == (["/annotations"] if paths is None else paths)
+
+
+def test_free_form_call_is_a_function_call_once_it_is_complete() -> None:
+    item = CustomToolCall("c", "f", "x")
+    payloads, _ = of_item(item)
+    delta = {"type": "arguments_delta", "arguments": '{"input":"x"}'}
+    assert short(payloads)[1] == ("step.delta", 0, delta)
+    payloads, _ = of_item(msgspec.structs.replace(item, status="incomplete"))
+    assert [entry[0] for entry in short(payloads)] == ["step.start"]
+
+
+@pytest.mark.parametrize(
+    ("usage", "body", "paths"),
+    [
+        (
+            Usage(0, 0),
+            {"total_input_tokens": 0, "total_output_tokens": 0, "total_tokens": 0},
+            [],
+        ),
+        (Usage(3), {"total_input_tokens": 3}, []),
+        (
+            Usage(3, 9, reasoning_output_tokens=4),
+            {
+                "total_input_tokens": 3,
+                "total_output_tokens": 5,
+                "total_thought_tokens": 4,
+                "total_tokens": 12,
+            },
+            [],
+        ),
+        (
+            Usage(3, cache_read_input_tokens=0, input_modalities={"image": 2}),
+            {
+                "total_input_tokens": 3,
+                "input_tokens_by_modality": [{"modality": "image", "tokens": 2}],
+                "total_cached_tokens": 0,
+            },
+            [],
+        ),
+        (
+            Usage(3, cache_write_input_tokens=2),
+            {"total_input_tokens": 3},
+            ["/usage/cache_write_input_tokens"],
+        ),
+    ],
+)
+def test_usage_is_written_number_by_number(usage: Usage, body: Any, paths: list[str]) -> None:
+    payloads, report = written(Created("r", "m"), Completed("r", "m", "stop", usage=usage))
+    assert payloads[-1]["interaction"]["usage"] == body
+    assert report == paths
+
+
+@pytest.mark.parametrize(
+    ("reason", "native", "status", "paths"),
+    [
+        ("stop", None, "completed", []),
+        ("tool_calls", None, "requires_action", []),
+        ("tool_calls", "completed", "completed", []),
+        ("length", None, "incomplete", []),
+        ("length", "budget_exceeded", "budget_exceeded", []),
+        ("length", "completed", "incomplete", []),
+        ("pause", None, "requires_continuation", []),
+        ("stop", "end_turn", "completed", []),
+    ],
+)
+def test_status_is_the_own_or_the_nearest(
+    reason: Any, native: Any, status: str, paths: list[str]
+) -> None:
+    payloads, report = written(Created("r", "m"), Completed("r", "m", reason, native))
+    assert payloads[-1]["interaction"]["status"] == status
+    assert report == paths
+    assert written(Created("r", "m"), Completed("r", "m", "stop", None, "END"))[1] == [
+        "/stop_sequence"
+    ]
+
+
+def test_id_of_an_event_is_that_of_the_frame_before() -> None:
+    payloads, report = written(
+        Created("r", "m"),
+        ResponseMetadata({"event_id": "e1"}),
+        OutputItemAdded(0, said()),
+        OutputTextDelta(0, 0, "x"),
+        OutputItemDone(0, said("x")),
+        ResponseMetadata({"region": "eu", "event_id": "e2"}),
+        Completed("r", "m", "stop"),
+    )
+    ids = [payload.get("event_id") for payload in payloads]
+    assert [name for name in ids if name] == ["e1", "e2"]
+    assert payloads[-1]["interaction"]["region"] == "eu"
+    assert report == []
+
+
+def test_metadata_of_another_wire_is_no_text_of_an_interaction() -> None:
+    values = {"created": 5, "service_tier": "flex", "region": None, "steps": 5}
+    payloads, _ = written(Created("r", "m"), ResponseMetadata(values), Completed("r", "m", "stop"))
+    sent = {**payloads[0]["interaction"], **payloads[-1]["interaction"]}
+    assert sent["service_tier"] == "flex"
+    assert not {"created", "region", "steps"} & sent.keys()

@@ -178,3 +178,40 @@ def test_the_keys_of_the_body_decide_for_an_unknown_name() -> None:
     nova = {"inferenceConfig": {}, "messages": [{"role": "user", "content": [{"text": "x"}]}]}
     message = Message("user", [Text("x")], origin=Origin("invoke"))
     assert decoded(nova, arn).items == (message,)
+
+
+FUNCTION = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+HI = {"role": "user", "content": "Hi"}
+
+
+@pytest.mark.parametrize("choice", ["auto", "none", "required"])
+@pytest.mark.parametrize(
+    "model",
+    ["mistral.mistral-large-2407-v1:0", "openai.gpt-oss-120b-1:0", "ai21.jamba-1-5-mini-v1:0", "m"],
+)
+def test_chat_form_is_read_with_a_tool_choice_in_one_word(model: str, choice: str) -> None:
+    body = {"messages": [HI], "tools": [FUNCTION], "tool_choice": choice}
+    prompt = parse_request("invoke", json.dumps(body).encode(), path=f"/model/{model}/invoke")
+    assert (prompt.tool_choice, [tool.name for tool in prompt.tools]) == (choice, ["f"])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"messages": [{"role": "system", "content": "Be brief."}, HI]},
+        {"messages": [HI], "response_format": {"type": "json_object"}},
+        {"messages": [HI], "stop": ["END"]},
+        {"messages": [HI], "tools": [FUNCTION]},
+    ],
+)
+def test_chat_form_is_known_by_what_only_chat_has(fields: dict[str, Any]) -> None:
+    prompt = parse_request("invoke", json.dumps(fields).encode(), path="/model/m/invoke")
+    assert prompt.extra is None
+    assert [item.text for item in prompt.items][-1:] == ["Hi"]  # type: ignore[union-attr]
+
+
+def test_messages_form_is_read_for_a_name_that_shows_no_family() -> None:
+    tool = {"name": "f", "input_schema": {"type": "object"}}
+    body = {"messages": [HI], "max_tokens": 5, "tools": [tool], "tool_choice": {"type": "any"}}
+    prompt = parse_request("invoke", json.dumps(body).encode(), path="/model/m/invoke")
+    assert (prompt.tool_choice, prompt.max_output_tokens) == ("required", 5)

@@ -22,6 +22,7 @@ from streamlib import (
     ServerToolCall,
     ServerToolResult,
     build,
+    parse_request,
     user,
 )
 from tests.support.responses_builds import (
@@ -50,6 +51,23 @@ def kinds(*items: ResponseItem, **settings: Any) -> list[str]:
 def test_responses_are_not_stored_unless_requested() -> None:
     assert body(built())["store"] is False
     assert body(built(extra={"store": True}))["store"] is True
+
+
+@pytest.mark.parametrize("extra", [{"previous_response_id": "resp_1"}, {"conversation": "conv_1"}])
+def test_response_that_continues_a_stored_one_is_stored(extra: dict[str, Any]) -> None:
+    """The wire's own default: the next request names the id of this response."""
+    assert body(built(extra=extra)).get("store") is not False
+    assert body(built(extra={**extra, "store": False}))["store"] is False
+    stored = parse_request("responses", msgspec.json.encode({"input": "Hi", **extra}))
+    assert body(built(user("x"), extra=stored.extra)).get("store") is not False
+    assert body(built(extra=dict.fromkeys(extra)))["store"] is False
+
+
+def test_mistral_takes_responses() -> None:
+    request = build(Prompt("Hi"), "mistral:mistral-large-latest", wire_api="responses")
+    assert request.url == "https://api.mistral.ai/v1/responses"
+    assert request.wire_api == "responses"
+    assert build(Prompt("Hi"), "mistral:mistral-large-latest").wire_api == "chat"
 
 
 def test_r1_stored_responses_keep_ids_and_message_status() -> None:
