@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 
 import anyio
+import anyio.lowlevel
 import pytest
 from msgspec.structs import replace as replace_fields
 
@@ -214,7 +215,7 @@ async def test_map_text_keeps_the_order_of_async_calls() -> None:
 
 async def test_map_text_runs_more_calls_of_an_event_than_fit() -> None:
     async def shout(unit: str) -> str:
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
         return unit.upper()
 
     copies = ResponseMetadata({"copies": list("abcdefghi")})
