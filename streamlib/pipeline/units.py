@@ -375,7 +375,9 @@ def joins_character(before: str, character: str) -> bool:
     # A mark may have joined a consonant with the next one.
     if _INDIC.match(character) and (unicodedata.combining(before) or before in _EXTENDING):
         return True
-    return bool(_HANGUL.match(before) and _HANGUL.match(character))
+    if _LEADING_JAMO.match(before):
+        return bool(_HANGUL.match(character))
+    return bool(_HANGUL.match(before) and _FOLLOWING_JAMO.match(character))
 
 
 _JOINER: Final = "\u200d"
@@ -393,3 +395,6 @@ _EXTENDING: Final = frozenset(
 
 _INDIC: Final = re.compile(r"[\u0900-\u1cff]")
 _HANGUL: Final = re.compile(r"[\u1100-\u11ff\ua960-\ua97f\uac00-\ud7ff]")
+_LEADING_JAMO: Final = re.compile(r"[\u1100-\u115f\ua960-\ua97c]")
+_FOLLOWING_JAMO: Final = re.compile(r"[\u1160-\u11ff\ud7b0-\ud7fb]")
+"""Letters of Korean that syllables are made of: what begins one, and what continues it."""

@@ -1,0 +1,208 @@
+"""Stages that end a stream: whole, in its deltas and items, for each choice, on both loops."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import anyio
+import pytest
+from msgspec.structs import replace as with_fields
+
+from streamlib import accumulate
+from streamlib.pipeline import (
+    Keep,
+    aggregate,
+    guard,
+    limit,
+    pipe,
+    replace,
+    stop_at,
+    through,
+)
+from streamlib.testing.invariants import check
+from streamlib_parsers.events import (
+    Completed,
+    Created,
+    FinishedChoice,
+    Notice,
+    OutputItemAdded,
+    OutputItemDone,
+    OutputTextDelta,
+    ResponseEvent,
+)
+from streamlib_parsers.items import Message, Text
+from streamlib_parsers.response import Choice
+from streamlib_parsers.usage import Usage
+
+
+def streamed(*deltas: str, then: Sequence[ResponseEvent] = ()) -> list[ResponseEvent]:
+    """The events of one message."""
+    return interleaved([(0, delta) for delta in deltas], then=then)
+
+
+def interleaved(
+    deltas: Sequence[tuple[int, str]], *, then: Sequence[ResponseEvent] = ()
+) -> list[ResponseEvent]:
+    """The events of one message a choice, their deltas in this order."""
+    choices = sorted({choice for choice, _ in deltas})
+    events: list[ResponseEvent] = [Created(response_id="r", model="m")]
+    for choice in choices:
+        events.append(
+            OutputItemAdded(choice, Message("assistant", status="incomplete", choice=choice))
+        )
+    for choice, delta in deltas:
+        events.append(OutputTextDelta(index=choice, content_index=0, delta=delta))
+    for choice in choices:
+        whole = "".join(delta for each, delta in deltas if each == choice)
+        item = Message("assistant", (Text(whole),), choice=choice)
+        events.append(OutputItemDone(choice, item))
+    ends = tuple([FinishedChoice(choice, "stop") for choice in choices])
+    terminal = Completed("r", "m", "stop", choices=ends, usage=Usage())
+    events += [*then, terminal]
+    return [with_fields(event, seq=seq) for seq, event in enumerate(events)]
+
+
+def deltas(events: Sequence[Any]) -> list[str]:
+    return [event.delta for event in events if isinstance(event, OutputTextDelta)]
+
+
+def texts(choice: Choice) -> str:
+    return "".join([item.text for item in choice.items if isinstance(item, Message)])
+
+
+def codes(events: Sequence[Any]) -> list[str]:
+    return [event.code for event in events if isinstance(event, Notice)]
+
+
+async def arrive(events: Sequence[ResponseEvent]) -> AsyncIterator[ResponseEvent]:
+    for event in events:
+        await anyio.lowlevel.checkpoint()
+        yield event
+
+
+def piped(events: Sequence[ResponseEvent], stage: Keep, backend: str = "asyncio") -> list[Any]:
+    async def read() -> list[Any]:
+        with anyio.fail_after(5):
+            async with pipe(arrive(events), stage) as stream:
+                return [event async for event in stream]
+
+    return anyio.run(read, backend=backend)
+
+
+@pytest.mark.parametrize("template", [r"\1", r"\g<no>"])
+def test_replace_refuses_a_malformed_template(template: str) -> None:
+    with pytest.raises(ValueError, match="template"):
+        replace("a", template)
+
+
+# --- stop_at ---
+
+
+@pytest.mark.parametrize("stop", ["END", re.compile("E[N]D")])
+def test_stop_at_ends_a_whole_response(stop: Any) -> None:
+    out = through(streamed("one E", "ND two"), stop_at(stop))
+    check(out)
+    response = accumulate(out)
+    assert response.text == "".join(deltas(out)) == "one "
+    assert response.status == "completed"
+    assert response.items[0].status == "completed"
+    assert (response.stop_reason, response.stop_sequence) == ("stop", "END")
+    assert response.usage is None
+    assert (response.response_id, response.model) == ("r", "m")
+    assert codes(out) == ["stopped_by_stage"]
+
+
+def test_stop_at_cuts_an_item_without_deltas() -> None:
+    out = through(streamed("one E", "ND two"), aggregate(), stop_at("END"))
+    items = [event.item for event in out if isinstance(event, OutputItemDone)]
+    assert [item.text for item in items] == ["one "]  # type: ignore[union-attr]
+    assert out[-1].stop_sequence == "END"  # type: ignore[union-attr]
+
+
+# --- limit ---
+
+
+def test_limit_ends_a_whole_response() -> None:
+    out = through(streamed("one t", "wo three"), limit(characters=7))
+    check(out)
+    response = accumulate(out)
+    assert response.text == "".join(deltas(out)) == "one two"
+    assert response.status == "incomplete"
+    assert response.items[0].status == "incomplete"
+    assert response.stop_reason == "length"
+    assert codes(out) == ["stopped_by_stage"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 50])
+@pytest.mark.parametrize(
+    ("text", "characters", "kept"),
+    [
+        ("abe\u0301x", 3, "ab"),
+        ("abe\u0301x", 4, "abe\u0301"),
+        ("\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7", 3, "\U0001f1e9\U0001f1ea"),
+        ("a\U0001f468\u200d\U0001f469\u200d\U0001f467b", 4, "a"),
+        (
+            "a\U0001f468\u200d\U0001f469\u200d\U0001f467b",
+            6,
+            "a\U0001f468\u200d\U0001f469\u200d\U0001f467",
+        ),
+        ("a\r\nb", 2, "a"),
+        ("\ud55c\ud55c", 1, "\ud55c"),
+    ],
+)
+def test_limit_never_cuts_a_grapheme(text: str, characters: int, kept: str, size: int) -> None:
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
+    out = through(streamed(*pieces), limit(characters=characters))
+    assert accumulate(out).text == kept
+
+
+def test_limit_counts_each_choice_by_itself() -> None:
+    turns = [(0, "aaa"), (1, "b"), (0, "aaa"), (1, "bb"), (0, "a"), (1, "b")]
+    out = through(interleaved(turns), limit(characters=4))
+    check(out)
+    choices = accumulate(out).choices
+    assert [texts(choice) for choice in choices] == ["aaaa", "bbbb"]
+    assert [choice.stop_reason for choice in choices] == ["length", "stop"]
+
+
+def test_limit_ends_when_every_choice_has_reached_it() -> None:
+    turns = [(0, "aaa"), (1, "bbbbb"), (0, "aaa"), (1, "never")]
+    out = through(interleaved(turns), limit(characters=4))
+    check(out)
+    response = accumulate(out)
+    assert [texts(choice) for choice in response.choices] == ["aaaa", "bbbb"]
+    assert [choice.stop_reason for choice in response.choices] == ["length", "length"]
+
+
+# --- guard ---
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_guard_shows_nothing_that_is_refused(backend: str, is_async: bool) -> None:
+    seen: list[str] = []
+
+    def is_good(unit: str) -> bool:
+        seen.append(unit)
+        return "bad" not in unit
+
+    async def is_good_later(unit: str) -> bool:
+        await anyio.sleep(0.001 * (3 - len(seen)))
+        return is_good(unit)
+
+    stage = guard(is_good_later if is_async else is_good)
+    out = piped(streamed("Good one. Go", "od two. Bad: bad. Goo", "d three."), stage, backend)
+    check(out)
+    response = accumulate(out)
+    assert response.text == "Good one. Good two. "
+    assert response.stop_reason == "content_filter"
+    assert response.items[0].status == "incomplete"
+    assert codes(out) == ["stopped_by_stage"]
+
+
+def test_guard_checks_a_text_without_deltas() -> None:
+    stage = aggregate() | guard(lambda unit: "bad" not in unit)
+    out = piped(streamed("All is bad."), stage)
+    assert not [event for event in out if isinstance(event, OutputItemDone)]
