@@ -16,6 +16,7 @@ from msgspec.structs import replace as with_fields
 from streamlib.pipeline.machine import PlainMachine
 from streamlib.pipeline.units import TextMachine
 from streamlib_parsers.events import (
+    DELTA_KEYS,
     AnnotationAdded,
     Failed,
     FunctionCallArgumentsDelta,
@@ -82,11 +83,24 @@ class TextRule(Protocol):
 class _Part:
     """One text of an open item."""
 
-    __slots__ = ("buffered", "emitted", "kind", "last", "machine", "position", "received")
+    __slots__ = (
+        "buffered",
+        "emitted",
+        "feed",
+        "key",
+        "kind",
+        "last",
+        "machine",
+        "position",
+        "received",
+    )
 
     def __init__(self, machine: TextMachine, event: Any) -> None:
         self.machine = machine
+        self.feed = machine.feed
         self.kind = type(event)
+        self.key = DELTA_KEYS[self.kind][-1]
+        """The field of its deltas that names it."""
         self.position = _position(event)
         self.last = event
         """The delta that was fed last."""
@@ -199,7 +213,11 @@ class TextEvents(PlainMachine):
             # A hand-made list may have deltas of an item that was never added.
             item = self._items[event.index] = _OpenItem()
         part = item.current
-        if part is None or part.kind is not type(event) or part.position != _position(event):
+        if (
+            part is None
+            or part.kind is not type(event)
+            or part.position != getattr(event, part.key)
+        ):
             return self._grow_other(item, event)
         events = self._grow_part(part, event)
         if item.waiting and not part.buffered:
@@ -224,20 +242,24 @@ class TextEvents(PlainMachine):
         return events + self._grow_part(part, event)
 
     def _grow_part(self, part: _Part, event: Any) -> list[ResponseEvent]:
-        before = part.buffered
         text = event.delta
-        fragments = part.machine.feed(text)
-        part.buffered = part.machine.buffered
+        before = part.buffered
+        fragments = part.feed(text)
+        buffered = part.buffered = part.machine.buffered
         part.last = event
         if self._changes:
             part.received.append(text)
             part.emitted += fragments
+        if not fragments:
+            if text or before:
+                return []
+            return [event]
+        if len(fragments) > 1:
+            return [_delta(event, fragment) for fragment in fragments]
         # Unchanged, so its log probabilities are right.
-        if len(fragments) == 1 and fragments[0] == text and not (before or part.buffered):
+        if fragments[0] == text and not (before or buffered):
             return [event]
-        if not (text or before):
-            return [event]
-        return [_delta(event, fragment) for fragment in fragments]
+        return [_delta(event, fragments[0])]
 
     def _release(self, item: _OpenItem) -> list[ResponseEvent]:
         """Lets out deltas that waited, until one is buffered again."""
@@ -501,13 +523,7 @@ def _offsets(annotation: JsonObject) -> tuple[int, int] | None:
 
 def _position(event: Any) -> int:
     """Which text of its kind a delta belongs to, in its item."""
-    kind = type(event)
-    if kind is ReasoningSummaryDelta:
-        position: int = event.summary_index
-    elif kind is FunctionCallArgumentsDelta:
-        position = 0
-    else:
-        position = event.content_index
+    position: int = getattr(event, DELTA_KEYS[type(event)][-1])
     return position
 
 
