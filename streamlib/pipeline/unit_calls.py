@@ -108,7 +108,7 @@ class UnitCalls(PlainMachine):
         return self._take(self._units.close())
 
     def due(self) -> float | None:
-        """0 when the first event need not wait any longer, or a further call can start."""
+        """0 when the first event need not wait any longer, or another call may begin."""
         if self._slots and self._is_ready(self._slots[0]):
             return 0.0
         if self._to_start and len(self._running_calls()) < self._at_once:

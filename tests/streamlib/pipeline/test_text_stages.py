@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 
 import anyio
+import anyio.lowlevel
 import pytest
 from msgspec.structs import replace as replace_fields
 
@@ -37,6 +38,7 @@ from streamlib_parsers.events import (
     OutputItemDone,
     OutputTextDelta,
     ResponseEvent,
+    ResponseMetadata,
 )
 from streamlib_parsers.items import FunctionCall, Message, Text
 from tests.support.events_source import EventsSource
@@ -85,13 +87,11 @@ def check(events: Sequence[ResponseEvent]) -> Response:
     done = [event.index for event in events if isinstance(event, OutputItemDone)]
     assert sorted(done) == sorted(added)
     made = accumulate(events)
-    texts = [item.text for choice in made.choices for item in choice.items if _is_message(item)]
+    texts: list[str] = []
+    for choice in made.choices:
+        texts += [item.text for item in choice.items if isinstance(item, Message)]
     assert sorted("".join(texts)) == sorted("".join(shown(events)))
     return made
-
-
-def _is_message(item: Any) -> bool:
-    return isinstance(item, Message)
 
 
 async def piped(events: Sequence[ResponseEvent], stage: Keep) -> list[ResponseEvent]:
@@ -213,6 +213,18 @@ async def test_map_text_keeps_the_order_of_async_calls() -> None:
     assert 2 <= most <= 4
 
 
+async def test_map_text_runs_more_calls_of_an_event_than_fit() -> None:
+    async def shout(unit: str) -> str:
+        await anyio.lowlevel.checkpoint()
+        return unit.upper()
+
+    copies = ResponseMetadata({"copies": list("abcdefghi")})
+    events = response("One. ", "Two.")
+    with anyio.fail_after(5):
+        let_out = await piped(numbered([*events[:-1], copies, events[-1]]), map_text(shout))
+    assert check(let_out).metadata == {"copies": list("ABCDEFGHI")}
+
+
 def test_map_text_needs_a_loop_when_async() -> None:
     async def same(unit: str) -> str:
         return unit
@@ -295,7 +307,7 @@ def test_limit_keeps_graphemes_whole(text: str, characters: int, kept: str) -> N
 
 
 def test_limit_is_one_for_each_choice() -> None:
-    events = [
+    events: list[ResponseEvent] = [
         Created(response_id="resp_1", model="m"),
         OutputItemAdded(0, Message("assistant", status="incomplete")),
         OutputItemAdded(1, Message("assistant", status="incomplete", choice=1)),
