@@ -125,6 +125,17 @@ def test_metadata_and_passthrough_change_as_the_text() -> None:
     assert out[1].values == {"segments": [{"text": "a [x]"}]}  # type: ignore[union-attr]
 
 
+def test_copies_may_be_nested_as_deep_as_a_parser_allows() -> None:
+    value: Any = "secret"
+    for _ in range(5000):
+        value = [value]
+    [_, copy, _] = through(response(Passthrough("new", value)), HIDE)
+    inner = copy.data  # type: ignore[union-attr]
+    while isinstance(inner, list):
+        [inner] = inner
+    assert inner == "[x]"
+
+
 def test_native_fields_change_as_the_text() -> None:
     native = {"raw": ["a secret"], "n": 1}
     done = Message("assistant", (Text("a secret", native=native),), native=native)
