@@ -12,9 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from ssl import SSLContext
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack
-
-from msgspec import structs
+from typing import TYPE_CHECKING, Never, Self, Unpack
 
 from streamlib.client.attempt import Attempt
 from streamlib.client.background import cancel_request, is_background, response_in
@@ -24,13 +22,14 @@ from streamlib.client.hooks import AttemptRequest, AttemptResponse
 from streamlib.client.model_list import ModelInfo, models_request, read_models
 from streamlib.client.options import ClientOptions, ResumeOptions, StreamOptions
 from streamlib.client.retry import RetryPolicy
-from streamlib.client.setup import ClientSetup, with_headers
+from streamlib.client.setup import STREAM_NAMES, ClientSetup, with_headers, with_retry
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode
 from streamlib.client.stream_text import text_error
 from streamlib.providers import Provider
 from streamlib.providers.websocket import WebSocketSettings
 from streamlib.request.build import Request, build_for
+from streamlib.request.mistakes import refuse_unknown
 from streamlib.request.prompt import Prompt
 from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib_parsers.accumulate import Response
@@ -124,6 +123,7 @@ class Client(ClientSetup):
         headers: Mapping[str, str] | None = None,
         resume: bool | None = None,
         retry: RetryPolicy | None = None,
+        **unknown: Never,
     ) -> ResponseStream:
         """Prepares the stream of one response, to be used with `async with`.
 
@@ -169,6 +169,7 @@ class Client(ClientSetup):
         self._require_open()
         key = None if api_key is None else wrap_key(api_key)
         del api_key  # a traceback shows the locals of this frame
+        refuse_unknown("stream()", unknown, STREAM_NAMES, Prompt.__struct_fields__)
         if isinstance(key, ErrorInfo):
             raise StreamError(key)
         tools: Sequence[ToolSpec] = ()
@@ -181,9 +182,7 @@ class Client(ClientSetup):
             name = model or wanted.model or ""
             target, service = self._target(name, provider, wire_api, base_url, account)
             request = build_for(wanted, target, strict=strict, strict_origin=strict_origin)
-        config = self._config(request, service, key, tools, dialects, errors)
-        if retry is not None:
-            config = structs.replace(config, retry=retry)
+        config = with_retry(self._config(request, service, key, tools, dialects, errors), retry)
         if is_background(request):
             config = self._resumable(config, service, key, None, automatic=resume)
         return self._make_stream(config)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from streamlib.client import Client, StreamOptions, wrap_key_of
 from streamlib.request.conversation import History
 from streamlib.request.prompt import Prompt
-from streamlib.tools.calls import Handlers, Tool, Toolbox, at_least_one
+from streamlib.tools.calls import Handlers, Tool, Toolbox, at_least_one, check_async
 from streamlib_parsers import CallOutput, ErrorInfo, PendingCall, Response, ResponseItem, RunEvent
 from streamlib_parsers.stream_error import StreamError, invalid_request
 
@@ -57,7 +57,7 @@ class AgentRun:
         self._toolbox = Toolbox(tools, limit=limit, timeout=timeout, handlers=handlers)
         first = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
         self._prompt = replace(first, tools=(*first.tools, *self._toolbox.specs()))
-        self._send = partial(client.stream, model=model, **options)
+        self._send = partial(check_async(client).stream, model=model, **options)
         self._stream = self._send(self._prompt)  # the current response; after the end the last
         self._turns_left = at_least_one("max_turns", max_turns) - 1
         self._state: Literal["response", "calls", "answered", "ended"] = "response"
