@@ -221,7 +221,8 @@ PROMISES: Final = (
         (f"{PROOF}/test_growth.py",),
         remark=(
             "the input is doubled from 1 MiB to 32 MiB, in chunks of 1 KiB, for eight kinds of "
-            "input. The figure is the worst ratio of the times"
+            "input, and from 125 to 1,000 calls that are open at the same time, with a snapshot "
+            "after every event. The figure is the worst ratio of the times"
         ),
     ),
     Promise(

@@ -179,6 +179,8 @@ CLIENT_WIRES: Final = tuple(wire for wire, spec in WIRE_SPECS.items() if spec.ga
 CASES: Final[dict[str, Prepare]] = {
     "snapshots of deltas": partial(_looks, things.deltas),
     "snapshots of items": partial(_looks, things.items),
+    "snapshots of open calls": partial(_looks, things.open_calls),
+    "snapshots of choices": partial(_looks, things.choices),
     "snapshots of annotations": partial(_looks, things.annotations),
     "snapshots of metadata": partial(_looks, things.metadata),
     "partial view, plain": partial(_views, None),
@@ -186,6 +188,10 @@ CASES: Final[dict[str, Prepare]] = {
     **{f"build {wire}": partial(_built, wire) for wire in WIRE_SPECS},
     **{
         f"encode {name}": partial(_encoded, name, things.response)
+        for name in (*WIRE_SPECS, *UI_PROTOCOLS)
+    },
+    **{
+        f"encode {name}, open calls": partial(_encoded, name, things.open_calls)
         for name in (*WIRE_SPECS, *UI_PROTOCOLS)
     },
     "encode responses, metadata": partial(_encoded, "responses", things.metadata),
@@ -209,7 +215,13 @@ CASES: Final[dict[str, Prepare]] = {
 """Name -> makes so many things, and returns the work on them."""
 
 COPYING: Final = frozenset(
-    {"snapshots of items", "snapshots of annotations", "snapshots of metadata"}
+    {
+        "snapshots of items",
+        "snapshots of open calls",
+        "snapshots of choices",
+        "snapshots of annotations",
+        "snapshots of metadata",
+    }
 )
 """Work that `COPIED` is for."""
 

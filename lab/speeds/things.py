@@ -136,6 +136,27 @@ def items(size: int) -> list[Any]:
     return numbered(*events)
 
 
+def open_calls(size: int) -> list[Any]:
+    """So many calls that are all open until the end, as in Chat Completions."""
+    events: list[Any] = []
+    for index in range(size):
+        call = FunctionCall(f"call_{index}", "look", status="incomplete")
+        events.append(OutputItemAdded(index, call))
+    events += [FunctionCallArgumentsDelta(index, "{}") for index in range(size)]
+    for index in range(size):
+        events.append(OutputItemDone(index, FunctionCall(f"call_{index}", "look", "{}")))
+    return numbered(*events)
+
+
+def choices(size: int) -> list[Any]:
+    """So many items, half of them of a second choice."""
+    events: list[Any] = []
+    for index in range(size):
+        item = Message("assistant", (Text("hi"),), choice=index % 2)
+        events += [OutputItemAdded(index, item), OutputItemDone(index, item)]
+    return numbered(*events)
+
+
 def response(size: int) -> list[Any]:
     """So many items, and a text of so many deltas."""
     events: list[Any] = []

@@ -52,19 +52,81 @@ __all__ = [
 """`Response` and its parts are exported here too, for programs written before 0.2.0."""
 
 
+NO_ITEMS: Final[tuple[ResponseItem, ...]] = ()
+
+
+class _ChoiceItems:
+    """The items of one choice, in the order of their indexes."""
+
+    def __init__(self) -> None:
+        self._indexes: list[int] = []
+        """Indexes of the items, sorted."""
+        self._items: list[ResponseItem] = []
+        """The items of `_indexes`: final ones, and open ones as they were when last shown."""
+        self._shown: tuple[ResponseItem, ...] | None = None
+        """The items as a tuple; None once one of them changed."""
+
+    def put(self, index: int, item: ResponseItem) -> None:
+        """Adds an item, or replaces the one of this index."""
+        self._shown = None
+        position = self._position(index)
+        if position is None:
+            position = bisect.bisect_left(self._indexes, index)
+            self._indexes.insert(position, index)
+            self._items.insert(position, item)
+        else:
+            self._items[position] = item
+
+    def get(self, index: int) -> ResponseItem:
+        """The item of an index, which must be there."""
+        position = self._position(index)
+        if position is None:
+            raise KeyError(index)
+        return self._items[position]
+
+    def remove(self, index: int) -> bool:
+        """Removes the item of an index, which must be there; returns whether it was the last."""
+        position = bisect.bisect_left(self._indexes, index)
+        del self._indexes[position], self._items[position]
+        self._shown = None
+        return not self._items
+
+    def set_response_id(self, response_id: str | None) -> None:
+        """Gives all items the id of their response."""
+        self._shown = None
+        for position, item in enumerate(self._items):
+            self._items[position] = msgspec.structs.replace(item, response_id=response_id)
+
+    def shown(self) -> tuple[ResponseItem, ...]:
+        """The items, for a snapshot: copied only where one changed since the last."""
+        if self._shown is None:
+            self._shown = tuple(self._items)
+        return self._shown
+
+    def _position(self, index: int) -> int | None:
+        """Where the item of an index is; None if there is none."""
+        indexes = self._indexes
+        if indexes and indexes[-1] == index:  # mostly it is the newest
+            return len(indexes) - 1
+        position = bisect.bisect_left(indexes, index)
+        if position < len(indexes) and indexes[position] == index:
+            return position
+        return None
+
+
 class Accumulator:
     """Accumulates events one by one. `response` is built only when it is read."""
 
     def __init__(self) -> None:
         self._open: dict[int, OpenItem] = {}
         """Items between their Added and their Done, by index."""
-        self._indexes: list[int] = []
-        """Indexes of all items, sorted."""
-        self._items: list[ResponseItem] = []
-        """The items of `_indexes`: final ones, with the id of the response as far as it is known,
-        and the skeletons of open ones."""
-        self._has_more_choices = False
-        """Set by the first item of another choice than 0."""
+        self._changed: dict[int, OpenItem] = {}
+        """Those of them that changed since they were last shown: a response may have thousands of
+        calls that are open until its end, and an event changes one."""
+        self._choices: dict[int, _ChoiceItems] = {}
+        """The items of each choice, by its index."""
+        self._choice_of: dict[int, int] = {}
+        """Index of each item to its choice."""
         self._fields: dict[str, Any] = {"metadata": {}}
         """Fields of `Response` that an event set."""
         self._is_metadata_shown = False
@@ -104,31 +166,21 @@ class Accumulator:
         """The response accumulated so far.
 
         Cheap enough to be read after every event: its cost does not depend on the length of the
-        text, and hardly on the number of items.
+        text nor on how many items are open, and on their number only as one reference is copied
+        for each item.
         """
-        items = self._items
-        if self._open:
-            items = items.copy()
-            response_id = self._fields.get("response_id")
-            for index, open_item in self._open.items():
-                position = -1  # mostly the newest item is the open one
-                if self._indexes[-1] != index:
-                    position = bisect.bisect_left(self._indexes, index)
-                items[position] = open_item.snapshot("incomplete", response_id)
-        own_items = tuple(items)
-        # A response of one choice that still streams needs no look at each item: `response` may be
-        # read after every event.
-        if self._terminal is None and not self._has_more_choices:
-            status: ResponseStatus = "incomplete"
-            choices: tuple[Choice, ...] = (Choice(0, own_items),) if items else ()
-        else:
-            status = self._status()
-            choices = _choices(items, self._terminal)
-            own_items = tuple([item for item in items if item.choice == 0])
+        for index in self._changed:
+            self._show(index)
+        self._changed.clear()
+        choices = self._shown_choices()
+        own_items = NO_ITEMS
+        if 0 in self._choices:
+            own_items = self._choices[0].shown()
         base = self._base
         if base is None:
             base = self._base = Response(notices=tuple(self._notices), **self._fields)
             self._is_metadata_shown = True
+        status = self._status()
         return msgspec.structs.replace(base, status=status, items=own_items, choices=choices)
 
     def item(self, index: int) -> ResponseItem:
@@ -137,13 +189,37 @@ class Accumulator:
         Raises:
             KeyError: no item with this index has started.
         """
-        open_item = self._open.get(index)
-        if open_item is not None:
-            return open_item.snapshot("incomplete", self._fields.get("response_id"))
-        position = bisect.bisect_left(self._indexes, index)
-        if position == len(self._indexes) or self._indexes[position] != index:
-            raise KeyError(index)
-        return self._items[position]
+        if index in self._changed:
+            self._show(index)
+            del self._changed[index]
+        return self._choices[self._choice_of[index]].get(index)
+
+    def _show(self, index: int) -> None:
+        """Takes what an open item has so far among the items that are shown."""
+        item = self._open[index].snapshot("incomplete", self._fields.get("response_id"))
+        self._put(index, item)
+
+    def _shown_choices(self) -> tuple[Choice, ...]:
+        """The choices, by index, each with its items and how it ended."""
+        if not isinstance(self._terminal, Completed):
+            if len(self._choices) == 1:  # mostly: nothing to sort
+                [(number, own)] = self._choices.items()
+                return (Choice(number, own.shown()),)
+            return tuple(
+                [Choice(number, self._choices[number].shown()) for number in sorted(self._choices)]
+            )
+        ends = {choice.choice: choice for choice in _finished_choices(self._terminal)}
+        choices: list[Choice] = []
+        for number in sorted({*ends, *self._choices}):
+            items = NO_ITEMS
+            if number in self._choices:
+                items = self._choices[number].shown()
+            end = ends.get(number)
+            if end is None:
+                choices.append(Choice(number, items))
+            else:
+                choices.append(Choice(number, items, end.stop_reason, end.native_stop_reason))
+        return tuple(choices)
 
     def endings(self, error: ErrorInfo) -> list[ResponseEvent]:
         """The events that end this response here: open items become incomplete, then `Failed`.
@@ -169,6 +245,8 @@ class Accumulator:
         return endings
 
     def _status(self) -> ResponseStatus:
+        if self._terminal is None:  # mostly
+            return "incomplete"
         match self._terminal:
             case Completed(stop_reason="length" | "content_filter"):
                 return "incomplete"
@@ -178,8 +256,11 @@ class Accumulator:
                 return "cancelled"
             case Failed():
                 return "failed"
-            case None:
-                return "incomplete"
+
+    def _change(self, index: int) -> OpenItem:
+        """The open item that an event is about: it changes."""
+        open_item = self._changed[index] = self._open[index]
+        return open_item
 
     def _name_agent(self, event: ResponseEvent) -> None:
         """Sets the agent of an open item that was added without one."""
@@ -190,22 +271,22 @@ class Accumulator:
     # --- one method for each kind of event ---
 
     def _text(self, event: OutputTextDelta) -> None:
-        self._open[event.index].part(event.content_index).fragments.append(event.delta)
+        self._change(event.index).part(event.content_index).fragments.append(event.delta)
 
     def _reasoning(self, event: ReasoningContentDelta) -> None:
-        self._open[event.index].part(event.content_index).fragments.append(event.delta)
+        self._change(event.index).part(event.content_index).fragments.append(event.delta)
 
     def _arguments(self, event: FunctionCallArgumentsDelta) -> None:
-        self._open[event.index].arguments.append(event.delta)
+        self._change(event.index).arguments.append(event.delta)
 
     def _summary(self, event: ReasoningSummaryDelta) -> None:
-        self._open[event.index].paragraph(event.summary_index).append(event.delta)
+        self._change(event.index).paragraph(event.summary_index).append(event.delta)
 
     def _refusal(self, event: RefusalDelta) -> None:
-        self._open[event.index].part(event.content_index).refusal_fragments.append(event.delta)
+        self._change(event.index).part(event.content_index).refusal_fragments.append(event.delta)
 
     def _media(self, event: MediaDelta) -> None:
-        part = self._open[event.index].part(event.content_index)
+        part = self._change(event.index).part(event.content_index)
         part.media_type = event.media_type or part.media_type
         if event.data:
             part.data.append(event.data)
@@ -213,26 +294,29 @@ class Accumulator:
             part.transcript_fragments.append(event.transcript)
 
     def _annotation(self, event: AnnotationAdded) -> None:
-        self._open[event.index].part(event.content_index).annotations.append(event.annotation)
+        self._change(event.index).part(event.content_index).annotations.append(event.annotation)
 
     def _item_added(self, event: OutputItemAdded) -> None:
         self._put(event.index, event.item)
-        self._open[event.index] = OpenItem(event.index, event.item)
+        open_item = OpenItem(event.index, event.item)
+        self._open[event.index] = self._changed[event.index] = open_item
 
     def _item_done(self, event: OutputItemDone) -> None:
         self._open.pop(event.index, None)
+        self._changed.pop(event.index, None)
         response_id = self._fields.get("response_id")
         self._put(event.index, msgspec.structs.replace(event.item, response_id=response_id))
 
     def _put(self, index: int, item: ResponseItem) -> None:
-        position = bisect.bisect_left(self._indexes, index)
-        if position < len(self._indexes) and self._indexes[position] == index:
-            self._items[position] = item
-        else:
-            self._indexes.insert(position, index)
-            self._items.insert(position, item)
-        if item.choice != 0:
-            self._has_more_choices = True
+        own = self._choices.get(item.choice)
+        if own is None:
+            own = self._choices[item.choice] = _ChoiceItems()
+        before = self._choice_of.setdefault(index, item.choice)
+        if before != item.choice:
+            self._choice_of[index] = item.choice
+            if self._choices[before].remove(index):
+                del self._choices[before]
+        own.put(index, item)
 
     def _created(self, event: Created) -> None:
         self._set_response_id(event.response_id)
@@ -246,8 +330,8 @@ class Accumulator:
         if self._fields.get("response_id") == response_id:
             return
         self._set("response_id", response_id)
-        for position, item in enumerate(self._items):
-            self._items[position] = msgspec.structs.replace(item, response_id=response_id)
+        for own in self._choices.values():
+            own.set_response_id(response_id)
 
     def _usage(self, event: TokenCount) -> None:
         self._set("usage", event.usage)
@@ -340,21 +424,3 @@ def _finished_choices(terminal: Completed) -> tuple[FinishedChoice, ...]:
     if terminal.choices:
         return terminal.choices
     return (FinishedChoice(0, terminal.stop_reason, terminal.native_stop_reason),)
-
-
-def _choices(items: list[ResponseItem], terminal: Completed | Failed | None) -> tuple[Choice, ...]:
-    ends: dict[int, FinishedChoice] = {}
-    if isinstance(terminal, Completed):
-        ends = {choice.choice: choice for choice in _finished_choices(terminal)}
-    by_index: dict[int, list[ResponseItem]] = {index: [] for index in ends}
-    for item in items:
-        by_index.setdefault(item.choice, []).append(item)
-    choices: list[Choice] = []
-    for index in sorted(by_index):
-        end = ends.get(index)
-        if end is None:
-            choices.append(Choice(index, tuple(by_index[index])))
-            continue
-        own = tuple(by_index[index])
-        choices.append(Choice(index, own, end.stop_reason, end.native_stop_reason))
-    return tuple(choices)

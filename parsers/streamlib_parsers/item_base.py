@@ -149,11 +149,11 @@ FileContent: TypeAlias = str | bytes | bytearray | memoryview
 below state it for type checkers in an ``__init__``; a Struct makes its own."""
 
 P = ParamSpec("P")
-M = TypeVar("M", bound="Media")
+M = TypeVar("M", bound=Struct)
 
 
 class CheckedMeta(StructMeta):
-    """Checks each part that a program makes by calling its class.
+    """Checks each part, or prompt, that a program makes by calling its class.
 
     A Struct has no ``__init__`` of its own, and its ``__post_init__`` also runs where a saved
     history is decoded: what was received once must load, however odd it is.
@@ -169,15 +169,15 @@ class CheckedMeta(StructMeta):
 
 
 def unchecked(kind: Callable[P, M]) -> Callable[P, M]:
-    """The class of a part, to make one of what a server or a client wrote.
+    """The class of a part or a prompt, to make one of what a server or a client wrote.
 
     Nothing of that may be lost, so it is taken as it is: `unchecked(Image)(data=…)`.
     """
     return partial(StructMeta.__call__, kind)  # type: ignore[arg-type]  # each is a class
 
 
-def _restored(kind: type[Media], fields: JsonObject) -> Media:
-    """A part that was pickled or copied."""
+def restored(kind: type[M], fields: JsonObject) -> M:
+    """A part or a prompt that was pickled or copied."""
     return unchecked(kind)(**fields)
 
 
@@ -218,7 +218,7 @@ class Media(Part, frozen=True, metaclass=CheckedMeta):
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
-        return _restored, (type(self), fields)
+        return restored, (type(self), fields)
 
     def _check(self) -> None:
         """Raises where a program made a part that no provider could read.

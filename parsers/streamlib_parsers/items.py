@@ -127,6 +127,11 @@ class Message(Item, frozen=True):
 
     def __post_init__(self) -> None:
         if type(self.content) is not tuple:  # most are: no call for each message
+            if isinstance(self.content, (str, bytes, Part)):
+                raise TypeError(
+                    f"content of a Message is a list of parts, not {self.content!r:.100}: "
+                    "write `user(…)` or `assistant(…)`"
+                )
             store_tuple(self, "content")
 
     @property
@@ -190,9 +195,17 @@ class FunctionCall(Item, frozen=True):
         """
         return parse_arguments(self.arguments, self.name)
 
-    def output(self, output: Output, *, is_error: bool = False) -> FunctionCallOutput:
-        """The output item of this call."""
-        return FunctionCallOutput(self.call_id, output, is_error)
+    def output(self, output: Output | Any, *, is_error: bool = False) -> FunctionCallOutput:
+        """The output item of this call.
+
+        Args:
+            output: a text or content parts; any other value is sent as JSON.
+            is_error: whether the call failed.
+
+        Raises:
+            TypeError: it cannot be written as JSON.
+        """
+        return FunctionCallOutput(self.call_id, _as_output(output), is_error)
 
     def output_mcp(self, result: Any) -> FunctionCallOutput:
         """The output item of a call that a tool of an MCP server answered.
@@ -234,9 +247,9 @@ class CustomToolCall(Item, frozen=True):
     input: str = ""
     namespace: str | None = None
 
-    def output(self, output: Output, *, is_error: bool = False) -> CustomToolCallOutput:
-        """The output item of this call."""
-        return CustomToolCallOutput(self.call_id, output, is_error)
+    def output(self, output: Output | Any, *, is_error: bool = False) -> CustomToolCallOutput:
+        """The output item of this call, as of `FunctionCall.output`."""
+        return CustomToolCallOutput(self.call_id, _as_output(output), is_error)
 
 
 class CustomToolCallOutput(Item, frozen=True):
@@ -393,18 +406,48 @@ Output: TypeAlias = str | Sequence[ContentPart]
 """Output of a tool: text, or content parts (text, images, documents)."""
 
 
-def user(text: str = "", *parts: ContentPart) -> Message:
-    """A user message: `user("what is this?", Image(data=…, media_type="image/png"))`."""
-    if not text:
-        return Message("user", parts)
-    return Message("user", (Text(text), *parts))
+def user(text: str | ContentPart = "", *parts: str | ContentPart) -> Message:
+    """A user message: `user("what is this?", Image(data=…, media_type="image/png"))`.
+
+    Texts and parts may be in any order.
+
+    Raises:
+        TypeError: something is neither a text nor a part.
+    """
+    return Message("user", _content("user", text, parts))
 
 
-def assistant(text: str = "", *parts: ContentPart) -> Message:
+def assistant(text: str | ContentPart = "", *parts: str | ContentPart) -> Message:
     """An assistant message, for examples in a prompt: `assistant("Paris")`."""
-    if not text:
-        return Message("assistant", parts)
-    return Message("assistant", (Text(text), *parts))
+    return Message("assistant", _content("assistant", text, parts))
+
+
+def _content(maker: str, text: Any, parts: tuple[Any, ...]) -> tuple[ContentPart, ...]:
+    """Texts and parts as the parts of a message; without its first text if that is empty."""
+    if text != "":
+        parts = (text, *parts)
+    content: list[ContentPart] = []
+    for part in parts:
+        if isinstance(part, str):
+            content.append(Text(part))
+        elif isinstance(part, (Text, Image, Document, Audio, Refusal)):
+            content.append(part)
+        else:
+            raise TypeError(
+                f"{maker}() takes texts and parts, not {part!r:.100}: "
+                f'write `{maker}("…", Image(…))`, or Document, Audio'
+            )
+    return tuple(content)
+
+
+def _as_output(output: Any) -> Output:
+    """What a program gives as the output of a call; JSON where it is no text and no parts."""
+    if isinstance(output, str):
+        return output
+    if isinstance(output, (list, tuple)) and all(isinstance(part, Part) for part in output):
+        return output
+    converted: Output = upward("tools.outputs", "as_content")(output)
+    return converted
 
 
 def with_origin(item: ResponseItem, origin: Origin) -> ResponseItem:

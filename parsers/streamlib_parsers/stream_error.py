@@ -26,10 +26,13 @@ class StreamError(Exception):
 
     def __str__(self) -> str:
         info = self.info
+        details: list[str] = []
         if info.status:
-            return f"{info.kind} (HTTP {info.status}): {info.message}"
+            details.append(f"HTTP {info.status}")
         if isinstance(info.detail, dict) and "address" in info.detail:
-            return f"{info.kind} ({info.detail['address']}): {info.message}"
+            details.append(str(info.detail["address"]))
+        if details:
+            return f"{info.kind} ({', '.join(details)}): {info.message}"
         return f"{info.kind}: {info.message}"
 
     @property

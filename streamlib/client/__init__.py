@@ -12,9 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from ssl import SSLContext
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack, overload
-
-from msgspec import structs
+from typing import TYPE_CHECKING, Never, Self, Unpack, overload
 
 from streamlib.client.attempt import Attempt
 from streamlib.client.background import cancel_request, is_background, response_in
@@ -24,13 +22,14 @@ from streamlib.client.hooks import AttemptRequest, AttemptResponse
 from streamlib.client.model_list import ModelInfo, models_request, read_models
 from streamlib.client.options import ClientOptions, ResumeOptions, StreamOptions
 from streamlib.client.retry import NO_RETRY, RetryPolicy
-from streamlib.client.setup import ClientSetup, with_headers
+from streamlib.client.setup import STREAM_NAMES, ClientSetup, with_headers, with_retry
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode
 from streamlib.client.stream_text import text_error
 from streamlib.providers import Provider
 from streamlib.providers.websocket import WebSocketSettings
 from streamlib.request.build import Request, build_for
+from streamlib.request.mistakes import refuse_unknown
 from streamlib.request.prompt import Prompt
 from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib_parsers.accumulate import Response
@@ -146,6 +145,7 @@ class Client(ClientSetup):
         headers: Mapping[str, str] | None = None,
         resume: bool | None = None,
         retry: RetryPolicy | None = None,
+        **unknown: Never,
     ) -> ResponseStream | StartedStream:
         """Prepares the stream of one response, to be used with `async with`.
 
@@ -205,6 +205,7 @@ class Client(ClientSetup):
         )
         del api_key  # a traceback shows the locals of this frame
         wrap_key_of(options)
+        refuse_unknown("stream()", unknown, STREAM_NAMES, Prompt.__struct_fields__)
         self._require_open()
         if isinstance(model, (list, tuple)):
             return self._stream_of_first(prompt, model, options)
@@ -239,8 +240,7 @@ class Client(ClientSetup):
             target, service = self._target(name, provider, wire_api, base_url, account)
             request = build_for(wanted, target, strict=strict, strict_origin=strict_origin)
         config = self._config(request, service, api_key, tools, dialects, errors)
-        if retry is not None:
-            config = structs.replace(config, retry=retry)
+        config = with_retry(config, retry)
         if is_background(request):
             config = self._resumable(config, service, api_key, None, automatic=resume)
         return self._make_stream(config)

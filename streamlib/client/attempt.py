@@ -255,13 +255,21 @@ class Attempt:
         if 300 <= self.status < 400:
             return _redirect_error(self.status, headers)
         if not 200 <= self.status < 300:
-            return classify(self.status, await self._error_body(), headers, received_at)
+            return self._named(
+                classify(self.status, await self._error_body(), headers, received_at)
+            )
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type == "application/json" and WIRE_SPECS[self._wire_api].json_is_complete_body:
             self._feeder = BodyCollector(parser, self._limits)
         if getattr(response, "chunks_are_messages", False):
             self._feeder = MessageFeeder(parser)
         return None
+
+    def _named(self, info: ErrorInfo) -> ErrorInfo:
+        """An HTTP error, with its URL where a page for people was sent instead of an API's."""
+        if info.status in {404, 405} and _is_page(self._received_headers):
+            return self._source.name_page(info)
+        return info
 
     async def _error_body(self) -> bytes:
         body = b""
@@ -400,6 +408,8 @@ class Attempt:
         if info.kind == "malformed" and not is_expected:  # a proxy's HTML page, for instance
             message = f"{info.message} (content-type: {media_type[:100]})"
             info = msgspec.structs.replace(info, message=message)
+            if _is_page(self._received_headers):
+                info = self._source.name_page(info)
         events[-1] = Failed(self._source.redact(info), seq=last.seq)
         return events
 
@@ -461,6 +471,11 @@ class Attempt:
         finally:
             if slots is not None:
                 slots.release_on_behalf_of(self)
+
+
+def _is_page(headers: Mapping[str, str]) -> bool:
+    """Whether the body is an HTML page."""
+    return headers.get("content-type", "").lower().startswith("text/html")
 
 
 def _redirect_error(status: int, headers: Mapping[str, str]) -> ErrorInfo:

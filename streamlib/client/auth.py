@@ -29,6 +29,7 @@ from streamlib.client.origins import LOOPBACK, is_own_origin, origin_of, own_ori
 from streamlib.client.sigv4 import sign
 from streamlib.providers import Provider
 from streamlib.request.build import Request
+from streamlib.request.endpoints import check_base_url
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.redaction import MASK
 from streamlib_parsers.stream_error import StreamError
@@ -89,6 +90,7 @@ class KeyStore:
         """Origins that configured keys may be sent to. Without `base_url`, those of the first
         request that uses the single key."""
         if base_url:
+            check_base_url(base_url)
             self._origins.add(origin_of(base_url))
         self._single: ApiKey | None = None
         """The key that was configured without a provider's name."""

@@ -171,8 +171,12 @@ def wrap_key(key: ApiKey) -> ApiKey | ErrorInfo:
     An invalid key is returned as a failure rather than raised: the caller raises after it has
     deleted its own variable, so that no frame of the traceback holds the key.
     """
-    if not isinstance(key, str):
+    if isinstance(key, (Secret, AwsCredentials)) or callable(key):
         return key
+    # A key that is no text has come from a file, perhaps; the message must not show it.
+    if not isinstance(key, str):
+        message = f"a key is a text, not {type(key).__name__}: write `api_key=key.decode()`"
+        return ErrorInfo("authentication", message, code="invalid_key")
     try:
         return Secret(key)
     except StreamError as error:

@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, Never, TypeVar
 
 import anyio
 import msgspec
@@ -21,6 +21,7 @@ from streamlib.client.credentials import ApiKey
 from streamlib.client.cursor import Cursor
 from streamlib.client.hooked_stream import HookedStream
 from streamlib.client.hooks import AttemptHooks, OnEvent, OnRequest, OnResponse
+from streamlib.client.options import ClientOptions, StreamOptions
 from streamlib.client.response_parser import response_parser, resumable_parsers
 from streamlib.client.resumption import Resumption
 from streamlib.client.retry import RetryPolicy
@@ -34,6 +35,7 @@ from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.build import Request, build_for
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.headers import checked_headers, joined_headers
+from streamlib.request.mistakes import check_kind, refuse_unknown
 from streamlib.request.prompt import Prompt
 from streamlib.request.target import Target
 from streamlib.transport import Transport, check_library, transport_for
@@ -45,6 +47,12 @@ from streamlib_parsers.resumable import Position
 from streamlib_parsers.stream_error import invalid_request
 
 Sent = TypeVar("Sent", Prompt, Request)
+
+CLIENT_NAMES: Final = ("base_url", "wire_api", *ClientOptions.__annotations__)
+"""The options of a client."""
+
+STREAM_NAMES: Final = tuple(StreamOptions.__annotations__)
+"""The options of a stream."""
 
 
 class ClientSetup:
@@ -72,6 +80,7 @@ class ClientSetup:
         clock: Clock = anyio.current_time,
         now: Callable[[], datetime] = wall_clock,
         jitter: Callable[[], float] = random.random,
+        **unknown: Never,
     ) -> None:
         self._opened_transport: Transport | None = None
         """Created by the first request, None again after `aclose`."""
@@ -82,14 +91,16 @@ class ClientSetup:
         self._loop_guard = LoopGuard()
         self._keys = KeyStore(api_key, base_url)
         del api_key  # a traceback shows the locals of this frame
+        refuse_unknown("Client", unknown, CLIENT_NAMES, Prompt.__struct_fields__)
         self._keys.check()
+        _check_settings(deadlines, limits, connections, retry)
+        check_errors(errors)
         check_library(http)
         self._http = http
         self._base_url = base_url
         self._wire_api: WireApi | None = wire_api
         self._providers = tuple(providers)
         self._limits = limits
-        check_errors(errors)
         self._errors: ErrorMode = errors
         self._models = models
         self._deadlines = deadlines or Deadlines()
@@ -287,6 +298,32 @@ class ClientSetup:
         if self._opened_transport is None:
             self._opened_transport = transport_for(self._http, self._connections)
         return self._opened_transport
+
+
+def _check_settings(
+    deadlines: Deadlines | None,
+    limits: Limits,
+    connections: int | None,
+    retry: RetryPolicy | None,
+) -> None:
+    """Refuses a number where a class with names says what it is."""
+    check_kind("deadlines", deadlines, Deadlines, "`Deadlines(…)`, such as Deadlines(total=30)")
+    check_kind("limits", limits, Limits, "`Limits(…)`")
+    check_kind("connections", connections, int, "a whole number")
+    check_retry(retry)
+
+
+def with_retry(config: StreamConfig, retry: RetryPolicy | None) -> StreamConfig:
+    """The configuration of a stream that has a policy of its own; None: the client's."""
+    check_retry(retry)
+    if retry is None:
+        return config
+    return msgspec.structs.replace(config, retry=retry)
+
+
+def check_retry(retry: RetryPolicy | None) -> None:
+    """Refuses a number of retries alone."""
+    check_kind("retry", retry, RetryPolicy, "`RetryPolicy(…)`, such as RetryPolicy(retries=3)")
 
 
 def with_headers(sent: Sent, headers: Mapping[str, str] | None) -> Sent:

@@ -23,7 +23,7 @@ from streamlib.client.hooks import (
     changed_headers,
 )
 from streamlib.client.origins import origin_of
-from streamlib.client.unreachable import name_server
+from streamlib.client.unreachable import name_page, name_server
 from streamlib.providers import Provider
 from streamlib.request.build import Request
 from streamlib.transport import HttpResponse, IteratorResponse, Transport
@@ -92,6 +92,10 @@ class ResponseSource(Protocol):
 
     async def send(self) -> HttpResponse:
         """The response, as soon as its headers are received."""
+        ...
+
+    def name_page(self, info: ErrorInfo) -> ErrorInfo:
+        """The failure of a body that is an HTML page, with the URL that it came from."""
         ...
 
     def name_server(self, info: ErrorInfo) -> ErrorInfo:
@@ -209,6 +213,10 @@ class HttpSource:
             # The frames that the exception came through hold the headers, and with them the key.
             raise error.with_traceback(None) from None
 
+    def name_page(self, info: ErrorInfo) -> ErrorInfo:
+        """See `ResponseSource`."""
+        return name_page(info, self._request.url)
+
     def name_server(self, info: ErrorInfo) -> ErrorInfo:
         """See `ResponseSource`."""
         return name_server(info, self._request.url, self._provider.name)
@@ -253,6 +261,10 @@ class BytesSource:
     async def send(self) -> HttpResponse:
         """See `ResponseSource`."""
         return IteratorResponse(self._chunks)
+
+    def name_page(self, info: ErrorInfo) -> ErrorInfo:
+        """The failure unchanged: no server is known here."""
+        return info
 
     def name_server(self, info: ErrorInfo) -> ErrorInfo:
         """The failure unchanged: no server is known here."""

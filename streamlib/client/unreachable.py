@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import msgspec
 
@@ -35,8 +36,41 @@ def name_server(info: ErrorInfo, url: str, provider: str) -> ErrorInfo:
     message = info.message
     if provider in HINTS:
         message = f"{message}; {HINTS[provider]}"
-    detail = {**detail, "address": address_of(url)}
+    address = address_of(url)
+    proxy = _proxy_for(url)
+    if proxy is not None:
+        message = f"{message}; the proxy of the environment could not be reached, or refused"
+        address = f"{address} through the proxy {proxy}"
+    detail = {**detail, "address": address}
     return msgspec.structs.replace(info, message=message, detail=detail)
+
+
+def _proxy_for(url: str) -> str | None:
+    """The address of the proxy that the environment names for a URL, without its password."""
+    parts = urlsplit(url)
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy or proxy_bypass(parts.hostname or ""):
+        return None
+    try:
+        return address_of(proxy if "://" in proxy else f"http://{proxy}")
+    except ValueError:  # its port is no number
+        return "of an invalid address"
+
+
+def name_page(info: ErrorInfo, url: str) -> ErrorInfo:
+    """The failure of a response that is a page for people: the URL that was wrong, perhaps.
+
+    Args:
+        info: the failure.
+        url: of the request.
+    """
+    detail: dict[str, Any] = {"received": info.detail}
+    if isinstance(info.detail, dict):
+        detail = info.detail
+    shown = address_of(url) + urlsplit(url).path
+    message = f"{info.message}: a page and no API, check base_url"
+    return msgspec.structs.replace(info, message=message, detail={**detail, "address": shown})
 
 
 def address_of(url: str) -> str:

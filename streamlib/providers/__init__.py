@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -199,7 +199,8 @@ def find(
         raise invalid_request("no model was given: write it provider:model", "unknown_provider")
     if ":" not in model:
         raise invalid_request(
-            f"a model is written provider:model, not {model!r}", "unknown_provider"
+            f"a model is written provider:model, not {model!r}{_suggestion(model, more)}",
+            "unknown_provider",
         )
     name = model.partition(":")[0]
     more = tuple(more)
@@ -208,3 +209,37 @@ def find(
             if len(candidate) > len(name) and model.startswith(f"{candidate}:"):
                 name = candidate
     return provider(name, more), model[len(name) + 1 :]
+
+
+VENDORS: Final = {
+    "gpt": "openai",
+    "chatgpt": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "claude": "anthropic",
+    "gemini": "google",
+    "grok": "xai",
+    "deepseek": "deepseek",
+    "mistral": "mistral",
+    "magistral": "mistral",
+    "codestral": "mistral",
+    "command": "cohere",
+    "kimi": "moonshot",
+    "glm": "zai",
+    "sonar": "perplexity",
+    "qwen": "qwen",
+}
+"""How a model's name begins, up to its first hyphen or digit -> the provider that makes it."""
+
+
+def _suggestion(model: str, more: Iterable[Provider]) -> str:
+    """What was probably meant by a model without its provider; "" where nobody knows."""
+    vendor, slash, name = model.partition("/")
+    if slash and vendor in known(more):
+        return f": write {vendor + ':' + name!r}"
+    lowered = model.lower()
+    for beginning, provider_name in VENDORS.items():
+        if lowered.startswith(beginning):
+            return f": write {provider_name + ':' + model!r}"
+    return ""

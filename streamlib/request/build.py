@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -26,6 +27,7 @@ from streamlib.request.headers import with_headers
 from streamlib.request.history import CALLS, OUTPUTS, IndexedItem, repair
 from streamlib.request.json_objects import merged, without
 from streamlib.request.media import report_corrected_types
+from streamlib.request.mistakes import check_tool_choice
 from streamlib.request.origins import downgrade
 from streamlib.request.prompt import Prompt
 from streamlib.request.provider_steps import apply_steps
@@ -34,7 +36,14 @@ from streamlib.request.structured_modes import with_structured_mode
 from streamlib.request.target import BuiltRequest, Target
 from streamlib.request.tool_options import fit_tool_options
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.items import JsonObject, Origin, ResponseItem, ToolSpec, WireApi
+from streamlib_parsers.items import (
+    JsonObject,
+    Origin,
+    ResponseItem,
+    ToolSearchOutput,
+    ToolSpec,
+    WireApi,
+)
 from streamlib_parsers.stream_error import StreamError, invalid_request
 
 
@@ -131,6 +140,7 @@ def build_for(
     _add_headers(draft)
     _read_allowed_tools(draft)
     _drop_extra_of_another_wire(draft)
+    _check_tool_choice(draft)
     _fit_tool_options(draft)
     # the history
     _repair_history(draft)
@@ -209,6 +219,18 @@ def _read_allowed_tools(draft: _Draft) -> None:
     draft.allowed_tools = choice_of_another_wire(draft.prompt, draft.wire_api)
     if draft.allowed_tools is not None:
         draft.prompt = without_choice(draft.prompt, draft.allowed_tools)
+
+
+def _check_tool_choice(draft: _Draft) -> None:
+    """Refuses the name of a tool that is not offered.
+
+    Here and not in `Prompt`: an agent adds its tools. A request that was decoded is sent as it is.
+    """
+    prompt = draft.prompt
+    if prompt.extra_wire is not None or prompt.stream is not None:
+        return
+    searched = [item.tools for item in prompt.items if isinstance(item, ToolSearchOutput)]
+    check_tool_choice(prompt.tool_choice, chain(prompt.tools, *searched))
 
 
 def _drop_extra_of_another_wire(draft: _Draft) -> None:

@@ -44,12 +44,12 @@ class History(list[ResponseItem]):
         shown: str = upward("display.notebook_items", "items_markdown")(self)
         return shown
 
-    def user(self, text: str = "", *parts: ContentPart) -> Self:
+    def user(self, text: str | ContentPart = "", *parts: str | ContentPart) -> Self:
         """Appends a user message, and returns the history: ``client.text(history.user("Hi"), …)``.
 
         Args:
-            text: the text.
-            *parts: images, documents and audio after it.
+            text: the text, or the first part.
+            *parts: images, documents, audio and further texts, in any order.
         """
         self.append(user(text, *parts))
         return self
@@ -58,7 +58,16 @@ class History(list[ResponseItem]):
         """Appends the items of a response unchanged, complete or not, and returns the history.
 
         What is incomplete is left out when the next request is built, and reported.
+
+        Raises:
+            TypeError: it is no response.
         """
+        if not isinstance(response, Response):
+            raise TypeError(
+                f"add() takes a Response, not {response!r:.100}: "
+                "write `history.user(…)` for a text, `history.append(…)` for an item, "
+                "`stream.response` for a stream"
+            )
         self.extend(response.items)
         return self
 

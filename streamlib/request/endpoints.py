@@ -49,17 +49,41 @@ def resolve_target(
         raise invalid_request(
             f"{provider.name} does not offer {chosen}: it offers {offered}", "wire_api"
         )
+    check_base_url(base_url)
     base = base_url or provider.wire_urls.get(chosen) or provider.base_url
     if not base:
         raise invalid_request(f"{provider.name} needs base_url=", "base_url")
     if not model or any(ord(char) < 0x21 or ord(char) == 0x7F for char in model):
         raise invalid_request("a model's name has no blanks or control characters", "model")
+    if any("\ud800" <= char <= "\udfff" for char in model):
+        raise invalid_request(f"a model's name is valid Unicode, not {model!r:.100}", "model")
     # Percent-encoding leaves dots as they are: in the path of Bedrock or Gemini, HTTP libraries
     # and proxies would resolve such a segment to another URL.
     if {".", ".."} & set(model.split("/")):
         raise invalid_request(f"{model!r} is not a model: it would change the URL's path", "model")
     url = _fill_url(base, provider)
     return Target(provider, model, chosen, url, traits(model, models), account)
+
+
+def check_base_url(base_url: str | None) -> None:
+    """Refuses a base URL to which no path could be added.
+
+    Raises:
+        StreamError: `invalid_request`; it is not http or https, or has a query or a fragment. What
+            a provider needs in its query (Azure: api-version) its own value adds.
+    """
+    if not base_url:
+        return
+    if not isinstance(base_url, str):
+        raise TypeError(f"base_url is a text, not {base_url!r:.100}")
+    for mark, kind in (("?", "query"), ("#", "fragment")):
+        if mark in base_url:
+            raise invalid_request(
+                f"base_url has a {kind}, {mark!r}: end it before, the paths of requests follow it",
+                "base_url",
+            )
+    if not base_url.lower().startswith(("http://", "https://")):
+        raise invalid_request("base_url: a URL must begin with http:// or https://", "base_url")
 
 
 def _fill_url(url: str, provider: Provider) -> str:

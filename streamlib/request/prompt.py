@@ -10,6 +10,14 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from streamlib.request.headers import checked_headers
+from streamlib.request.mistakes import (
+    check_fields,
+    check_items,
+    check_tools,
+    refuse_unknown,
+    tool_of,
+)
+from streamlib_parsers.item_base import CheckedMeta, restored
 from streamlib_parsers.items import CacheMark, JsonObject, ResponseItem, ToolSpec, WireApi, user
 from streamlib_parsers.signatures import ShortHelp
 
@@ -24,6 +32,12 @@ if TYPE_CHECKING:
     """What a schema is made from."""
 else:
     SchemaSource = JsonObject  # what is stored, and what msgspec reads and writes
+
+if TYPE_CHECKING:
+    ToolSource: TypeAlias = ToolSpec | Any
+    """A tool, or a function, which becomes one. Any, for those who read the field."""
+else:
+    ToolSource = ToolSpec
 
 
 class ReasoningOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
@@ -82,9 +96,20 @@ class CacheOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_
         return self.lifetimes.get(item_index, self.ttl)
 
 
+class PromptMeta(ShortHelp, CheckedMeta):
+    """Checks each prompt that a program makes, with the names of its fields."""
+
+    if not TYPE_CHECKING:  # see `CheckedMeta`
+
+        def __call__(cls, *positional: Any, **named: Any) -> Any:  # noqa: N805  # of classes
+            """Makes a prompt, and checks it."""
+            refuse_unknown("Prompt", named, cls.__struct_fields__)
+            return super().__call__(*positional, **named)
+
+
 class Prompt(
     Struct,
-    metaclass=ShortHelp,
+    metaclass=PromptMeta,
     frozen=True,
     gc=False,
     omit_defaults=True,
@@ -95,7 +120,7 @@ class Prompt(
         prompt = Prompt(
             "What is the weather in Paris?",
             instructions="Answer in one sentence.",
-            tools=[ToolSpec.of(weather)],
+            tools=[weather],
             reasoning="low",
             max_output_tokens=500,
         )
@@ -118,9 +143,9 @@ class Prompt(
             reported; state of another origin is downgraded and reported.
         instructions: the system prompt. A `Message` with the role "system" may
             also be in the history. Wires: all.
-        tools: tools that the model may call (`ToolSpec`, `ToolSpec.of`), or
-            that the provider runs (`ToolSpec.hosted`). Wires: all; a hosted
-            tool that a target lacks is reported.
+        tools: tools that the model may call (functions of yours, `ToolSpec`,
+            `ToolSpec.of`), or that the provider runs (`ToolSpec.hosted`).
+            Wires: all; a hosted tool that a target lacks is reported.
         tool_choice: "auto", "required", "none", or the name of the tool to
             call. Wires: all but ollama.
         parallel_tools: False: at most one call in a response. Wires: messages,
@@ -194,14 +219,15 @@ class Prompt(
         stream: whether a decoded request wanted a stream (`parse_request`).
 
     Raises:
-        TypeError: a value of the wrong kind: dicts of some wire in `input`, a
-            text for a number.
-        ValueError: a value that the field cannot have.
+        TypeError: a name that is no option, or a value of the wrong kind: dicts
+            of some wire in `input`, a text for a number.
+        ValueError: a value that the field cannot have, or two tools of one
+            name.
     """
 
     input: str | Sequence[ResponseItem] = ()
     instructions: str | None = None
-    tools: Sequence[ToolSpec] = ()
+    tools: Sequence[ToolSource] = ()
     tool_choice: str | None = None
     parallel_tools: bool | None = None
     reasoning: Effort | int | ReasoningOptions | None = None
@@ -245,12 +271,25 @@ class Prompt(
         if isinstance(self.input, (Struct, bytes, dict, int, type(None))):
             raise TypeError(f"input is a str or a list of items, not a {type(self.input).__name__}")
         force_setattr(self, "stop", _stop_sequences(self.stop))
-        for name in ("input", "tools"):
-            value = getattr(self, name)
-            if not isinstance(value, (str, tuple)):
-                force_setattr(self, name, tuple(value))
-        _check_structs("input", self.input, "`streamlib.user(…)` and its like, or `parse_request`")
-        _check_structs("tools", self.tools, "`ToolSpec`")
+        if not isinstance(self.input, (str, tuple)):
+            force_setattr(self, "input", tuple(self.input))
+        if self.tools:
+            if isinstance(self.tools, (str, Struct)) or callable(self.tools):
+                raise TypeError(f"tools is a list of tools, not {self.tools!r:.100}")
+            tools = [tool_of(tool, index) for index, tool in enumerate(self.tools)]
+            force_setattr(self, "tools", tuple(tools))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # One that was decoded may hold what no program may write.
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        return restored, (type(self), fields)
+
+    def _check(self) -> None:
+        """Raises where a program made a prompt that cannot be meant."""
+        check_fields(self)
+        check_tools(self.tools)
+        if not isinstance(self.input, str):
+            check_items(self.input)
 
     @property
     def items(self) -> tuple[ResponseItem, ...]:
@@ -324,12 +363,3 @@ def _check_numbers(prompt: Prompt) -> None:
             continue
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise TypeError(f"{name} is a number, not {value!r}")
-
-
-def _check_structs(name: str, values: str | Sequence[Any], maker: str) -> None:
-    """The most frequent first mistake is a dict in the fields of some wire."""
-    if isinstance(values, str):
-        return
-    for index, value in enumerate(values):
-        if not isinstance(value, Struct):
-            raise TypeError(f"{name}[{index}] is a {type(value).__name__}; made by {maker}")

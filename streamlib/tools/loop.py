@@ -13,7 +13,14 @@ from msgspec.structs import replace
 from streamlib.client import Client, StreamOptions, wrap_key_of
 from streamlib.request.conversation import History
 from streamlib.request.prompt import Prompt
-from streamlib.tools.calls import Handlers, Tool, Toolbox, at_least_one, question_after
+from streamlib.tools.calls import (
+    Handlers,
+    Tool,
+    Toolbox,
+    at_least_one,
+    check_async,
+    question_after,
+)
 from streamlib.tools.piped_run import PipedRun
 from streamlib_parsers import CallOutput, ErrorInfo, PendingCall, Response, ResponseItem, RunEvent
 from streamlib_parsers.stream_error import StreamError, invalid_request
@@ -57,7 +64,7 @@ class AgentRun(PipedRun):
         self._toolbox = Toolbox(tools, limit=limit, timeout=timeout, handlers=handlers)
         first = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
         self._prompt = replace(first, tools=(*first.tools, *self._toolbox.specs()))
-        self._send = partial(client.stream, model=model, **options)
+        self._send = partial(check_async(client).stream, model=model, **options)
         self._stream = self._send(self._prompt)  # the current response; after the end the last
         self._turns_left = at_least_one("max_turns", max_turns) - 1
         self._state = "response"

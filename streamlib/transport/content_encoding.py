@@ -1,8 +1,8 @@
 """Decoding of compressed bodies in bounded steps.
 
 Requests ask for `identity`, yet some servers compress all the same. A few KiB may expand to
-gigabytes, so no step yields more than `DECODED_CHUNK_BYTES`: the parser's own limit then ends the
-stream.
+gigabytes, so no step yields more than `DECODED_CHUNK_BYTES`, and other tasks run between two steps
+that wait for no bytes: the parser's own limit then ends the stream.
 """
 
 from __future__ import annotations
@@ -11,11 +11,17 @@ import zlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
+import anyio.lowlevel
+
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.stream_error import StreamError
 
-DECODED_CHUNK_BYTES: Final = 256 * 1024
-"""Maximum size of a decoded chunk."""
+DECODED_CHUNK_BYTES: Final = 16 * 1024
+"""Maximum size of a decoded chunk: what a parser makes of it holds the event loop for less than
+20 ms, were each event a few bytes."""
+
+ENCODED_BYTES: Final = 16 * 1024
+"""Maximum input of a step: zlib copies what it does not use, at each step."""
 
 _SUPPORTED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 
@@ -64,8 +70,12 @@ class ContentDecoder:
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
         self._chunks = chunks
         self._decompressor = zlib.decompressobj(_GZIP_OR_ZLIB)
+        self._received = b""
+        """The last bytes received."""
+        self._taken = 0
+        """How many of them were taken for a step."""
         self._encoded = b""
-        """Input that was received and is not decoded yet."""
+        """Input of the next step: bytes that were taken and are not decoded yet."""
         self._header: bytes | None = b""
         """The first bytes, until there are two of them: enough to know the format. Then None."""
         self._started = False
@@ -78,16 +88,23 @@ class ContentDecoder:
 
     async def __anext__(self) -> bytes:
         while True:
-            if self._encoded or self._more_buffered:
-                chunk = self._decode()
-                if chunk:
-                    return chunk
-            if not self._encoded:
-                self._encoded = await self._next_encoded()
+            if self._encoded or self._more_buffered or self._taken < len(self._received):
+                # A few bytes may expand to a thousand steps, for which nothing is awaited.
+                await anyio.lowlevel.checkpoint()
+            else:
+                self._received = await self._next_encoded()
+                self._taken = 0
+            chunk = self._decode()
+            if chunk:
+                return chunk
 
     def _decode(self) -> bytes:
         """One step: at most `DECODED_CHUNK_BYTES`; nothing if the input is too short."""
-        if self._decompressor.eof:  # gzip allows several members in a row
+        if not self._encoded:
+            end = self._taken + ENCODED_BYTES
+            self._encoded = self._received[self._taken : end]
+            self._taken = min(end, len(self._received))
+        if self._decompressor.eof and self._encoded:  # gzip allows several members in a row
             self._decompressor = zlib.decompressobj(_GZIP_OR_ZLIB)
         if self._header is None:
             chunk = self._decompress()

@@ -146,3 +146,53 @@ def test_snapshot_has_open_and_closed_items_in_their_order() -> None:
     for index in (1, 5):
         with pytest.raises(KeyError):
             accumulator.item(index)
+
+
+def open_calls(count: int) -> Accumulator:
+    """An accumulator with so many calls that are open."""
+    accumulator = Accumulator()
+    for index in range(count):
+        call = FunctionCall(f"call_{index}", "f", status="incomplete")
+        accumulator.feed(OutputItemAdded(index, call))
+    return accumulator
+
+
+def test_snapshot_makes_only_the_items_that_changed() -> None:
+    """A response may have thousands of calls that are open until its end."""
+    accumulator = open_calls(3)
+    before = accumulator.response.items
+    accumulator.feed(FunctionCallArgumentsDelta(1, "{}"))
+    after = accumulator.response.items
+    assert after[0] is before[0]
+    assert after[2] is before[2]
+    assert after[1] == FunctionCall("call_1", "f", "{}", status="incomplete")
+    assert before[1] == FunctionCall("call_1", "f", status="incomplete")
+
+
+def test_snapshot_keeps_its_items_while_none_changes() -> None:
+    accumulator = open_calls(3)
+    before = accumulator.response.items
+    accumulator.feed(ResponseMetadata({"a": 1}))
+    assert accumulator.response.items is before
+
+
+def test_snapshot_has_the_items_of_each_choice() -> None:
+    accumulator = Accumulator()
+    for index in range(4):
+        item = Message("assistant", choice=index % 2, status="incomplete")
+        accumulator.feed(OutputItemAdded(index, item))
+    before = accumulator.response
+    accumulator.feed(OutputTextDelta(3, 0, "b"))
+    first, second = accumulator.response.choices
+    assert first.items is before.choices[0].items
+    assert [item.text for item in second.items if isinstance(item, Message)] == ["", "b"]
+    assert accumulator.response.items == first.items
+
+
+def test_item_that_ends_in_another_choice_moves_there() -> None:
+    accumulator = Accumulator()
+    accumulator.feed(OutputItemAdded(0, Message("assistant", status="incomplete")))
+    accumulator.feed(OutputItemDone(0, Message("assistant", (Text("a"),), choice=2)))
+    [choice] = accumulator.response.choices
+    assert choice.index == 2
+    assert accumulator.response.items == ()

@@ -100,19 +100,20 @@ def test_build_keeps_unknown_request_fields_on_their_wire() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "message", "code"),
     [
-        (["serve", "--port", "99999"], "port 99999: "),
+        (["serve", "--port", "99999"], "port 99999: ", 1),
         (
             ["chat", "--model", "custom:x", "--base-url", "127.0.0.1:1", "hi"],
             "a URL must begin with http",
+            2,
         ),
     ],
 )
 def test_main_reports_mistakes_in_one_line(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(arguments) == 1
+    assert main(arguments) == code
     errors = capsys.readouterr().err
     assert message in errors
     assert errors.count("\n") == 1

@@ -188,6 +188,10 @@ class LaneSource:
         """The next attempt sends the whole input."""
         self._sends_all = True
 
+    def name_page(self, info: ErrorInfo) -> ErrorInfo:
+        """See `Source`."""
+        return self.connection.handshake.name_page(info)
+
     def name_server(self, info: ErrorInfo) -> ErrorInfo:
         """See `Source`."""
         return self.connection.handshake.name_server(info)

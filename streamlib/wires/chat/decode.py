@@ -24,6 +24,7 @@ from streamlib.wires.chat.decode_parts import (
 from streamlib.wires.chat.settings import SETTINGS, read_choice
 from streamlib.wires.json_objects import rest_of
 from streamlib_parsers.accumulate import accumulate
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     FunctionCall,
     FunctionCallOutput,
@@ -67,7 +68,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     _drop_usage_option(fields, stream=stream)
     tools = _tools(fields)
     tool_choice = read_choice(fields, tools)
-    return Prompt(
+    return unchecked(Prompt)(
         input=reader.items,
         instructions=reader.instructions,
         tools=tools,

@@ -65,7 +65,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
             fields[key] = decoded
     model, stream = fields.pop("model", None), fields.pop("stream", False)
     tools = read_tools(fields)
-    return Prompt(
+    return unchecked(Prompt)(
         input=reader.items,
         instructions=reader.instructions,
         tools=tools,

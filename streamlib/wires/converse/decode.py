@@ -23,6 +23,7 @@ from streamlib.wires.converse.settings import MODEL_FIELDS, SETTINGS
 from streamlib.wires.routes import route
 from streamlib.wires.settings import take
 from streamlib_parsers.accumulate import accumulate
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     CacheMark,
     ContentPart,
@@ -72,7 +73,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     matched = route(path)
     if matched is not None:
         model, stream = matched.model, matched.stream
-    return Prompt(
+    return unchecked(Prompt)(
         input=reader.items,
         instructions=instructions,
         tools=tools,

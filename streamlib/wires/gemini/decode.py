@@ -23,6 +23,7 @@ from streamlib.request.prompt import Prompt
 from streamlib.wires.gemini.settings import SETTINGS
 from streamlib.wires.gemini.tools import known, listed, read_tools
 from streamlib_parsers.accumulate import accumulate
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     ContentPart,
     FunctionCall,
@@ -97,7 +98,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     tools = read_tools(fields.pop("tools", None))
     for key in ("generationConfig", "toolConfig"):
         fields[key] = known(fields.get(key))
-    return Prompt(
+    return unchecked(Prompt)(
         input=reader.items,
         instructions=instructions,
         tools=tools,

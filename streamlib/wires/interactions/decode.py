@@ -17,6 +17,7 @@ from streamlib.request.prompt import Prompt
 from streamlib.wires.interactions.settings import SETTINGS, read_tool
 from streamlib.wires.json_objects import without_none
 from streamlib_parsers.accumulate import accumulate
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     ContentPart,
     FunctionCallOutput,
@@ -64,7 +65,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     stream = fields.pop("stream", False)
     tools = [read_tool(tool) for tool in fields.pop("tools", ())]
     fields["generation_config"] = without_none(fields.get("generation_config", {}))
-    return Prompt(
+    return unchecked(Prompt)(
         input=history.items,
         instructions=instructions or None,
         tools=tools,

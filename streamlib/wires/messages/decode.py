@@ -59,7 +59,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     for key in OBJECTS:
         if fields.get(key) is not None:
             fields[key] = without_none(fields[key])
-    return Prompt(
+    return unchecked(Prompt)(
         input=reader.items,
         instructions=instructions,
         tools=tools,

@@ -60,7 +60,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     stream = fields.pop("stream", None) is not False
     tools = [read_tool(tool) for tool in fields.pop("tools", ())]
     fields["options"] = without_none(fields.get("options", {}))
-    return Prompt(
+    return unchecked(Prompt)(
         input=reader.items,
         instructions=reader.instructions,
         tools=tools,

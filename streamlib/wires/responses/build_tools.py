@@ -10,6 +10,7 @@ from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.schemas import strict_schema
 from streamlib.request.tool_options import fit_tool_options, option_fields
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import JsonObject, ToolSpec
 
 
@@ -42,7 +43,7 @@ def found_tools(tools: Sequence[ToolSpec], path: str, context: BuildContext) -> 
         StreamError: `invalid_request` for a restriction that the target lacks.
     """
     report = Report()
-    prompt = fit_tool_options(Prompt(tools=tools), "responses", report)
+    prompt = fit_tool_options(unchecked(Prompt)(tools=tools), "responses", report)
     fitted = fit_tools(prompt, [], BuildContext(context.target, report))
     report.tool_paths = fitted.paths
     objects = wire_tools(fitted.prompt.tools, "/tools", report)

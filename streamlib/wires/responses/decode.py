@@ -78,7 +78,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     tools = [_tool(tool) for tool in fields.pop("tools", None) or ()]
     tool_choice = read_choice(fields, tools)
     cache = reader.take_cache_options(fields)
-    return Prompt(
+    return unchecked(Prompt)(
         input=reader.items,
         instructions=instructions,
         tools=tools,

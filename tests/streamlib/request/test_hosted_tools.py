@@ -422,7 +422,8 @@ def test_options_that_are_not_an_object_are_none(options: Any) -> None:
 def test_error_of_an_edited_tool_names_it(index: int) -> None:
     """The error named `/tools`, and not which."""
     native = {"type": "web_search_20250305", "name": "web_search", "max_uses": "many"}
-    tools = [ToolSpec("other")] * index + [ToolSpec("web_search", native=native)]
+    others = [ToolSpec(f"other_{number}") for number in range(index)]
+    tools = [*others, ToolSpec("web_search", native=native)]
     with pytest.raises(StreamError, match=f"/tools/{index}: max_uses is a number"):
         built("messages", "anthropic:claude-opus-5", *tools)
 

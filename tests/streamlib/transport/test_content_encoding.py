@@ -7,6 +7,8 @@ import zlib
 from collections.abc import AsyncIterator, Callable
 from typing import Final
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from streamlib.transport.content_encoding import DECODED_CHUNK_BYTES, decode_content
@@ -51,6 +53,44 @@ async def test_no_step_decodes_more_than_its_limit() -> None:
     ]
     assert sum(chunks) == size
     assert max(chunks) <= DECODED_CHUNK_BYTES
+
+
+BOMBS: Final[dict[str, bytes]] = {
+    "one member": gzip.compress(bytes(64 * DECODED_CHUNK_BYTES)),
+    "empty members": gzip.compress(b"") * 64,
+    "full chunk at the end": gzip.compress(bytes(256 * 1024)),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+async def test_other_tasks_run_between_the_steps_of_a_bomb(bomb: str) -> None:
+    """Nothing is awaited for the many steps of a few bytes: without turns, no other task runs."""
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    size = 0
+    async with anyio.create_task_group() as group:
+        group.start_soon(count_turns)
+        decoded = decode_content(_chunks(BOMBS[bomb]), {"content-encoding": "gzip"})
+        async for chunk in decoded:
+            size += len(chunk)
+        group.cancel_scope.cancel()
+    assert size == len(gzip.decompress(BOMBS[bomb]))
+    assert turns >= 15
+
+
+async def test_steps_do_not_copy_all_of_a_long_chunk() -> None:
+    """As long a chunk as a transport may pass on: copied at each step, it would take minutes."""
+    members = gzip.compress(b"") * 20_000
+    body = b"".join(
+        [part async for part in decode_content(_chunks(members), {"content-encoding": "gzip"})]
+    )
+    assert body == b""
 
 
 async def test_truncated_compressed_body_raises() -> None:

@@ -49,10 +49,10 @@ def memory_client(*chunks: Any, **options: Any) -> streamlib.SyncClient:
 def test_names_and_options_are_those_of_the_client() -> None:
     assert set(get_type_hints(SyncOptions)) == set(
         inspect.signature(Client.__init__).parameters
-    ) - {"self"}
+    ) - {"self", "unknown"}
     assert set(get_type_hints(StreamOptions)) == set(
         inspect.signature(Client.stream).parameters
-    ) - {"self", "prompt", "model"}
+    ) - {"self", "prompt", "model", "unknown"}
     asynchronous = {name for name in dir(Client) if not name.startswith("_")}
     assert {name for name in dir(streamlib.SyncClient) if not name.startswith("_")} == (
         # `connect`: a WebSocket has lanes, which run side by side in one event loop.

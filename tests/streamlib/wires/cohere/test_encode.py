@@ -359,7 +359,9 @@ def test_item_without_a_place_is_reported(item: Any, paths: list[str]) -> None:
         (said("x"), [AnnotationAdded(7, 0, CITED)], ["/items/7"]),
     ],
 )
-def test_what_is_lost_is_in_the_report(item: Any, deltas: list[Any], paths: list[str] | None) -> None:
+def test_what_is_lost_is_in_the_report(
+    item: Any, deltas: list[Any], paths: list[str] | None
+) -> None:
     _, report = of_item(item, *deltas)
     assert report == (["/annotations"] if paths is None else paths)
 

@@ -425,7 +425,9 @@ def test_media_are_of_the_kind_of_their_type(media_type: Any, delta: Any) -> Non
         (FunctionCall("c", "f", "{}"), [FunctionCallArgumentsDelta(0, "{}")], []),
     ],
 )
-def test_what_is_lost_is_in_the_report(item: Any, deltas: list[Any], paths: list[str] | None) -> None:
+def test_what_is_lost_is_in_the_report(
+    item: Any, deltas: list[Any], paths: list[str] | None
+) -> None:
     _, report = of_item(item, *deltas)
     assert report == (["/annotations"] if paths is None else paths)
 

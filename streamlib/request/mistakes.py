@@ -1,0 +1,257 @@
+"""What a program wrote that cannot be meant, refused where it is written: which word to write.
+
+Names that belong elsewhere (`Client(timeout=30)`, `Prompt(system=…)`), and values of the wrong
+kind. Only what a program writes is checked; what a server or a client sent is taken as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, Final, get_args
+
+from msgspec import Struct
+
+from streamlib_parsers.hosted_tools import HostedTool
+from streamlib_parsers.items import Item, Message, Part, Role, ToolSpec
+from streamlib_parsers.stream_error import invalid_request
+
+MEANT: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        ("system", "system_prompt", "system_instruction", "system_message", "developer"),
+        "Prompt(instructions=…)",
+    ),
+    **dict.fromkeys(
+        ("max_tokens", "max_completion_tokens", "max_new_tokens", "num_predict"),
+        "Prompt(max_output_tokens=…)",
+    ),
+    **dict.fromkeys(("messages", "contents", "history"), "Prompt(input=…)"),
+    **dict.fromkeys(("functions", "tool"), "Prompt(tools=…)"),
+    **dict.fromkeys(
+        ("response_format", "text_format", "response_schema", "response_model", "schema"),
+        "Prompt(output_schema=…)",
+    ),
+    **dict.fromkeys(("stop_sequences", "stop_sequence"), "Prompt(stop=…)"),
+    **dict.fromkeys(
+        ("thinking", "reasoning_effort", "effort", "thinking_budget", "thinking_config"),
+        "Prompt(reasoning=…)",
+    ),
+    "parallel_tool_calls": "Prompt(parallel_tools=…)",
+    "function_call": "Prompt(tool_choice=…)",
+    "user": "Prompt(user_id=…)",
+    "prompt_cache_key": "Prompt(conversation_id=…)",
+    "cache_control": "Prompt(cache=…)",
+    "top_logprobs": "Prompt(logprobs=…)",
+    **dict.fromkeys(("candidate_count", "num_generations"), "Prompt(n=…)"),
+    **dict.fromkeys(("extra_body", "options", "extra_params"), "Prompt(extra=…)"),
+    **dict.fromkeys(("extra_headers", "default_headers"), "Prompt(headers=…)"),
+    **dict.fromkeys(("timeout", "request_timeout"), "Client(deadlines=Deadlines(…))"),
+    **dict.fromkeys(("max_retries", "retries"), "Client(retry=RetryPolicy(…))"),
+    **dict.fromkeys(("key", "apikey", "token", "auth_token"), "Client(api_key=…)"),
+    **dict.fromkeys(("url", "api_base", "endpoint", "host"), "Client(base_url=…)"),
+    **dict.fromkeys(
+        ("http_client", "transport", "session", "proxy", "proxies", "verify"), "Client(http=…)"
+    ),
+    **dict.fromkeys(
+        ("max_connections", "concurrency", "pool_size", "max_concurrency"), "Client(connections=…)"
+    ),
+    **dict.fromkeys(
+        ("api_key", "base_url", "provider", "wire_api", "strict", "dialects", "account"),
+        "client.stream(…, {name}=…)",
+    ),
+}
+"""Name of an option in other libraries, or of one that belongs elsewhere -> where it is written.
+
+The options of a prompt are not listed: those are found by their own names."""
+
+
+def refuse_unknown(
+    callee: str, names: Iterable[str], known: Collection[str], fields: Collection[str] = ()
+) -> None:
+    """Refuses names that are no options.
+
+    Args:
+        callee: whose options they should be.
+        names: what was written.
+        known: its options.
+        fields: the options of a prompt, where `callee` has others.
+
+    Raises:
+        TypeError: it says where the option is, or the nearest one.
+    """
+    for name in names:
+        if name in known:
+            continue
+        meant = MEANT.get(name, "").format(name=name)
+        if name in fields:
+            meant = f"Prompt({name}=…)"
+        if not meant:
+            near = get_close_matches(name, [*known, *fields], 1)
+            meant = f"{near[0]}=…" if near else f"one of {', '.join(known)}"
+        raise TypeError(f"{callee} has no option {name!r}: write {meant}")
+
+
+def check_kind(
+    name: str, value: Any, kind: type[Any] | tuple[type[Any], ...], description: str
+) -> None:
+    """Refuses a value of another class; None is always taken.
+
+    Raises:
+        TypeError: it has the name, and what to write.
+    """
+    if value is None:
+        return
+    is_number = isinstance(value, bool) and kind is not bool
+    if is_number or not isinstance(value, kind):
+        raise TypeError(f"{name} is {description}, not {value!r:.100}")
+
+
+FIELDS: Final[dict[str, tuple[type[Any] | tuple[type[Any], ...], str]]] = {
+    "instructions": (str, "a text"),
+    "tool_choice": (str, 'a text: "auto", "required", "none", or the name of a tool'),
+    "parallel_tools": (bool, "True or False"),
+    "verbosity": (str, 'a text: "low", "medium" or "high"'),
+    "metadata": (dict, "a dict of texts"),
+    "service_tier": (str, "a text"),
+    "conversation_id": (str, "a text"),
+    "user_id": (str, "a text"),
+    "extra": (dict, "a dict, the fields of the wire"),
+    "model": (str, "a text, provider:model"),
+    "stream": (bool, "True or False"),
+    "background": (bool, "True or False"),
+    "max_output_tokens": (int, "a whole number"),
+    "top_k": (int, "a whole number"),
+    "seed": (int, "a whole number"),
+    "n": (int, "a whole number"),
+    "logprobs": (int, "a whole number"),
+}
+"""Field of a prompt -> what it is made of, and in words."""
+
+LEAST: Final = {
+    "max_output_tokens": -2,
+    "temperature": 0,
+    "top_p": 0,
+    "top_k": -1,
+    "n": 0,
+    "logprobs": -1,
+}
+"""Field of a prompt -> the least number that any provider takes. Below zero: Ollama's words for no
+limit (-1) and a full context (-2), vLLM's for all tokens."""
+
+ROLES: Final = frozenset(get_args(Role))
+
+
+def check_fields(prompt: Struct) -> None:
+    """Checks the values of a prompt that a program made.
+
+    Raises:
+        TypeError: a value of the wrong kind.
+        ValueError: a value that no provider takes.
+    """
+    for name, (kind, description) in FIELDS.items():
+        value: Any = getattr(prompt, name)
+        if value is not None:
+            check_kind(name, value, kind, description)
+    for name, least in LEAST.items():
+        number: Any = getattr(prompt, name)
+        if number is not None and (number < least or not math.isfinite(number)):
+            raise ValueError(f"{name} is a number from {max(least, 0)}, not {number!r}")
+    metadata: Mapping[Any, Any] = getattr(prompt, "metadata", None) or {}
+    for key, text in metadata.items():
+        if not isinstance(key, str) or not isinstance(text, str):
+            raise TypeError(f"metadata[{key!r}] is a text, not {text!r:.100}: write {str(text)!r}")
+
+
+def tool_of(value: Any, index: int) -> ToolSpec:
+    """What stands in `Prompt.tools` as a tool: a function becomes one.
+
+    Raises:
+        TypeError: it is neither a tool nor a function; it says what to write.
+    """
+    if isinstance(value, ToolSpec):
+        return value
+    if isinstance(value, HostedTool):
+        meant = f"`ToolSpec.hosted({value.name!r})`"
+    elif isinstance(value, str):
+        meant = f"`ToolSpec.hosted({value!r})`, or the function itself"
+    elif callable(value):
+        return ToolSpec.of(value)
+    else:
+        meant = "`ToolSpec`, or the function itself"
+    raise TypeError(f"tools[{index}] is a {type(value).__name__}; made by {meant}")
+
+
+def check_tools(tools: Iterable[ToolSpec]) -> None:
+    """Refuses two functions of one name: a call could mean either.
+
+    Raises:
+        ValueError: it has the name.
+    """
+    names: set[tuple[str, bool]] = set()
+    for tool in tools:
+        if tool.native is not None or tool.provider_run is not None:
+            continue
+        # A free-form tool has calls of a kind of their own.
+        name = (tool.name, tool.format is None)
+        if name in names:
+            raise ValueError(
+                f"tools has two tools named {tool.name!r}: "
+                "give one of them another, `ToolSpec.of(function, name=…)`"
+            )
+        names.add(name)
+
+
+def check_tool_choice(choice: str | None, tools: Iterable[ToolSpec]) -> None:
+    """Refuses the name of a tool that is not offered.
+
+    Raises:
+        StreamError: `invalid_request`; it has the names that are.
+    """
+    if choice in (None, "auto", "required", "none"):
+        return
+    names: list[str] = ["auto", "required", "none"]
+    for tool in tools:
+        if tool.native is not None:
+            return  # some are called by the name of their type
+        names += [tool.name, *[member.name for member in tool.tools]]
+    if choice not in names:
+        raise invalid_request(
+            f"tool_choice is {choice!r}, which is no tool of this request: "
+            f"write one of {', '.join(map(repr, names))}",
+            "tool_choice",
+        )
+
+
+def check_items(items: Iterable[Any]) -> None:
+    """Checks the items of a prompt, and the messages among them that a program made.
+
+    Raises:
+        TypeError: not an item, or not a part in a message.
+        ValueError: a message with a role that does not exist.
+    """
+    for index, item in enumerate(items):
+        if not isinstance(item, Item):
+            raise TypeError(f"input[{index}] is a {type(item).__name__}; {_item_meant(item)}")
+        # A message that was received may hold what this version does not know.
+        if type(item) is not Message or item.origin is not None or item.response_id is not None:
+            continue
+        if item.role not in ROLES:
+            near = get_close_matches(str(item.role), ROLES, 1) or sorted(ROLES)
+            raise ValueError(
+                f"input[{index}] has the role {item.role!r}: write {' or '.join(map(repr, near))}"
+            )
+        for part in item.content:
+            if not isinstance(part, Part):
+                raise TypeError(
+                    f"input[{index}] has a {type(part).__name__} in its content: "
+                    "write `user(…)` with texts and parts (Image, Document, Audio)"
+                )
+
+
+def _item_meant(value: Any) -> str:
+    if isinstance(value, (str, Part)):
+        return "write `user(…)`"
+    if hasattr(value, "items") and hasattr(value, "usage"):
+        return "write `*response.items`"
+    return "made by `streamlib.user(…)` and its like, or `parse_request`"
