@@ -9,6 +9,7 @@ text: importing every module of every SDK takes longer than all other checks.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
 from collections.abc import Iterator
@@ -179,9 +180,8 @@ def _sources(package: str) -> Iterator[str]:
 
 def event_shapes() -> set[str]:
     """The streams of Bedrock's services in botocore, as ``service.Shape``."""
-    from botocore.loaders import Loader
-
-    loader = Loader()
+    # Imported here, and without types: it has none, and reading sources needs none of it.
+    loader: Any = importlib.import_module("botocore.loaders").Loader()
     names: set[str] = set()
     for service in loader.list_available_services("service-2"):
         if service.startswith("bedrock"):

@@ -154,8 +154,8 @@ def by_event(event: str) -> tuple[bytes, ...]:
     return (
         created(),
         added(message(item_id="it_0"), 0)[:-3] + _agent(event == "added"),
-        delta("scra", 0, **({"agent": BEE} if event == "delta" else {})),
-        about("output_text.done", text="scratch", **({"agent": BEE} if event == "text" else {})),
+        delta("scra", 0, agent=BEE if event == "delta" else None),
+        about("output_text.done", text="scratch", agent=BEE if event == "text" else None),
         done(said("scratch", 0), 0)[:-3] + _agent(event == "done"),
         completed(said("scratch", 0)),
     )

@@ -23,7 +23,7 @@ from streamlib import (
 from streamlib.client.setup import with_headers
 from streamlib.wires.decoders import parse_request
 from streamlib_parsers import ResponseEvent, parse_body, parser
-from streamlib_parsers.items import Origin, Reasoning, ShellCall, ShellCallOutput
+from streamlib_parsers.items import Origin, Reasoning, ShellCall, ShellCallOutput, WireApi
 from tests.support.responses_frames import (
     Json,
     call,
@@ -47,7 +47,15 @@ TEAM = [
     call('{"a":1}', item_id="it_5", call_id="call_bee", agent=BEE),
     message("Hello", item_id="it_6"),
 ]
-OTHER_WIRES = ("messages", "chat", "gemini", "interactions", "converse", "ollama", "cohere")
+OTHER_WIRES: tuple[WireApi, ...] = (
+    "messages",
+    "chat",
+    "gemini",
+    "interactions",
+    "converse",
+    "ollama",
+    "cohere",
+)
 
 
 def team(**options: Any) -> list[ResponseEvent]:
@@ -55,7 +63,7 @@ def team(**options: Any) -> list[ResponseEvent]:
     return events_of(created(), *frames, completed(), **options)
 
 
-def request_of(history: History, wire: str = "responses", **options: Any) -> Request:
+def request_of(history: History, wire: WireApi = "responses", **options: Any) -> Request:
     provider = {"responses": "openai", "chat": "openai", "messages": "anthropic"}[wire]
     model = {"messages": "claude-opus-4-5"}.get(wire, "gpt-5.4")
     return build(Prompt(history, **options), model, provider=provider, wire_api=wire)
@@ -84,7 +92,7 @@ def test_request_to_its_own_origin_has_the_agents() -> None:
 
 
 @pytest.mark.parametrize("wire", ["chat", "messages"])
-def test_request_elsewhere_reports_each_agent(wire: str) -> None:
+def test_request_elsewhere_reports_each_agent(wire: WireApi) -> None:
     history = history_of(team())
     request = request_of(history, wire)
     assert b"agent_name" not in request.body
@@ -190,19 +198,17 @@ def test_responses_body_has_the_agents_of_its_stream() -> None:
 
 
 @pytest.mark.parametrize("wire", OTHER_WIRES)
-def test_other_encoders_write_the_roots_text_and_all_calls(wire: str) -> None:
+def test_other_encoders_write_the_roots_text_and_all_calls(wire: WireApi) -> None:
     encode = encoder(wire)
     out = b"".join([encode.feed(event) for event in team()]) + encode.close()
-    again = parser(wire)  # type: ignore[call-overload]
+    again = parser(wire)
     read = accumulate(again.feed(out) + again.close())
     assert read.text == "I ask.Hello"
     assert "scratch" not in read.reasoning
     assert [call.name for call in read.calls] == ["f"]
     assert "/agent" in {change.path for change in encode.report}
     body_report: list[Any] = []
-    body = accumulate(
-        parse_body(wire, encode_body(wire, accumulate(team()), report=body_report))  # type: ignore[arg-type]
-    )
+    body = accumulate(parse_body(wire, encode_body(wire, accumulate(team()), report=body_report)))
     # A body of Cohere has what was said before a call elsewhere than the text.
     assert sorted(body.text) == sorted(read.text)
     assert len(body.calls) == 1
