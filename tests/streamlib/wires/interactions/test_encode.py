@@ -25,6 +25,7 @@ from streamlib import (
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
+    Passthrough,
     Reasoning,
     ReasoningContentDelta,
     ReasoningSummaryDelta,
@@ -425,7 +426,9 @@ def test_media_are_of_the_kind_of_their_type(media_type: Any, delta: Any) -> Non
         (FunctionCall("c", "f", "{}"), [FunctionCallArgumentsDelta(0, "{}")], []),
     ],
 )
-def test_what_is_lost_is_in_the_report(item: Any, deltas: list[Any], paths: list[str] | None) -> None:
+def test_what_is_lost_is_in_the_report(
+    item: Any, deltas: list[Any], paths: list[str] | None
+) -> None:
     _, report = of_item(item, *deltas)
     assert report == (["/annotations"] if paths is None else paths)
 
@@ -526,3 +529,17 @@ def test_metadata_of_another_wire_is_no_text_of_an_interaction() -> None:
     sent = {**payloads[0]["interaction"], **payloads[-1]["interaction"]}
     assert sent["service_tier"] == "flex"
     assert not {"created", "region", "steps"} & sent.keys()
+
+
+def test_event_of_another_wire_alone_is_left_out() -> None:
+    own = Passthrough("weather.report", {"wind": 1, "event_type": "weather.report"})
+    other = Passthrough("content_block_delta", {"index": 0})
+    payloads, report = written(Created("r", "m"), own, other, Completed("r", "m", "stop"))
+    assert [payload["event_type"] for payload in payloads[1:-1]] == ["weather.report"]
+    assert report == ["/passthrough"]
+
+
+def test_usage_object_of_another_wire_is_not_sent() -> None:
+    usage = Usage(3, raw={"prompt_tokens": 3})
+    payloads, _ = written(Created("r", "m"), Completed("r", "m", "stop", usage=usage))
+    assert payloads[-1]["interaction"]["usage"] == {"total_input_tokens": 3}
