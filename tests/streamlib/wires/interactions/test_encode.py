@@ -543,3 +543,17 @@ def test_usage_object_of_another_wire_is_not_sent() -> None:
     usage = Usage(3, raw={"prompt_tokens": 3})
     payloads, _ = written(Created("r", "m"), Completed("r", "m", "stop", usage=usage))
     assert payloads[-1]["interaction"]["usage"] == {"total_input_tokens": 3}
+
+
+def test_update_is_written_once() -> None:
+    payloads, _ = written(
+        Created("r", "m"),
+        OutputItemAdded(0, said()),
+        TokenCount(Usage(3)),
+        OutputTextDelta(0, 0, "x"),
+        OutputTextDelta(0, 0, "y"),
+        OutputItemDone(0, said("xy")),
+        Completed("r", "m", "stop"),
+    )
+    kinds = [payload["event_type"] for payload in payloads]
+    assert kinds.count("interaction.status_update") == 1
