@@ -561,3 +561,13 @@ def test_annotation_waits_for_its_text_in_bytes() -> None:
 )
 def test_position_is_the_id_of_an_event(data: bytes, position: str | None) -> None:
     assert read_position(data) == position
+
+
+def test_usage_and_id_of_the_last_event_are_read() -> None:
+    interaction = {"id": "v1_a", "status": "completed", "model": "m"}
+    metadata = {"total_usage": {"total_input_tokens": 7}}
+    last = frame("interaction.completed", interaction=interaction, metadata=metadata, event_id="e9")
+    response = read(created(), last)
+    assert response.usage is not None
+    assert response.usage.input_tokens == 7
+    assert response.metadata["event_id"] == "e9"

@@ -26,8 +26,8 @@ from streamlib import (
 )
 from streamlib.client.retry import NO_RETRY
 from streamlib.gateway import RouteRule
-from streamlib.gateway.state.envelopes import open_envelope, seal
-from streamlib.gateway.state.restore import restore_history
+from streamlib.gateway.state.envelopes import envelope_of, open_envelope, seal
+from streamlib.gateway.state.restore import StoredResponse, restore_history
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import Text, WireApi, user
@@ -226,3 +226,29 @@ def test_texts_that_a_client_joined_are_split_again() -> None:
     texts = [item.text for item in restored if isinstance(item, Message)]
     assert texts == ["Before. ", "One. ", "Between. ", "Two.", " After."]
     assert [item.id for item in restored] == [None, "m1", None, "m2", None]
+
+
+def test_text_that_an_envelope_replaced_is_not_split() -> None:
+    """The client removed a response whose text begins like one that it kept."""
+    whole, removed = _message("One. Two.", id="m1"), _message("One. ", id="m2")
+    data = [{"data": seal(whole, 0)}, {"data": seal(removed, 1)}]
+    history: list[ResponseItem] = [
+        Reasoning("", native={"reasoning_details": data}),
+        _message("One. Two."),
+    ]
+    restored = restore_history(history, {})
+    texts = [(item.id, item.text) for item in restored if isinstance(item, Message)]
+    assert texts == [("m1", "One. Two.")]
+
+
+def test_stored_response_comes_before_what_the_client_sent() -> None:
+    """Of equal texts, the stored one is the first of the turn, and the other the nearest."""
+    sent = {"data": seal(_message("x", id="last"), 1)}
+    history: list[ResponseItem] = [
+        *[_message("x") for _ in range(3)],
+        Reasoning("", native={"reasoning_details": [sent]}),
+    ]
+    stored = StoredResponse((envelope_of(_message("x", id="first"), 0),))
+    restored = restore_history(history, {}, {0: [stored]})
+    ids = [item.id for item in restored if isinstance(item, Message)]
+    assert ids == ["first", None, "last"]

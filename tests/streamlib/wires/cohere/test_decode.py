@@ -313,3 +313,15 @@ def test_result_keeps_its_text_and_its_keys() -> None:
 def test_message_that_is_none_is_refused(message: dict[str, Any]) -> None:
     with pytest.raises(StreamError):
         decoded(messages=[message])
+
+
+def test_setting_is_not_left_in_extra_too() -> None:
+    for fields in (
+        {"logprobs": True},
+        {"thinking": {"type": "disabled"}},
+        {"thinking": {"type": "enabled", "token_budget": 777}},
+        {"response_format": {"type": "json_object"}},
+        {"tools": [TOOL], "tool_choice": "REQUIRED"},
+        {"tools": [TOOL], "strict_tools": True},
+    ):
+        assert decoded(**fields).extra is None

@@ -25,7 +25,9 @@ from streamlib import (
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
+    Passthrough,
     Reasoning,
+    ReasoningContentDelta,
     RefusalDelta,
     ResponseEvent,
     ResponseMetadata,
@@ -347,6 +349,8 @@ def test_item_without_a_place_is_reported(item: Any, paths: list[str]) -> None:
         (said("x", phase="commentary"), [OutputTextDelta(0, 0, "x")], []),
         (said("x", signature="c2ln"), [OutputTextDelta(0, 0, "x")], ["/signature"]),
         (FunctionCall("c", "f", "{}", signature="c2ln"), [], ["/signature"]),
+        (FunctionCall("c", "f", "{}", signature="c2ln", origin=HERE), [], ["/signature"]),
+        (Reasoning("x", signature="c2ln", origin=HERE), [], []),
         (said("x"), [AnnotationAdded(0, 0, {"url": "u"}), OutputTextDelta(0, 0, "x")], None),
         (said("x"), [RefusalDelta(0, 0, "x")], ["/refusal"]),
         (said("x"), [MediaDelta(0, 0, "image/png", "aWNv")], ["/media"]),
@@ -451,3 +455,37 @@ def test_metadata_is_in_the_end_without_keys_of_the_wire() -> None:
     assert payloads[-1]["region"] == "eu"
     assert not {"usage", "id", "nothing"} & payloads[-1].keys()
     assert report != []
+
+
+def test_citations_of_reasoning_are_before_its_end() -> None:
+    item = Reasoning("Hm", native={"citations": [CITED, 5]}, origin=HERE)
+    payloads, report = of_item(item, ReasoningContentDelta(0, 0, "Hm"))
+    kinds = [entry[0] for entry in short(payloads)]
+    assert kinds[-3:] == ["citation-start", "citation-end", "content-end"]
+    assert kinds.count("citation-start") == 1
+    assert short(payloads)[-3][2] == {"citations": CITED}
+    assert report == []
+    plain, _ = of_item(Reasoning("Hm", origin=HERE), ReasoningContentDelta(0, 0, "Hm"))
+    assert "citation-start" not in [entry[0] for entry in short(plain)]
+
+
+def test_picture_with_an_address_is_reported_as_lost() -> None:
+    picture = Message("assistant", (Text("x"), Image(url="https://x/a.png")))
+    assert of_item(picture, OutputTextDelta(0, 0, "x"))[1] == ["/media"]
+
+
+def test_event_of_another_wire_alone_is_left_out() -> None:
+    own = Passthrough("debug", {"type": "debug", "prompt": "x"})
+    other = Passthrough("content_block_delta", {"index": 0})
+    payloads, report = written(Created("r"), own, other, Completed("r", None, "stop"))
+    assert [payload["type"] for payload in payloads[1:-1]] == ["debug"]
+    assert report == ["/passthrough"]
+
+
+def test_usage_object_of_another_wire_is_not_sent() -> None:
+    usage = Usage(3, raw={"prompt_tokens": 3})
+    payloads, _ = written(Created("r"), Completed("r", None, "stop", usage=usage))
+    assert payloads[-1]["delta"]["usage"] == {"tokens": {"input_tokens": 3}}
+    own = Usage(3, raw={"tokens": {"input_tokens": 3}, "billed_units": {"input_tokens": 2}})
+    payloads, _ = written(Created("r"), Completed("r", None, "stop", usage=own))
+    assert payloads[-1]["delta"]["usage"] == own.raw

@@ -25,6 +25,7 @@ from streamlib import (
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
+    Passthrough,
     Reasoning,
     ReasoningContentDelta,
     ReasoningSummaryDelta,
@@ -528,3 +529,31 @@ def test_metadata_of_another_wire_is_no_text_of_an_interaction() -> None:
     sent = {**payloads[0]["interaction"], **payloads[-1]["interaction"]}
     assert sent["service_tier"] == "flex"
     assert not {"created", "region", "steps"} & sent.keys()
+
+
+def test_event_of_another_wire_alone_is_left_out() -> None:
+    own = Passthrough("weather.report", {"wind": 1, "event_type": "weather.report"})
+    other = Passthrough("content_block_delta", {"index": 0})
+    payloads, report = written(Created("r", "m"), own, other, Completed("r", "m", "stop"))
+    assert [payload["event_type"] for payload in payloads[1:-1]] == ["weather.report"]
+    assert report == ["/passthrough"]
+
+
+def test_usage_object_of_another_wire_is_not_sent() -> None:
+    usage = Usage(3, raw={"prompt_tokens": 3})
+    payloads, _ = written(Created("r", "m"), Completed("r", "m", "stop", usage=usage))
+    assert payloads[-1]["interaction"]["usage"] == {"total_input_tokens": 3}
+
+
+def test_update_is_written_once() -> None:
+    payloads, _ = written(
+        Created("r", "m"),
+        OutputItemAdded(0, said()),
+        TokenCount(Usage(3)),
+        OutputTextDelta(0, 0, "x"),
+        OutputTextDelta(0, 0, "y"),
+        OutputItemDone(0, said("xy")),
+        Completed("r", "m", "stop"),
+    )
+    kinds = [payload["event_type"] for payload in payloads]
+    assert kinds.count("interaction.status_update") == 1
