@@ -272,7 +272,6 @@ def test_no_stage_follows_a_window() -> None:
         partial(window, seconds=0),
         partial(map_async, nothing, 0),
     ],
-    ids=str,
 )
 def test_wrong_number_is_refused_at_construction(make: Callable[[], Any]) -> None:
     with pytest.raises(ValueError, match=r"."):
