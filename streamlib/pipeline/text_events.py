@@ -59,7 +59,7 @@ _PROBABILITIES: Final = frozenset({"logprobs", "logprobsresult", "top_logprobs"}
 """Keys, in small letters, of log probabilities: they repeat the text token by token."""
 
 
-class TextRule(Protocol):
+class TextEdit(Protocol):
     """What a text stage does with a text."""
 
     kinds: frozenset[type]
@@ -80,7 +80,7 @@ class TextRule(Protocol):
         ...
 
 
-class _Part:
+class _StreamedText:
     """One text of an open item."""
 
     __slots__ = (
@@ -118,32 +118,34 @@ class _Part:
         return self.received[0], self.emitted[0]
 
 
-class _OpenItem:
+class _StreamedItem:
     """The texts of an open item."""
 
-    __slots__ = ("annotations", "choice", "current", "is_free_text", "parts", "waiting")
+    __slots__ = ("annotations", "choice", "current", "dropped", "is_free_text", "parts", "waiting")
 
     def __init__(self, item: ResponseItem | None = None) -> None:
         self.choice = item.choice if item is not None else 0
         self.is_free_text = isinstance(item, CustomToolCall)
-        self.parts: dict[tuple[type, int], _Part] = {}
-        self.current: _Part | None = None
+        self.parts: dict[tuple[type, int], _StreamedText] = {}
+        self.current: _StreamedText | None = None
         """The part whose text grows."""
         self.waiting: list[ResponseEvent] = []
         """Deltas of further parts. They wait until the text of the current one is known: readers
         that join all parts must get them in their order."""
         self.annotations: list[AnnotationAdded] = []
         """Citations of a text that is not known yet."""
+        self.dropped = 0
+        """Citations whose event was dropped; the final item has them too."""
 
 
 class TextEvents(PlainMachine):
     """The machine of a text stage."""
 
-    def __init__(self, rule: TextRule) -> None:
+    def __init__(self, rule: TextEdit) -> None:
         super().__init__()
         self._rule = rule
         self._changes = rule.changes
-        self._items: dict[int, _OpenItem] = {}
+        self._items: dict[int, _StreamedItem] = {}
         self._notes: list[ResponseEvent] = []
         """Notices of text machines, to be emitted before what comes next."""
         self._handlers: dict[type, Callable[[Any], list[ResponseEvent]]] = {
@@ -195,7 +197,7 @@ class TextEvents(PlainMachine):
     def texts_of(self, event: ResponseEvent) -> None:
         """Passes through the machines what `feed` would, of copies and of texts without deltas."""
         if isinstance(event, (OutputItemDone, OutputItemAdded)):
-            item = self._items.get(event.index) or _OpenItem(event.item)
+            item = self._items.get(event.index) or _StreamedItem(event.item)
             self._changed_item(event.index, event.item, item)
             for annotation in item.annotations:
                 self._copy(annotation.annotation)
@@ -211,7 +213,7 @@ class TextEvents(PlainMachine):
         item = self._items.get(event.index)
         if item is None:
             # A hand-made list may have deltas of an item that was never added.
-            item = self._items[event.index] = _OpenItem()
+            item = self._items[event.index] = _StreamedItem()
         part = item.current
         if (
             part is None
@@ -224,7 +226,7 @@ class TextEvents(PlainMachine):
             events += self._release(item)
         return events
 
-    def _grow_other(self, item: _OpenItem, event: Any) -> list[ResponseEvent]:
+    def _grow_other(self, item: _StreamedItem, event: Any) -> list[ResponseEvent]:
         """A delta of another part than the one before it."""
         events: list[ResponseEvent] = []
         current = item.current
@@ -236,12 +238,12 @@ class TextEvents(PlainMachine):
         key = (type(event), _position(event))
         part = item.parts.get(key)
         if part is None:
-            part = _Part(self._machine(type(event), item, event.index), event)
+            part = _StreamedText(self._machine(type(event), item, event.index), event)
             item.parts[key] = part
         item.current = part
         return events + self._grow_part(part, event)
 
-    def _grow_part(self, part: _Part, event: Any) -> list[ResponseEvent]:
+    def _grow_part(self, part: _StreamedText, event: Any) -> list[ResponseEvent]:
         text = event.delta
         before = part.buffered
         fragments = part.feed(text)
@@ -261,7 +263,7 @@ class TextEvents(PlainMachine):
             return [event]
         return [_delta(event, fragments[0])]
 
-    def _release(self, item: _OpenItem) -> list[ResponseEvent]:
+    def _release(self, item: _StreamedItem) -> list[ResponseEvent]:
         """Lets out deltas that waited, until one is buffered again."""
         events: list[ResponseEvent] = []
         waiting = item.waiting
@@ -271,7 +273,7 @@ class TextEvents(PlainMachine):
             events += self._grow(event)
         return events
 
-    def _flush(self, item: _OpenItem) -> list[ResponseEvent]:
+    def _flush(self, item: _StreamedItem) -> list[ResponseEvent]:
         """Lets out everything that is buffered: the item has ended."""
         events: list[ResponseEvent] = []
         while item.current is not None:
@@ -281,14 +283,14 @@ class TextEvents(PlainMachine):
             events += self._release(item)
         return events
 
-    def _close_part(self, part: _Part) -> list[ResponseEvent]:
+    def _close_part(self, part: _StreamedText) -> list[ResponseEvent]:
         fragments = part.machine.close()
         part.buffered = 0
         if self._changes:
             part.emitted += fragments
         return [_delta(part.last, fragment) for fragment in fragments]
 
-    def _machine(self, kind: type, item: _OpenItem, index: int) -> TextMachine:
+    def _machine(self, kind: type, item: _StreamedItem, index: int) -> TextMachine:
         codes: set[str] = set()
 
         def note(code: str) -> None:
@@ -303,7 +305,7 @@ class TextEvents(PlainMachine):
     # --- items ---
 
     def _add(self, event: OutputItemAdded) -> list[ResponseEvent]:
-        item = self._items[event.index] = _OpenItem(event.item)
+        item = self._items[event.index] = _StreamedItem(event.item)
         if not self._changes or event.item.native is None:
             return [event]
         changed = self._changed_item(event.index, event.item, item)
@@ -312,7 +314,7 @@ class TextEvents(PlainMachine):
     def _finish(self, event: OutputItemDone) -> list[ResponseEvent]:
         item = self._items.get(event.index)
         if item is None:
-            item = _OpenItem(event.item)
+            item = _StreamedItem(event.item)
         events = self._flush(item)
         self._items.pop(event.index, None)
         if not self._changes:
@@ -329,7 +331,9 @@ class TextEvents(PlainMachine):
         events.append(event)
         return events
 
-    def _changed_item(self, index: int, item: ResponseItem, streamed: _OpenItem) -> ResponseItem:
+    def _changed_item(
+        self, index: int, item: ResponseItem, streamed: _StreamedItem
+    ) -> ResponseItem:
         """A final item with the texts that were emitted; the same object if nothing changes."""
         texts = _ItemTexts(self, index, streamed)
         fields: dict[str, Any] = {}
@@ -375,10 +379,13 @@ class TextEvents(PlainMachine):
             return []
         return self._decided_annotation(event, item)
 
-    def _decided_annotation(self, event: AnnotationAdded, item: _OpenItem) -> list[ResponseEvent]:
+    def _decided_annotation(
+        self, event: AnnotationAdded, item: _StreamedItem
+    ) -> list[ResponseEvent]:
         part = item.parts.get((OutputTextDelta, event.content_index))
         if part is not None and not _supports_same(event.annotation, *part.texts()):
-            return [Notice("annotation_dropped", "the text before it has changed", event.index)]
+            item.dropped += 1
+            return [_dropped_annotation(event.index)]
         return [self._changed_annotation(event)]
 
     def _changed_annotation(self, event: AnnotationAdded) -> ResponseEvent:
@@ -413,8 +420,11 @@ class TextEvents(PlainMachine):
         if isinstance(value, str):
             return self.anew(value)
         if isinstance(value, dict):
-            kept = {k: v for k, v in value.items() if str(k).lower() not in _PROBABILITIES}
-            return {key: self._copy(inner) for key, inner in kept.items()}
+            copied: JsonObject = {}
+            for key, inner in value.items():
+                if str(key).lower() not in _PROBABILITIES:
+                    copied[key] = self._copy(inner)
+            return copied
         if isinstance(value, (list, tuple)):
             return [self._copy(inner) for inner in value]
         return value
@@ -436,13 +446,13 @@ class TextEvents(PlainMachine):
 class _ItemTexts:
     """The texts of a final item: those that were emitted, or new ones where they differ."""
 
-    def __init__(self, events: TextEvents, index: int, streamed: _OpenItem) -> None:
+    def __init__(self, events: TextEvents, index: int, streamed: _StreamedItem) -> None:
         self._events = events
         self._streamed = streamed
         self._index = index
         self._emitted: dict[tuple[type, str], list[str]] = {}
         """What was received -> what was emitted; first ones last."""
-        reasoning: list[_Part] = []
+        reasoning: list[_StreamedText] = []
         for _, part in sorted(streamed.parts.items(), key=_by_position, reverse=True):
             self._put(part.kind, [part])
             if part.kind is ReasoningContentDelta:
@@ -451,7 +461,7 @@ class _ItemTexts:
             # A final item has them as one text.
             self._put(ReasoningContentDelta, reasoning[::-1])
 
-    def _put(self, kind: type, parts: Iterable[_Part]) -> None:
+    def _put(self, kind: type, parts: Iterable[_StreamedText]) -> None:
         texts = [part.texts() for part in parts]
         received = "".join([text for text, _ in texts])
         same = self._emitted.setdefault((kind, received), [])
@@ -462,9 +472,8 @@ class _ItemTexts:
         fields: dict[str, Any] = {}
         if isinstance(part, Text):
             text = self.text(OutputTextDelta, part.text)
-            kept = [each for each in part.annotations if _supports_same(each, part.text, text)]
             fields["text"] = text
-            fields["annotations"] = tuple([self._events._copy(each) for each in kept])
+            fields["annotations"] = self._annotations(part, text)
         elif isinstance(part, Refusal):
             fields["refusal"] = self.text(RefusalDelta, part.refusal)
         if part.native is not None:
@@ -473,6 +482,19 @@ class _ItemTexts:
         if not changed:
             return part
         return with_fields(part, **changed)
+
+    def _annotations(self, part: Text, text: str) -> tuple[JsonObject, ...]:
+        """The citations that still support the text of a part; a notice for each other one."""
+        annotations: list[JsonObject] = []
+        for annotation in part.annotations:
+            if _supports_same(annotation, part.text, text):
+                annotations.append(self._events._copy(annotation))
+            elif self._streamed.dropped:
+                # Reported when its event came.
+                self._streamed.dropped -= 1
+            else:
+                self._events._notes.append(_dropped_annotation(self._index))
+        return tuple(annotations)
 
     def text(self, kind: type, text: str) -> str:
         """What a text of the item has become."""
@@ -492,6 +514,10 @@ class _ItemTexts:
                 notes.append(notice)
 
         return self._events.anew(text, kind, streamed.choice, note)
+
+
+def _dropped_annotation(index: int) -> Notice:
+    return Notice("annotation_dropped", "the text that it supports has changed", index)
 
 
 def _supports_same(annotation: JsonObject, before: str, after: str) -> bool:
@@ -527,7 +553,7 @@ def _position(event: Any) -> int:
     return position
 
 
-def _by_position(entry: tuple[tuple[type, int], _Part]) -> int:
+def _by_position(entry: tuple[tuple[type, int], _StreamedText]) -> int:
     return entry[0][1]
 
 
