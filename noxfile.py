@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 from pathlib import Path, PurePosixPath
 
 import nox
@@ -26,6 +27,13 @@ nox.needs_version = ">=2025.2.9"
 
 VERSION_TESTS = ("tests/parsers", "tests/streamlib/client", "tests/streamlib/transport")
 """What is run with other versions: what depends on them."""
+
+THOROUGH_TESTS = (
+    "tests/properties/test_invariants_generated.py",
+    "tests/parsers/wires/chat/test_chat_invariants.py",
+    "tests/parsers/wires/responses/test_responses_invariants.py",
+)
+"""The properties of which `thorough` tries more examples: a minute on two cores."""
 
 PYTHONS = ["3.11", "3.12", "3.13"]
 """Those of the classifiers in pyproject.toml."""
@@ -100,6 +108,15 @@ def timing(session: nox.Session) -> None:
 
 
 @nox.session
+def thorough(session: nox.Session) -> None:
+    """Properties with thirty times as many examples; `nox -s thorough -- --hypothesis-seed=N`."""
+    session.env["HYPOTHESIS_PROFILE"] = "thorough"
+    # Always the same here, so that a change is never refused for what another one broke.
+    options = session.posargs or ["--hypothesis-seed=31"]
+    run(session, "pytest", "-q", "-n", "auto", "--dist", "worksteal", *options, *THOROUGH_TESTS)
+
+
+@nox.session
 def real(session: nox.Session) -> None:
     """Tests against real counterparts, which are fetched first."""
     run(session, "lab.real.fetch")
@@ -151,7 +168,26 @@ def package(session: nox.Session) -> None:
         alone = {"PYTHONPATH": ""}
         session.run(python, str(ROOT / "lab" / "installed.py"), env=alone, external=True)
         session.run(str(scripts / "streamlib"), "chat", "Hello", env=alone, external=True)
+        # An extra brings all that it needs: a gateway with metrics starts from `metrics` alone.
+        metrics = f"streamlib[metrics] @ {path.as_uri()}"
+        run(session, "uv", "pip", "install", "--quiet", "--python", python, metrics)
+        imported = "import streamlib.gateway.watch.metrics, streamlib.cli.gateway_server"
+        session.run(python, "-c", imported, env=alone, external=True)
         session.chdir(ROOT)
+    collect_sdist(session, folder)
+
+
+def collect_sdist(session: nox.Session, folder: Path) -> None:
+    """Collects the tests of the sdist: each finds what it reads."""
+    [sdist] = folder.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    unpacked = folder / sdist.name.removesuffix(".tar.gz")
+    session.chdir(unpacked)
+    alone = {"PYTHONPATH": os.pathsep.join([str(unpacked), str(unpacked / "parsers")])}
+    collect = ["-m", "pytest", "--collect-only", "-q", "-q", "-p", "no:cacheprovider"]
+    session.run(sys.executable, *collect, env=alone, external=True, silent=True)
+    session.chdir(ROOT)
 
 
 @nox.session

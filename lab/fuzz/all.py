@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from lab.fuzz.corpora import store
-from lab.proof.results import QUOTED
+from lab.proof.results import QUOTED, present_commit
 from streamlib.testing.fuzz_targets import TARGETS
 from streamlib_parsers.protocol import WIRE_APIS
 
@@ -91,6 +91,7 @@ def save(runs: dict[str, Run]) -> None:
     record = {
         "command": "python -m lab.fuzz.all",
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "commit": present_commit(),
         "figures": figures,
         "notes": notes,
         "runs": runs,

@@ -38,7 +38,7 @@ import hypothesis.strategies  # noqa: F401  # so that every fork has it
 import pytest
 
 from lab.coverage_by_part.parts import PACKAGE, PARTS
-from lab.proof.results import QUOTED
+from lab.proof.results import QUOTED, present_commit
 from tests.support.shared import ROOT
 
 MUTATED: Final = ("framing/**/*.py", "wires/**/*.py", "dialects/**/*.py")
@@ -426,6 +426,7 @@ def save(command: str, mutants: list[Mutant], drawn: int, survived: list[str]) -
     document = {
         "command": command,
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "commit": present_commit(),
         "figures": {
             "mutants": len(mutants),
             "killed, %": round(100 * (1 - len(survived) / len(mutants)), 1),

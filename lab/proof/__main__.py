@@ -1,7 +1,7 @@
 """The proof: runs the tests of every promise, reads the figures they count, writes docs/PROOF.md.
 
     python -m lab.proof                 everything: under 20 minutes on two idle cores
-    python -m lab.proof --only 1 9      some promises; the other rows keep their last measurement
+    python -m lab.proof --only 1 9      some promises; only their measurements are saved
     python -m lab.proof --jobs 1        one process at a time
     python -m lab.proof --page          writes the page from the last measurements
 
@@ -22,12 +22,20 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 
 from lab.proof.page import is_kept, page, row
 from lab.proof.promises import PROMISES, Promise, pytest_arguments
-from lab.proof.results import Result, known_results, load, quoted, save, summarize
+from lab.proof.results import (
+    Result,
+    doubt,
+    known_results,
+    load,
+    present_commit,
+    quoted,
+    save,
+    summarize,
+)
 from tests.support.metrics import VARIABLE, figures
 from tests.support.shared import ROOT
 
@@ -77,6 +85,7 @@ def prove(promise: Promise) -> Result:
         "; ".join(outcomes),
         tuple(dict.fromkeys(failed)),
         conditions(),
+        present_commit(),
     )
 
 
@@ -92,14 +101,13 @@ def run(promises: Iterable[Promise], jobs: int) -> dict[int, Result]:
         return len(LONGEST_FIRST)
 
     results: dict[int, Result] = {}
-    commit()  # cached before the page is written, which makes the work tree "dirty"
+    present_commit()  # Asked before results are saved, which are files of the repository too.
     with ThreadPoolExecutor(jobs) as pool:
         running = {pool.submit(prove, promise): promise for promise in sorted(promises, key=rank)}
         for done in as_completed(running):
             promise = running[done]
             results[promise.number] = done.result()
             save({**load(), **results})
-            write()
             sys.stdout.write(row(promise, results[promise.number]) + "\n")
             sys.stdout.flush()
     return results
@@ -112,25 +120,12 @@ def write() -> None:
 
 
 def conditions() -> str:
-    """When, on what machine and at which commit it ran."""
+    """When and on what machine it ran."""
     load_average = os.getloadavg()[0]
     machine = (
         f"Python {platform.python_version()}, {os.cpu_count()} cores at load {load_average:.0f}"
     )
-    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine}, {commit()}"
-
-
-@cache
-def commit() -> str:
-    """The short name of the commit."""
-    process = subprocess.run(
-        ["git", "describe", "--always", "--dirty"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return process.stdout.strip() or "unknown"
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine}"
 
 
 def main() -> int:
@@ -160,7 +155,12 @@ def main() -> int:
         return 0
     chosen = [promise for promise in PROMISES if not options.only or promise.number in options.only]
     results = run(chosen, options.jobs)
-    sys.stdout.write(f"wrote {PAGE.relative_to(ROOT)}\n")
+    if not options.only:
+        write()
+        sys.stdout.write(f"wrote {PAGE.relative_to(ROOT)}\n")
+    for number, result in results.items():
+        if doubt(result):
+            sys.stdout.write(f"{number} does not count: it was measured {doubt(result)}\n")
     if all(is_kept(promise, results[promise.number]) for promise in chosen):
         return 0
     return 1

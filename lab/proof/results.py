@@ -3,20 +3,33 @@
 The page is made from it, so that a part can be measured again. Mutation testing and coverage-guided
 fuzzing take longer than the proof may; their commands write `lab/proof/quoted/NAME.json`:
 
-    {"command": "python -m …", "date": "2026-11-22",
+    {"command": "python -m …", "date": "2026-11-22", "commit": "1234abcd",
      "figures": {"mutants": 1234, "killed, %": 96.2}, "notes": ["survived: …"]}
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from tests.support.shared import ROOT
+
 QUOTED: Final = Path(__file__).with_name("quoted")
 MEASURED: Final = Path(__file__).with_name("measured.json")
+
+OLDEST: Final = 200
+"""In how many commits the code may have changed since a measurement that still counts."""
+
+CODE: Final = ("streamlib", "parsers", "streamlib_pytest")
+"""Folders of the code that is measured."""
+
+DIRTY: Final = "-dirty"
+"""What follows the name of a commit if files differed from it."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +59,42 @@ class Result:
     failed: tuple[str, ...] = ()
     """Failed tests, and selections that did not run."""
     run: str = ""
-    """When, on what machine, at which commit."""
+    """When and on what machine."""
+    commit: str = ""
+    """Short name of the commit, maybe with `-dirty`; empty if it is unknown."""
     command: str = ""
     """The command that is quoted."""
     notes: tuple[str, ...] = ()
+
+
+def doubt(result: Result) -> str:
+    """Why a measurement says nothing about the present code; empty if it does."""
+    if not result.commit:
+        return "at an unknown commit"
+    if result.commit.endswith(DIRTY):
+        return "of files that were not committed"
+    since = commits_since(result.commit)
+    if since is not None and since > OLDEST:
+        return f"out of date: the code changed in more than {OLDEST} commits since"
+    return ""
+
+
+@cache
+def commits_since(commit: str) -> int | None:
+    """In how many commits the code has changed since one; None where git does not know that one."""
+    command = ["git", "rev-list", "--count", f"{commit}..HEAD", "--", *CODE]
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if process.returncode:
+        return None
+    return int(process.stdout)
+
+
+@cache
+def present_commit() -> str:
+    """The commit that is measured, with `-dirty` if files differ from it; empty without git."""
+    command = ["git", "describe", "--always", f"--dirty={DIRTY}", "--exclude=*"]
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return process.stdout.strip()
 
 
 def quoted(name: str) -> Result:
@@ -64,6 +109,7 @@ def quoted(name: str) -> Result:
         outcome="quoted",
         command=document["command"],
         run=document["date"],
+        commit=document.get("commit", ""),
         notes=tuple(document.get("notes", ())),
     )
 

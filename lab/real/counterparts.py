@@ -1,9 +1,12 @@
 """Real servers to talk to, none of them ours: where they are kept, whether they are there, how they
 are run.
 
-    python -m lab.real.fetch           # once: gets them, into `.real/` in this folder and the
-    running environment python -m pytest -m real             # then python -m
-    lab.real.counterparts    # says what is missing, one a line; nothing where nothing is
+    python -m lab.real.fetch           # once: gets them, into `.real/` and the environment
+    python -m pytest -m real           # then
+    python -m lab.real.counterparts    # all that this machine lacks, one a line
+
+The last also names programs, Pythons and recordings without which other tests are skipped, so that
+no run seems complete that was not.
 
 llama    a real model, SmolLM2-135M, in llama.cpp's own server: Messages, Chat and Responses
 aimock   a scripted provider on Node: six wires, Bedrock's binary frames among them
@@ -22,6 +25,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,8 +33,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from benchmarks import node_readers
+from lab.pythons import missing_pythons
 from lab.real import stream_readers, ui_readers
-from tests.support.shared import ROOT
+from tests.support.shared import CORPUS, ROOT, SHARED
 
 HERE: Final = Path(__file__).resolve().parent
 HOME: Final = ROOT / ".real"
@@ -45,6 +50,18 @@ PROMETHEUS: Final = "prometheus"
 
 KERNEL: Final = "ipykernel"
 """A notebook's kernel, which a test starts itself."""
+
+PROGRAMS: Final = {
+    "redis-server": "durable logs and shared limits in Redis",
+    "openssl": "certificates: TLS, HTTP/2",
+}
+"""Program -> what is not tested without it."""
+
+FOLDERS: Final = {
+    SHARED: "test vectors and facts",
+    CORPUS: "recordings",
+}
+"""Folder of test data -> what is not tested without it."""
 
 READY_SECONDS: Final = 120.0
 """How long a server may take until it listens: the model takes one or two seconds on an idle
@@ -113,6 +130,21 @@ def missing() -> list[str]:
     ]
 
 
+def lacking() -> list[str]:
+    """Everything else that tests need and this machine lacks, with what is not tested then."""
+    lines: list[str] = []
+    compiler = str(sysconfig.get_config_var("CC") or "cl").split()[0]
+    for program, tested in {**PROGRAMS, compiler: "the compiled build"}.items():
+        if shutil.which(program) is None:
+            lines.append(f"{program} ({tested})")
+    for folder, tested in FOLDERS.items():
+        if not folder.is_dir():
+            lines.append(f"{folder.name} of the shared data ({tested})")
+    for version in missing_pythons():
+        lines.append(f"Python {version} (all tests with that version)")
+    return lines
+
+
 def _kernel() -> str | None:
     for module in ("ipykernel", "jupyter_client"):
         if importlib.util.find_spec(module) is None:
@@ -172,4 +204,4 @@ def _address(
 
 
 if __name__ == "__main__":
-    sys.stdout.write("".join(f"{line}\n" for line in missing()))
+    sys.stdout.write("".join(f"{line}\n" for line in missing() + lacking()))

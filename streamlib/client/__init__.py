@@ -283,6 +283,7 @@ class Client(ClientSetup):
         Raises:
             StreamError: the request failed, unless `errors` is "event".
         """
+        # A traceback shows the locals of this frame, and with them a key in `options`.
         wrap_key_of(options)
         async with self.stream(prompt, model, **options) as stream:
             async for _ in stream.batches():

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
 import anyio
 
@@ -22,7 +22,10 @@ from streamlib.pipeline.reading import Batches
 from streamlib_parsers.events import ResponseEvent
 
 if TYPE_CHECKING:
+    from streamlib.pipeline.stages import AnyStage, Narrow, Same
     from streamlib.pipeline.stream import Pipeline
+
+E = TypeVar("E")
 
 RETRY_SECONDS: Final = 0.2
 """Seconds before an engine that did not respond is asked again."""
@@ -94,10 +97,19 @@ class LogReader:
         """The same entries as lists, one list for each record."""
         return Batches(self._next_batch)
 
-    def pipe(self, *stages: Any, **options: Unpack[PipeOptions]) -> Pipeline[Any]:
+    @overload
+    def pipe(self, /, *stages: Same, **options: Unpack[PipeOptions]) -> Pipeline[ResponseEvent]: ...
+    @overload
+    def pipe(
+        self, last: Narrow[E], /, *same: Same, **options: Unpack[PipeOptions]
+    ) -> Pipeline[E]: ...
+    @overload
+    def pipe(
+        self, s1: AnyStage, last: Narrow[E], /, *same: Same, **options: Unpack[PipeOptions]
+    ) -> Pipeline[E]: ...
+    def pipe(self, /, *stages: Any, **options: Unpack[PipeOptions]) -> Any:
         """The events of the entries through stages: see `streamlib.pipeline.pipe`."""
-        piped: Pipeline[Any] = pipe(EntryEvents(self), *stages, **options)
-        return piped
+        return pipe(EntryEvents(self), *stages, **options)
 
     async def available(self) -> tuple[LogState, list[Entry]]:
         """The state of the log, and the entries available now: maybe none, and maybe not all.

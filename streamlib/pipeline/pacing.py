@@ -53,6 +53,8 @@ class _Coalesce(PlainMachine):
         self._clock = clock
         self._deltas: dict[TextKey, list[TextDelta]] = {}
         """Deltas of each text since its last emitted one, in the order of their first."""
+        self._characters = 0
+        """Characters of these deltas."""
         self._round: deque[TextKey] = deque()
         """The texts that `expire` lets out before the interval begins again."""
         self._next = BEGINNING
@@ -68,6 +70,7 @@ class _Coalesce(PlainMachine):
                 return [event]
             return [*self.close(), event]
         self._deltas.setdefault(text_key(event), []).append(event)
+        self._characters += len(event.delta)
         if self._next == BEGINNING:
             return self.close()
         return []
@@ -91,7 +94,9 @@ class _Coalesce(PlainMachine):
                 return []
             self._round.extend(self._deltas)
             self._next = now + self._interval
-        return [joined(self._deltas.pop(self._round.popleft()))]
+        delta = joined(self._deltas.pop(self._round.popleft()))
+        self._characters -= len(delta.delta)
+        return [delta]
 
     def close(self) -> list[ResponseEvent]:
         """All buffered deltas, one of each text."""
@@ -99,6 +104,7 @@ class _Coalesce(PlainMachine):
             return []
         events: list[ResponseEvent] = [joined(deltas) for deltas in self._deltas.values()]
         self._deltas.clear()
+        self._characters = 0
         self._round.clear()
         self._next = self._clock() + self._interval
         return events
@@ -106,7 +112,7 @@ class _Coalesce(PlainMachine):
     @property
     def buffered(self) -> int:
         """Characters of the buffered deltas."""
-        return sum([len(delta.delta) for deltas in self._deltas.values() for delta in deltas])
+        return self._characters
 
 
 def coalesce(interval: float = 1 / 60) -> Keep:
@@ -190,6 +196,8 @@ class _Smooth(PlainMachine):
         self._queue: deque[_Waiting] = deque()
         self._units = 0
         """Texts in the queue."""
+        self._characters = 0
+        """Characters of these texts."""
         self._newest = 0.0
         """When the last delta arrived."""
         self._last = BEGINNING
@@ -203,8 +211,7 @@ class _Smooth(PlainMachine):
     @property
     def buffered(self) -> int:
         """Characters that wait."""
-        deltas: list[Any] = [waiting.event for waiting in self._queue if waiting.is_text]
-        return sum([len(delta.delta) for delta in deltas])
+        return self._characters
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
         now = self._clock()
@@ -233,7 +240,7 @@ class _Smooth(PlainMachine):
             waiting = self._queue.popleft()
             events.append(waiting.event)
             if waiting.is_text:
-                self._units -= 1
+                self._note_removed(waiting)
                 self._last = now
         return events
 
@@ -241,6 +248,7 @@ class _Smooth(PlainMachine):
         events = [waiting.event for waiting in self._queue]
         self._queue.clear()
         self._units = 0
+        self._characters = 0
         return events
 
     def _next_time(self) -> float:
@@ -255,6 +263,11 @@ class _Smooth(PlainMachine):
         left = self._newest + self._lag - self._last
         return min(latest, self._last + max(0.0, left) / self._units)
 
+    def _note_removed(self, waiting: _Waiting) -> None:
+        delta: Any = waiting.event
+        self._units -= 1
+        self._characters -= len(delta.delta)
+
     def _queue_text(self, delta: TextDelta, now: float) -> None:
         text = delta.delta
         is_cut = False
@@ -266,8 +279,7 @@ class _Smooth(PlainMachine):
                 text = known.delta + text
                 delta = joined([known, delta])
                 is_cut = True
-                self._queue.pop()
-                self._units -= 1
+                self._note_removed(self._queue.pop())
             else:
                 last.is_whole = True
         units = self._pattern.findall(text) or [text]
@@ -282,6 +294,7 @@ class _Smooth(PlainMachine):
             waiting = _Waiting(with_text(delta, unit), arrived, is_whole=is_whole)
             self._queue.append(waiting)
             self._units += 1
+            self._characters += len(unit)
             arrived = now
 
 
@@ -370,7 +383,8 @@ def timeout(gap: float | None = None, total: float | None = None) -> Keep:
     """Ends a response that is silent, or takes too long: ``timeout(gap=30, total=300)``.
 
     It ends with `Failed`: kind ``stalled`` after a gap, ``deadline`` after the total, open items
-    incomplete. In a run each response has its own times. 0.4 us an event; buffers the open item.
+    incomplete. In a run a further response's times begin with its first event. 0.4 us an event;
+    buffers the open item.
 
     Args:
         gap: seconds without an event, the wait for the first one included.

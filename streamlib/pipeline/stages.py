@@ -191,6 +191,8 @@ def each(function: EachFunction, *, selects: bool = False) -> Callable[[Clock], 
 def check_machine(machine: object, verb: str) -> None:
     """Raises TypeError for what has not the methods of a machine."""
     missing = [name for name in METHODS if not callable(getattr(machine, name, None))]
+    if not hasattr(machine, "done"):
+        missing.append("done")
     if missing or isinstance(machine, type):
         kind = type(machine).__name__
         methods = ", ".join(missing or METHODS)

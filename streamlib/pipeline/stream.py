@@ -274,21 +274,17 @@ class Pipeline(Delivery, Generic[Event_co]):
         What has arrived is joined before anything is let out, and only one delta is let out then:
         while a slow screen draws it, those after it grow.
         """
-        arrived = self._arrived
-        arrived.extend(branch.arrived())
+        self._feed_arrived(flow, reader, branch)
         due = flow.due()
-        if not arrived and due is not None and due <= 0:
+        if not flow.ready and due is not None and due <= 0:
             # A caller that draws without a pause has not let the reader's task read.
             await anyio.lowlevel.checkpoint()
-            arrived.extend(branch.arrived())
-        while arrived and not (flow.done or flow.full):
-            self._feed(flow, arrived.popleft())
-            self._start_calls(flow, reader)
+            self._feed_arrived(flow, reader, branch)
         if flow.ready or self._expire(flow, reader):
             return
         if flow.done and not flow.waiting:
             return
-        if branch.has_ended and not (arrived or flow.done or flow.waiting):
+        if branch.has_ended and not (self._arrived or flow.done or flow.waiting):
             if branch.error is not None and self._source_error is None:
                 self._fail_source(flow, branch.error)
             # A stage that still lets out text in its own time is asked first.
@@ -296,12 +292,34 @@ class Pipeline(Delivery, Generic[Event_co]):
                 flow.close()
             self._start_calls(flow, reader)
             return
-        due = flow.due()
-        if due is None:
-            # Nothing waits for a time, so there is nothing to do before the next event.
-            due = math.inf
-        takes_events = not (arrived or flow.done or branch.has_ended)
-        await branch.wait(due, for_events=takes_events)
+        await self._wait(flow, reader, branch)
+
+    async def _wait(self, flow: Flow, reader: TeeReader, branch: Branch) -> None:
+        """Waits until there is something to let out; one scope, however many events arrive."""
+        takes_events = not (self._arrived or flow.done or branch.has_ended)
+        with anyio.CancelScope() as scope:
+            while True:
+                due = flow.due()
+                scope.deadline = math.inf
+                if due is not None:
+                    scope.deadline = anyio.current_time() + due
+                await branch.wait(math.inf, for_events=takes_events)
+                if not takes_events or branch.has_ended:
+                    return
+                self._feed_arrived(flow, reader, branch)
+                due = flow.due()
+                is_due = due is not None and due <= 0
+                if is_due or flow.ready or flow.done or self._arrived:
+                    return
+
+    def _feed_arrived(self, flow: Flow, reader: TeeReader, branch: Branch) -> None:
+        """Passes what has arrived through the stages, as far as they take it."""
+        arrived = self._arrived
+        if not arrived:  # else a stage is full, and the reading has to wait for it
+            arrived.extend(branch.arrived())
+        while arrived and not (flow.done or flow.full):
+            self._feed(flow, arrived.popleft())
+            self._start_calls(flow, reader)
 
     def _expire(self, flow: Flow, reader: TeeReader) -> bool:
         """Lets out what is due; whether there is something to read."""

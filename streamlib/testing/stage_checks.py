@@ -20,7 +20,7 @@ import anyio
 import anyio.lowlevel
 
 from streamlib.pipeline import chain, pipe, through
-from streamlib.testing.invariants import InvariantViolation, check
+from streamlib.testing.invariants import InvariantViolation, check, log
 from streamlib.testing.stage_samples import (
     TEXTS,
     HandClock,
@@ -109,7 +109,8 @@ def check_stage(
     checks.check_run(samples(texts)[0].variants[0])
     checks.check_everywhere(samples(texts)[0].variants[1])
     if not checks.is_async:
-        checks.check_waiting()
+        for size in (3, 3 * BUFFERED):
+            checks.check_waiting(size)
         checks.check_growth()
     if generated:
         _check_generated(checks, generated)
@@ -137,7 +138,9 @@ class _Checks:
         """A response, however it is split."""
         joined: list[list[ResponseEvent]] = []
         for events in sample.variants:
+            before = log(events)
             emitted = self._run(self._front, events, sample.name)
+            _require(log(events) == before, "no state", f"{sample.name}: it changed its input")
             self._check_whole(emitted, sample.name)
             self._check_truth(events, emitted, sample.name)
             self._check_copies(events, emitted, sample.name)
@@ -336,15 +339,19 @@ class _Checks:
 
     # --- waiting and memory ---
 
-    def check_waiting(self) -> None:
-        """Text leaves in time: a unit of text at the latest when the next one begins."""
+    def check_waiting(self, size: int) -> None:
+        """Text leaves in time: a unit of text at the latest when the next one begins.
+
+        Args:
+            size: characters of a delta.
+        """
         if self._selects or self._late_start:
             return
         clock = HandClock()
         machine = self._front.machine(clock)
         is_timed = False
         received = sent = 0
-        for event in message_of(pieces_of(SHORT_UNITS, 3)):
+        for event in message_of(pieces_of(SHORT_UNITS, size)):
             emitted = machine.feed(event)
             received += length_of([event])
             due = machine.due()

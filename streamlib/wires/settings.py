@@ -95,6 +95,11 @@ class Setting:
 
     def sent(self, prompt: Prompt, context: BuildContext) -> Any:
         """What is sent for the prompt's value, None if nothing is."""
+        provider = context.target.provider
+        refused = provider.unsupported.get(_parent(self.path))
+        if refused is not None and self.name:
+            context.report.dropped(f"/{self.name}", f"{provider.name}: {refused}")
+            return None
         if self.write is not None:
             return self.write(prompt, context)
         target, report, path = context.target, context.report, f"/{self.name}"

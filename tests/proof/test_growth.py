@@ -99,8 +99,8 @@ def seconds(name: str, size: int) -> float:
     return elapsed
 
 
-def ratio(name: str, size: int) -> float:
-    """The median ratio of times for `2 * size` and `size` MiB, measured alternately.
+def ratio(name: str, size: int) -> tuple[float, int]:
+    """The median ratio of times for `2 * size` and `size` MiB, measured alternately; its tries.
 
     A busy machine disturbs one attempt, quadratic code all of them.
     """
@@ -111,11 +111,11 @@ def ratio(name: str, size: int) -> float:
         attempts.append(statistics.median(twice / single for single, twice in pairs))
         if attempts[-1] <= 2.3:
             break
-    return min(attempts)
+    return min(attempts), len(attempts)
 
 
-def measure(name: str) -> list[float]:
-    """The ratio of each doubling."""
+def measure(name: str) -> list[tuple[float, int]]:
+    """The ratio of each doubling, and how many tries it is the least of."""
     # Memory is taken from the system once, before: fresh pages cost more than most parsers here,
     # and taking them starts at some size, which would show as a step.
     bytearray(400 * MIB)
@@ -132,8 +132,10 @@ def test_10_twice_the_input_takes_about_twice_the_time(name: str) -> None:
         text=True,
         check=True,
     )
-    ratios: list[float] = json.loads(process.stdout)
+    measured: list[tuple[float, int]] = json.loads(process.stdout)
+    ratios = [ratio for ratio, _ in measured]
     worst = max(ratios)
+    figure("tries/one doubling", max(tries for _, tries in measured))
     figure(f"doubling/{name}", worst)
     figure("worst doubling", worst)
     assert worst < 3, ratios  # quadratic is 4; the requirement is 2.3, and is reported

@@ -8,12 +8,14 @@ import re
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 from pathlib import Path
 
 import pytest
 
-from lab.real.counterparts import AIMOCK_SERVER, HERE, LLAMA, Counterpart, missing, running
+from lab.pythons import PROMISED, find_python
+from lab.real.counterparts import AIMOCK_SERVER, HERE, LLAMA, Counterpart, lacking, missing, running
 from tests.support.shared import ROOT
 
 ADDRESS = re.compile(r"^LISTEN (\S+)$", re.MULTILINE)
@@ -96,3 +98,29 @@ def test_what_is_missing_is_named_with_its_reason(
     monkeypatch.setattr("lab.real.counterparts.AIMOCK", tmp_path / "cli.js")
     assert [line.split(" (")[0] for line in missing()][:2] == [LLAMA.name, AIMOCK_SERVER.name]
     assert all(line.endswith(")") for line in missing())
+
+
+def test_everything_that_a_machine_lacks_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("lab.real.counterparts.FOLDERS", {tmp_path / "corpus": "recordings"})
+    find_python.cache_clear()
+    try:
+        lines = lacking()
+    finally:
+        find_python.cache_clear()
+    assert [line.split(" (")[0] for line in lines] == [
+        "redis-server",
+        "openssl",
+        str(sysconfig.get_config_var("CC")).split()[0],
+        "corpus of the shared data",
+        *(f"Python {version}" for version in PROMISED),
+    ]
+
+
+def test_the_checks_end_with_what_the_machine_lacks() -> None:
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    last_step = script.rindex("\nstep ")
+    assert "lab.real.counterparts" in script[last_step:]

@@ -13,7 +13,12 @@ from streamlib_parsers import accumulate
 
 
 class Run:
-    """A run of the agreed form: entered, iterated, with `response`."""
+    """A run of the agreed form: entered, iterated, with `response`.
+
+    Args:
+        *events: what it gives. An exception is raised; a number is waited for, in seconds; a
+            function is asked until it returns something true.
+    """
 
     def __init__(self, *events: Any) -> None:
         self._events = events
@@ -27,6 +32,9 @@ class Run:
                     raise event
                 if isinstance(event, float):
                     await anyio.sleep(event)
+                elif callable(event):
+                    while not event():
+                        await anyio.sleep(0.005)
                 else:
                     yield event
 

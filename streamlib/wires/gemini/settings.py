@@ -197,14 +197,6 @@ def _stop(prompt: Prompt, context: BuildContext) -> list[str] | None:
     return stops[:MAX_STOPS] or None
 
 
-def _labels(prompt: Prompt, context: BuildContext) -> dict[str, str] | None:
-    provider = context.target.provider
-    if "labels" in provider.unsupported:
-        context.report.dropped("/metadata", f"{provider.name}: {provider.unsupported['labels']}")
-        return None
-    return prompt.metadata
-
-
 SETTINGS: Final = SettingsTable(
     "Gemini",
     # newer models fix their own sampling (G23)
@@ -222,7 +214,7 @@ SETTINGS: Final = SettingsTable(
     Setting("reasoning.display"),
     Setting("output_schema", write=_format, read=_read_schema),
     Setting("service_tier", "serviceTier"),
-    Setting("metadata", "labels", write=_labels),
+    Setting("metadata", "labels"),
     # `tools.tool_config` writes it
     Setting("tool_choice", also=("toolConfig",), read=read_choice),
     # the functions that it calls at once have no limit

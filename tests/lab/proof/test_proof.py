@@ -15,6 +15,7 @@ import pytest
 
 from lab.peers.cases import CASES, THEMES
 from lab.peers.told import Told, Want, verdict
+from lab.proof import __main__ as command
 from lab.proof.page import bound, is_kept, number, page, row
 from lab.proof.promises import (
     PROMISES,
@@ -23,7 +24,7 @@ from lab.proof.promises import (
     at_most,
     pytest_arguments,
 )
-from lab.proof.results import Result, known_results, quoted, summarize
+from lab.proof.results import CODE, OLDEST, Result, doubt, known_results, quoted, summarize
 from tests.support.metrics import VARIABLE, figure, figures
 from tests.support.shared import ROOT
 
@@ -69,14 +70,59 @@ def test_a_bound_is_met_only_by_a_figure_that_was_summarize(
 def test_a_promise_fails_with_a_failed_test_or_a_missed_bound() -> None:
     promise = Promise(1, "It holds", (Requirement("runs", 5),), ("tests",))
     enough, few = summarize({"runs": [5]}), summarize({"runs": [4]})
-    assert is_kept(promise, Result(enough))
-    assert not is_kept(promise, Result(few))
-    assert not is_kept(promise, Result({}))
-    assert not is_kept(promise, Result(enough, failed=("test_x",)))
+    assert is_kept(promise, Result(enough, commit="HEAD"))
+    assert not is_kept(promise, Result(few, commit="HEAD"))
+    assert not is_kept(promise, Result({}, commit="HEAD"))
+    assert not is_kept(promise, Result(enough, failed=("test_x",), commit="HEAD"))
     assert (
-        row(promise, Result(few, 2.4, run="today"))
-        == "| 1 | It holds | ≥ 5 runs | 4 runs | **no** | 2 | today |"
+        row(promise, Result(few, 2.4, run="today", commit="HEAD"))
+        == "| 1 | It holds | ≥ 5 runs | 4 runs | **no** | 2 | today, HEAD |"
     )
+
+
+def commits_ago(count: int) -> str:
+    """The newest commit that as many commits of the code are younger than."""
+    history = ["git", "rev-list", "HEAD", "--", *CODE]
+    process = subprocess.run(history, cwd=ROOT, capture_output=True, text=True, check=False)
+    commits = process.stdout.split()
+    if len(commits) <= count:
+        pytest.skip("this checkout has no history: nothing is known of when a row was measured")
+    return commits[count]
+
+
+@pytest.mark.parametrize(
+    ("commit", "reason"),
+    [
+        ("", "unknown"),
+        ("1234abc-dirty", "not committed"),
+        (OLDEST + 60, "out of date"),
+        (OLDEST // 2, ""),
+    ],
+)
+def test_a_measurement_counts_only_on_recent_committed_code(commit: str | int, reason: str) -> None:
+    if isinstance(commit, int):
+        commit = commits_ago(commit)
+    result = Result(summarize({"runs": [5]}), run="today", commit=commit)
+    assert reason in doubt(result)
+    assert bool(reason) == bool(doubt(result))
+    promise = Promise(1, "It holds", (Requirement("runs", 5),), ("tests",))
+    assert is_kept(promise, result) == (not reason)
+    assert doubt(result) in row(promise, result)
+
+
+def test_only_some_promises_leave_the_page_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[object] = []
+    monkeypatch.setattr(command, "write", lambda: written.append(1))
+    monkeypatch.setattr(command, "is_kept", lambda promise, result: True)
+    monkeypatch.setattr(sys, "argv", ["proof", "--only", "18"])
+    monkeypatch.setattr(command, "run", lambda chosen, jobs: {18: Result({}, commit="HEAD")})
+    assert command.main() == 0
+    assert written == []
+    everything = {promise.number: Result({}, commit="HEAD") for promise in PROMISES}
+    monkeypatch.setattr(command, "run", lambda chosen, jobs: everything)
+    monkeypatch.setattr(sys, "argv", ["proof"])
+    assert command.main() == 0
+    assert written == [1]
 
 
 def test_page_names_the_promises_that_are_not_kept() -> None:
@@ -139,7 +185,12 @@ def matches(expression: str, name: str) -> bool:
 
 
 def test_the_page_is_generated_from_the_measurements() -> None:
-    """After a change of the promises, run `python -m lab.proof --page`."""
+    """After a change of the promises, run `python -m lab.proof --page`.
+
+    A row that has become out of date fails here too, until it is measured again or the page says
+    that it does not count.
+    """
+    commits_ago(OLDEST)
     results = known_results((promise.number, promise.quoted) for promise in PROMISES)
     assert (ROOT / "docs" / "PROOF.md").read_text(encoding="utf-8") == page(results)
 

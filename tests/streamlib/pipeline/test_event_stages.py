@@ -25,6 +25,7 @@ from streamlib import (
     parser,
 )
 from streamlib.pipeline import (
+    READ_AHEAD,
     OpenItems,
     aggregate,
     coalesce,
@@ -277,3 +278,19 @@ async def test_until_behind_map_async_starts_no_more_calls() -> None:
         assert source.closed == 1
     check(events)
     assert accumulate(events).text == "You"
+
+
+async def test_source_waits_for_calls_that_take_their_time() -> None:
+    """What is read ahead is bounded, however many events the source has."""
+
+    async def hang(event: ResponseEvent) -> ResponseEvent:
+        await anyio.sleep(30 * event.seq)
+        return event
+
+    many: list[ResponseEvent] = [Notice("x", seq=n) for n in range(30_000)]
+    source = EventsSource(many)
+    async with pipe(source, map_async(hang, 2)) as events:
+        assert await anext(events) == many[0]
+        with anyio.move_on_after(0.5):
+            await anext(events)
+    assert source.sent <= 2 * READ_AHEAD + 10

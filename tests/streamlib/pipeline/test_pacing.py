@@ -22,7 +22,7 @@ from streamlib import (
     StreamError,
     accumulate,
 )
-from streamlib.pipeline import Measure, coalesce, pipe, smooth, through, timeout
+from streamlib.pipeline import Keep, Measure, coalesce, pipe, smooth, through, timeout
 from streamlib.testing import echo_response
 from streamlib.testing.invariants import check, join_deltas
 from tests.support.events_source import EventsSource
@@ -142,6 +142,24 @@ async def test_buffered_characters_can_be_read() -> None:
         with anyio.move_on_after(1):
             await anext(events)
         assert events.buffered == len("second third")
+
+
+@pytest.mark.parametrize("stage", [coalesce(1.0), smooth(), smooth("character")], ids=str)
+def test_buffered_characters_are_counted(stage: Keep) -> None:
+    """They are asked for after each event where a `Measure` is among the stages."""
+    ticks = Ticks()
+    machine: Any = stage.machine(ticks)
+    inside = 0
+    for number, event in enumerate([*EVENTS, *EVENTS]):
+        ticks.now += 0.01
+        inside += len(getattr(event, "delta", ""))
+        let_out = machine.feed(event)
+        if number % 7 == 0 and machine.due() == 0:
+            let_out += machine.expire()
+        inside -= sum(len(getattr(one, "delta", "")) for one in let_out)
+        assert machine.buffered == inside
+    machine.close()
+    assert machine.buffered == 0
 
 
 # --- timeout ---

@@ -191,6 +191,19 @@ class Broken(Doubling):
         return self.returned
 
 
+class Unended:
+    """Has the methods of a machine, but `done`."""
+
+    def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
+        return [event]
+
+    def due(self) -> None:
+        return None
+
+    def close(self) -> list[ResponseEvent]:
+        return []
+
+
 @pytest.mark.parametrize(
     ("stage", "message"),
     [
@@ -198,9 +211,10 @@ class Broken(Doubling):
         (coalesce, "call it"),
         (Doubling, "is a class"),
         (3, "no machine"),
+        (Unended(), "lacks done"),
         (None, "no machine"),
     ],
-    ids=str,
+    ids=["print", "coalesce", "class", "number", "unended", "none"],
 )
 def test_what_is_no_stage_is_refused_at_construction(stage: Any, message: str) -> None:
     uses: list[Callable[[Any], Any]] = [chain, partial(pipe, EVENTS), partial(through, EVENTS)]

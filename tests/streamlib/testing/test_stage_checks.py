@@ -24,6 +24,7 @@ from streamlib import (
     Reasoning,
     ReasoningContentDelta,
     ResponseEvent,
+    ResponseMetadata,
     Text,
 )
 from streamlib.pipeline import (
@@ -190,6 +191,24 @@ class HoldingBack(Machine):
         if sum(len(held.delta) for held in self.held) < 128:  # type: ignore[union-attr, misc]
             return []
         return [self.held.pop(0)]
+
+
+class OneBehind(Machine):
+    """Holds each delta back until the next event."""
+
+    def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
+        earlier = self.close()
+        if isinstance(event, OutputTextDelta):
+            self.held.append(event)
+            return earlier
+        return [*earlier, event]
+
+
+def marked(event: ResponseEvent) -> ResponseEvent:
+    """Changes the event that it was given, which others have too."""
+    if isinstance(event, ResponseMetadata):
+        event.values["seen"] = True
+    return event
 
 
 class Quadratic(Machine):
@@ -371,6 +390,8 @@ BROKEN: dict[str, Callable[[], Any]] = {
     "waits for the end": lambda: from_machine(ToTheEnd),
     "waits for the item's end": lambda: from_machine(ToTheItemsEnd),
     "holds 128 characters back": lambda: from_machine(HoldingBack),
+    "is one delta behind": lambda: from_machine(OneBehind),
+    "changes its input": lambda: map_events(marked),
     "takes quadratic time": lambda: from_machine(Quadratic),
     "delays the first token": lambda: from_machine(LateStart),
     "reorders events": lambda: from_machine(Reversing),
@@ -397,6 +418,8 @@ FOUND_AS = {
     "waits for the end": "no needless wait",
     "waits for the item's end": "no needless wait",
     "holds 128 characters back": "no needless wait",
+    "is one delta behind": "no needless wait",
+    "changes its input": "no state",
     "takes quadratic time": "bounded",
     "delays the first token": "no needless wait",
     "reorders events": "order",

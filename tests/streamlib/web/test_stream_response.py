@@ -216,7 +216,9 @@ async def test_what_only_the_provider_knows_is_not_sent() -> None:
 
 async def test_a_failure_after_a_ping_is_part_of_the_stream() -> None:
     refused = StreamError(ErrorInfo("overloaded", "busy", status=529))
-    call = await AsgiCall()(StreamResponse(Run(0.05, refused), "vercel", ping=0.02))
+    call = AsgiCall()
+    run = Run(lambda: call.messages, refused)
+    await call(StreamResponse(run, "vercel", ping=0.02))
     assert (call.status, call.is_complete) == (200, True)
     assert call.body.startswith(b": ")
     assert b'"errorText":"The model is overloaded' in call.body

@@ -244,3 +244,12 @@ def test_converse_reports_options_of_reasoning_it_lacks(option: str) -> None:
         prompt = Prompt("hi", reasoning=options)
         request = build(prompt, f"bedrock:{model}", wire_api="converse", base_url="http://x")
         assert actions(request) == [("dropped", f"/reasoning/{option}")]
+
+
+def test_setting_that_a_provider_refuses_has_its_own_name() -> None:
+    """Interactions named the field of the body, `/labels`."""
+    for wire in ("gemini", "interactions"):
+        request = build(Prompt("hi", metadata={"a": "b"}), "google:gemini-3-pro", wire_api=wire)
+        assert [(change.action, change.path) for change in request.report] == [
+            ("dropped", "/metadata")
+        ]
