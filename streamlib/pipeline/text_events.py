@@ -8,6 +8,7 @@ wherever it is looked at.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
@@ -129,7 +130,7 @@ class _StreamedItem:
         self.parts: dict[tuple[type, int], _StreamedText] = {}
         self.current: _StreamedText | None = None
         """The part whose text grows."""
-        self.waiting: list[ResponseEvent] = []
+        self.waiting: OrderedDict[tuple[type, int], list[Any]] = OrderedDict()
         """Deltas of further parts. They wait until the text of the current one is known: readers
         that join all parts must get them in their order."""
         self.annotations: list[AnnotationAdded] = []
@@ -169,8 +170,8 @@ class TextEvents(PlainMachine):
         for item in self._items.values():
             for part in item.parts.values():
                 count += part.buffered
-            for event in item.waiting:
-                count += len(getattr(event, "delta", ""))
+            for waiting in item.waiting.values():
+                count += sum([len(event.delta) for event in waiting])
         return count
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
@@ -228,18 +229,21 @@ class TextEvents(PlainMachine):
         """A delta of another part than the one before it."""
         events: list[ResponseEvent] = []
         current = item.current
+        key = (type(event), _position(event))
         if current is not None and current.buffered:
             if self._changes:
-                item.waiting.append(event)
+                item.waiting.setdefault(key, []).append(event)
                 return []
             events = self._close_part(current)
-        key = (type(event), _position(event))
+        item.current = self._part(item, key, event)
+        return events + self._grow_part(item.current, event)
+
+    def _part(self, item: _StreamedItem, key: tuple[type, int], event: Any) -> _StreamedText:
         part = item.parts.get(key)
         if part is None:
             part = _StreamedText(self._machine(type(event), item, event.index), event)
             item.parts[key] = part
-        item.current = part
-        return events + self._grow_part(part, event)
+        return part
 
     def _grow_part(self, part: _StreamedText, event: Any) -> list[ResponseEvent]:
         text = event.delta
@@ -262,13 +266,13 @@ class TextEvents(PlainMachine):
         return [_delta(event, fragments[0])]
 
     def _release(self, item: _StreamedItem) -> list[ResponseEvent]:
-        """Lets out deltas that waited, until one is buffered again."""
+        """Lets out parts that waited, until one is not known to its end."""
         events: list[ResponseEvent] = []
-        waiting = item.waiting
-        item.waiting = []
-        for event in waiting:
-            # This one buffers it again if the text before it is not known.
-            events += self._grow(event)
+        while item.waiting and not (item.current is not None and item.current.buffered):
+            key, waiting = item.waiting.popitem(last=False)
+            item.current = self._part(item, key, waiting[0])
+            for event in waiting:
+                events += self._grow_part(item.current, event)
         return events
 
     def _flush(self, item: _StreamedItem) -> list[ResponseEvent]:
