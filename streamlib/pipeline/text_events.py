@@ -60,7 +60,7 @@ _PROBABILITIES: Final = frozenset({"logprobs", "logprobsresult", "top_logprobs"}
 """Keys, in small letters, of log probabilities: they repeat the text token by token."""
 
 
-class TextStageRule(Protocol):
+class TextEdit(Protocol):
     """What a text stage does with a text."""
 
     kinds: frozenset[type]
@@ -122,7 +122,7 @@ class _StreamedText:
 class _StreamedItem:
     """The texts of an open item."""
 
-    __slots__ = ("annotations", "choice", "current", "is_free_text", "parts", "waiting")
+    __slots__ = ("annotations", "choice", "current", "dropped", "is_free_text", "parts", "waiting")
 
     def __init__(self, item: ResponseItem | None = None) -> None:
         self.choice = item.choice if item is not None else 0
@@ -135,12 +135,14 @@ class _StreamedItem:
         that join all parts must get them in their order."""
         self.annotations: list[AnnotationAdded] = []
         """Citations of a text that is not known yet."""
+        self.dropped = 0
+        """Citations whose event was dropped; the final item has them too."""
 
 
 class TextEvents(PlainMachine):
     """The machine of a text stage."""
 
-    def __init__(self, rule: TextStageRule) -> None:
+    def __init__(self, rule: TextEdit) -> None:
         super().__init__()
         self._rule = rule
         self._changes = rule.changes
@@ -386,7 +388,8 @@ class TextEvents(PlainMachine):
     ) -> list[ResponseEvent]:
         part = item.parts.get((OutputTextDelta, event.content_index))
         if part is not None and not _supports_same(event.annotation, *part.texts()):
-            return [Notice("annotation_dropped", "the text before it has changed", event.index)]
+            item.dropped += 1
+            return [_dropped_annotation(event.index)]
         return [self._changed_annotation(event)]
 
     def _changed_annotation(self, event: AnnotationAdded) -> ResponseEvent:
@@ -480,12 +483,8 @@ class _ItemTexts:
         fields: dict[str, Any] = {}
         if isinstance(part, Text):
             text = self.text(OutputTextDelta, part.text)
-            citations: list[JsonObject] = []
-            for citation in part.annotations:
-                if _supports_same(citation, part.text, text):
-                    citations.append(self._events._copy(citation))
             fields["text"] = text
-            fields["annotations"] = tuple(citations)
+            fields["annotations"] = self._annotations(part, text)
         elif isinstance(part, Refusal):
             fields["refusal"] = self.text(RefusalDelta, part.refusal)
         if part.native is not None:
@@ -494,6 +493,19 @@ class _ItemTexts:
         if not changed:
             return part
         return with_fields(part, **changed)
+
+    def _annotations(self, part: Text, text: str) -> tuple[JsonObject, ...]:
+        """The citations that still support the text of a part; a notice for each other one."""
+        annotations: list[JsonObject] = []
+        for annotation in part.annotations:
+            if _supports_same(annotation, part.text, text):
+                annotations.append(self._events._copy(annotation))
+            elif self._streamed.dropped:
+                # Reported when its event came.
+                self._streamed.dropped -= 1
+            else:
+                self._events._notes.append(_dropped_annotation(self._index))
+        return tuple(annotations)
 
     def text(self, kind: type, text: str) -> str:
         """What a text of the item has become."""
@@ -513,6 +525,10 @@ class _ItemTexts:
                 notes.append(notice)
 
         return self._events.anew(text, kind, streamed.choice, note)
+
+
+def _dropped_annotation(index: int) -> Notice:
+    return Notice("annotation_dropped", "the text that it supports has changed", index)
 
 
 def _supports_same(annotation: JsonObject, before: str, after: str) -> bool:
