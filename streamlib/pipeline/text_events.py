@@ -8,6 +8,7 @@ wherever it is looked at.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
@@ -129,7 +130,7 @@ class _StreamedItem:
         self.parts: dict[tuple[type, int], _StreamedText] = {}
         self.current: _StreamedText | None = None
         """The part whose text grows."""
-        self.waiting: list[ResponseEvent] = []
+        self.waiting: OrderedDict[tuple[type, int], list[Any]] = OrderedDict()
         """Deltas of further parts. They wait until the text of the current one is known: readers
         that join all parts must get them in their order."""
         self.annotations: list[AnnotationAdded] = []
@@ -171,8 +172,8 @@ class TextEvents(PlainMachine):
         for item in self._items.values():
             for part in item.parts.values():
                 count += part.buffered
-            for event in item.waiting:
-                count += len(getattr(event, "delta", ""))
+            for waiting in item.waiting.values():
+                count += sum([len(event.delta) for event in waiting])
         return count
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
@@ -230,18 +231,21 @@ class TextEvents(PlainMachine):
         """A delta of another part than the one before it."""
         events: list[ResponseEvent] = []
         current = item.current
+        key = (type(event), _position(event))
         if current is not None and current.buffered:
             if self._changes:
-                item.waiting.append(event)
+                item.waiting.setdefault(key, []).append(event)
                 return []
             events = self._close_part(current)
-        key = (type(event), _position(event))
+        item.current = self._part(item, key, event)
+        return events + self._grow_part(item.current, event)
+
+    def _part(self, item: _StreamedItem, key: tuple[type, int], event: Any) -> _StreamedText:
         part = item.parts.get(key)
         if part is None:
             part = _StreamedText(self._machine(type(event), item, event.index), event)
             item.parts[key] = part
-        item.current = part
-        return events + self._grow_part(part, event)
+        return part
 
     def _grow_part(self, part: _StreamedText, event: Any) -> list[ResponseEvent]:
         text = event.delta
@@ -264,13 +268,13 @@ class TextEvents(PlainMachine):
         return [_delta(event, fragments[0])]
 
     def _release(self, item: _StreamedItem) -> list[ResponseEvent]:
-        """Lets out deltas that waited, until one is buffered again."""
+        """Lets out parts that waited, until one is not known to its end."""
         events: list[ResponseEvent] = []
-        waiting = item.waiting
-        item.waiting = []
-        for event in waiting:
-            # This one buffers it again if the text before it is not known.
-            events += self._grow(event)
+        while item.waiting and not (item.current is not None and item.current.buffered):
+            key, waiting = item.waiting.popitem(last=False)
+            item.current = self._part(item, key, waiting[0])
+            for event in waiting:
+                events += self._grow_part(item.current, event)
         return events
 
     def _flush(self, item: _StreamedItem) -> list[ResponseEvent]:
@@ -417,17 +421,24 @@ class TextEvents(PlainMachine):
         """A JSON value with its strings changed, and without log probabilities."""
         if not self._rule.changes_copies:
             return value
-        if isinstance(value, str):
-            return self.anew(value)
-        if isinstance(value, dict):
-            copied: JsonObject = {}
-            for key, inner in value.items():
-                if str(key).lower() not in _PROBABILITIES:
-                    copied[key] = self._copy(inner)
-            return copied
-        if isinstance(value, (list, tuple)):
-            return [self._copy(inner) for inner in value]
-        return value
+        # Without recursion: a server may nest its values as deep as the stack.
+        copied: list[Any] = [None]
+        open_values: list[tuple[Any, Any, Any]] = [(copied, 0, value)]
+        """Where a copy belongs (container, key), and the value."""
+        while open_values:
+            container, key, inner = open_values.pop()
+            if isinstance(inner, str):
+                container[key] = self.anew(inner)
+            elif isinstance(inner, dict):
+                names = [name for name in inner if str(name).lower() not in _PROBABILITIES]
+                container[key] = dict.fromkeys(names)
+                open_values += [(container[key], name, inner[name]) for name in names]
+            elif isinstance(inner, (list, tuple)):
+                container[key] = [None] * len(inner)
+                open_values += [(container[key], n, each) for n, each in enumerate(inner)]
+            else:
+                container[key] = inner
+        return copied[0]
 
     def anew(
         self,
