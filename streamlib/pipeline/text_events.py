@@ -460,6 +460,7 @@ class _ItemTexts:
     def __init__(self, events: TextEvents, index: int, streamed: _StreamedItem) -> None:
         self._events = events
         self._streamed = streamed
+        self._dropped = streamed.dropped
         self._index = index
         self._emitted: dict[tuple[type, str], list[str]] = {}
         """What was received -> what was emitted; first ones last."""
@@ -500,9 +501,9 @@ class _ItemTexts:
         for annotation in part.annotations:
             if _supports_same(annotation, part.text, text):
                 annotations.append(self._events._copy(annotation))
-            elif self._streamed.dropped:
+            elif self._dropped:
                 # Reported when its event came.
-                self._streamed.dropped -= 1
+                self._dropped -= 1
             else:
                 self._events._notes.append(_dropped_annotation(self._index))
         return tuple(annotations)
