@@ -1,23 +1,12 @@
-"""The texts of an open item: what was received of each, and what was emitted.
-
-Also what is asked of single deltas and citations of a text.
-"""
+"""The texts of an open item while they grow, and the citations that support them."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from typing import Any, Final
 
-from msgspec.structs import replace as with_fields
-
 from streamlib.pipeline.units import TextMachine
-from streamlib_parsers.events import (
-    DELTA_KEYS,
-    AnnotationAdded,
-    Notice,
-    OutputTextDelta,
-    ResponseEvent,
-)
+from streamlib_parsers.events import DELTA_KEYS, AnnotationAdded, Notice
 from streamlib_parsers.items import CustomToolCall, JsonObject, ResponseItem
 
 _OFFSETS: Final = (("start_index", "end_index"), ("startIndex", "endIndex"), ("start", "end"))
@@ -45,7 +34,7 @@ class StreamedText:
         self.kind = type(event)
         self.key = DELTA_KEYS[self.kind][-1]
         """The field of its deltas that names it."""
-        self.position = position_of(event)
+        self.position = delta_position(event)
         self.last = event
         """The delta that was fed last."""
         self.buffered = 0
@@ -82,40 +71,14 @@ class StreamedItem:
         """Citations whose event was dropped; the final item has them too."""
 
 
-def position_of(event: Any) -> int:
-    """Which text of its kind a delta belongs to, in its item."""
-    position: int = getattr(event, DELTA_KEYS[type(event)][-1])
-    return position
-
-
-def by_position(entry: tuple[tuple[type, int], StreamedText]) -> int:
-    """Sorts the texts of an item as its parts."""
-    return entry[0][1]
-
-
-def delta_of(event: Any, text: str) -> ResponseEvent:
-    """A delta of the same text with another fragment of it; without log probabilities."""
-    kind = type(event)
-    # Twice as fast as to copy it, for the most frequent kind.
-    if kind is OutputTextDelta:
-        return OutputTextDelta(
-            seq=event.seq, index=event.index, content_index=event.content_index, delta=text
-        )
-    changes: dict[str, Any] = {"delta": text}
-    if hasattr(event, "logprobs"):
-        changes["logprobs"] = None
-    delta: ResponseEvent = with_fields(event, **changes)
-    return delta
-
-
 def dropped_annotation(index: int) -> Notice:
-    """What is reported of a citation whose text has moved."""
+    """What is reported of a citation that supports its text no longer."""
     return Notice("annotation_dropped", "the text that it supports has changed", index)
 
 
 def supports_same(annotation: JsonObject, before: str, after: str) -> bool:
     """Whether a citation still supports the text that it was made for."""
-    offsets = offsets_of(annotation)
+    offsets = citation_offsets(annotation)
     if offsets is None:
         return True
     start, end = offsets
@@ -128,7 +91,7 @@ def supports_same(annotation: JsonObject, before: str, after: str) -> bool:
     return before_bytes[start:end] == after.encode("utf-8", "surrogatepass")[start:end]
 
 
-def offsets_of(annotation: JsonObject) -> tuple[int, int] | None:
+def citation_offsets(annotation: JsonObject) -> tuple[int, int] | None:
     """The characters that a citation supports, where it names them."""
     # Chat has them in an object of the citation's own.
     objects = [annotation, *[value for value in annotation.values() if isinstance(value, dict)]]
@@ -138,3 +101,9 @@ def offsets_of(annotation: JsonObject) -> tuple[int, int] | None:
             if type(start) is int and type(end) is int:
                 return start, end
     return None
+
+
+def delta_position(event: Any) -> int:
+    """Which text of its kind a delta belongs to, in its item."""
+    position: int = getattr(event, DELTA_KEYS[type(event)][-1])
+    return position
