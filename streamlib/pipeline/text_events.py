@@ -14,9 +14,16 @@ from typing import Any, Final, Protocol
 from msgspec.structs import replace as with_fields
 
 from streamlib.pipeline.machine import PlainMachine
+from streamlib.pipeline.streamed_texts import (
+    StreamedItem,
+    StreamedText,
+    citation_offsets,
+    delta_position,
+    dropped_annotation,
+    supports_same,
+)
 from streamlib.pipeline.units import TextMachine
 from streamlib_parsers.events import (
-    DELTA_KEYS,
     AnnotationAdded,
     Failed,
     FunctionCallArgumentsDelta,
@@ -52,14 +59,12 @@ TEXT_KINDS: Final[dict[str, tuple[type, ...]]] = {
 }
 """Names of texts, as `of` takes them -> their deltas."""
 
-_OFFSETS: Final = (("start_index", "end_index"), ("startIndex", "endIndex"), ("start", "end"))
-"""Keys under which citations name the text that they support."""
 
 _PROBABILITIES: Final = frozenset({"logprobs", "logprobsresult", "top_logprobs"})
 """Keys, in small letters, of log probabilities: they repeat the text token by token."""
 
 
-class TextStageRule(Protocol):
+class TextEdit(Protocol):
     """What a text stage does with a text."""
 
     kinds: frozenset[type]
@@ -80,70 +85,14 @@ class TextStageRule(Protocol):
         ...
 
 
-class _StreamedText:
-    """One text of an open item."""
-
-    __slots__ = (
-        "buffered",
-        "emitted",
-        "feed",
-        "key",
-        "kind",
-        "last",
-        "machine",
-        "position",
-        "received",
-    )
-
-    def __init__(self, machine: TextMachine, event: Any) -> None:
-        self.machine = machine
-        self.feed = machine.feed
-        self.kind = type(event)
-        self.key = DELTA_KEYS[self.kind][-1]
-        """The field of its deltas that names it."""
-        self.position = _position(event)
-        self.last = event
-        """The delta that was fed last."""
-        self.buffered = 0
-        """Characters that the machine has buffered."""
-        self.received: list[str] = []
-        self.emitted: list[str] = []
-        """Both only where the text may change: for the final item."""
-
-    def texts(self) -> tuple[str, str]:
-        """What was received, and what was emitted."""
-        # Kept joined: an item may have many citations.
-        self.received = ["".join(self.received)]
-        self.emitted = ["".join(self.emitted)]
-        return self.received[0], self.emitted[0]
-
-
-class _StreamedItem:
-    """The texts of an open item."""
-
-    __slots__ = ("annotations", "choice", "current", "is_free_text", "parts", "waiting")
-
-    def __init__(self, item: ResponseItem | None = None) -> None:
-        self.choice = item.choice if item is not None else 0
-        self.is_free_text = isinstance(item, CustomToolCall)
-        self.parts: dict[tuple[type, int], _StreamedText] = {}
-        self.current: _StreamedText | None = None
-        """The part whose text grows."""
-        self.waiting: list[ResponseEvent] = []
-        """Deltas of further parts. They wait until the text of the current one is known: readers
-        that join all parts must get them in their order."""
-        self.annotations: list[AnnotationAdded] = []
-        """Citations of a text that is not known yet."""
-
-
 class TextEvents(PlainMachine):
     """The machine of a text stage."""
 
-    def __init__(self, rule: TextStageRule) -> None:
+    def __init__(self, rule: TextEdit) -> None:
         super().__init__()
         self._rule = rule
         self._changes = rule.changes
-        self._items: dict[int, _StreamedItem] = {}
+        self._items: dict[int, StreamedItem] = {}
         self._notes: list[ResponseEvent] = []
         """Notices of text machines, to be emitted before what comes next."""
         self._handlers: dict[type, Callable[[Any], list[ResponseEvent]]] = {
@@ -169,8 +118,8 @@ class TextEvents(PlainMachine):
         for item in self._items.values():
             for part in item.parts.values():
                 count += part.buffered
-            for event in item.waiting:
-                count += len(getattr(event, "delta", ""))
+            for waiting in item.waiting.values():
+                count += sum([len(event.delta) for event in waiting])
         return count
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
@@ -195,7 +144,7 @@ class TextEvents(PlainMachine):
     def texts_of(self, event: ResponseEvent) -> None:
         """Passes through the machines what `feed` would, of copies and of texts without deltas."""
         if isinstance(event, (OutputItemDone, OutputItemAdded)):
-            item = self._items.get(event.index) or _StreamedItem(event.item)
+            item = self._items.get(event.index) or StreamedItem(event.item)
             self._changed_item(event.index, event.item, item)
             for annotation in item.annotations:
                 self._copy(annotation.annotation)
@@ -211,7 +160,7 @@ class TextEvents(PlainMachine):
         item = self._items.get(event.index)
         if item is None:
             # A hand-made list may have deltas of an item that was never added.
-            item = self._items[event.index] = _StreamedItem()
+            item = self._items[event.index] = StreamedItem()
         part = item.current
         if (
             part is None
@@ -224,24 +173,27 @@ class TextEvents(PlainMachine):
             events += self._release(item)
         return events
 
-    def _grow_other(self, item: _StreamedItem, event: Any) -> list[ResponseEvent]:
+    def _grow_other(self, item: StreamedItem, event: Any) -> list[ResponseEvent]:
         """A delta of another part than the one before it."""
         events: list[ResponseEvent] = []
         current = item.current
+        key = (type(event), delta_position(event))
         if current is not None and current.buffered:
             if self._changes:
-                item.waiting.append(event)
+                item.waiting.setdefault(key, []).append(event)
                 return []
             events = self._close_part(current)
-        key = (type(event), _position(event))
+        item.current = self._part(item, key, event)
+        return events + self._grow_part(item.current, event)
+
+    def _part(self, item: StreamedItem, key: tuple[type, int], event: Any) -> StreamedText:
         part = item.parts.get(key)
         if part is None:
-            part = _StreamedText(self._machine(type(event), item, event.index), event)
+            part = StreamedText(self._machine(type(event), item, event.index), event)
             item.parts[key] = part
-        item.current = part
-        return events + self._grow_part(part, event)
+        return part
 
-    def _grow_part(self, part: _StreamedText, event: Any) -> list[ResponseEvent]:
+    def _grow_part(self, part: StreamedText, event: Any) -> list[ResponseEvent]:
         text = event.delta
         before = part.buffered
         fragments = part.feed(text)
@@ -261,17 +213,17 @@ class TextEvents(PlainMachine):
             return [event]
         return [_delta(event, fragments[0])]
 
-    def _release(self, item: _StreamedItem) -> list[ResponseEvent]:
-        """Lets out deltas that waited, until one is buffered again."""
+    def _release(self, item: StreamedItem) -> list[ResponseEvent]:
+        """Lets out parts that waited, until one is not known to its end."""
         events: list[ResponseEvent] = []
-        waiting = item.waiting
-        item.waiting = []
-        for event in waiting:
-            # This one buffers it again if the text before it is not known.
-            events += self._grow(event)
+        while item.waiting and not (item.current is not None and item.current.buffered):
+            key, waiting = item.waiting.popitem(last=False)
+            item.current = self._part(item, key, waiting[0])
+            for event in waiting:
+                events += self._grow_part(item.current, event)
         return events
 
-    def _flush(self, item: _StreamedItem) -> list[ResponseEvent]:
+    def _flush(self, item: StreamedItem) -> list[ResponseEvent]:
         """Lets out everything that is buffered: the item has ended."""
         events: list[ResponseEvent] = []
         while item.current is not None:
@@ -281,14 +233,14 @@ class TextEvents(PlainMachine):
             events += self._release(item)
         return events
 
-    def _close_part(self, part: _StreamedText) -> list[ResponseEvent]:
+    def _close_part(self, part: StreamedText) -> list[ResponseEvent]:
         fragments = part.machine.close()
         part.buffered = 0
         if self._changes:
             part.emitted += fragments
         return [_delta(part.last, fragment) for fragment in fragments]
 
-    def _machine(self, kind: type, item: _StreamedItem, index: int) -> TextMachine:
+    def _machine(self, kind: type, item: StreamedItem, index: int) -> TextMachine:
         codes: set[str] = set()
 
         def note(code: str) -> None:
@@ -303,7 +255,7 @@ class TextEvents(PlainMachine):
     # --- items ---
 
     def _add(self, event: OutputItemAdded) -> list[ResponseEvent]:
-        item = self._items[event.index] = _StreamedItem(event.item)
+        item = self._items[event.index] = StreamedItem(event.item)
         if not self._changes or event.item.native is None:
             return [event]
         changed = self._changed_item(event.index, event.item, item)
@@ -312,7 +264,7 @@ class TextEvents(PlainMachine):
     def _finish(self, event: OutputItemDone) -> list[ResponseEvent]:
         item = self._items.get(event.index)
         if item is None:
-            item = _StreamedItem(event.item)
+            item = StreamedItem(event.item)
         events = self._flush(item)
         self._items.pop(event.index, None)
         if not self._changes:
@@ -329,9 +281,7 @@ class TextEvents(PlainMachine):
         events.append(event)
         return events
 
-    def _changed_item(
-        self, index: int, item: ResponseItem, streamed: _StreamedItem
-    ) -> ResponseItem:
+    def _changed_item(self, index: int, item: ResponseItem, streamed: StreamedItem) -> ResponseItem:
         """A final item with the texts that were emitted; the same object if nothing changes."""
         texts = _ItemTexts(self, index, streamed)
         fields: dict[str, Any] = {}
@@ -365,7 +315,7 @@ class TextEvents(PlainMachine):
 
     def _annotate(self, event: AnnotationAdded) -> list[ResponseEvent]:
         item = self._items.get(event.index)
-        offsets = _offsets(event.annotation)
+        offsets = citation_offsets(event.annotation)
         if item is None or offsets is None:
             return [self._changed_annotation(event)]
         part = item.parts.get((OutputTextDelta, event.content_index))
@@ -378,11 +328,12 @@ class TextEvents(PlainMachine):
         return self._decided_annotation(event, item)
 
     def _decided_annotation(
-        self, event: AnnotationAdded, item: _StreamedItem
+        self, event: AnnotationAdded, item: StreamedItem
     ) -> list[ResponseEvent]:
         part = item.parts.get((OutputTextDelta, event.content_index))
-        if part is not None and not _supports_same(event.annotation, *part.texts()):
-            return [Notice("annotation_dropped", "the text before it has changed", event.index)]
+        if part is not None and not supports_same(event.annotation, *part.texts()):
+            item.dropped += 1
+            return [dropped_annotation(event.index)]
         return [self._changed_annotation(event)]
 
     def _changed_annotation(self, event: AnnotationAdded) -> ResponseEvent:
@@ -450,13 +401,14 @@ class TextEvents(PlainMachine):
 class _ItemTexts:
     """The texts of a final item: those that were emitted, or new ones where they differ."""
 
-    def __init__(self, events: TextEvents, index: int, streamed: _StreamedItem) -> None:
+    def __init__(self, events: TextEvents, index: int, streamed: StreamedItem) -> None:
         self._events = events
         self._streamed = streamed
+        self._dropped = streamed.dropped
         self._index = index
         self._emitted: dict[tuple[type, str], list[str]] = {}
         """What was received -> what was emitted; first ones last."""
-        reasoning: list[_StreamedText] = []
+        reasoning: list[StreamedText] = []
         for _, part in sorted(streamed.parts.items(), key=_by_position, reverse=True):
             self._put(part.kind, [part])
             if part.kind is ReasoningContentDelta:
@@ -465,7 +417,7 @@ class _ItemTexts:
             # A final item has them as one text.
             self._put(ReasoningContentDelta, reasoning[::-1])
 
-    def _put(self, kind: type, parts: Iterable[_StreamedText]) -> None:
+    def _put(self, kind: type, parts: Iterable[StreamedText]) -> None:
         texts = [part.texts() for part in parts]
         received = "".join([text for text, _ in texts])
         same = self._emitted.setdefault((kind, received), [])
@@ -476,12 +428,8 @@ class _ItemTexts:
         fields: dict[str, Any] = {}
         if isinstance(part, Text):
             text = self.text(OutputTextDelta, part.text)
-            citations: list[JsonObject] = []
-            for citation in part.annotations:
-                if _supports_same(citation, part.text, text):
-                    citations.append(self._events._copy(citation))
             fields["text"] = text
-            fields["annotations"] = tuple(citations)
+            fields["annotations"] = self._annotations(part, text)
         elif isinstance(part, Refusal):
             fields["refusal"] = self.text(RefusalDelta, part.refusal)
         if part.native is not None:
@@ -490,6 +438,19 @@ class _ItemTexts:
         if not changed:
             return part
         return with_fields(part, **changed)
+
+    def _annotations(self, part: Text, text: str) -> tuple[JsonObject, ...]:
+        """The citations that still support the text of a part; a notice for each other one."""
+        annotations: list[JsonObject] = []
+        for annotation in part.annotations:
+            if supports_same(annotation, part.text, text):
+                annotations.append(self._events._copy(annotation))
+            elif self._dropped:
+                # Reported when its event came.
+                self._dropped -= 1
+            else:
+                self._events._notes.append(dropped_annotation(self._index))
+        return tuple(annotations)
 
     def text(self, kind: type, text: str) -> str:
         """What a text of the item has become."""
@@ -511,40 +472,7 @@ class _ItemTexts:
         return self._events.anew(text, kind, streamed.choice, note)
 
 
-def _supports_same(annotation: JsonObject, before: str, after: str) -> bool:
-    """Whether a citation still supports the text that it was made for."""
-    offsets = _offsets(annotation)
-    if offsets is None:
-        return True
-    start, end = offsets
-    if before[:end] == after[:end]:
-        return True
-    if before[start:end] != after[start:end]:
-        return False
-    # Some wires count bytes of UTF-8.
-    before_bytes = before.encode("utf-8", "surrogatepass")
-    return before_bytes[start:end] == after.encode("utf-8", "surrogatepass")[start:end]
-
-
-def _offsets(annotation: JsonObject) -> tuple[int, int] | None:
-    """The characters that a citation supports, where it names them."""
-    # Chat has them in an object of the citation's own.
-    objects = [annotation, *[value for value in annotation.values() if isinstance(value, dict)]]
-    for first, last in _OFFSETS:
-        for named in objects:
-            start, end = named.get(first, 0), named.get(last)
-            if type(start) is int and type(end) is int:
-                return start, end
-    return None
-
-
-def _position(event: Any) -> int:
-    """Which text of its kind a delta belongs to, in its item."""
-    position: int = getattr(event, DELTA_KEYS[type(event)][-1])
-    return position
-
-
-def _by_position(entry: tuple[tuple[type, int], _StreamedText]) -> int:
+def _by_position(entry: tuple[tuple[type, int], StreamedText]) -> int:
     return entry[0][1]
 
 

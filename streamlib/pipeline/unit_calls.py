@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from streamlib.pipeline.endings import TERMINAL, OpenItems
 from streamlib.pipeline.machine import PlainMachine
-from streamlib.pipeline.text_events import TextEvents, TextStageRule
+from streamlib.pipeline.text_events import TextEdit, TextEvents
 from streamlib.pipeline.units import TextMachine
 from streamlib_parsers.events import (
     TEXT_DELTAS,
@@ -64,7 +64,7 @@ class _Slot:
 class UnitCalls(PlainMachine):
     """Base of the two: events in slots, which leave in order when their calls have ended."""
 
-    def __init__(self, rule: TextStageRule, function: Callable[[str], Any], at_once: int) -> None:
+    def __init__(self, rule: TextEdit, function: Callable[[str], Any], at_once: int) -> None:
         super().__init__()
         self._rule = rule
         self._units = TextEvents(rule)
@@ -195,7 +195,7 @@ class MapUnitsAsync(UnitCalls):
         function: from a unit to what is shown for it.
     """
 
-    def __init__(self, rule: TextStageRule, function: Callable[[str], Any]) -> None:
+    def __init__(self, rule: TextEdit, function: Callable[[str], Any]) -> None:
         super().__init__(rule, function, AT_ONCE)
         self._answers = _Answers(self.divided)
         self._texts = TextEvents(self._answers)
@@ -271,7 +271,7 @@ class Guard(UnitCalls):
     """
 
     def __init__(
-        self, rule: TextStageRule, check: Callable[[str], Any], mode: GuardMode, ahead: int
+        self, rule: TextEdit, check: Callable[[str], Any], mode: GuardMode, ahead: int
     ) -> None:
         super().__init__(rule, check, ahead)
         self._holds = mode == "hold"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from random import Random
+from time import process_time
 from typing import Any
 
 import pytest
@@ -90,6 +92,38 @@ def test_text_stage_never_joins_two_parts() -> None:
         (1, "ret"),
         (1, " b"),
     ]
+
+
+def test_parts_that_wait_are_let_out_in_their_order() -> None:
+    random = Random(1)
+    for _ in range(300):
+        parts = ["".join(random.choices(["secret", "sec", "ret", "a"], k=4)) for _ in range(3)]
+        left = dict(enumerate(parts))
+        given: list[OutputTextDelta] = []
+        while left:
+            part = random.choice(sorted(left))
+            size = random.randint(1, 5)
+            given.append(text(left[part][:size], part))
+            left[part] = left[part][size:]
+            if not left[part]:
+                del left[part]
+        machine = HIDE.machine()
+        out: list[Any] = []
+        for event in response(*item(0, message(), message(*parts), *given)):
+            out += machine.feed(event)
+        shown = ["", "", ""]
+        for event in of(OutputTextDelta, out):
+            shown[event.content_index] += event.delta
+        assert shown == [part.replace("secret", "[x]") for part in parts]
+        assert [part.text for part in out[-2].item.content] == shown
+
+
+def test_many_parts_that_wait_take_linear_time() -> None:
+    given = [text("sec", part) for part in range(20_000)]
+    start = process_time()
+    out = through(response(*item(0, message(), message(*["sec"] * 20_000), *given)), HIDE)
+    assert process_time() - start < 5
+    assert len(of(OutputTextDelta, out)) == 20_000
 
 
 def test_text_without_deltas_is_changed_anew() -> None:

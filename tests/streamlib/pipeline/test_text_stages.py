@@ -28,6 +28,7 @@ from streamlib.pipeline import (
 )
 from streamlib_parsers.accumulate import Response, accumulate
 from streamlib_parsers.events import (
+    AnnotationAdded,
     Completed,
     Created,
     Failed,
@@ -174,6 +175,28 @@ def test_replace_changes_items_that_came_without_deltas() -> None:
     events = through(response("the ", "key"), aggregate(), replace("key", "[k]"))
     (done,) = [event for event in events if isinstance(event, OutputItemDone)]
     assert done.item.text == "the [k]"  # type: ignore[union-attr]
+
+
+def test_replace_reports_a_dropped_citation_once() -> None:
+    citation = {"start_index": 8, "end_index": 12}
+    events = response("my key, ", "here")
+    (done,) = [event for event in events if isinstance(event, OutputItemDone)]
+    item = Message("assistant", (Text("my key, here", (citation,)),))
+    cited = [
+        *events[:4],
+        AnnotationAdded(0, 0, citation),
+        replace_fields(done, item=item),
+        events[-1],
+    ]
+    for source in (numbered(cited), through(numbered(cited), aggregate())):
+        stage = replace("key", "[secret]")
+        made = accumulate(through(source, stage))
+        assert made.items[0].content == (Text("my [secret], here"),)  # type: ignore[union-attr]
+        assert [notice.code for notice in made.notices] == ["annotation_dropped"]
+        made = accumulate(through(source, replace("here", "there")))
+        assert [notice.code for notice in made.notices] == ["annotation_dropped"]
+        made = accumulate(through(source, replace("key", "yes")))
+        assert made.notices == ()
 
 
 # --- map_text ---

@@ -411,7 +411,7 @@ def test_cancelled_stream_is_an_abort() -> None:
     assert run(ErrorInfo("cancelled", "closed by the user"))[-1]["outcome"] == {"type": "cancelled"}
 
 
-def test_agui_says_that_a_limit_ended_the_text() -> None:
+def test_agui_outcome_is_cancelled_when_a_limit_is_reached() -> None:
     events = made(Message("assistant", (Text("Hi"),), status="incomplete"), stop="length")
     encode = encoder("agui")
     shown = read_agui(b"".join([*map(encode.feed, events), encode.close()]))
