@@ -27,6 +27,9 @@ TAB: Final = 4
 CODE_INDENT: Final = 4
 """Spaces that make a line code, if it is in no fence."""
 
+DEPTH: Final = 20
+"""Containers in each other; beyond, markers are text. Each is copied and indented at every feed."""
+
 _HEADING: Final = re.compile(r"(#{1,6})(?: +(.*?))??(?: +#+)? *$")
 _UNDERLINE: Final = re.compile(r"(=+|-+) *$")
 _RULE: Final = re.compile(r"([-*_])( *\1){2,} *$")
@@ -217,6 +220,8 @@ class BlockReader:
         self, body: str, indent: int, matched: int, *, in_paragraph: bool
     ) -> str | None:
         """Opens a quote or an item; returns the rest of the line, or None if it begins none."""
+        if matched >= DEPTH:
+            return None
         if body[0] == ">":
             self._begin(matched)
             self._containers.append(Container(is_item=False))

@@ -19,6 +19,9 @@ LINE_BREAK: Final = StyledText("\n")
 OPENERS: Final = frozenset("*_`[~")
 """Characters that may begin something which ends later in the paragraph."""
 
+_LONE_MARKS: Final = re.compile(r"(?<!\S)[*_~]+(?!\S)")
+"""Marks between spaces, which begin and end nothing: bullets, for example."""
+
 _SPACES: Final = re.compile(r"[ \t\n]+")
 _READER: Final = MarkdownIt("commonmark").enable("strikethrough")
 
@@ -100,7 +103,7 @@ def _address(address: str, shown: str, theme: Theme) -> list[StyledText]:
 
 def has_open_end(text: str) -> bool:
     """Whether the text may contain the beginning of something that ends after the text."""
-    if OPENERS.isdisjoint(text):
+    if OPENERS.isdisjoint(_LONE_MARKS.sub("", text)):
         return False
     for token in _tokens(text):
         if token.type == "text" and not OPENERS.isdisjoint(token.content):

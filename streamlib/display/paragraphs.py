@@ -36,6 +36,8 @@ class Paragraph:
         """The last line. It may be the header of a table."""
         self.is_settled = False
         """Whether a part of it was drawn and cannot change any more."""
+        self._next_search = SETTLE
+        """Length of `_text` beyond which a boundary is looked for."""
 
     def copy(self) -> Paragraph:
         """An independent copy."""
@@ -43,6 +45,7 @@ class Paragraph:
         other._wrapper = self._wrapper.copy()
         other._text = self._text
         other.is_settled = self.is_settled
+        other._next_search = self._next_search
         return other
 
     def resize(self, width: int) -> None:
@@ -93,10 +96,13 @@ class Paragraph:
     def _settle(self) -> None:
         """Passes on the text before a space at which no markup is open."""
         # Only complete lines and parts come here, so that the boundaries depend on the text alone.
-        while len(self._text) > SETTLE:
+        while len(self._text) > self._next_search:
             boundary = self._find_boundary()
             if boundary is None:
+                # Each search reads the text several times: not for a few characters more.
+                self._next_search = min(len(self._text) + SETTLE, LONGEST)
                 return
+            self._next_search = SETTLE
             settled = self._text[:boundary]
             self._text = self._text[boundary:]
             self._add(settled, "")

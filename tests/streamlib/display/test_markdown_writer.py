@@ -274,3 +274,30 @@ def test_frame_costs_the_same_however_long_the_text_is() -> None:
 
             times.append(cpu_seconds(write, tries=2) / len(frames))
         assert times[1] < 2.3 * times[0], kind
+
+
+HOSTILE: dict[str, str] = {
+    "markers": "* " * 10_000,
+    "quotes": "> " * 10_000,
+    "definitions": "".join([f"[a{number}]: http://x/{number}\n" for number in range(3000)]),
+}
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_text_takes_bounded_time_a_feed(name: str) -> None:
+    """In deltas of 40 characters, as models send them: some milliseconds each."""
+    text = HOSTILE[name]
+    writer = MarkdownWriter(80, 24)
+    deltas = [text[start : start + 40] for start in range(0, len(text), 40)]
+
+    def feed() -> None:
+        for delta in deltas:
+            writer.feed(delta)
+
+    assert cpu_seconds(feed) / len(deltas) < 0.006
+
+
+def test_markers_are_text_beyond_a_depth() -> None:
+    text = "".join(written(["* " * 30 + "end\n"], 200, 24))
+    assert "* " * 9 + "end" in text

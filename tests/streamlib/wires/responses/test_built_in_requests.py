@@ -199,7 +199,7 @@ def test_found_tools_are_written_as_those_of_the_request() -> None:
     function = ToolSpec("f", "does f", {"type": "object", "properties": {}})
     tools = [
         function,
-        msgspec.structs.replace(function, strict=True),
+        msgspec.structs.replace(function, name="strict", strict=True),
         ToolSpec("c", format={"type": "text"}),
         ToolSpec("space", "of f", tools=[function]),
         ToolSpec.hosted("web_search", allowed_domains=["example.org"]),
