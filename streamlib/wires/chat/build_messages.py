@@ -44,6 +44,7 @@ from streamlib.wires.chat.build_message_rules import (
     system_first,
 )
 from streamlib.wires.chat.build_parts import is_list, text_part, wire_part
+from streamlib.wires.json_objects import without_keys
 from streamlib_parsers.items import (
     Audio,
     Compaction,
@@ -403,6 +404,8 @@ class Conversation:
         is_own = origin is not None and same_origin(origin, self._context.target.origin)
         if part.name and is_own and not self._shape.bare_messages:
             assistant.keys["audio"] = {"id": part.name}
+            further = (entry.item.native or {}).get("audio") or {}
+            assistant.keys["audio"] |= without_keys(further, "expires_at")  # of responses only
             return
         self._report.dropped(
             entry.path,
@@ -444,6 +447,7 @@ class Conversation:
         if self._shape.custom_tools:
             custom = {"name": item.name, "input": item.input}
             call = {"id": self._wire_id(item, entry), "type": "custom", "custom": custom}
+            call = merged(call, self._own_keys(item))
         else:
             self._report.add("changed", entry.path, 'a free-form call, sent as {"input": …}')
             call = free_form_as_function(self._wire_id(item, entry), item.name, item.input)

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from streamlib.request.history import IndexedItem
+from streamlib.request.json_objects import merged
 from streamlib.request.media import media_type
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
@@ -294,8 +295,7 @@ class Conversation:
     ) -> None:
         function = {"name": item.name, "arguments": arguments or "{}"}
         call: JsonObject = {"id": item.call_id, "type": "function"}
-        call |= _own_fields(item)
-        call["function"] = function
+        call = merged({**call, "function": function}, _own_fields(item))
         self._gather(entry, is_call=True).calls.append(call)
 
 

@@ -20,6 +20,7 @@ from streamlib.wires.cache_marks import cache_options
 from streamlib.wires.claude_betas import take_betas
 from streamlib.wires.converse.decode_parts import part_of
 from streamlib.wires.converse.settings import MODEL_FIELDS, SETTINGS
+from streamlib.wires.json_objects import rest_of
 from streamlib.wires.routes import route
 from streamlib.wires.settings import take
 from streamlib_parsers.accumulate import accumulate
@@ -34,6 +35,7 @@ from streamlib_parsers.items import (
     Output,
     ResponseItem,
     Text,
+    ToolOptions,
     ToolSpec,
 )
 from streamlib_parsers.protocol import parse_body
@@ -174,13 +176,7 @@ def _guarded_text(block: JsonObject) -> str | None:
 
 def _tool(tool: JsonObject) -> ToolSpec:
     if "toolSpec" in tool:
-        spec = tool["toolSpec"]
-        return ToolSpec(
-            spec["name"],
-            spec.get("description"),
-            (spec.get("inputSchema") or {}).get("json"),
-            spec.get("strict"),
-        )
+        return _function(tool, tool["toolSpec"])
     if not tool:
         raise ValueError("an empty tool")
     kind, value = next(iter(tool.items()))
@@ -190,6 +186,25 @@ def _tool(tool: JsonObject) -> ToolSpec:
     if isinstance(value, dict):
         return ToolSpec(value["name"], native=tool, native_wire="converse")
     return ToolSpec(kind, native=tool, native_wire="converse")
+
+
+def _function(tool: JsonObject, spec: JsonObject) -> ToolSpec:
+    schema = spec.get("inputSchema") or {}
+    native = rest_of(tool, "toolSpec") or {}
+    spec_rest = rest_of(spec, "name", "description", "inputSchema", "strict") or {}
+    schema_rest = rest_of(schema, "json")
+    if schema_rest:
+        spec_rest["inputSchema"] = schema_rest
+    if spec_rest:
+        native["toolSpec"] = spec_rest
+    options = ToolOptions(native=native, native_wire="converse") if native else None
+    return ToolSpec(
+        spec["name"],
+        spec.get("description"),
+        schema.get("json"),
+        spec.get("strict"),
+        options=options,
+    )
 
 
 def _assistant_items(blocks: list[Raw]) -> tuple[ResponseItem, ...]:

@@ -15,6 +15,7 @@ from streamlib.request.report import Report
 from streamlib.request.schemas import ANY_OBJECT
 from streamlib.request.target import Target
 from streamlib.wires.gemini.tools import json_schema, known, read_choice, schema_of_openapi
+from streamlib.wires.json_objects import rest_of
 from streamlib.wires.settings import (
     Setting,
     SettingsTable,
@@ -132,13 +133,16 @@ def _read_thinking(fields: JsonObject) -> ReasoningOptions | Literal["off"] | No
     level = str(thinking.get("thinkingLevel") or "").lower()
     if budget == 0:
         return "off"
+    kept = rest_of(thinking, "thinkingBudget", "thinkingLevel") or {}
     if budget == DYNAMIC or (level and level not in LEVELS):
-        put(fields, "generationConfig.thinkingConfig", thinking)
+        kept = thinking
         budget, level = None, ""
     display = None
     if not has_thoughts:
         display = "omitted"
     effort: Any = level or None  # one of LEVELS
+    if kept:
+        put(fields, "generationConfig.thinkingConfig", kept)
     return ReasoningOptions(effort, budget, display=display)
 
 
