@@ -27,6 +27,7 @@ from streamlib_parsers.items import (
 )
 from streamlib_parsers.namespaces import flat_call_name, flat_name
 from streamlib_parsers.outputs import OUTPUT_TOOL
+from streamlib_parsers.redaction import redact
 
 Function: TypeAlias = Callable[..., Any]
 """A function, sync or async. A sync one runs in a worker thread."""
@@ -190,7 +191,8 @@ class Toolbox:
                 raise
             # asyncio alone: the function awaited a task that was cancelled, and the caller was not.
             message = "the call was cancelled"
-        return error_output(call, scrub_text(message))
+        # An exception may quote the URL or the header that it failed with.
+        return error_output(call, redact(scrub_text(message)))
 
     def _runner(self, call: PendingCall) -> Callable[[], Awaitable[Any]] | None:
         """What runs a call; None: the caller answers it.

@@ -90,7 +90,8 @@ class Encoder(EventEncoder):
     wire_api = "responses"
     no_such_event = "Responses has no such event"
     has_failed_bodies = True
-    reserved_keys = TYPED_KEYS
+    # `type` is of events: a body that has one would be read as one
+    reserved_keys = TYPED_KEYS | {"type"}
 
     def __init__(
         self,
