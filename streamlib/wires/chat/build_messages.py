@@ -238,7 +238,7 @@ class Conversation:
         self.flush()
         parts = self._wire_parts(item.content, entry)
         if not parts:
-            self._report.dropped(entry.path, "a message without content")
+            self._report.dropped_message(entry.path)
             return
         body = {"role": self._role(item.role), "content": parts, **self._caller_keys(item, entry)}
         self.messages.append(ChatMessage(body, entry.position))

@@ -229,7 +229,7 @@ class Conversation:
 
     def _assistant_message(self, item: Message, entry: IndexedItem) -> None:
         if not item.content:
-            self._report.dropped(entry.path, "a message without content")
+            self._report.dropped_message(entry.path)
             return
         if item.phase == "commentary" and all(isinstance(part, Text) for part in item.content):
             self._plan(item, entry)

@@ -138,7 +138,7 @@ class _Reader:
 
     def read_turn(self, turn: dict[str, Raw]) -> None:
         """Reads one message; each cache point ends a run of blocks."""
-        role = msgspec.json.decode(turn["role"], type=str)
+        role: Any = msgspec.json.decode(turn["role"], type=str)
         blocks: list[Raw] = []
         for raw in msgspec.json.decode(turn["content"], type=list[Raw]):
             members = msgspec.json.decode(raw, type=dict[str, Raw])
@@ -149,6 +149,8 @@ class _Reader:
             blocks = []
             self._mark_last_item(msgspec.json.decode(members["cachePoint"]))
         self._read_blocks(role, blocks)
+        if bytes(turn["content"]).strip() == b"[]":
+            self.items.append(Message(role, origin=ORIGIN))
 
     def _mark_last_item(self, point: Any) -> None:
         if self.items:

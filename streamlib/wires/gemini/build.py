@@ -22,7 +22,7 @@ from streamlib.wires.gemini.build_parts import Part, PartRole, parts
 from streamlib.wires.gemini.settings import SETTINGS, own_schema, without_cached
 from streamlib.wires.gemini.tools import tool_config, tools
 from streamlib.wires.settings import without_settings
-from streamlib_parsers.items import JsonObject, Message
+from streamlib_parsers.items import JsonObject, Message, Text
 from streamlib_parsers.stream_error import invalid_request
 
 NO_SIGNATURE: Final = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
@@ -46,7 +46,11 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     system, items = _leading_system(prompt, items)
     fields = {entry.position: turn_fields(entry.item) for entry in items}
     items = [without_turn_fields(entry) for entry in items]
-    turns = _turns(parts(items, context), fields, context)
+    if system and items and all(map(_is_empty_message, items)):
+        # The instructions alone say what to do, and a request has a turn.
+        turns: list[JsonObject] = [{"role": "user", "parts": [{"text": ""}]}]
+    else:
+        turns = _turns(parts(items, context), fields, context)
     offered = tools(prompt, context)
     config = tool_config(
         prompt, offered, context, replays_hosted_call=_has_hosted_tool_parts(turns)
@@ -78,6 +82,12 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
             body["generationConfig"] = config
     body = without_cached(body, prompt, context.report)
     return BuiltRequest(body, merged_extra=merged_extra)
+
+
+def _is_empty_message(entry: IndexedItem) -> bool:
+    """Whether an item is a user message that has nothing but an empty text."""
+    item = entry.item
+    return isinstance(item, Message) and item.role == "user" and item.content == (Text(""),)
 
 
 def _leading_system(

@@ -166,6 +166,8 @@ def _message(item: Message, entry: IndexedItem, context: GeminiContext) -> Parts
     if not content and item.signature:
         # A signature alone arrived on a part without text; it goes back on an empty text.
         content = (Text(""),)
+    if not content:
+        report.dropped_message(entry.path)
     role: PartRole = "model" if item.role == "assistant" else "user"
     last = len(content) - 1
     for index, part in enumerate(content):

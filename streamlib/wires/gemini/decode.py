@@ -153,6 +153,8 @@ class _HistoryReader:
         items: Iterable[ResponseItem] = self._user_items(parts)
         if role == "model":
             items = self._model_items(parts)
+        if not parts:
+            items = [Message("assistant" if role == "model" else "user", origin=ORIGIN)]
         fields = rest(content, "role", "parts")
         self.items += [with_turn_fields(item, fields) for item in items]
 

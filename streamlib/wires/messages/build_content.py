@@ -104,6 +104,8 @@ def _message(item: Message, path: str, context: BuildContext) -> Iterator[RoleAn
     if item.role in ("system", "developer"):
         yield from _system_inside(item, path, context)
         return
+    if not item.content:
+        context.report.dropped_message(path)
     for part in item.content:
         block = _part(part, path, context.report)
         if block is None:

@@ -128,6 +128,8 @@ class _Reader:
             items = zip(_assistant_items(blocks), marks, strict=True)
         else:
             items = _user_items(role, blocks, marks)
+        if not blocks:
+            items = [(Message(role, origin=ORIGIN), None)]  # type: ignore[arg-type]  # checked later
         for item, mark in items:
             if role == "system" and fields:
                 native = {**(item.native or {}), **fields}

@@ -92,6 +92,9 @@ def _messages(prompt: Prompt, items: list[IndexedItem], report: Report) -> list[
     for entry in _in_call_order(items):
         conversation.take(entry)
     conversation.flush()
+    if not prompt.items:
+        # Without messages the server loads the model, or unloads it.
+        return conversation.messages
     if all(message["role"] == "system" for message in conversation.messages):
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
     return conversation.messages
@@ -229,7 +232,7 @@ class Conversation:
         self.flush()
         text = SEPARATOR.join(texts)
         if not text and not images:
-            self._report.dropped(entry.path, "a message without content")
+            self._report.dropped_message(entry.path)
             return
         # Templates of models know no `developer`.
         role = "system" if item.role == "developer" else item.role

@@ -64,7 +64,7 @@ def without_empty_messages(sent: list[InputObject], report: Report) -> list[Inpu
     for sent_object in sent:
         body, entry = sent_object
         if isinstance(entry.item, Message) and not body["content"]:
-            report.dropped(entry.path, "a message without content")
+            report.dropped_message(entry.path)
         else:
             result.append(sent_object)
     return result
