@@ -103,7 +103,7 @@ def _source(block: JsonObject, member: str, kind: str, formats: dict[str, str]) 
     format_ = block.get("format")
     media_type = _media_type(format_, kind, formats)
     source = block["source"]
-    native = {key: block[key] for key in (*DOCUMENT_KEYS, "error") if key in block}
+    native: JsonObject = {key: block[key] for key in (*DOCUMENT_KEYS, "error") if key in block}
     unknown = rest_of(block, "format", "source", "name", *native) or {}
     source_rest = rest_of(source, "bytes", "text", "s3Location") or {}
     if format_ and media_type and formats.get(media_type) != format_:

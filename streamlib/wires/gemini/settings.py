@@ -131,18 +131,18 @@ def _read_thinking(fields: JsonObject) -> ReasoningOptions | Literal["off"] | No
     has_thoughts = thinking.pop("includeThoughts", False)
     budget: int | None = thinking.get("thinkingBudget")
     level = str(thinking.get("thinkingLevel") or "").lower()
+    further = rest_of(thinking, "thinkingBudget", "thinkingLevel")
+    if budget == DYNAMIC or (level and level not in LEVELS):
+        further = thinking
+        budget, level = None, ""
+    if further:
+        put(fields, "generationConfig.thinkingConfig", further)
     if budget == 0:
         return "off"
-    kept = rest_of(thinking, "thinkingBudget", "thinkingLevel") or {}
-    if budget == DYNAMIC or (level and level not in LEVELS):
-        kept = thinking
-        budget, level = None, ""
     display = None
     if not has_thoughts:
         display = "omitted"
     effort: Any = level or None  # one of LEVELS
-    if kept:
-        put(fields, "generationConfig.thinkingConfig", kept)
     return ReasoningOptions(effort, budget, display=display)
 
 

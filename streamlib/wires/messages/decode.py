@@ -129,7 +129,7 @@ class _Reader:
         else:
             items = _user_items(role, blocks, marks)
         if not blocks:
-            items = [(Message(role, origin=ORIGIN), None)]  # type: ignore[arg-type]  # checked later
+            items = [(_empty_message(role), None)]
         for item, mark in items:
             if role == "system" and fields:
                 native = {**(item.native or {}), **fields}
@@ -170,6 +170,11 @@ def _assistant_items(blocks: list[dict[str, Raw]]) -> tuple[ResponseItem, ...]:
     if response.error is not None:
         raise ValueError(response.error.message)
     return response.items
+
+
+def _empty_message(role: Any) -> Message:
+    """A turn without content. The role is checked later, with the complete `Prompt`."""
+    return Message(role, origin=ORIGIN)
 
 
 def _user_items(

@@ -92,8 +92,8 @@ def _messages(prompt: Prompt, items: list[IndexedItem], report: Report) -> list[
     for entry in _in_call_order(items):
         conversation.take(entry)
     conversation.flush()
-    if not prompt.items:
-        # Without messages the server loads the model, or unloads it.
+    if not prompt.items and prompt.extra_wire == "ollama":
+        # A client's own request without messages: the server loads the model, or unloads it.
         return conversation.messages
     if all(message["role"] == "system" for message in conversation.messages):
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")

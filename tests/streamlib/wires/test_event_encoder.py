@@ -78,7 +78,16 @@ RESERVED = """
 """
 """Names that some wire has keys of its own for."""
 
-VALUES = (None, 7, "text", [], {}, {"blockReason": "SAFETY"}, [{"index": 0}], {"message": "no"})
+VALUES: tuple[object, ...] = (
+    None,
+    7,
+    "text",
+    [],
+    {},
+    {"blockReason": "SAFETY"},
+    [{"index": 0}],
+    {"message": "no"},
+)
 
 
 @pytest.mark.parametrize("wire_api", [wire for wire in WIRE_APIS if wire != "invoke"])
