@@ -1,6 +1,7 @@
 """Figures of invariant 12: requests drawn from the SDKs' types, leaves compared, losses.
 
-    python -m lab.fidelity                     every wire: each field and union member once
+    python -m lab.fidelity          every wire: each field and union member once, zero and empty
+                                    values, unknown keys, chained requests
     python -m lab.fidelity messages --random 2000   and so many random requests
     python -m lab.fidelity messages --reported      lists what the report names, too
 
@@ -16,7 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from lab.fidelity.compare import Body, WireTable
 from lab.fidelity.figures import Figures, add, described, measure
-from lab.fidelity.shapes import covering, values_of
+from lab.fidelity.shapes import DRAWS, covering, values_of
 from lab.fidelity.tables import TABLES
 
 
@@ -53,7 +54,10 @@ def main() -> int:
     write(f"{'wire':10}{'requests':>10}{'leaves':>10}{'silent':>8}{'reported':>10}{'refused':>9}")
     for wire in arguments.wires:
         table = TABLES[wire]
-        figures = measure(table, covering(table.request()))
+        figures = measure(table, table.chained)
+        for draw in DRAWS:
+            for body in covering(table.request(), draw=draw):
+                add(figures, table, body)
         if arguments.random:
             random_requests(figures, table, arguments.random)
         reported = sum(figures.reported.values())

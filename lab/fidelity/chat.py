@@ -114,6 +114,8 @@ def texts_as_strings(body: Body) -> None:
         match message.get("content"):
             case [{"type": "text", "text": str(text), **rest}] if not rest:
                 message["content"] = text
+            case []:
+                message["content"] = ""
             case [{"type": "refusal", "refusal": str(refusal)}]:
                 del message["content"]
                 message["refusal"] = refusal
@@ -135,6 +137,8 @@ def drop_defaults(body: Body) -> None:
 
 
 DEFAULTS: Final[dict[str, Any]] = {
+    "stop": [],
+    "tools": [],
     "stream": False,
     "logprobs": False,
     "stream_options": {},
@@ -149,13 +153,14 @@ EQUIVALENTS: Final = (
         modern_names,
     ),
     Equivalent(
-        "a list of one text part / a string; a refusal part / refusal; one stop sequence / a list",
+        "a list of one text part, or of none / a string; a refusal part / refusal; one stop "
+        "sequence / a list",
         "SDK: content is a string or a list of parts, stop a string or a list; refusal is the "
         "message that the part has too",
         texts_as_strings,
     ),
     Equivalent(
-        "stream, logprobs, strict: false; format: text; empty stream_options / absent",
+        "stream, logprobs, strict: false; format: text; empty stream_options, stop, tools / absent",
         "SDK, completion_create_params: the defaults; every key of stream_options is optional",
         drop_defaults,
     ),
@@ -167,6 +172,7 @@ ADDED: Final = {
     r"/tools/\d+/function/parameters/(additionalProperties|required)": (
         "DOCS, structured outputs: a strict schema is closed, all is required"
     ),
+    r"/messages/\d+/content": "SDK: required unless there are calls",
     r"/messages/\d+/content/\d+/file/filename": "WIRE: bytes of a file do not go without a name",
 }
 REPORTED: Final = {

@@ -212,8 +212,8 @@ def drop_defaults(body: Body) -> None:
     if not body.get("tools"):
         body.pop("strict_tools", None)
     for message in body["messages"]:
-        for key in ("tool_calls", "citations"):
-            if message.get(key) == []:
+        for key in ("tool_calls", "citations", "tool_plan"):
+            if message.get(key) in ([], ""):
                 del message[key]
 
 

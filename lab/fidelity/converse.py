@@ -29,6 +29,7 @@ VALUES: Final = {
     "ToolInputSchema.json": ({"type": "object"},),
     "additionalModelRequestFields": ({"any": [1.0]},),
 }
+MODEL_FIELDS: Final = "additionalModelRequestFields"
 OBJECT: Final = {"type": "object"}
 OF_ASSISTANT: Final = frozenset({"toolUse", "reasoningContent", "citationsContent"})
 MEMBERS_OF_ROLE: Final = {
@@ -86,7 +87,7 @@ def _by_role(turn: Body) -> list[tuple[str, list[Body]]]:
     """The blocks of a turn in runs of the roles that may hold them."""
     runs: list[tuple[str, list[Body]]] = []
     for block in _without_stray_points(turn["content"]):
-        (member,) = block
+        member = next(iter(block))
         if member == "citationsContent":
             # without a text it would be blank (B2)
             block[member].setdefault("content", [{"text": "text"}])
@@ -186,7 +187,10 @@ def drop_empty(body: Body) -> None:
             del tool["toolSpec"]["description"]
     if body.get("inferenceConfig", {}).get("stopSequences") == []:
         del body["inferenceConfig"]["stopSequences"]
-    for key in ("inferenceConfig", "outputConfig", "requestMetadata"):
+    body["system"] = [block for block in body.get("system", ()) if block.get("text") != ""]
+    if not body["system"]:
+        del body["system"]
+    for key in ("inferenceConfig", "outputConfig", "requestMetadata", MODEL_FIELDS):
         if body.get(key) == {}:
             del body[key]
 
@@ -198,7 +202,7 @@ def join_citations(body: Body) -> None:
             cited = block.get("citationsContent", {}).get("content")
             if cited:
                 cited[:] = [{"text": "".join(part["text"] for part in cited)}]
-            if cited and "citations" not in block["citationsContent"]:
+            if cited and not block["citationsContent"].get("citations"):
                 block["text"] = block.pop("citationsContent")["content"][0]["text"]
 
 
@@ -219,8 +223,9 @@ EQUIVALENTS: Final = (
         join_turns,
     ),
     Equivalent(
-        "{}, no stop sequences, an empty description / absent",
-        "SHAPES: every member is optional; WIRE B10",
+        "{}, no stop sequences, an empty description or text of system / absent",
+        "SHAPES: every member is optional, SystemContentBlock.text has at least one character; "
+        "WIRE B10",
         drop_empty,
     ),
     Equivalent(

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from lab.fidelity.compare import Body, Equivalent, WireTable, drop_nulls
+from lab.fidelity.compare import Body, Equivalent, WireTable, drop_nulls, objects_in
 from lab.fidelity.sdk_types import BASE64, TypeReader
 from lab.fidelity.shapes import Array, Field, Map, Scalar, Struct
 from streamlib import Prompt, Request, build
@@ -162,7 +162,7 @@ def join_turns(body: Body) -> None:
         are_results = ["functionResponse" in part for part in turn["parts"]]
         is_next = bool(turns) and turns[-1]["role"] == turn["role"]
         if is_next and are_results[0] == ("functionResponse" in turns[-1]["parts"][0]):
-            turns[-1]["parts"] += turn["parts"]
+            turns[-1] = {**turn, **turns[-1], "parts": turns[-1]["parts"] + turn["parts"]}
         else:
             turns.append(turn)
     for turn in turns:
@@ -197,6 +197,33 @@ def flatten_tools(body: Body) -> None:
                 tools.append({key: functions})
             functions += value
     body["tools"] = tools
+    _drop(body, "tools", [])
+
+
+RESULT: Final[Body] = {"name": "text", "response": {"output": "done"}}
+PROTO_DEFAULTS: Final[Body] = {
+    "id": "",
+    "displayName": "",
+    "description": "",
+    "parts": [],
+    "functionDeclarations": [],
+    "properties": {},
+    "additionalProperties": {},
+    "response": {},
+}
+"""Fields of messages that proto3 sends with their default, or not at all."""
+
+
+def drop_proto_defaults(body: Body) -> None:
+    """Drops fields with the default of proto3."""
+    for value in objects_in(body):
+        for key, default in PROTO_DEFAULTS.items():
+            _drop(value, key, default)
+        if value.get("response") == {"output": ""}:
+            # what is sent where nothing was said: the field is required
+            del value["response"]
+    for turn in body["contents"]:
+        turn.setdefault("parts", [])
 
 
 def drop_defaults(body: Body) -> None:
@@ -235,6 +262,12 @@ NO_PARAMETERS: Final = frozenset({"type", "required", "title", "nullable"})
 
 EQUIVALENTS: Final = (
     Equivalent("null / absent", "SDK: every such field is Optional", drop_nulls),
+    Equivalent(
+        "an empty text, list or map / absent",
+        "protobuf.dev, ProtoJSON: a field with the default of its type, also of a list or map, is "
+        "the same as an absent one",
+        drop_proto_defaults,
+    ),
     Equivalent(
         "empty settings and lists, responseLogprobs, includeThoughts, thought: false, a schema "
         "without properties / absent",
@@ -281,6 +314,13 @@ REPORTED: Final = {
     "labels": ("/metadata",),
     "serviceTier": ("/service_tier",),
 }
+CHAINED: Final[list[Body]] = [
+    {
+        "cachedContent": "cachedContents/1",
+        "contents": [{"role": "user", "parts": [{"functionResponse": {**ids, **RESULT}}]}],
+    }
+    for ids in ({}, {"id": "call_1"})
+]
 TABLE: Final = WireTable(
     wire_api="gemini",
     request=request_type,
@@ -291,4 +331,5 @@ TABLE: Final = WireTable(
     reported=REPORTED,
     turns="contents",
     path="/v1beta/models/any-model:generateContent",
+    chained=CHAINED,
 )

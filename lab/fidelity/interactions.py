@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from lab.fidelity.compare import Body, Equivalent, WireTable, drop_nulls
+from lab.fidelity.compare import Body, Equivalent, WireTable, drop_nulls, objects_in
 from lab.fidelity.sdk_types import BASE64, TypeReader
 from lab.fidelity.shapes import Struct
 from streamlib import Prompt, Request, build
@@ -62,6 +62,9 @@ def complete(body: Body) -> None:
         body["tools"] = [{"type": "function", "name": "text"}]
     steps: list[Body] = [{"type": "user_input", "content": [{"type": "text", "text": "hi"}]}]
     for number, step in enumerate(body["input"]):
+        if step["type"] == "function_call":
+            # a call without a name is refused
+            step["name"] = step["name"] or "text"
         result = step.get("result")
         contents = result if isinstance(result, list) else step.get("content", [])
         for content in contents:
@@ -138,10 +141,12 @@ def normalize_input(body: Body) -> None:
         if step["type"] == "function_call":
             names[step["id"]] = step["name"]
         elif step["type"] == "function_result":
-            step.setdefault("name", names[step["call_id"]])
+            if step["call_id"] in names:
+                step.setdefault("name", names[step["call_id"]])
             _drop(step, "is_error", False)
-        for content in step.get("content", ()):
-            _drop(content, "annotations", [])
+        for content in objects_in(step):
+            for key, empty in (("annotations", []), ("name", ""), ("id", "")):
+                _drop(content, key, empty)
         _drop(step, "summary", [])
 
 
@@ -190,7 +195,10 @@ EQUIVALENTS: Final = (
         drop_stand_ins,
     ),
 )
-ADDED: Final = {"/store": "WIRE I9: interactions are not stored unless the request says so"}
+ADDED: Final = {
+    r"/input/\d+/id": "WIRE: every call has an id, by which its result names it",
+    "/store": "WIRE I9: interactions are not stored unless the request says so",
+}
 REPORTED: Final = {
     "input": ("/input",),
     "system_instruction": ("/instructions",),
@@ -209,6 +217,15 @@ REPORTED: Final = {
     "labels": ("/metadata",),
     "service_tier": ("/service_tier",),
 }
+CHAINED: Final[list[Body]] = [
+    {
+        "model": "any-model",
+        field: "id_1",
+        "input": [{"type": "function_result", "call_id": "call_1", "result": "done", **name}],
+    }
+    for field in ("previous_interaction_id", "cached_content")
+    for name in ({}, {"name": "text"})
+]
 TABLE: Final = WireTable(
     wire_api="interactions",
     request=request_type,
@@ -218,4 +235,5 @@ TABLE: Final = WireTable(
     added=ADDED,
     reported=REPORTED,
     turns="input",
+    chained=CHAINED,
 )

@@ -71,5 +71,6 @@ TABLE: Final[WireTable] = replace(
     build=build_again,
     complete=complete,
     added={r"/anthropic_beta/\d+": "derived from fields of the body that need a beta"},
+    chained=(),
     path=f"/model/{MODEL}/invoke-with-response-stream",
 )

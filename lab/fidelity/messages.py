@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from lab.fidelity.compare import Body, Equivalent, WireTable, drop_nulls
+from lab.fidelity.compare import Body, Equivalent, WireTable, drop_nulls, objects_in
 from lab.fidelity.sdk_types import BASE64, TypeReader
 from lab.fidelity.shapes import Struct
 from streamlib import Prompt, Request, build
@@ -51,6 +51,9 @@ def build_again(prompt: Prompt) -> Request:
 
 # --- completing a drawn body ---
 
+BLANK: Final = {"type": "text", "text": ""}
+"""A block that the API refuses, and with it a turn that has no other."""
+
 
 def complete(body: Body) -> None:
     """Gives calls their results, results their calls, and choices their tools.
@@ -60,7 +63,7 @@ def complete(body: Body) -> None:
     if "tool_choice" in body:
         body.setdefault("tools", [{"name": "text", "input_schema": {"type": "object"}}])
     turns: list[Body] = []
-    for number, turn in enumerate(body["messages"]):
+    for number, turn in enumerate(body["messages"] or [{"role": "user", "content": "hi"}]):
         if turn["role"] == "system" and not turns:
             turns.append({"role": "user", "content": "hi"})
         if not turn.get("content") and not turn.get("output_config"):
@@ -69,6 +72,8 @@ def complete(body: Body) -> None:
         if not isinstance(turn.get("content"), list):
             turns.append(turn)
             continue
+        if turn["content"] in ([], [BLANK]):
+            turn["content"].append({"type": "text", "text": "text"})
         turns += _completed_turn(turn, f"call{number}")
     body["messages"] = _around_system(turns)
 
@@ -99,6 +104,8 @@ def _completed_turn(turn: Body, call_id: str) -> list[Body]:
     for index, block in enumerate(blocks):
         if block["type"] == "tool_use":
             block["id"] = f"{call_id}_{index}"
+            # a call without a name is refused
+            block["name"] = block["name"] or "text"
             called.append(block["id"])
         elif block["type"] == "tool_result":
             block["tool_use_id"] = f"{call_id}_{index}"
@@ -180,10 +187,27 @@ def drop_defaults(body: Body) -> None:
                 del block["is_error"]
 
 
+def drop_empty_texts(body: Body) -> None:
+    """Texts and lists of tools and blocks that say nothing."""
+    for tool in body.get("tools", ()):
+        if tool.get("description") == "":
+            del tool["description"]
+    for block in objects_in([body.get("system"), body["messages"]]):
+        if block.get("type") == "text" and block.get("citations") == []:
+            del block["citations"]
+        if block.get("type") == "tool_result" and block.get("content") in ([], ""):
+            del block["content"]
+        if block.get("type") == "compaction" and block.get("content") == "":
+            # the API refuses an empty one: nothing is null
+            del block["content"]
+
+
 def drop_empty(body: Body) -> None:
-    """Objects whose fields are all optional, and absent; no stop sequences."""
-    if body.get("stop_sequences") == []:
-        del body["stop_sequences"]
+    """Objects whose fields are all optional, and absent; lists without an element."""
+    for key in ("stop_sequences", "tools", "system"):
+        if body.get(key) in ([], ""):
+            del body[key]
+    drop_empty_texts(body)
     for values, key in [
         (body, "metadata"),
         (body, "output_config"),
@@ -197,15 +221,17 @@ def drop_empty(body: Body) -> None:
 EQUIVALENTS: Final = (
     Equivalent("null / absent", "SDK: every such field is Optional", drop_nulls),
     Equivalent(
+        "metadata: {}, output_config: {}, block_binding: {}, stop_sequences: [], tools: [], "
+        "description, system, content of a tool_result, citations: none / absent",
+        "SDK: null, absent or an empty object means every default (block_binding); "
+        "an empty output_config is accepted beside content; an empty list or text names no text, "
+        "tool, block or citation; tool_result.content and system are Optional",
+        drop_empty,
+    ),
+    Equivalent(
         "a string / a list of one text block",
         "SDK, messages: each content may be a string or a list of blocks; system, tool_result too",
         texts_as_blocks,
-    ),
-    Equivalent(
-        "metadata: {}, output_config: {}, block_binding: {}, stop_sequences: [] / absent",
-        "SDK: null, absent or an empty object means every default (block_binding); "
-        "an empty output_config is accepted beside content; an empty list names no text",
-        drop_empty,
     ),
     Equivalent(
         "adjacent turns of one role / one turn",
@@ -235,6 +261,15 @@ REPORTED: Final = {
     "service_tier": ("/service_tier",),
     "cache_control": ("/cache",),
 }
+CHAINED: Final[list[Body]] = [
+    {
+        "model": "any-model",
+        "max_tokens": 1,
+        "container": container,
+        "messages": [{"role": "user", "content": [_result("toolu_1")]}],
+    }
+    for container in ("container_1", {"id": "container_1", "skills": []})
+]
 TABLE: Final = WireTable(
     wire_api="messages",
     request=request_type,
@@ -244,4 +279,5 @@ TABLE: Final = WireTable(
     added={},
     reported=REPORTED,
     turns="messages",
+    chained=CHAINED,
 )

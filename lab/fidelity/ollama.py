@@ -118,10 +118,17 @@ def _completed(message: Body, call_id: str) -> list[Body]:
 
 def drop_defaults(body: Body) -> None:
     """Drops fields with their default; one stop sequence is a list."""
-    for key, default in (("format", ""), ("logprobs", False), ("stream", True), ("options", {})):
+    for key, default in (("format", ""), ("logprobs", False), ("stream", True), ("tools", [])):
         if key in body and body[key] == default:
             del body[key]
+    for message in body["messages"]:
+        if message.get("images") == []:
+            del message["images"]
     options = body.get("options", {})
+    if options.get("stop") == []:
+        del options["stop"]
+    if not options:
+        body.pop("options", None)
     if isinstance(options.get("stop"), str):
         options["stop"] = [options["stop"]]
 
@@ -136,8 +143,9 @@ def drop_positions(body: Body) -> None:
 EQUIVALENTS: Final = (
     Equivalent("null / absent", "GO: omitempty of every such field", drop_nulls),
     Equivalent(
-        "stream: true, logprobs: false, no format or options / absent; one stop sequence / list",
-        "API: the defaults; GO, Options.FromMap reads a list",
+        "stream: true, logprobs: false, no format, tools, images, options / absent; one stop "
+        "sequence / list",
+        "API: the defaults; GO, omitempty; Options.FromMap reads a list",
         drop_defaults,
     ),
     Equivalent("a call with and without its index", "GO: the position in the list", drop_positions),

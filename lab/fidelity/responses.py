@@ -186,6 +186,7 @@ def drop_defaults(body: Body) -> None:
             del body["text"]
     # 0 alternatives: the chosen tokens alone
     defaults: Body = {"stream": False, "instructions": "", "include": [], "top_logprobs": 0}
+    defaults["tools"] = []
     for key, default in defaults.items():
         if key in body and body[key] == default:
             del body[key]
@@ -209,6 +210,12 @@ def rename_user(body: Body) -> None:
 def drop_response_fields(body: Body) -> None:
     """Ids and status of items that the server does not keep."""
     for item in body["input"]:
+        for key in ("id", "namespace"):
+            if item.get(key) == "":
+                del item[key]
+        for part in item.get("content") or ():
+            if isinstance(part, dict) and part.get("logprobs") == []:
+                del part["logprobs"]
         if item.get("type") in WITHOUT_ID:
             item.pop("id", None)
             item.pop("status", None)
@@ -247,7 +254,8 @@ EQUIVALENTS: Final = (
         rename_user,
     ),
     Equivalent(
-        "id and status of messages, reasoning, calls, outputs / absent",
+        "id and status of messages, reasoning, calls, outputs; an empty id, namespace or "
+        "logprobs / absent",
         'SDK: "Populated when items are returned via API"; WIRE R1: unknown without `store`',
         drop_response_fields,
     ),
@@ -278,6 +286,22 @@ REPORTED: Final = {
     "prompt_cache_key": ("/conversation_id",),
     "prompt_cache_options": ("/cache",),
 }
+STATES: Final[tuple[Body, ...]] = (
+    {"previous_response_id": "resp_1"},
+    {"conversation": "conv_1"},
+    {"conversation": {"id": "conv_1"}},
+)
+"""Fields that continue what the server stores."""
+APPROVAL: Final = {
+    "type": "mcp_approval_response",
+    "approval_request_id": "mcpr_1",
+    "approve": True,
+}
+CHAINED: Final = [
+    {"model": "any-model", **state, "input": [output]}
+    for state in STATES
+    for output in (APPROVAL, *(_output_of(kind, "call_1") for kind in OUTPUTS))
+]
 TABLE: Final = WireTable(
     wire_api="responses",
     request=request_type,
@@ -287,4 +311,5 @@ TABLE: Final = WireTable(
     added=ADDED,
     reported=REPORTED,
     turns="input",
+    chained=CHAINED,
 )

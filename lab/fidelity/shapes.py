@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from hypothesis import strategies as st
 
@@ -126,73 +126,96 @@ def _minimal_struct(struct: Struct, depth: int) -> dict[str, Any]:
 
 # --- each field once ---
 
+UNKNOWN: Final = {"xUnknown": {"deep": 7}}
+"""A key that no version of any wire has."""
 
-def covering(shape: Shape, path: Sequence[str] = ()) -> Iterator[Any]:
+KINDS: Final = ("type", "role")
+"""Fields that say what an object is: none of them may be empty."""
+
+Draw: TypeAlias = Literal["each", "zeros", "unknown"]
+"""What is drawn: each value once; zero and empty values; an unknown key in each object."""
+DRAWS: Final[tuple[Draw, ...]] = get_args(Draw)
+
+
+def covering(shape: Shape, path: Sequence[str] = (), *, draw: Draw = "each") -> Iterator[Any]:
     """Values that together have every field and union member, wherever it may stand.
 
     Args:
         path: Names of the structs around the shape: one inside itself is not unfolded again.
+        draw: what stands in the one place in which each value differs from the smallest.
     """
+    yield from _placed(shape, draw)
     match shape:
-        case Scalar(values):
-            yield from values
+        case Scalar():
+            pass
         case Array(item):
-            for value in covering(item, path):
+            for value in covering(item, path, draw=draw):
                 yield [value]
         case Map(value_shape):
-            for value in covering(value_shape, path):
+            # its keys are the caller's: none of them is unknown
+            for value in covering(value_shape, path, draw=draw):
                 yield {"key": value}
         case Choice(options):
             for option in options:
-                yield from covering(option, path)
+                yield from covering(option, path, draw=draw)
         case Struct():
-            yield from _covering_struct(shape, path)
+            yield from _covering_struct(shape, path, draw)
 
 
-def _covering_struct(struct: Struct, path: Sequence[str]) -> Iterator[dict[str, Any]]:
-    least = _minimal_struct(struct, 0)
-    yield least
+def _placed(shape: Shape, draw: Draw) -> Iterator[Any]:
+    """What is drawn in the place of a shape itself."""
+    if draw == "zeros":
+        yield from _zeros(shape)
+    elif isinstance(shape, Struct) and draw == "unknown":
+        yield from _with_unknown(shape)
+    elif isinstance(shape, Struct):
+        yield _minimal_struct(shape, 0)
+    elif isinstance(shape, Scalar) and draw == "each":
+        yield from shape.values
+
+
+def _covering_struct(struct: Struct, path: Sequence[str], draw: Draw) -> Iterator[dict[str, Any]]:
     if struct.name in path:
         return
+    least = _minimal_struct(struct, 0)
     inner = (*path, struct.name)
     for name, entry in struct.fields.items():
-        for value in covering(entry.shape, inner):
+        if draw == "zeros" and name in KINDS:
+            continue
+        for value in covering(entry.shape, inner, draw=draw):
             if struct.is_union:
                 yield {name: value}
-            elif name not in least or value != least[name]:
+            elif draw != "each" or name not in least or value != least[name]:
                 yield {**least, name: value}
 
 
-# --- zeros ---
+def _with_unknown(struct: Struct) -> Iterator[dict[str, Any]]:
+    """The smallest object with an unknown key, also of each kind that it can be."""
+    least = {**_minimal_struct(struct, 0), **UNKNOWN}
+    yield least
+    for name in KINDS:
+        entry = struct.fields.get(name)
+        if entry is not None and isinstance(entry.shape, Scalar):
+            for value in entry.shape.values:
+                yield {**least, name: value}
 
 
-def zeros_of(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
-    """The value with one of its leaves, or one of its lists, replaced by the zero of its type.
-
-    Returns:
-        Pairs of the JSON pointer of the zero, and the value with it.
-    """
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            for path, zeroed in zeros_of(inner, f"{pointer}/{key}"):
-                yield path, {**value, key: zeroed}
-    elif isinstance(value, list):
-        yield pointer, []
-        for index, inner in enumerate(value):
-            for path, zeroed in zeros_of(inner, f"{pointer}/{index}"):
-                yield path, [*value[:index], zeroed, *value[index + 1 :]]
-    else:
-        zero = _zero_of(value)
-        if zero is not None:
-            yield pointer, zero
-
-
-def _zero_of(scalar: object) -> Any:
-    for kind in (bool, int, float):
-        if isinstance(scalar, kind):
-            return kind()
-    # free text: the other texts are one of a list
-    return "" if scalar == "text" else None
+def _zeros(shape: Shape) -> Iterator[Any]:
+    """The zero of a shape: 0, 0.0, False, the empty text, list or object."""
+    match shape:
+        case Scalar(values):
+            for value in values:
+                # free text alone may be empty: the other texts are names, bytes, addresses
+                if not isinstance(value, str) or value == "text":
+                    yield type(value)()
+        case Array():
+            yield []
+        case Map():
+            yield {}
+        case Struct() if not _minimal_struct(shape, 0):
+            yield {}
+        case _:
+            pass
 
 
 # --- random values ---

@@ -20,7 +20,7 @@ from streamlib.providers.models import Traits
 from streamlib.providers.names import fit_names
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.allowed_tools import AllowedTools, choice_of_another_wire, without_choice
-from streamlib.request.context import BuildContext
+from streamlib.request.context import BuildContext, continues_stored_history
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.fit_tools import fit_tools
 from streamlib.request.headers import with_headers
@@ -254,8 +254,7 @@ def _fit_tool_options(draft: _Draft) -> None:
 
 def _repair_history(draft: _Draft) -> None:
     """Repairs what no provider takes. Calls of a history that the provider stores may be there."""
-    extra = draft.prompt.extra or {}
-    is_continued = any(extra.get(name) for name in WIRE_SPECS[draft.wire_api].stored_history)
+    is_continued = continues_stored_history(draft.prompt, draft.wire_api)
     draft.items = repair(draft.prompt.items, draft.report, is_continued=is_continued)
 
 
@@ -318,6 +317,7 @@ def _rename_tools(draft: _Draft) -> None:
         return
     draft.sent_names = sent_names
     tools: list[ToolSpec] = []
+    offered = {tool.name for tool in draft.prompt.tools}
     for index, tool in enumerate(draft.prompt.tools):
         if tool.name in sent_names:
             sent = sent_names[tool.name]
@@ -332,6 +332,11 @@ def _rename_tools(draft: _Draft) -> None:
     for entry in draft.items:
         item = entry.item
         if isinstance(item, CALLS) and item.namespace is None and item.name in sent_names:
+            # The report names a tool once, not each of its calls.
+            if item.name not in offered:
+                draft.report.add(
+                    "renamed", f"{entry.path}/name", f"sent as {sent_names[item.name]}"
+                )
             item = replace(item, name=sent_names[item.name])
         renamed.append(IndexedItem(entry.position, item))
     draft.items = renamed

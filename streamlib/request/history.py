@@ -29,6 +29,8 @@ from streamlib_parsers.items import (
     CustomToolCallOutput,
     FunctionCall,
     FunctionCallOutput,
+    Item,
+    JsonObject,
     Message,
     Opaque,
     PendingCall,
@@ -57,6 +59,35 @@ class IndexedItem(NamedTuple):
     def path(self) -> str:
         """The JSON pointer of the item."""
         return f"/input/{self.position}"
+
+
+# --- what a turn of a decoded request had beside its content ---
+
+TURN_FIELDS: Final = "message"
+"""Key of an item's `native`: the fields of its turn beside role and content."""
+
+
+def with_turn_fields(item: ResponseItem, fields: JsonObject | None) -> ResponseItem:
+    """The item with the fields of its turn: each item of a turn has them all."""
+    if not fields:
+        return item
+    native = {**(item.native or {}), TURN_FIELDS: fields}
+    return msgspec.structs.replace(item, native=native)
+
+
+def turn_fields(item: Item) -> JsonObject:
+    """The fields of the item's turn."""
+    fields: JsonObject = (item.native or {}).get(TURN_FIELDS) or {}
+    return fields
+
+
+def without_turn_fields(entry: IndexedItem) -> IndexedItem:
+    """The item without the fields of its turn, which none of its parts has."""
+    native = entry.item.native
+    if native is None or TURN_FIELDS not in native:
+        return entry
+    native = {key: value for key, value in native.items() if key != TURN_FIELDS}
+    return entry._replace(item=msgspec.structs.replace(entry.item, native=native or None))
 
 
 def content_parts(item: ResponseItem) -> tuple[ContentPart, ...]:
@@ -223,7 +254,7 @@ class _Pairing:
             reason = "an output without its call, sent as user text"
             self._report.add("downgraded", entry.path, reason)
             self.flush()
-            self.paired.append(IndexedItem(entry.position, _orphan_as_text(item)))
+            self.paired.append(IndexedItem(entry.position, orphan_as_text(item)))
             return
         if self._ends_turn(item):
             self.flush(entry.position)
@@ -290,7 +321,7 @@ class _Pairing:
         return first
 
 
-def _orphan_as_text(item: CallOutput) -> Message:
+def orphan_as_text(item: CallOutput) -> Message:
     """An output without its call, as a user message."""
     if isinstance(item, BUILT_IN_OUTPUTS):
         return output_as_text(item)

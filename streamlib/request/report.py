@@ -51,6 +51,10 @@ class Report:
         index, slash, rest = path.removeprefix("/tools/").partition("/")
         return self.tool_paths[int(index)] + slash + rest
 
+    def dropped_message(self, path: str) -> None:
+        """Adds that a message without content, which the wire refuses, was left out."""
+        self.dropped(path, "a message without content")
+
     def dropped(self, path: str, reason: str) -> None:
         """Adds something that the target has no place for."""
         self.add("dropped", path, reason)

@@ -30,6 +30,7 @@ from streamlib_parsers.items import (
 )
 from streamlib_parsers.namespaces import flat_call_name, flat_name
 from streamlib_parsers.outputs import is_output_call
+from streamlib_parsers.redaction import redact
 
 ClientT = TypeVar("ClientT")
 
@@ -201,7 +202,8 @@ class Toolbox:
                 raise
             # asyncio alone: the function awaited a task that was cancelled, and the caller was not.
             message = "the call was cancelled"
-        return error_output(call, scrub_text(message))
+        # An exception may quote the URL or the header that it failed with.
+        return error_output(call, redact(scrub_text(message)))
 
     def _runner(self, call: PendingCall) -> Callable[[], Awaitable[Any]] | None:
         """What runs a call; None: the caller answers it.

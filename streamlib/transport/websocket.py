@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import anyio
 from anyio.abc import ByteStream
 
-from streamlib.transport.closing import CLOSING_SECONDS
+from streamlib.transport.closing import CLOSING_SECONDS, ShieldedAwait
 from streamlib.transport.deadlines import Deadlines, Phase, deadline_error
 from streamlib.transport.errors import FailurePoint, classify_exception
 from streamlib_parsers.errors import ErrorInfo, ErrorKind, limit_exceeded
@@ -174,7 +174,7 @@ async def open_websocket(
             "headers", deadlines, lambda: _shake_hands(stream, protocol, max_size)
         )
     except BaseException:
-        await anyio.aclose_forcefully(stream)
+        await ShieldedAwait(anyio.aclose_forcefully(stream))
         raise
     return upgrade
 
@@ -235,7 +235,7 @@ async def _shake_hands(stream: ByteStream, protocol: Any, max_size: int) -> Upgr
     if protocol.handshake_exc is None:
         socket = WebSocket(stream, protocol, events[1:], max_size)
         return Upgrade(response.status_code, headers, b"", socket)
-    await anyio.aclose_forcefully(stream)
+    await ShieldedAwait(anyio.aclose_forcefully(stream))
     if response.status_code == 101:
         message = f"the server's handshake is wrong: {protocol.handshake_exc}"
         raise StreamError(ErrorInfo("malformed", redact(message), code="handshake"))
@@ -416,15 +416,20 @@ class WebSocket:
 
     async def aclose(self) -> None:
         """Sends a close frame if that is possible at once, and closes the socket."""
-        with anyio.CancelScope(shield=True, deadline=anyio.current_time() + CLOSING_SECONDS):
-            try:
+        await ShieldedAwait(self._close())
+
+    async def _close(self) -> None:
+        try:
+            with anyio.CancelScope(shield=True, deadline=anyio.current_time() + CLOSING_SECONDS):
                 if self._protocol.state.name == "OPEN" and not self._sending.locked():
                     self._protocol.send_close(1000)
                 if not self._is_broken:
                     await self._write()
-            except LOST:
-                pass
-        await anyio.aclose_forcefully(self._stream)
+        except LOST:
+            pass
+        finally:
+            # asyncio's own cancellation knows no shield: it may have ended the write.
+            await anyio.aclose_forcefully(self._stream)
 
 
 def close_error(code: int, reason: str) -> ErrorInfo:

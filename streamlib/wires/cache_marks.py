@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Final, Literal
 
 from streamlib.request.prompt import CacheOptions
-from streamlib_parsers.items import CacheMark
+from streamlib_parsers.items import CacheMark, JsonObject
+
+MARK: Final = "cache_control"
+"""Key of a block, a tool or the body with its mark (messages, and chat where servers take it)."""
+
+
+def take_mark(holder: JsonObject) -> CacheMark | None:
+    """Takes the mark of an object; one with keys of its own also stays, to go back as it came."""
+    mark = holder.get(MARK)
+    if not isinstance(mark, dict) or mark.get("type") != "ephemeral":
+        if mark is None:
+            holder.pop(MARK, None)
+        return None
+    if mark.keys() <= {"type", "ttl"}:
+        del holder[MARK]
+    return CacheMark(mark.get("ttl"))
+
+
+def marked(body: JsonObject, ttl: str | None) -> JsonObject:
+    """A copy of an object with a mark, whose further keys it may hold already."""
+    mark: dict[str, Any] = {**(body.get(MARK) or {}), "type": "ephemeral"}
+    mark.pop("ttl", None)
+    if ttl:
+        mark["ttl"] = ttl
+    return {**body, MARK: mark}
 
 
 def cache_options(

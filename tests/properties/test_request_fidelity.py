@@ -21,10 +21,10 @@ from lab.fidelity.shapes import (
     covering,
     structs_of,
     values_of,
-    zeros_of,
 )
 from lab.fidelity.tables import TABLES
 from streamlib import Prompt, Request, WireApi
+from streamlib.providers.wire_specs import WIRE_SPECS
 
 WIRES = tuple(TABLES)
 BODY = {
@@ -54,24 +54,40 @@ def test_random_requests_survive_or_are_reported(wire: WireApi, data: st.DataObj
     assert described(figures) == ""
 
 
-OTHER_FIELDS = {"model", "tools", "functions", "system", "systemInstruction", "system_instruction"}
-"""Fields beside the turns that are no settings."""
+@pytest.mark.parametrize("wire", WIRES)
+def test_zeros_survive_or_are_reported(wire: WireApi) -> None:
+    """Every number, switch, free text, list and map, as 0, 0.0, False, "", [] and {}."""
+    table = TABLES[wire]
+    figures = measure(table, covering(table.request(), draw="zeros"))
+    assert described(figures) == ""
+    assert figures.requests > 50
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_zeros_of_settings_survive_or_are_reported(wire: WireApi) -> None:
-    """Every number, switch, free text and list of the settings, as 0, False, "" and []."""
+def test_unknown_keys_survive_or_are_reported(wire: WireApi) -> None:
+    """An unknown key in every object of every struct, wherever it may stand."""
     table = TABLES[wire]
-    figures = Figures()
-    drawn: set[str] = set()
-    for body in covering(table.request()):
-        for key in body.keys() - OTHER_FIELDS - {table.turns}:
-            for pointer, zeroed in zeros_of(body[key]):
-                if f"{key}{pointer}" not in drawn:
-                    drawn.add(f"{key}{pointer}")
-                    add(figures, table, {**body, key: zeroed})
+    figures = measure(table, covering(table.request(), draw="unknown"))
     assert described(figures) == ""
-    assert len(drawn) > 15
+    # Ollama has five structs, in twelve places.
+    assert figures.requests >= 12
+
+
+CHAINED = tuple(wire for wire in WIRES if TABLES[wire].chained)
+
+
+@pytest.mark.parametrize("wire", CHAINED)
+def test_chained_requests_keep_their_outputs(wire: WireApi) -> None:
+    """The calls of these outputs live on the server."""
+    table = TABLES[wire]
+    figures = measure(table, table.chained)
+    assert described(figures) == ""
+    assert figures.reported == {}
+
+
+def test_wires_with_a_stored_history_are_chained() -> None:
+    stored = {wire for wire, spec in WIRE_SPECS.items() if spec.stored_history}
+    assert set(CHAINED) == stored
 
 
 def test_each_field_and_union_member_is_drawn() -> None:

@@ -100,7 +100,8 @@ def unwrapped(arguments: str, schema: JsonObject) -> str:
     """Arguments without the wrapper that some models write around them.
 
     A wrapper is an only member with one of the names `NESTED` for which the tool has no parameter:
-    `{"arguments": {"k": 1}}`, also with the inner object as a string.
+    `{"arguments": {"k": 1}}`, also with the inner object as a string. At least one key of the inner
+    object is a parameter of the tool.
 
     Args:
         arguments: a JSON object as text.
@@ -113,12 +114,14 @@ def unwrapped(arguments: str, schema: JsonObject) -> str:
     key, inner = next(iter(value.items()))
     if key not in NESTED or key in properties:
         return arguments
-    if isinstance(inner, dict):
-        # Not written anew: numbers keep their spelling.
-        return arguments[arguments.index("{", 1) : arguments.rindex("}")].strip()
-    if isinstance(inner, str) and isinstance(decoded(inner), dict):
+    wrapped = decoded(inner) if isinstance(inner, str) else inner
+    # As vLLM does: another object is a value that the model meant, under a name of its own.
+    if not isinstance(wrapped, dict) or properties.keys().isdisjoint(wrapped):
+        return arguments
+    if isinstance(inner, str):
         return inner
-    return arguments
+    # Not written anew: numbers keep their spelling.
+    return arguments[arguments.index("{", 1) : arguments.rindex("}")].strip()
 
 
 def json_object_text(members: Mapping[str, str]) -> str:

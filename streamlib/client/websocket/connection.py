@@ -35,6 +35,7 @@ from streamlib.request.headers import checked_headers, joined_headers
 from streamlib.request.prompt import Prompt
 from streamlib.request.target import Target
 from streamlib.transport import HttpResponse
+from streamlib.transport.closing import ShieldedAwait
 from streamlib.transport.deadlines import Deadlines, deadline_error
 from streamlib.transport.websocket import Upgrade, load_websockets, open_websocket
 from streamlib_parsers.classification import classify
@@ -157,8 +158,18 @@ class Connection:
         self._closed = True
         # All of them, even if the caller is cancelled: each takes `CLOSING_SECONDS` at most.
         with anyio.CancelScope(shield=True):
-            while self._sockets:
+            await ShieldedAwait(self._close_sockets())
+
+    async def _close_sockets(self) -> None:
+        cancelled: BaseException | None = None
+        while self._sockets:
+            try:
                 await self._sockets.pop().aclose(CLOSED)
+            except anyio.get_cancelled_exc_class() as error:
+                # asyncio's own, which knows no shield: the other sockets are closed first.
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
 
     def stream(
         self,

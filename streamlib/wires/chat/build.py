@@ -12,6 +12,7 @@ from streamlib.request.json_objects import merged
 from streamlib.request.prompt import Prompt
 from streamlib.request.schemas import strict_schema
 from streamlib.request.target import BuiltRequest
+from streamlib.request.tool_options import option_fields
 from streamlib.wires.arguments import free_form_schema
 from streamlib.wires.chat.build_messages import wire_messages
 from streamlib.wires.chat.settings import SETTINGS, fitted, format_rest
@@ -36,7 +37,10 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     # Tools are before the messages: the body is a cache prefix.
     body: JsonObject = {"model": context.target.model}
     if prompt.tools:
-        body["tools"] = [_tool(tool, index, context) for index, tool in enumerate(prompt.tools)]
+        body["tools"] = [
+            merged(_tool(tool, index, context), option_fields(tool))
+            for index, tool in enumerate(prompt.tools)
+        ]
     body["messages"] = wire_messages(prompt, items, context)
     if body["messages"][-1]["role"] == "assistant":
         body.update(shape.prefill_body)
@@ -59,14 +63,14 @@ def _tool(tool: ToolSpec, index: int, context: BuildContext) -> JsonObject:
         return tool.native
     provider, report = context.target.provider, context.report
     function: JsonObject = {"name": tool.name}
-    if tool.description:
+    if tool.description is not None:
         function["description"] = tool.description
     if tool.format is not None and provider.chat.custom_tools:
         return {"type": "custom", "custom": {**function, "format": _grammar(tool.format)}}
     schema: JsonObject = {"type": "object", "properties": {}}
     if tool.format is not None:
         schema = free_form_schema(provider.name, f"/tools/{index}", report)
-    elif isinstance(tool.schema, dict) and tool.schema:
+    elif isinstance(tool.schema, dict):
         schema = tool.schema
     path = f"/tools/{index}/schema"
     if schema.get("type") != "object":

@@ -23,6 +23,7 @@ from streamlib_parsers.wires.chat import REFERENCES_KEY
 from streamlib_parsers.wires.chat.reasoning_details import (
     OPAQUE_REASONING_KEY,
     REASONING_DETAIL_KEYS,
+    RECEIVED_KEY,
     TEXT_OF,
 )
 
@@ -94,6 +95,8 @@ def echo(reasoning: list[IndexedReasoning], context: BuildContext, *, has_calls:
     # If the lists hold all the text, a second copy of it would be read as more reasoning.
     if text_form and any(source.unlisted_text for source in sources):
         items = [source.item for source in sources if _text(source.item)]
+        if text_form in TEXT_KEYS:
+            text_form = _received_key(items) or text_form
         echoed = _text_echo(text_form, items)
     return echoed._replace(keys={**echoed.keys, **_message_keys(sources)})
 
@@ -159,6 +162,15 @@ def filler(body: JsonObject, context: BuildContext, position: int) -> JsonObject
     return {key: shape.echo_filler}
 
 
+def _received_key(items: list[Reasoning]) -> str | None:
+    """The name by which the server sent the text: it reads that one, whatever others read."""
+    for item in items:
+        key = (item.native or {}).get(RECEIVED_KEY)
+        if key in TEXT_KEYS:
+            return str(key)
+    return None
+
+
 def _text_echo(form: str, items: list[Reasoning]) -> Echo:
     """The text of some items in one of `TEXT_FORMS`."""
     if form == "thinking_parts":
@@ -176,7 +188,7 @@ def _thinking_part(item: Reasoning) -> JsonObject:
     part: JsonObject = {"type": "thinking", "thinking": thinking}
     if item.signature:
         part["signature"] = item.signature
-    own_keys = (*REASONING_DETAIL_KEYS, OPAQUE_REASONING_KEY, REFERENCES_KEY)
+    own_keys = (*REASONING_DETAIL_KEYS, OPAQUE_REASONING_KEY, REFERENCES_KEY, RECEIVED_KEY)
     part.update({key: value for key, value in native.items() if key not in own_keys})
     return part
 

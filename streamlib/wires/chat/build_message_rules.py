@@ -10,6 +10,7 @@ from typing import Final
 from streamlib.request.context import BuildContext
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.request.target import Target
+from streamlib.wires.cache_marks import marked
 from streamlib.wires.chat.build_parts import text_part
 from streamlib_parsers.items import JsonObject
 
@@ -202,9 +203,6 @@ def mark_cache(messages: list[ChatMessage], prompt: Prompt, context: BuildContex
             f"{provider.name} takes no cache markers: it caches by itself, or not at all",
         )
         return
-    marker = {"type": "ephemeral"}
-    if options.ttl:
-        marker["ttl"] = options.ttl
     # The last markers cover the most tokens.
     for position in sorted(options.breakpoints)[-MAX_CACHE_MARKERS:]:
         message = _last_with_content(messages, position)
@@ -215,7 +213,7 @@ def mark_cache(messages: list[ChatMessage], prompt: Prompt, context: BuildContex
             continue
         content = message.body["content"]
         parts = [text_part(content)] if isinstance(content, str) else list(content)
-        parts[-1] = {**parts[-1], "cache_control": marker}
+        parts[-1] = marked(parts[-1], options.ttl)
         message.body["content"] = parts
 
 

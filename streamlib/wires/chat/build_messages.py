@@ -43,6 +43,7 @@ from streamlib.wires.chat.build_message_rules import (
     system_first,
 )
 from streamlib.wires.chat.build_parts import is_list, text_part, wire_part
+from streamlib.wires.json_objects import without_keys
 from streamlib_parsers.items import (
     Audio,
     Compaction,
@@ -236,7 +237,7 @@ class Conversation:
         self.flush()
         parts = self._wire_parts(item.content, entry)
         if not parts:
-            self._report.dropped(entry.path, "a message without content")
+            self._report.dropped_message(entry.path)
             return
         body = {"role": self._role(item.role), "content": parts, **self._caller_keys(item, entry)}
         self.messages.append(ChatMessage(body, entry.position))
@@ -402,6 +403,8 @@ class Conversation:
         is_own = origin is not None and same_origin(origin, self._context.target.origin)
         if part.name and is_own and not self._shape.bare_messages:
             assistant.keys["audio"] = {"id": part.name}
+            further = (entry.item.native or {}).get("audio") or {}
+            assistant.keys["audio"] |= without_keys(further, "expires_at")  # of responses only
             return
         self._report.dropped(
             entry.path,
@@ -443,6 +446,7 @@ class Conversation:
         if self._shape.custom_tools:
             custom = {"name": item.name, "input": item.input}
             call = {"id": self._wire_id(item, entry), "type": "custom", "custom": custom}
+            call = merged(call, self._own_keys(item))
         else:
             self._report.add("changed", entry.path, 'a free-form call, sent as {"input": …}')
             call = free_form_as_function(self._wire_id(item, entry), item.name, item.input)

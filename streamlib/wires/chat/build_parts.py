@@ -15,6 +15,7 @@ from streamlib.request.history import IndexedItem
 from streamlib.request.json_objects import merged
 from streamlib.request.media import data_url, media_type
 from streamlib.request.report import Report
+from streamlib.wires.json_objects import without_none
 from streamlib.wires.text_documents import is_text, text_of_document
 from streamlib_parsers.items import (
     Audio,
@@ -130,7 +131,7 @@ def _document(part: Document, entry: IndexedItem, report: Report) -> JsonObject:
             "Chat has no URLs of files: sent in the place of the bytes, which some providers take",
         )
     if part.data is None and part.url is None:
-        return {"type": "file", "file": {}}
+        return {"type": "file", "file": without_none({"file_id": part.file_id})}
     file = {"filename": part.name or "document.pdf", "file_data": data_url(part)}
     return {"type": "file", "file": file}
 

@@ -15,6 +15,7 @@ from msgspec import Raw
 
 from streamlib.request.hosted_forms import read_hosted
 from streamlib.request.prompt import CacheOptions, Prompt
+from streamlib.wires.cache_marks import take_mark
 from streamlib.wires.chat.build_parts import is_list
 from streamlib.wires.chat.decode_parts import (
     assistant_parts,
@@ -35,6 +36,7 @@ from streamlib_parsers.items import (
     Reasoning,
     ResponseItem,
     Text,
+    ToolOptions,
     ToolSpec,
 )
 from streamlib_parsers.protocol import parse_body
@@ -144,9 +146,8 @@ class _MessageReader:
         holders = [message]
         if isinstance(content, list) and content and isinstance(content[-1], dict):
             holders.append(content[-1])
-        markers = [holder.pop("cache_control", None) for holder in holders]
-        markers = [marker for marker in markers if isinstance(marker, dict)]
-        ttls = [marker["ttl"] for marker in markers if marker.get("ttl")]
+        markers = [mark for mark in map(take_mark, holders) if mark is not None]
+        ttls = [mark.ttl for mark in markers if mark.ttl]
         if ttls:
             self.ttl = ttls[0]
         return bool(markers)
@@ -260,6 +261,10 @@ def _tools(fields: JsonObject) -> list[ToolSpec]:
     return [_tool(tool) for tool in tools]
 
 
+TOOL_KEYS: Final = {"function": ("parameters", "strict"), "custom": ("format",)}
+"""Kind of a tool -> keys beside its name and description that `ToolSpec` has fields for."""
+
+
 def _tool(tool: JsonObject) -> ToolSpec:
     kind = tool.get("type") or "function"
     body = tool.get(kind)
@@ -270,11 +275,17 @@ def _tool(tool: JsonObject) -> ToolSpec:
             name = hosted.name
         return ToolSpec(name, native=tool, native_wire="chat", provider_run=hosted)
     name, description = body["name"], body.get("description")
+    native = rest_of(tool, "type", kind) or {}
+    body_rest = rest_of(body, "name", "description", *TOOL_KEYS[kind])
+    if body_rest:
+        native[kind] = body_rest
+    options = ToolOptions(native=native, native_wire="chat") if native else None
     if kind == "function":
-        return ToolSpec(name, description, body.get("parameters"), body.get("strict"))
+        schema, is_strict = body.get("parameters"), body.get("strict")
+        return ToolSpec(name, description, schema, is_strict, options=options)
     tool_format = body.get("format") or {"type": "text"}
     grammar = tool_format.get("grammar")
-    if isinstance(grammar, dict):
+    if isinstance(grammar, dict) and tool_format.keys() == {"type", "grammar"}:
         # `ToolSpec` has the form of Responses, where the grammar stands one level higher.
         tool_format = {"type": "grammar", **grammar}
-    return ToolSpec(name, description, format=tool_format)
+    return ToolSpec(name, description, format=tool_format, options=options)

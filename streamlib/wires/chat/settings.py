@@ -120,6 +120,9 @@ def read_choice(fields: JsonObject, tools: list[ToolSpec]) -> str | None:
         return None
     kind = str(choice["type"])
     named: Any = choice.get(kind, choice)
+    if choice.keys() - {"type", "name", kind} or rest_of(named, "type", "name"):
+        fields["tool_choice"] = choice
+        return None
     # The builder takes a tool that is not in the list for a function.
     offered_kind = "function"
     for tool in tools:
@@ -311,7 +314,10 @@ def _read_format_rest(response_format: JsonObject) -> JsonObject | None:
 
     The builder writes strict schemas, so one that is not strict is kept with `strict: false`.
     """
-    if response_format.get("type", "text") in ("text", "json_object"):
+    kind = response_format.get("type", "text")
+    if kind == "text" and rest_of(response_format, "type"):
+        return response_format
+    if kind in ("text", "json_object"):
         return rest_of(response_format, "type")
     json_schema = response_format.get("json_schema") or {}
     if json_schema.get("schema") is None:

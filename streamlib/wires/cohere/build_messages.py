@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from streamlib.request.history import IndexedItem
+from streamlib.request.json_objects import merged
 from streamlib.request.media import media_type
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
@@ -228,7 +229,7 @@ class Conversation:
 
     def _assistant_message(self, item: Message, entry: IndexedItem) -> None:
         if not item.content:
-            self._report.dropped(entry.path, "a message without content")
+            self._report.dropped_message(entry.path)
             return
         if item.phase == "commentary" and all(isinstance(part, Text) for part in item.content):
             self._plan(item, entry)
@@ -294,8 +295,7 @@ class Conversation:
     ) -> None:
         function = {"name": item.name, "arguments": arguments or "{}"}
         call: JsonObject = {"id": item.call_id, "type": "function"}
-        call |= _own_fields(item)
-        call["function"] = function
+        call = merged({**call, "function": function}, _own_fields(item))
         self._gather(entry, is_call=True).calls.append(call)
 
 

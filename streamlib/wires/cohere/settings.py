@@ -46,7 +46,7 @@ def _tool(tool: ToolSpec, path: str, report: Report) -> JsonObject:
     if tool.native is not None:
         return tool.native
     function: JsonObject = {"name": tool.name}
-    if tool.description:
+    if tool.description is not None:
         function["description"] = tool.description
     if tool.format is not None:
         function["parameters"] = free_form_schema("Cohere", path, report)

@@ -89,6 +89,8 @@ def item_blocks(entry: IndexedItem, context: ConverseContext) -> Iterator[RoleAn
 
 
 def _message(item: Message, path: str, context: ConverseContext) -> Iterator[RoleAndBlock]:
+    if not item.content:
+        context.report.dropped_message(path)
     if item.role in ("system", "developer"):
         yield from _system_turn(item, path, context)
     elif item.role == "assistant":

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from streamlib.request.json_objects import merged
 from streamlib.request.media import media_type
 from streamlib.request.report import Action
 from streamlib.wires.converse.context import ConverseContext
@@ -47,7 +48,17 @@ AUDIO_FORMATS: Final = {
 DOCUMENT_KEYS: Final = ("context", "citations")
 """Members of a document that no typed field holds."""
 NATIVE_MEMBERS: Final = frozenset(
-    {"json", "video", "audio", "document", "searchResult", "image", "toolAddition", "toolRemoval"}
+    {
+        "text",
+        "json",
+        "video",
+        "audio",
+        "document",
+        "searchResult",
+        "image",
+        "toolAddition",
+        "toolRemoval",
+    }
 )
 """Blocks that have no part type: decoding keeps them complete in the `native` of a text."""
 
@@ -59,7 +70,7 @@ def part_block(part: ContentPart, path: str, context: ConverseContext) -> JsonOb
     match part:
         case Text():
             # the block itself, of a kind that has no part type
-            if len(native) == 1 and native.keys() <= NATIVE_MEMBERS:
+            if native.keys() & NATIVE_MEMBERS:
                 return native
             block = {"text": part.text}
         case Refusal():
@@ -139,7 +150,8 @@ def _media(
     block = {"format": format_, "source": source}
     if "error" in native:
         block["error"] = native["error"]
-    return block
+    # members that this version does not know are under the name of the block
+    return merged(block, native.get(type(part).__name__.lower()) or {})
 
 
 def _format_of_name(part: Image | Document | Audio, formats: dict[str, str]) -> str | None:

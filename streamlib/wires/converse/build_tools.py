@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from streamlib.request.history import CALLS, IndexedItem
+from streamlib.request.json_objects import merged
 from streamlib.request.prompt import Prompt
+from streamlib.request.tool_options import option_fields
 from streamlib.wires.arguments import free_form_schema, object_schema
 from streamlib.wires.bedrock import CLAUDE, Choice
 from streamlib.wires.converse.build_cache import cache_point
@@ -97,7 +99,7 @@ def _tool(tool: ToolSpec, path: str, context: ConverseContext) -> JsonObject | N
     spec["inputSchema"] = {"json": schema}
     if tool.strict is not None:
         spec["strict"] = tool.strict
-    return {"toolSpec": spec}
+    return merged({"toolSpec": spec}, option_fields(tool))
 
 
 # --- the choice of a tool ---

@@ -20,6 +20,7 @@ from streamlib.wires.cache_marks import cache_options
 from streamlib.wires.claude_betas import take_betas
 from streamlib.wires.converse.decode_parts import part_of
 from streamlib.wires.converse.settings import MODEL_FIELDS, SETTINGS
+from streamlib.wires.json_objects import rest_of
 from streamlib.wires.routes import route
 from streamlib.wires.settings import take
 from streamlib_parsers.accumulate import accumulate
@@ -35,6 +36,7 @@ from streamlib_parsers.items import (
     Output,
     ResponseItem,
     Text,
+    ToolOptions,
     ToolSpec,
 )
 from streamlib_parsers.protocol import parse_body
@@ -137,7 +139,7 @@ class _Reader:
 
     def read_turn(self, turn: dict[str, Raw]) -> None:
         """Reads one message; each cache point ends a run of blocks."""
-        role = msgspec.json.decode(turn["role"], type=str)
+        role: Any = msgspec.json.decode(turn["role"], type=str)
         blocks: list[Raw] = []
         for raw in msgspec.json.decode(turn["content"], type=list[Raw]):
             members = msgspec.json.decode(raw, type=dict[str, Raw])
@@ -148,6 +150,8 @@ class _Reader:
             blocks = []
             self._mark_last_item(msgspec.json.decode(members["cachePoint"]))
         self._read_blocks(role, blocks)
+        if bytes(turn["content"]).strip() == b"[]":
+            self.items.append(Message(role, origin=ORIGIN))
 
     def _mark_last_item(self, point: Any) -> None:
         if self.items:
@@ -175,13 +179,7 @@ def _guarded_text(block: JsonObject) -> str | None:
 
 def _tool(tool: JsonObject) -> ToolSpec:
     if "toolSpec" in tool:
-        spec = tool["toolSpec"]
-        return ToolSpec(
-            spec["name"],
-            spec.get("description"),
-            (spec.get("inputSchema") or {}).get("json"),
-            spec.get("strict"),
-        )
+        return _function(tool, tool["toolSpec"])
     if not tool:
         raise ValueError("an empty tool")
     kind, value = next(iter(tool.items()))
@@ -191,6 +189,25 @@ def _tool(tool: JsonObject) -> ToolSpec:
     if isinstance(value, dict):
         return ToolSpec(value["name"], native=tool, native_wire="converse")
     return ToolSpec(kind, native=tool, native_wire="converse")
+
+
+def _function(tool: JsonObject, spec: JsonObject) -> ToolSpec:
+    schema = spec.get("inputSchema") or {}
+    native = rest_of(tool, "toolSpec") or {}
+    spec_rest = rest_of(spec, "name", "description", "inputSchema", "strict") or {}
+    schema_rest = rest_of(schema, "json")
+    if schema_rest:
+        spec_rest["inputSchema"] = schema_rest
+    if spec_rest:
+        native["toolSpec"] = spec_rest
+    options = ToolOptions(native=native, native_wire="converse") if native else None
+    return ToolSpec(
+        spec["name"],
+        spec.get("description"),
+        schema.get("json"),
+        spec.get("strict"),
+        options=options,
+    )
 
 
 def _assistant_items(blocks: list[Raw]) -> tuple[ResponseItem, ...]:

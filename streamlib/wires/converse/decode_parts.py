@@ -12,6 +12,7 @@ from streamlib.wires.converse.build_parts import (
     DOCUMENT_KEYS,
     IMAGE_FORMATS,
 )
+from streamlib.wires.json_objects import rest_of
 from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import Audio, ContentPart, Document, Image, JsonObject, Text
 
@@ -47,7 +48,7 @@ def part_of(block: JsonObject) -> ContentPart | None:
 
 
 def _image(image: JsonObject) -> Image | None:
-    source = _source(image, "image", IMAGE_FORMATS)
+    source = _source(image, "image", "image", IMAGE_FORMATS)
     if source is None:
         return None
     return unchecked(Image)(
@@ -56,7 +57,7 @@ def _image(image: JsonObject) -> Image | None:
 
 
 def _audio(audio: JsonObject) -> Audio | None:
-    source = _source(audio, "audio", AUDIO_FORMATS)
+    source = _source(audio, "audio", "audio", AUDIO_FORMATS)
     if source is None:
         return None
     return unchecked(Audio)(
@@ -66,7 +67,7 @@ def _audio(audio: JsonObject) -> Audio | None:
 
 def _document(document: JsonObject) -> Document | None:
     name = document.get("name")
-    source = _source(document, "application", DOCUMENT_FORMATS)
+    source = _source(document, "document", "application", DOCUMENT_FORMATS)
     if source is None:
         return None
     return unchecked(Document)(
@@ -76,6 +77,8 @@ def _document(document: JsonObject) -> Document | None:
 
 def _guard_content(content: JsonObject) -> ContentPart | None:
     """A block that a guardrail examines: a text or an image, with its own keys in `native`."""
+    if len(content) != 1:
+        return None
     if "text" in content:
         native = {key: value for key, value in content["text"].items() if key != "text"}
         return Text(content["text"]["text"], native={"guardContent": native})
@@ -89,22 +92,20 @@ def _guard_content(content: JsonObject) -> ContentPart | None:
     return msgspec.structs.replace(image, native=native)
 
 
-def _source(block: JsonObject, kind: str, formats: dict[str, str]) -> _Source | None:
+def _source(block: JsonObject, member: str, kind: str, formats: dict[str, str]) -> _Source | None:
     """The source of a media block, or None where it is of an unknown kind.
 
     Args:
+        member: the block's name.
         kind: left half of the media type where `formats` lacks the block's format.
         formats: media type -> `format`.
     """
     format_ = block.get("format")
     media_type = _media_type(format_, kind, formats)
     source = block["source"]
-    native: JsonObject = {}
-    for key in DOCUMENT_KEYS:
-        if key in block:
-            native[key] = block[key]
-    if "error" in block:
-        native["error"] = block["error"]
+    native: JsonObject = {key: block[key] for key in (*DOCUMENT_KEYS, "error") if key in block}
+    unknown = rest_of(block, "format", "source", "name", *native) or {}
+    source_rest = rest_of(source, "bytes", "text", "s3Location") or {}
     if format_ and media_type and formats.get(media_type) != format_:
         # another name of a format, or one that has no media type: sent again as it is
         native["format"] = format_
@@ -113,9 +114,11 @@ def _source(block: JsonObject, kind: str, formats: dict[str, str]) -> _Source | 
     if "s3Location" in source:
         location = source["s3Location"]
         url = location["uri"]
-        for key, value in location.items():
-            if key != "uri":
-                native[key] = value
+        if "bucketOwner" in location:
+            native["bucketOwner"] = location["bucketOwner"]
+        location_rest = rest_of(location, "uri", "bucketOwner")
+        if location_rest:
+            source_rest["s3Location"] = location_rest
     elif "text" in source:
         # parts hold base64
         data = msgspec.to_builtins(str(source["text"]).encode("utf-8"))
@@ -123,6 +126,10 @@ def _source(block: JsonObject, kind: str, formats: dict[str, str]) -> _Source | 
         media_type = media_type or "text/plain"
     if data is None and url is None:
         return None
+    if source_rest:
+        unknown["source"] = source_rest
+    if unknown:
+        native[member] = unknown
     return _Source(data, url, media_type, native or None)
 
 

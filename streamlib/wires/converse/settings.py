@@ -24,6 +24,7 @@ from streamlib.wires.bedrock import CLAUDE, family_of
 from streamlib.wires.claude_betas import report_lost_betas, required_betas
 from streamlib.wires.converse.build_tools import claude_tool_fields, forces_call
 from streamlib.wires.converse.context import ConverseContext
+from streamlib.wires.json_objects import rest_of
 from streamlib.wires.settings import (
     Setting,
     SettingsTable,
@@ -266,6 +267,13 @@ def _read_choice(fields: JsonObject) -> str | None:
     choice = take(fields, "toolConfig.toolChoice")
     if choice:
         form, value = next(iter(choice.items()))
+        rest = rest_of(choice, form) or {}
+        value_rest = rest_of(value or {}, "name")
+        if value_rest:
+            rest[form] = value_rest
+        if rest:
+            # merged over what the builder writes
+            put(fields, "toolConfig.toolChoice", rest)
     else:
         # Converse has no `none`: Claude takes it in its own field
         form, value = claude_choice.get("type"), claude_choice

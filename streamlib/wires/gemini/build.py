@@ -8,12 +8,12 @@ Numbers such as G3 are the rows of the rule table in docs/wires/gemini.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Final
 
 from streamlib.request.context import BuildContext
-from streamlib.request.history import IndexedItem, system_text
+from streamlib.request.history import IndexedItem, system_text, turn_fields, without_turn_fields
 from streamlib.request.json_objects import merged, without
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
@@ -22,7 +22,7 @@ from streamlib.wires.gemini.build_parts import Part, PartRole, parts
 from streamlib.wires.gemini.settings import SETTINGS, own_schema, without_cached
 from streamlib.wires.gemini.tools import tool_config, tools
 from streamlib.wires.settings import without_settings
-from streamlib_parsers.items import JsonObject, Message
+from streamlib_parsers.items import JsonObject, Message, Text
 from streamlib_parsers.stream_error import invalid_request
 
 NO_SIGNATURE: Final = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
@@ -44,7 +44,13 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
         StreamError: `invalid_request` (code `empty_input`) if there is no content to send.
     """
     system, items = _leading_system(prompt, items)
-    turns = _turns(parts(items, context), context)
+    fields = {entry.position: turn_fields(entry.item) for entry in items}
+    items = [without_turn_fields(entry) for entry in items]
+    if system and items and all(map(_is_empty_message, items)):
+        # The instructions alone say what to do, and a request has a turn.
+        turns: list[JsonObject] = [{"role": "user", "parts": [{"text": ""}]}]
+    else:
+        turns = _turns(parts(items, context), fields, context)
     offered = tools(prompt, context)
     config = tool_config(
         prompt, offered, context, replays_hosted_call=_has_hosted_tool_parts(turns)
@@ -76,6 +82,12 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
             body["generationConfig"] = config
     body = without_cached(body, prompt, context.report)
     return BuiltRequest(body, merged_extra=merged_extra)
+
+
+def _is_empty_message(entry: IndexedItem) -> bool:
+    """Whether an item is a user message that has nothing but an empty text."""
+    item = entry.item
+    return isinstance(item, Message) and item.role == "user" and item.content == (Text(""),)
 
 
 def _leading_system(
@@ -110,8 +122,14 @@ def _has_hosted_tool_parts(turns: list[JsonObject]) -> bool:
 # --- turns ---
 
 
-def _turns(history: Iterable[Part], context: BuildContext) -> list[JsonObject]:
-    """Runs of one role (G1), with the results of calls in turns of their own (G4)."""
+def _turns(
+    history: Iterable[Part], fields: Mapping[int, JsonObject], context: BuildContext
+) -> list[JsonObject]:
+    """Runs of one role (G1), with the results of calls in turns of their own (G4).
+
+    Args:
+        fields: position of an item -> the fields of its turn beside role and parts.
+    """
     turns: list[JsonObject] = []
     unbroken = list(_without_interruptions(history, context.report))
     for role, run in groupby(_with_ordered_results(unbroken, context.report), _turn_role):
@@ -119,7 +137,10 @@ def _turns(history: Iterable[Part], context: BuildContext) -> list[JsonObject]:
         if role == "model":
             _add_stand_in(group, context)
         wire_role = "model" if role == "model" else "user"
-        turns.append({"role": wire_role, "parts": [part.body for part in group]})
+        turn: JsonObject = {"role": wire_role, "parts": [part.body for part in group]}
+        for part in group:
+            turn = {**fields.get(part.position, {}), **turn}
+        turns.append(turn)
     if not turns:
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
     if _begins_with_call(turns[0]):
@@ -161,7 +182,10 @@ def _without_interruptions(history: Iterable[Part], report: Report) -> Iterator[
             buffered.clear()
         if part.call_id is not None and not is_attachment:
             # A call opens its id, and its result, with the same id, closes it.
-            open_calls ^= {part.call_id}
+            if part.role == "result":
+                open_calls.discard(part.call_id)
+            else:
+                open_calls.add(part.call_id)
         yield part
     yield from buffered
 
@@ -174,7 +198,8 @@ def _with_ordered_results(history: list[Part], report: Report) -> Iterator[Part]
             call_order[part.call_id] = index
 
     def order_of_call(part: Part) -> int:
-        return call_order[part.call_id or ""]
+        # The call of a result may be in the cached content: such a result is first.
+        return call_order.get(part.call_id or "", -1)
 
     for are_results, run in groupby(history, _is_result_or_attachment):
         if not are_results:

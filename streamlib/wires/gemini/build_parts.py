@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw
 
 from streamlib.request.context import BuildContext
-from streamlib.request.history import CALLS, Call, IndexedItem, system_text
+from streamlib.request.history import CALLS, Call, IndexedItem, orphan_as_text, system_text
 from streamlib.request.media import media_type
 from streamlib.request.origins import downgrade_item
 from streamlib.wires.arguments import as_object
@@ -166,6 +166,8 @@ def _message(item: Message, entry: IndexedItem, context: GeminiContext) -> Parts
     if not content and item.signature:
         # A signature alone arrived on a part without text; it goes back on an empty text.
         content = (Text(""),)
+    if not content:
+        report.dropped_message(entry.path)
     role: PartRole = "model" if item.role == "assistant" else "user"
     last = len(content) - 1
     for index, part in enumerate(content):
@@ -233,6 +235,13 @@ def _output(
     item: FunctionCallOutput | CustomToolCallOutput, entry: IndexedItem, context: GeminiContext
 ) -> Parts:
     """One `functionResponse`, then the media that it cannot hold."""
+    call = context.calls.get(item.call_id)
+    if call is None and not (item.native or {}).get("functionResponse", {}).get("name"):
+        # The call is in the cached content, but a result goes by the name of its function.
+        reason = "an output without the name of its function, sent as user text"
+        context.report.add("downgraded", entry.path, reason)
+        yield from _message(orphan_as_text(item), entry, context)
+        return
     if isinstance(item.output, str):
         content: tuple[ContentPart, ...] = (Text(item.output),)
     else:
@@ -246,11 +255,11 @@ def _output(
         response = {}
     # This library's note about the form of `response` is not a wire field.
     native.pop("response", None)
-    call = context.calls[item.call_id]
     data: JsonObject = {}
     if isinstance(call, FunctionCall) and call.id:
         data["id"] = call.id
-    data["name"] = call.name
+    if call is not None:
+        data["name"] = call.name
     data["response"] = response
     body = part_object("functionResponse", data, native, item.signature)
     if fragments:

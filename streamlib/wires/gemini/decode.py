@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
 from msgspec import Raw
 
+from streamlib.request.history import with_turn_fields
 from streamlib.request.json_objects import camel_case
 from streamlib.request.prompt import Prompt
 from streamlib.wires.gemini.settings import SETTINGS
@@ -150,10 +151,13 @@ class _HistoryReader:
         """Appends the items of one element of `contents`."""
         role = optional(content, "role") or "user"
         parts = [_part(part) for part in _objects(content.get("parts", b"[]"))]
+        items: Iterable[ResponseItem] = self._user_items(parts)
         if role == "model":
-            self.items += self._model_items(parts)
-        else:
-            self.items += self._user_items(parts)
+            items = self._model_items(parts)
+        if not parts:
+            items = [Message("assistant" if role == "model" else "user", origin=ORIGIN)]
+        fields = rest(content, "role", "parts")
+        self.items += [with_turn_fields(item, fields) for item in items]
 
     def _generate_id(self, number: int) -> str:
         """Called by the parser, whose `number` counts within one turn only and is not used."""
@@ -224,9 +228,8 @@ class _HistoryReader:
 
     def _differing_names(self, response: Object, call_id: str) -> JsonObject:
         """Id and name of a result if they differ from its call's, which the builder writes."""
-        call = self._calls.get(call_id)
-        if call is None:
-            return {}
+        # A call of a history that the provider stores has neither here.
+        call = self._calls.get(call_id, _PendingCall(None, "", call_id))
         differing: JsonObject = {}
         for key, value in (("id", call.provider_id), ("name", call.name)):
             own = optional(response, key)

@@ -9,7 +9,7 @@ has no other end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -17,6 +17,8 @@ from streamlib.request.origins import is_own
 from streamlib.wires.encoders import sse
 from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
 from streamlib.wires.gemini.encode_objects import (
+    FEEDBACK,
+    RESERVED_KEYS,
     ArgumentBuffer,
     MetadataField,
     block_reason,
@@ -29,7 +31,7 @@ from streamlib.wires.gemini.encode_objects import (
     locate,
     parts_of,
 )
-from streamlib.wires.json_objects import without_none
+from streamlib.wires.json_objects import without_keys, without_none
 from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (
     AnnotationAdded,
@@ -70,6 +72,7 @@ class Encoder(EventEncoder):
 
     media_type = "text/event-stream"
     wire_api = "gemini"
+    reserved_keys = RESERVED_KEYS
     no_such_event = "Gemini has no such event"
 
     def __init__(
@@ -97,6 +100,8 @@ class Encoder(EventEncoder):
         self._latest_usage: Usage | None = None
         # Why the prompt was blocked, from the metadata.
         self._blocked: str | None = None
+        # That metadata, until it is known whether the response ended for it.
+        self._feedback: JsonObject = {}
         # Whether `Created` came and no chunk has carried id and model yet.
         self._created_pending = False
 
@@ -106,9 +111,11 @@ class Encoder(EventEncoder):
 
     # --- chunks ---
 
-    def _chunk(self, candidates: Sequence[JsonObject] = (), **fields: Any) -> bytes:
+    def _chunk(
+        self, candidates: Sequence[JsonObject] = (), fields: JsonObject | None = None
+    ) -> bytes:
         self._created_pending = False
-        body = {"candidates": candidates or None, **fields, **self._common}
+        body = {"candidates": candidates or None, **(fields or {}), **self._common}
         return self._write(without_none(body), "")
 
     def _parts_chunk(self, index: int, *parts: JsonObject) -> bytes:
@@ -125,8 +132,11 @@ class Encoder(EventEncoder):
             return b""
         return self._chunk_without_content(())
 
-    def _chunk_without_content(self, ends: Iterable[FinishedChoice]) -> bytes:
+    def _chunk_without_content(self, ends: Sequence[FinishedChoice]) -> bytes:
         """Metadata, counts, and the reasons for which candidates ended."""
+        feedback: JsonObject = {}
+        if ends:
+            feedback = self._take_feedback(ends)
         finish_reasons: dict[int, str] = {}
         for end in ends:
             # A blocked prompt has its reason in `promptFeedback`, and no candidate.
@@ -144,11 +154,11 @@ class Encoder(EventEncoder):
                 fields = fields_of_candidate(self._fields, choice)
                 finish = finish_reasons.get(choice)
                 candidates.append(candidate([EMPTY_PART], choice, fields, finish))
-        response_fields = fields_of_response(self._fields)
-        usage = gemini_usage(self._usage, self._report)
+        response_fields = {**feedback, **fields_of_response(self._fields)}
+        response_fields["usageMetadata"] = gemini_usage(self._usage, self._report)
         self._fields = []
         self._usage = None
-        return self._chunk(candidates, **response_fields, usageMetadata=usage)
+        return self._chunk(candidates, response_fields)
 
     # --- the envelope ---
 
@@ -163,7 +173,8 @@ class Encoder(EventEncoder):
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
         out = self._send_complete_calls()
-        fields = [locate(key, value) for key, value in event.values.items()]
+        values = self._own_metadata(event.values)
+        fields = [locate(key, value) for key, value in values.items()]
         # A parser reads the candidates of a chunk, then the response, then the counts. Fields that
         # it would read before those of the buffer belong into the next chunk.
         is_read_earlier = False
@@ -172,8 +183,25 @@ class Encoder(EventEncoder):
         if self._usage is not None or is_read_earlier:
             out += self._flush()
         self._fields += fields
-        self._blocked = block_reason(event.values) or self._blocked
         return out
+
+    def _own_metadata(self, values: JsonObject) -> JsonObject:
+        is_object = isinstance(values.get(FEEDBACK, {}), dict)
+        if is_object and block_reason(values) is None:
+            return super()._own_metadata(values)
+        self._blocked = block_reason(values)
+        self._feedback = {FEEDBACK: values[FEEDBACK]}
+        return super()._own_metadata(without_keys(values, FEEDBACK))
+
+    def _take_feedback(self, ends: Sequence[FinishedChoice]) -> JsonObject:
+        """Why the prompt was blocked: a client takes a response that has it for a failed one."""
+        feedback, self._feedback = self._feedback, {}
+        reasons = {end.native_stop_reason for end in ends} - {None}
+        if feedback and self._blocked not in reasons:
+            self._report.dropped(f"/metadata/{FEEDBACK}", "the response did not end for it")
+            self._blocked = None
+            return {}
+        return feedback
 
     def _on_usage(self, event: TokenCount) -> bytes:
         out = self._send_complete_calls()
@@ -293,6 +321,7 @@ class Encoder(EventEncoder):
         return self._chunk_without_content(ends)
 
     def _on_failed(self, event: Failed) -> bytes:
+        self._take_feedback(())
         out = self._flush()
         if not out and self._created_pending:
             out = self._chunk()

@@ -203,6 +203,16 @@ _AFTER_CANDIDATES: Final = 1 << 20
 """Position of the response's own fields: a parser reads them after all candidates."""
 
 
+FEEDBACK: Final = "promptFeedback"
+"""Field of a response with the reason for which its prompt was blocked."""
+RESERVED_KEYS: Final = frozenset(
+    {"candidates", "content.parts", "usageMetadata", "modelVersion", "responseId", "error"}
+)
+"""Keys of a response that metadata must not replace."""
+CANDIDATE_RESERVED: Final = frozenset({"content", "content.parts", "finishReason", "index"})
+"""Keys of a candidate that metadata must not replace: they stay under the key that they had."""
+
+
 class MetadataField(NamedTuple):
     """A metadata field and where it belongs.
 
@@ -227,12 +237,12 @@ def locate(key: str, value: Any) -> MetadataField:
     """The field of a metadata key, such as `candidates[1].content.role`."""
     path = _PATH.fullmatch(key)
     choice = 0
-    if path:
+    if path and path[2] not in CANDIDATE_RESERVED:
         choice = int(path[1])
         key = path[2]
     if key.startswith("content."):
         return MetadataField(choice, key.removeprefix("content."), value, in_content=True)
-    if path or key in CANDIDATE_KEYS:
+    if key in CANDIDATE_KEYS or (path and path[2] == key):
         return MetadataField(choice, key, value)
     return MetadataField(None, key, value)
 
@@ -249,7 +259,7 @@ def fields_of_response(fields: Iterable[MetadataField]) -> JsonObject:
 
 def block_reason(metadata: JsonObject) -> str | None:
     """Why the prompt was blocked, if it was, under the name that the parser uses."""
-    feedback = metadata.get("promptFeedback")
+    feedback = metadata.get(FEEDBACK)
     if not isinstance(feedback, dict):
         return None
     reason: int | str | None = feedback.get("blockReason")

@@ -15,6 +15,7 @@ from streamlib.request.report import Report
 from streamlib.request.schemas import ANY_OBJECT
 from streamlib.request.target import Target
 from streamlib.wires.gemini.tools import json_schema, known, read_choice, schema_of_openapi
+from streamlib.wires.json_objects import rest_of
 from streamlib.wires.settings import (
     Setting,
     SettingsTable,
@@ -130,11 +131,14 @@ def _read_thinking(fields: JsonObject) -> ReasoningOptions | Literal["off"] | No
     has_thoughts = thinking.pop("includeThoughts", False)
     budget: int | None = thinking.get("thinkingBudget")
     level = str(thinking.get("thinkingLevel") or "").lower()
+    further = rest_of(thinking, "thinkingBudget", "thinkingLevel")
+    if budget == DYNAMIC or (level and level not in LEVELS):
+        further = thinking
+        budget, level = None, ""
+    if further:
+        put(fields, "generationConfig.thinkingConfig", further)
     if budget == 0:
         return "off"
-    if budget == DYNAMIC or (level and level not in LEVELS):
-        put(fields, "generationConfig.thinkingConfig", thinking)
-        budget, level = None, ""
     display = None
     if not has_thoughts:
         display = "omitted"

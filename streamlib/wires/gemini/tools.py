@@ -68,7 +68,7 @@ def _is_hosted(tool: ToolSpec) -> bool:
 
 def _declaration(tool: ToolSpec, index: int, report: Report) -> JsonObject:
     body: JsonObject = {"name": tool.name}
-    if tool.description:
+    if tool.description is not None:
         body["description"] = tool.description
     options = option_fields(tool)
     if "output_schema" in options:

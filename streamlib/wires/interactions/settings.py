@@ -46,14 +46,14 @@ def _wire_tool(tool: ToolSpec, path: str, report: Report) -> JsonObject:
     if tool.native is not None:
         return tool.native
     body: JsonObject = {"type": "function", "name": tool.name}
-    if tool.description:
+    if tool.description is not None:
         body["description"] = tool.description
     if tool.strict:
         report.dropped(f"{path}/strict", "Interactions has no strict functions")
     body.update(option_fields(tool))
     if tool.format is not None:
         body["parameters"] = free_form_schema("Interactions", path, report)
-    elif tool.schema:
+    elif tool.schema is not None:
         schema = object_schema(tool, f"{path}/schema", report)
         body["parameters"] = _without_empty_required(schema, f"{path}/schema", report)
     return body

@@ -6,20 +6,13 @@ from typing import Final
 
 from streamlib.request.context import BuildContext
 from streamlib.request.prompt import CacheOptions, Prompt
+from streamlib.wires.cache_marks import MARK, marked
 from streamlib.wires.messages.build_content import Block
 from streamlib.wires.messages.build_turns import INSTRUCTIONS, Turn
 from streamlib_parsers.items import JsonObject
 
 MAX_BREAKPOINTS: Final = 4
 """Cache marks that a request may hold."""
-
-
-def marker(ttl: str | None) -> JsonObject:
-    """A `cache_control`."""
-    body: JsonObject = {"type": "ephemeral"}
-    if ttl:
-        body["ttl"] = ttl
-    return body
 
 
 def add_marks(
@@ -32,10 +25,10 @@ def add_marks(
     if isinstance(prompt.cache, CacheOptions):
         options = prompt.cache
     if options.chooses_itself:
-        body["cache_control"] = marker(options.ttl)
+        body.update(marked({}, options.ttl))
         return
     if options.automatic is not None:
-        body["cache_control"] = marker(options.automatic.ttl or options.ttl)
+        body.update(marked({}, options.automatic.ttl or options.ttl))
     if options.instructions is not None:
         _mark_instructions(options.instructions.ttl or options.ttl, system, context)
     _mark_items(options, system, turns, body, context)
@@ -44,7 +37,7 @@ def add_marks(
 def _mark_instructions(ttl: str | None, system: list[Block], context: BuildContext) -> None:
     for index, block in enumerate(system):
         if block.item_index == INSTRUCTIONS:
-            system[index] = _marked(block, ttl)
+            system[index] = block._replace(body=marked(block.body, ttl))
             return
     context.report.dropped("/cache/instructions", "there are no instructions to cache")
 
@@ -75,13 +68,15 @@ def _mark_items(
             )
             continue
         blocks, index = last_blocks[item_index]
-        blocks[index] = _marked(blocks[index], options.lifetime(item_index))
+        # a copy: the block may be an object of the caller's history
+        body_marked = marked(blocks[index].body, options.lifetime(item_index))
+        blocks[index] = blocks[index]._replace(body=body_marked)
 
 
 def _count_marks(system: list[Block], body: JsonObject) -> int:
     """How many marks the request holds already."""
-    marked = [block.body for block in system] + body.get("tools", [])
-    return sum("cache_control" in block for block in [*marked, body])
+    holders = [block.body for block in system] + body.get("tools", [])
+    return sum(MARK in holder for holder in [*holders, body])
 
 
 def _last_blocks(system: list[Block], turns: list[Turn]) -> dict[int, tuple[list[Block], int]]:
@@ -93,8 +88,3 @@ def _last_blocks(system: list[Block], turns: list[Turn]) -> dict[int, tuple[list
             if block.body and not block.is_reasoning:
                 last_blocks[block.item_index] = (blocks, index)
     return last_blocks
-
-
-def _marked(block: Block, ttl: str | None) -> Block:
-    # a copy: the block may be an object of the caller's history
-    return block._replace(body={**block.body, "cache_control": marker(ttl)})

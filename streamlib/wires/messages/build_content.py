@@ -11,7 +11,8 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 
 from streamlib.request.context import BuildContext
-from streamlib.request.history import IndexedItem, system_text
+from streamlib.request.history import IndexedItem, system_text, turn_fields
+from streamlib.request.json_objects import merged
 from streamlib.request.media import media_type
 from streamlib.request.origins import reasoning_as_text
 from streamlib.request.report import Report
@@ -39,8 +40,6 @@ from streamlib_parsers.items import (
 
 CITATION_RESPONSE_KEYS: Final = frozenset({"file_id"})
 """Keys of a citation that only responses have: a request with them is refused."""
-TURN_FIELDS: Final = "message"
-"""Key of an item's `native`: the fields of its user or assistant turn beside role and content."""
 REASONING_BLOCKS: Final = frozenset({"thinking", "redacted_thinking"})
 """Types of the blocks that hold reasoning."""
 
@@ -105,6 +104,8 @@ def _message(item: Message, path: str, context: BuildContext) -> Iterator[RoleAn
     if item.role in ("system", "developer"):
         yield from _system_inside(item, path, context)
         return
+    if not item.content:
+        context.report.dropped_message(path)
     for part in item.content:
         block = _part(part, path, context.report)
         if block is None:
@@ -141,24 +142,15 @@ def system_blocks(item: Message, path: str, report: Report) -> list[JsonObject]:
     return blocks
 
 
-def turn_fields(item: Item) -> JsonObject | None:
+def fields_of_turn(item: Item) -> JsonObject | None:
     """The fields of a turn beside role and content, which are in the `native` of its items."""
     native = item.native or {}
     if isinstance(item, Message) and item.role == "system":
         return item.native
     if not isinstance(item, Opaque) or native.get("role") != "system":
-        return native.get(TURN_FIELDS)
+        return turn_fields(item) or None
     fields = {key: value for key, value in native.items() if key != "role"}
     return fields or None
-
-
-def without_turn_fields(entry: IndexedItem) -> IndexedItem:
-    """The item without the fields of its user or assistant turn, which no block has."""
-    native = entry.item.native
-    if native is None or TURN_FIELDS not in native:
-        return entry
-    native = {key: value for key, value in native.items() if key != TURN_FIELDS}
-    return entry._replace(item=msgspec.structs.replace(entry.item, native=native or None))
 
 
 def _reasoning(item: Reasoning, path: str, context: BuildContext) -> Iterator[RoleAndBlock]:
@@ -210,7 +202,10 @@ def _output(
     content: list[JsonObject] = []
     for part in _output_parts(item):
         block = _part(part, path, report)
-        if block is not None and not is_blank(block):
+        if block is not None and is_blank(block):
+            if item.output != "":
+                report.dropped(path, "blank text")
+        elif block is not None:
             content.append(block)
     result: JsonObject = {"type": "tool_result", "tool_use_id": item.call_id}
     # a result without content is valid, one with blank text is not (A1)
@@ -295,9 +290,9 @@ def _part(part: ContentPart, path: str, report: Report) -> JsonObject | None:
         case Refusal():
             return {"type": "text", "text": part.refusal}
         case Image():
-            return {"type": "image", "source": _source(part, path, report), **native}
+            return merged({"type": "image", "source": _source(part, path, report)}, native)
         case Document():
-            return _document(part, path, report) | native
+            return merged(_document(part, path, report), native)
         case Audio():
             report.dropped(path, "Messages takes no audio")
             if part.transcript:
@@ -318,13 +313,13 @@ def _citation(annotation: JsonObject) -> JsonObject:
 
 def _document(part: Document, path: str, report: Report) -> JsonObject:
     block: JsonObject = {"type": "document", "source": _source(part, path, report)}
-    if part.name:
+    if part.name is not None:
         block["title"] = part.name
     return block
 
 
 def _source(part: Image | Document, path: str, report: Report) -> JsonObject:
-    if part.file_id:
+    if part.file_id is not None:
         return {"type": "file", "file_id": part.file_id}
     if part.url:
         return {"type": "url", "url": part.url}

@@ -9,17 +9,16 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from streamlib.request.context import BuildContext
-from streamlib.request.history import IndexedItem
+from streamlib.request.history import IndexedItem, without_turn_fields
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.wires import claude
 from streamlib.wires.messages.build_content import (
     Block,
+    fields_of_turn,
     is_blank,
     item_blocks,
     system_blocks,
-    turn_fields,
-    without_turn_fields,
 )
 from streamlib_parsers.items import JsonObject, Message
 from streamlib_parsers.stream_error import invalid_request
@@ -88,7 +87,7 @@ def all_blocks(items: list[IndexedItem], context: BuildContext) -> Iterator[Bloc
         if entry.position in unpaired:
             context.report.dropped(entry.path, "a server tool call without its result")
             continue
-        fields = turn_fields(entry.item)
+        fields = fields_of_turn(entry.item)
         for role, body in item_blocks(without_turn_fields(entry), context):
             if is_blank(body):
                 context.report.dropped(entry.path, "blank text")

@@ -13,11 +13,11 @@ import msgspec
 from msgspec import Raw
 
 from streamlib.providers.wire_specs import ANTHROPIC_BETA
+from streamlib.request.history import with_turn_fields
 from streamlib.request.prompt import Prompt
-from streamlib.wires.cache_marks import cache_options
+from streamlib.wires.cache_marks import MARK, cache_options, take_mark
 from streamlib.wires.json_objects import without_none
-from streamlib.wires.messages.build_content import TURN_FIELDS
-from streamlib.wires.messages.settings import SETTINGS, read_mark, read_tool
+from streamlib.wires.messages.settings import SETTINGS, read_tool
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
@@ -38,6 +38,8 @@ from streamlib_parsers.protocol import parse_body
 ORIGIN: Final = Origin("messages")
 OBJECTS: Final = ("metadata", "output_config", "thinking")
 """Settings that are objects: a null inside them says nothing."""
+SOURCE_KEYS: Final = ("type", "media_type", "data", "url", "file_id")
+"""Keys of the source of an image or a document that typed fields hold."""
 MEDIA: Final[dict[str, Callable[..., Image | Document]]] = {"image": Image, "document": Document}
 
 
@@ -53,7 +55,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     instructions = reader.read_system(fields.pop("system", None))
     for turn in msgspec.json.decode(raw["messages"], type=list[dict[str, Raw]]):
         reader.read_turn(turn)
-    automatic = read_mark(fields.pop("cache_control", None))
+    automatic = take_mark(fields)
     model, stream = fields.pop("model", None), bool(fields.pop("stream", False))
     tools = [read_tool(tool) for tool in fields.pop("tools", None) or ()]
     for key in OBJECTS:
@@ -99,9 +101,9 @@ class _Reader:
             return system or None
         instructions: str | None = None
         for index, block in enumerate(system):
-            marker = read_mark(block.pop("cache_control", None))
+            marker = take_mark(block)
             part = _text(block)
-            if index == 0 and part == Text(part.text):
+            if index == 0 and part.text and part == Text(part.text):
                 instructions = part.text
                 self.instructions_mark = marker
                 continue
@@ -121,16 +123,20 @@ class _Reader:
             return
         blocks = msgspec.json.decode(_content(turn["content"]), type=list[dict[str, Raw]])
         marks = [_pop_mark(block) for block in blocks]
-        if role != "system" and fields:
-            # `native` of these items holds what their own block had beside its typed fields
-            fields = {TURN_FIELDS: fields}
         items: Iterable[tuple[ResponseItem, CacheMark | None]]
         if role == "assistant":
             items = zip(_assistant_items(blocks), marks, strict=True)
         else:
             items = _user_items(role, blocks, marks)
+        if not blocks:
+            items = [(_empty_message(role), None)]
         for item, mark in items:
-            self._add(_with_fields(item, fields), mark)
+            if role == "system" and fields:
+                native = {**(item.native or {}), **fields}
+                self._add(msgspec.structs.replace(item, native=native), mark)
+            else:
+                # `native` of such an item holds what its own block had beside its typed fields
+                self._add(with_turn_fields(item, fields), mark)
 
     def _add(self, item: ResponseItem, mark: CacheMark | None) -> None:
         self.items.append(item)
@@ -139,18 +145,14 @@ class _Reader:
 
 
 def _pop_mark(block: dict[str, Raw]) -> CacheMark | None:
-    """Removes the cache mark of a block."""
-    raw = block.pop("cache_control", None)
-    if raw is None:
+    """Takes the cache mark of a block."""
+    if MARK not in block:
         return None
-    return read_mark(msgspec.json.decode(raw))
-
-
-def _with_fields(item: ResponseItem, fields: JsonObject) -> ResponseItem:
-    """The item with the fields of its turn: each item of a turn has them all."""
-    if not fields:
-        return item
-    return msgspec.structs.replace(item, native={**(item.native or {}), **fields})
+    holder = {MARK: msgspec.json.decode(block[MARK])}
+    mark = take_mark(holder)
+    if not holder:
+        del block[MARK]
+    return mark
 
 
 def _content(content: Raw) -> Raw:
@@ -168,6 +170,11 @@ def _assistant_items(blocks: list[dict[str, Raw]]) -> tuple[ResponseItem, ...]:
     if response.error is not None:
         raise ValueError(response.error.message)
     return response.items
+
+
+def _empty_message(role: Any) -> Message:
+    """A turn without content. The role is checked later, with the complete `Prompt`."""
+    return Message(role, origin=ORIGIN)
 
 
 def _user_items(
@@ -247,6 +254,10 @@ def _media(make: Callable[..., Image | Document], block: JsonObject) -> Image | 
     # a document of content blocks has no bytes
     if not isinstance(source, dict) or source.get("type") == "content":
         return None
+    native = _native(block, "type", "source", "title") or {}
+    source_rest = _native(source, *SOURCE_KEYS)
+    if source_rest:
+        native["source"] = source_rest
     data = source.get("data")
     if source["type"] == "text":
         # parts hold base64
@@ -257,7 +268,7 @@ def _media(make: Callable[..., Image | Document], block: JsonObject) -> Image | 
         source.get("file_id"),
         source.get("media_type"),
         block.get("title"),
-        native=_native(block, "type", "source", "title"),
+        native=native or None,
     )
 
 

@@ -16,8 +16,8 @@ from streamlib.request.schemas import ANY_OBJECT, no_schemas, strict_schema
 from streamlib.request.tool_options import option_fields
 from streamlib.wires import claude
 from streamlib.wires.arguments import free_form_schema, object_schema
+from streamlib.wires.cache_marks import marked, take_mark
 from streamlib.wires.json_objects import rest_of
-from streamlib.wires.messages.build_cache import marker
 from streamlib.wires.settings import (
     Setting,
     SettingsTable,
@@ -28,7 +28,7 @@ from streamlib.wires.settings import (
     take_object,
     without_settings,
 )
-from streamlib_parsers.items import CacheMark, JsonObject, ToolOptions, ToolSpec
+from streamlib_parsers.items import JsonObject, ToolOptions, ToolSpec
 
 DEFAULT_MAX_TOKENS: Final = 32_000
 VERSION_WITHOUT_SAMPLING: Final = "2026-10-21"
@@ -68,7 +68,7 @@ def _wire_tool(tool: ToolSpec, path: str, report: Report) -> JsonObject:
     if body is None:
         body = _signature(tool, path, report)
     if tool.cache is not None:
-        body = {**body, "cache_control": marker(tool.cache.ttl)}
+        body = marked(body, tool.cache.ttl)
     # the fields have the same names on the wire
     return body | option_fields(tool)
 
@@ -94,11 +94,8 @@ TOOL_KEYS: Final = frozenset(
         "description",
         "input_schema",
         "strict",
-        "cache_control",
         "defer_loading",
         "eager_input_streaming",
-        "input_examples",
-        "allowed_callers",
     }
 )
 """Keys of a tool that typed fields hold; the others go into `ToolOptions.native`."""
@@ -114,7 +111,10 @@ def read_tool(declared: JsonObject) -> ToolSpec:
             native_wire="messages",
             provider_run=read_hosted("messages", declared),
         )
-    native = rest_of(declared, *TOOL_KEYS)
+    cache = take_mark(declared)
+    # an empty list says something else than none, and has no typed field
+    filled = [key for key in ("input_examples", "allowed_callers") if declared.get(key)]
+    native = rest_of(declared, *TOOL_KEYS, *filled)
     options = ToolOptions(
         defer_loading=declared.get("defer_loading"),
         eager_input_streaming=declared.get("eager_input_streaming"),
@@ -128,16 +128,9 @@ def read_tool(declared: JsonObject) -> ToolSpec:
         declared.get("description"),
         declared.get("input_schema"),
         declared.get("strict"),
-        cache=read_mark(declared.get("cache_control")),
+        cache=cache,
         options=None if options == ToolOptions() else options,
     )
-
-
-def read_mark(marker: Any) -> CacheMark | None:
-    """A `cache_control`."""
-    if marker is None:
-        return None
-    return CacheMark(marker.get("ttl"))
 
 
 # --- the choice of a tool ---
@@ -183,6 +176,10 @@ def _read_choice(fields: JsonObject) -> str | None:
     choice = fields.pop("tool_choice", None)
     if not choice:
         return None
+    rest = rest_of(choice, "type", "name")
+    if rest:
+        # merged over what the builder writes
+        fields["tool_choice"] = rest
     if choice["type"] == "tool":
         name: str | None = choice.get("name")
         return name

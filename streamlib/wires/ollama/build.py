@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
 from streamlib.request.context import BuildContext
-from streamlib.request.history import CALLS, OUTPUTS, IndexedItem
+from streamlib.request.history import CALLS, OUTPUTS, IndexedItem, turn_fields
 from streamlib.request.media import media_type
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
@@ -92,6 +92,9 @@ def _messages(prompt: Prompt, items: list[IndexedItem], report: Report) -> list[
     for entry in _in_call_order(items):
         conversation.take(entry)
     conversation.flush()
+    if not prompt.items and prompt.extra_wire == "ollama":
+        # A client's own request without messages: the server loads the model, or unloads it.
+        return conversation.messages
     if not conversation.messages:
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
     return conversation.messages
@@ -136,6 +139,8 @@ class AssistantMessage:
         """The text of its reasoning so far, in fragments."""
         self.images: list[str] = []
         """Images that the message of a request had."""
+        self.fields: JsonObject = {}
+        """Further keys of the message."""
         self.calls: list[JsonObject] = []
         """`tool_calls` so far. Once there is one, every item until its result belongs here."""
 
@@ -157,7 +162,11 @@ class AssistantMessage:
 
     def body(self) -> JsonObject:
         """The wire's object."""
-        body: JsonObject = {"role": "assistant", "content": "".join(self.texts)}
+        body: JsonObject = {
+            **self.fields,
+            "role": "assistant",
+            "content": "".join(self.texts),
+        }
         if self.reasoning:
             body["thinking"] = "".join(self.reasoning)
         if self.images:
@@ -223,7 +232,7 @@ class Conversation:
         self.flush()
         text = SEPARATOR.join(texts)
         if not text and not images:
-            self._report.dropped(entry.path, "a message without content")
+            self._report.dropped_message(entry.path)
             return
         # Templates of models know no `developer`.
         role = "system" if item.role == "developer" else item.role
@@ -234,7 +243,8 @@ class Conversation:
         self.messages.append(body)
 
     def _assistant_message(self, text: str, images: list[str], entry: IndexedItem) -> None:
-        if text:
+        # An empty one too: the turns of user and assistant alternate.
+        if text or not images:
             self._gather(entry, "content").texts.append(text)
         elif images:
             self._gather(entry, "images")
@@ -260,6 +270,7 @@ class Conversation:
                 "a message has one text and one reasoning: the order within the response is lost",
             )
         assistant.response_id = response_id
+        assistant.fields.update(turn_fields(entry.item))
         return assistant
 
     def _reasoning(self, item: Reasoning, entry: IndexedItem) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
+from streamlib.request.history import with_turn_fields
 from streamlib.request.prompt import Prompt
 from streamlib.wires.json_objects import rest_of, without_none
 from streamlib.wires.ollama.settings import SETTINGS, read_tool
@@ -98,7 +99,7 @@ class _MessageReader:
                 native = rest_of(message, *MESSAGE_KEYS)
                 self.items.append(Message("user", _parts(message), origin=ORIGIN, native=native))
             case "assistant":
-                self._assistant(raw)
+                self._assistant(raw, message)
             case "tool":
                 self._tool(message)
             case "system":
@@ -116,13 +117,17 @@ class _MessageReader:
             parts = _parts(message)
             self.items.append(Message("system", parts, origin=ORIGIN, native=native))
 
-    def _assistant(self, raw: Raw) -> None:
+    def _assistant(self, raw: Raw, message: JsonObject) -> None:
         body = b'{"message":%s,"done":true}' % bytes(raw)
         response = accumulate(parse_body("ollama", body, origin=ORIGIN, call_id=self._generate_id))
         if response.error is not None:
             raise ValueError(response.error.message)
         # A history is complete, even if the arguments of a call are not JSON.
         items = [msgspec.structs.replace(item, status="completed") for item in response.items]
+        fields = rest_of(message, *MESSAGE_KEYS, "thinking", "tool_calls")
+        if not items:
+            items = [Message("assistant", origin=ORIGIN)]
+        items = [with_turn_fields(item, fields) for item in items]
         if self._last_role == "assistant":
             # This id shows the builder that another message begins here.
             self._numbered += 1

@@ -39,12 +39,12 @@ def wire_tool(tool: ToolSpec, index: int, report: Report) -> JsonObject:
     if tool.native is not None:
         return tool.native
     function: JsonObject = {"name": tool.name}
-    if tool.description:
+    if tool.description is not None:
         function["description"] = tool.description
     schema: JsonObject = {"type": "object", "properties": {}}
     if tool.format is not None:
         schema = free_form_schema("Ollama", f"/tools/{index}", report)
-    elif isinstance(tool.schema, dict) and tool.schema:
+    elif isinstance(tool.schema, dict):
         schema = tool.schema
     if tool.strict:
         report.dropped(f"/tools/{index}/strict", "Ollama has no strict tools")

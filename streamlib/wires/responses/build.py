@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from streamlib.providers.wire_specs import OPENAI_BETA
-from streamlib.request.context import BuildContext
+from streamlib.request.context import BuildContext, continues_stored_history
 from streamlib.request.headers import joined_lists
 from streamlib.request.history import IndexedItem
 from streamlib.request.prompt import Prompt
@@ -50,7 +50,8 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     """
     target, report = context.target, context.report
     stored = is_stored(prompt, target)
-    sent = wire_input(items, ResponsesContext(target, report, stored))
+    is_continued = continues_stored_history(prompt, "responses")
+    sent = wire_input(items, ResponsesContext(target, report, stored, is_continued))
     if not sent and not STATE.intersection(prompt.extra or {}):
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
     # Instructions and tools are before the input: the body is a cache prefix.
@@ -60,7 +61,9 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     if prompt.tools:
         body["tools"] = wire_tools(prompt.tools, "/tools", report)
     mark_cache(sent, prompt, report)
-    body["input"] = [sent_object.body for sent_object in sent]
+    # An empty list where items were given would say that there were none.
+    if sent or not items:
+        body["input"] = [sent_object.body for sent_object in sent]
     body["stream"] = prompt.stream is not False
     body["store"] = stored
     body.update(SETTINGS.write(fitted(prompt, context), context))

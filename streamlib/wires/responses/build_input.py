@@ -98,6 +98,8 @@ class ResponsesContext(BuildContext):
 
     stored: bool
     """Whether the server stores responses, and so knows their ids."""
+    is_continued: bool = False
+    """Whether the request continues a history that the server stores."""
 
 
 Bodies: TypeAlias = Iterator[JsonObject]
@@ -125,7 +127,7 @@ def wire_input(items: list[IndexedItem], context: ResponsesContext) -> list[Inpu
             sent.append(InputObject(_tidy(named, stored=context.stored), entry))
     match_output_kinds(sent)
     sent = without_empty_messages(sent, report)
-    sent = without_unpaired(sent, report)
+    sent = without_unpaired(sent, report, is_continued=context.is_continued)
     return without_stray_reasoning(sent, report)
 
 
@@ -267,7 +269,8 @@ def _output_value(output: Output, entry: IndexedItem, report: Report) -> str | l
             sendable = _transcript(part)
         if sendable is not None:
             parts.append(input_part(sendable))
-    # An empty list is refused.
+    if not output:
+        report.add("changed", entry.path, "an empty list is refused: sent as an empty text")
     return parts or ""
 
 

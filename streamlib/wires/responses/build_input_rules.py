@@ -64,14 +64,20 @@ def without_empty_messages(sent: list[InputObject], report: Report) -> list[Inpu
     for sent_object in sent:
         body, entry = sent_object
         if isinstance(entry.item, Message) and not body["content"]:
-            report.dropped(entry.path, "a message without content")
+            report.dropped_message(entry.path)
         else:
             result.append(sent_object)
     return result
 
 
-def without_unpaired(sent: list[InputObject], report: Report) -> list[InputObject]:
-    """R6: leaves out calls of the wire's own kinds without output, and outputs without call."""
+def without_unpaired(
+    sent: list[InputObject], report: Report, *, is_continued: bool
+) -> list[InputObject]:
+    """R6: leaves out calls of the wire's own kinds without output, and outputs without call.
+
+    Args:
+        is_continued: the server stores what was before: the call of an output may be there.
+    """
     call_ids: set[Any] = set()
     output_ids: set[Any] = set()
     for body, _ in sent:
@@ -83,7 +89,8 @@ def without_unpaired(sent: list[InputObject], report: Report) -> list[InputObjec
     for sent_object in sent:
         body, entry = sent_object
         kind = str(body.get("type"))
-        if _is_output(sent_object) and call_ids.isdisjoint(_ids(body)):
+        is_orphan = _is_output(sent_object) and call_ids.isdisjoint(_ids(body))
+        if is_orphan and not is_continued:
             report.dropped(entry.path, f"{kind} without its call")
         elif _needs_output(sent_object) and output_ids.isdisjoint(_ids(body)):
             report.dropped(entry.path, f"{kind} without an output")

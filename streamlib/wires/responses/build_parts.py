@@ -54,7 +54,7 @@ def _input_part(part: ContentPart) -> JsonObject:
 
 def _image(part: Image) -> JsonObject:
     body: JsonObject = {"type": "input_image"}
-    if part.file_id:
+    if part.file_id is not None:
         body["file_id"] = part.file_id
     elif part.data or part.url:
         body["image_url"] = data_url(part)
@@ -65,7 +65,7 @@ def _image(part: Image) -> JsonObject:
 
 def _document(part: Document) -> JsonObject:
     """A name goes with bytes only, and bytes do not go without one."""
-    if part.file_id:
+    if part.file_id is not None:
         return {"type": "input_file", "file_id": part.file_id}
     if part.data is None and part.url is None:
         return {"type": "input_file"}

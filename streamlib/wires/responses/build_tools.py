@@ -58,13 +58,15 @@ def _tool(tool: ToolSpec, path: str, report: Report) -> JsonObject:
     if tool.tools:
         return _namespace(tool, path, report)
     body: JsonObject = {"type": "function", "name": tool.name, **option_fields(tool)}
-    if tool.description:
+    if tool.description is not None:
         body["description"] = tool.description
     if tool.format is not None:
         body["type"] = "custom"
         body["format"] = tool.format
         return body
-    schema = tool.schema or {"type": "object", "properties": {}}
+    schema = tool.schema
+    if schema is None:
+        schema = {"type": "object", "properties": {}}
     if schema.get("type") != "object":
         report.add("changed", f"{path}/schema", "parameters are of type object")
         schema = {**schema, "type": "object"}

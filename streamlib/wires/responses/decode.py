@@ -143,7 +143,7 @@ class _InputReader:
         if last[BREAKPOINT].get("ttl"):
             # A lifetime of its own stays with the part; other wires have one for the request.
             self.ttl = last[BREAKPOINT]["ttl"]
-        else:
+        elif last[BREAKPOINT].keys() == {"mode"}:
             del last[BREAKPOINT]
 
     def take_cache_options(self, fields: JsonObject) -> CacheOptions | None:
@@ -351,7 +351,8 @@ def _tool_options(tool: JsonObject) -> ToolOptions | None:
         return None
     values: JsonObject = {}
     for name in WIRE_SPECS["responses"].tool_options:
-        if name in rest:
+        # an empty list says something else than none, and has no typed field
+        if rest.get(name) not in (None, []):
             values[name] = rest.pop(name)
     if rest:
         values |= {"native": rest, "native_wire": "responses"}

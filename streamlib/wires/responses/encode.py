@@ -91,7 +91,8 @@ class Encoder(EventEncoder):
     no_such_event = "Responses has no such event"
     has_failed_bodies = True
     names_agents = True
-    reserved_keys = TYPED_KEYS
+    # `type` is of events: a body that has one would be read as one
+    reserved_keys = TYPED_KEYS | {"type"}
 
     def __init__(
         self,

@@ -257,7 +257,7 @@ def _read_format(fields: JsonObject) -> JsonObject | None:
     kind = text_format.get("type", "text")
     rest: JsonObject | None = text_format
     if kind in ("text", "json_object"):
-        rest = rest_of(text_format, "type")
+        rest = rest_of(text_format, "type") and text_format
     elif kind == "json_schema" and text_format.get("strict") is True:
         rest = rest_of(text_format, "type", "schema", "strict")
     if rest:

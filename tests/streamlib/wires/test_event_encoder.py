@@ -8,17 +8,24 @@ import pytest
 
 from streamlib import encoder
 from streamlib.request.report import Change
+from streamlib.wires.encoders import encode_body
 from streamlib.wires.event_encoder import METHODS, EventEncoder
+from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.events import (
     Completed,
+    Created,
     ItemProgress,
     Notice,
+    OutputItemAdded,
+    OutputItemDone,
     OutputTextDelta,
     RateLimits,
     ResponseEvent,
+    ResponseMetadata,
 )
-from streamlib_parsers.items import FunctionCallOutput
-from streamlib_parsers.protocol import WIRE_APIS
+from streamlib_parsers.item_base import WireApi
+from streamlib_parsers.items import FunctionCallOutput, Message, Text
+from streamlib_parsers.protocol import WIRE_APIS, parse_body, parser
 
 
 class _OnlyText(EventEncoder):
@@ -54,3 +61,59 @@ def test_encoder_reports_an_object_that_is_no_event(wire_api: str) -> None:
     encode = encoder(wire_api)
     assert encode.feed(FunctionCallOutput("c", "1")) == b""  # type: ignore[arg-type]
     assert [change.path for change in encode.report] == ["/FunctionCallOutput"]
+
+
+RESERVED = """
+    self cls body event data kwargs __class__
+    id type role model content stop_reason stop_sequence usage message delta index
+    content_block container
+    object status output error incomplete_details created_at sequence_number response item
+    choices created finish_reason system_fingerprint
+    candidates usageMetadata modelVersion responseId promptFeedback finishReason parts
+    candidates[0].index candidates[0].content candidates[0].finishReason
+    candidates[0].content.parts candidates[1].index content.parts
+    steps interaction event_type step
+    output.message stopReason messageStart contentBlockDelta metadata metrics trace
+    done done_reason message.content eval_count prompt_eval_count citations tool_plan
+"""
+"""Names that some wire has keys of its own for."""
+
+VALUES: tuple[object, ...] = (
+    None,
+    7,
+    "text",
+    [],
+    {},
+    {"blockReason": "SAFETY"},
+    [{"index": 0}],
+    {"message": "no"},
+)
+
+
+@pytest.mark.parametrize("wire_api", [wire for wire in WIRE_APIS if wire != "invoke"])
+@pytest.mark.parametrize("key", RESERVED.split())
+def test_metadata_replaces_no_key_of_a_wire(wire_api: WireApi, key: str) -> None:
+    """Metadata of any upstream, under the names that this wire or another one uses itself."""
+    for value in VALUES:
+        for is_late in (False, True):
+            events = _events({key: value}, is_late=is_late)
+            encode = encoder(wire_api, response_id="r_1")
+            sent = b"".join(map(encode.feed, events)) + encode.close()
+            read = parser(wire_api)
+            response = accumulate([*read.feed(sent), *read.close()])
+            assert (response.status, response.text, response.error) == ("completed", "Hi", None)
+            body = encode_body(wire_api, accumulate(events), response_id="r_1")
+            response = accumulate(parse_body(wire_api, body))
+            assert (response.status, response.text, response.error) == ("completed", "Hi", None)
+
+
+def _events(values: dict[str, object], *, is_late: bool) -> list[ResponseEvent]:
+    events: list[ResponseEvent] = [
+        Created("r_1", "m"),
+        OutputItemAdded(0, Message("assistant")),
+        OutputTextDelta(0, 0, "Hi"),
+        OutputItemDone(0, Message("assistant", [Text("Hi")])),
+        Completed("r_1", "m", stop_reason="stop"),
+    ]
+    events.insert(4 if is_late else 1, ResponseMetadata(values))
+    return events

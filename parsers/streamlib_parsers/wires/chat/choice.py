@@ -42,6 +42,7 @@ from streamlib_parsers.wires.chat.reasoning_details import (
     OPAQUE_REASONING_KEY,
     REASONING_DETAIL_KEYS,
     REASONING_KEYS,
+    RECEIVED_KEY,
     ReasoningDetails,
     text_of_detail,
 )
@@ -152,6 +153,9 @@ class ChoiceAssembler:
             self._flush_audio()
         elif self._native or self._details or self._references:
             native = dict(self._native)
+            if self._details or OPAQUE_REASONING_KEY in native:
+                # The server reads those back, not the text.
+                native.pop(RECEIVED_KEY, None)
             if self._references:
                 native[REFERENCES_KEY] = list(self._references)
             signatures: list[str] = []
@@ -183,14 +187,20 @@ class ChoiceAssembler:
         item = self.item if self.kind == REASONING else self.open_item(REASONING)
         self._assembler.reasoning(item, delta, 0, logprobs)
 
+    def append_named_reasoning(self, delta: str, key: str) -> None:
+        """Append reasoning text that came by another name than the preferred one."""
+        self.append_reasoning(delta)
+        self._native[RECEIVED_KEY] = key
+
     def read_reasoning(self, delta: JsonObject, logprobs: list[JsonObject] | None = None) -> None:
         """Read the reasoning of one delta, under whatever name."""
         text: str | None = None
+        received_key = REASONING_KEYS[0]
         unreadable: Any = None
         for key in REASONING_KEYS:
             value = delta.get(key)
             if value and isinstance(value, str):
-                text = value
+                text, received_key = value, key
                 break
             if unreadable is None and value:
                 unreadable = value
@@ -205,6 +215,8 @@ class ChoiceAssembler:
             item = self.open_item(REASONING)
             # Without text the log probabilities are not those of the reasoning.
             self._assembler.reasoning(item, text or "", 0, logprobs if text else None)
+            if received_key != REASONING_KEYS[0]:
+                self._native[RECEIVED_KEY] = received_key
             if opaque:
                 self._native[OPAQUE_REASONING_KEY] = opaque
             for key, elements in details.items():

@@ -325,5 +325,5 @@ def _native_of(call: JsonObject, body: JsonObject) -> JsonObject:
         key: value for key, value in body.items() if key not in FUNCTION_KEYS and value not in EMPTY
     }
     if inner:
-        native["function"] = inner
+        native["custom" if "custom" in call else "function"] = inner
     return native

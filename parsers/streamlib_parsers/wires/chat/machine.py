@@ -170,9 +170,10 @@ class Machine:
         for typed in chunk.choices:
             choice = self._choices.get(typed.index) or self._add_choice(typed.index)
             delta = typed.delta
-            reasoning = delta.reasoning_content or delta.reasoning
-            if reasoning:
-                choice.append_reasoning(reasoning)
+            if delta.reasoning_content:
+                choice.append_reasoning(delta.reasoning_content)
+            elif delta.reasoning:
+                choice.append_named_reasoning(delta.reasoning, "reasoning")
             if delta.content:
                 choice.append_text(delta.content)
             if delta.tool_calls:

@@ -19,6 +19,7 @@ __all__ = [
     "OPAQUE_REASONING_KEY",
     "REASONING_DETAIL_KEYS",
     "REASONING_KEYS",
+    "RECEIVED_KEY",
     "TEXT_OF",
     "ReasoningDetails",
     "text_of_detail",
@@ -29,6 +30,9 @@ REASONING_KEYS: Final = ("reasoning_content", "reasoning", "reasoning_text")
 
 Servers that send two of them send the same text in both.
 """
+
+RECEIVED_KEY: Final = "received_key"
+"""Key in `native` of reasoning: the name its text came by, where that is not the preferred one."""
 
 REASONING_DETAIL_KEYS: Final = ("reasoning_details", "thinking_blocks")
 """Lists that carry reasoning for replay: OpenRouter, MiniMax, Vercel; LiteLLM."""

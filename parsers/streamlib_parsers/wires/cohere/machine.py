@@ -281,6 +281,9 @@ class Machine:
         }
         if call.get("type") not in (None, "function"):
             native["type"] = call["type"]
+        function_rest = rest_of(function, "name", "arguments")
+        if function_rest:
+            native["function"] = function_rest
         call_id = string_or_none(call, "id") or self._assembler.new_call_id()
         name = string_or_none(function, "name") or ""
         item = self._assembler.open(FunctionCall(call_id, name, native=native or None))

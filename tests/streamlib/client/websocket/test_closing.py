@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import Any
 
 import anyio
@@ -53,6 +55,39 @@ async def test_a_socket_that_opens_too_late_is_closed(upgrades: list[Upgrade]) -
                 with pytest.raises(StreamError, match="closed"):
                     await connection.usable_socket()
             await require_closed(upgrades, 2)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("moment", ["reading", "closing"])
+async def test_native_cancellation_leaves_no_socket(upgrades: list[Upgrade], moment: str) -> None:
+    """asyncio's own `Task.cancel` knows no shield: 40 of 40 connections stayed open."""
+    script = [EXPECT, response_frames("r1")[0], FOREVER]
+    reading, leaving = asyncio.Event(), asyncio.Event()
+
+    async def talk() -> None:
+        async with (
+            Client() as client,
+            client.connect("loopback:m", base_url=server.url) as connection,
+            connection.stream("x") as stream,
+        ):
+            await anext(stream)
+            reading.set()
+            await leaving.wait()
+
+    async with scripted_socket(script) as server:
+        for yields in range(40):
+            reading.clear()
+            leaving.clear()
+            task = asyncio.ensure_future(talk())
+            await reading.wait()
+            if moment == "closing":
+                leaving.set()
+            for _ in range(yields):
+                await asyncio.sleep(0)
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        await require_closed(upgrades, 40)
 
 
 async def test_a_cancelled_connection_closes_every_socket(upgrades: list[Upgrade]) -> None:
