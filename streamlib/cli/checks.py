@@ -40,6 +40,7 @@ EXTRAS: Final = {
     "web": ("starlette",),
     "gateway": ("starlette", "uvicorn"),
     "metrics": ("prometheus_client",),
+    "pipeline": ("regex",),
     "bedrock": ("botocore",),
     "otel": ("opentelemetry",),
     "websocket": ("websockets",),

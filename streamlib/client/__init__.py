@@ -164,8 +164,7 @@ class Client(ClientSetup):
                 prompt's own. A list: the next one serves where one fails before its
                 first output (`streamlib.pipeline.fallback`); `retry` is that of the
                 last, since another model is worth more than a wait.
-            provider: its name or value; "custom" is any server, with `base_url` and
-                `wire_api`.
+            provider: its name or value; "custom" with `base_url` and `wire_api`.
             wire_api: one of the provider's wires, by default its first.
             base_url: base URL of this request. The client's keys are not sent
                 there; `api_key` is.
@@ -177,10 +176,9 @@ class Client(ClientSetup):
                 another provider: its signed state is downgraded and reported.
             account: the account that pays, part of the origin of items. Sent where
                 the provider has a header for it (openai-codex).
-            errors: "raise", or "event" to receive `Failed` as the last event
-                instead of an exception. None: the client's own.
-            headers: HTTP headers of this request alone, before `Prompt.headers`. No
-                keys, and no betas of a built `Request` for Bedrock: its body has them.
+            errors: "raise", or "event": `Failed` comes last. None: the client's own.
+            headers: HTTP headers of this request, before `Prompt.headers`. No keys;
+                betas of a built `Request` for Bedrock are in its body.
             resume: whether the stream of a background response goes on over
                 another connection if it breaks. None: the client's own.
             retry: when this request is sent again. None: as the client's others.

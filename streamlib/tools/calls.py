@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 import anyio
 import anyio.lowlevel
@@ -31,8 +31,6 @@ from streamlib_parsers.items import (
 from streamlib_parsers.namespaces import flat_call_name, flat_name
 from streamlib_parsers.outputs import is_output_call
 from streamlib_parsers.redaction import redact
-
-ClientT = TypeVar("ClientT")
 
 Function: TypeAlias = Callable[..., Any]
 """A function, sync or async. A sync one runs in a worker thread."""
@@ -225,20 +223,6 @@ class Toolbox:
             known = ", ".join(self._functions) or "none"
             raise _UnknownToolError(f"there is no tool {name!r}; the tools are: {known}")
         return None
-
-
-def check_async(client: ClientT) -> ClientT:
-    """The client; refuses a `SyncClient`, whose streams are read without `await`.
-
-    Raises:
-        TypeError: it says what to write.
-    """
-    if not hasattr(client, "aclose"):
-        raise TypeError(
-            f"agent() needs a `Client`, not a {type(client).__name__}: it is used with "
-            "`async with`; without an event loop, call `run_calls` between two responses"
-        )
-    return client
 
 
 def at_least_one(name: str, value: int) -> int:

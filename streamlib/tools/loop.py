@@ -13,15 +13,8 @@ from msgspec.structs import replace
 from streamlib.client import Client, StreamOptions, wrap_key_of
 from streamlib.request.conversation import History
 from streamlib.request.prompt import Prompt
-from streamlib.tools.calls import (
-    Handlers,
-    Tool,
-    Toolbox,
-    at_least_one,
-    check_async,
-    question_after,
-)
-from streamlib.tools.piped_run import PipedRun
+from streamlib.tools.calls import Handlers, Tool, Toolbox, at_least_one, question_after
+from streamlib.tools.piped_run import PipedRun, check_async
 from streamlib_parsers import CallOutput, ErrorInfo, PendingCall, Response, ResponseItem, RunEvent
 from streamlib_parsers.stream_error import StreamError, invalid_request
 

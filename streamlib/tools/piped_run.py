@@ -1,15 +1,17 @@
-"""What makes a run of responses a source of `streamlib.pipeline.pipe`."""
+"""What a run of responses needs beside its loop: to be a source of `pipe`, and the right client."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self, TypeVar
 
 import anyio
 
 from streamlib.client.stream import ResponseStream
 from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib_parsers.events import RunEvent
+
+ClientT = TypeVar("ClientT")
 
 
 class PipedRun:
@@ -45,3 +47,17 @@ class PipedRun:
     async def _cancellable(self, run_calls: Callable[[], Awaitable[None]]) -> None:
         with anyio.CancelScope() as self._calls:
             await run_calls()
+
+
+def check_async(client: ClientT) -> ClientT:
+    """The client; refuses a `SyncClient`, whose streams are read without `await`.
+
+    Raises:
+        TypeError: it says what to write.
+    """
+    if not hasattr(client, "aclose"):
+        raise TypeError(
+            f"agent() needs a `Client`, not a {type(client).__name__}: it is used with "
+            "`async with`; without an event loop, call `run_calls` between two responses"
+        )
+    return client

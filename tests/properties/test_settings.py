@@ -82,7 +82,6 @@ SENT_ANYWAY = {("interactions", "reasoning.summary")}
 """Settings that equal what the wire's builder asks for by itself."""
 
 ZEROS: dict[str, tuple[Any, ...]] = {
-    "tool_choice": ("",),
     "parallel_tools": (False,),
     "reasoning": (0, ReasoningOptions(budget=0)),
     "max_output_tokens": (0,),
@@ -101,8 +100,8 @@ ZEROS: dict[str, tuple[Any, ...]] = {
     "background": (False,),
 }
 """Field -> values that are false in Python, and are settings all the same."""
-WITHOUT_ZERO = {"output_schema", "verbosity", "metadata", "thinking_mismatch"}
-"""Fields of which no value is false, or the empty one says nothing."""
+WITHOUT_ZERO = {"output_schema", "verbosity", "metadata", "thinking_mismatch", "tool_choice"}
+"""Fields of which no value is false, or the empty one says nothing or is refused."""
 
 
 def sent(wire: WireApi, **settings: Any) -> tuple[Any, dict[str, str], list[str]]:

@@ -247,7 +247,8 @@ STATES: Final = (
     error(
         "delta-after-stop", stream(HELLO, stop(), text("late")), kind="malformed", text=HELLO_TEXT
     ),
-    error("stop-no-start", stream(START, stop(3)), kind="malformed"),
+    # The stop alone is passed through; it is the missing end that fails the response.
+    error("stop-no-start", stream(START, stop(3)), kind="truncated"),
     complete(
         "start-no-stop",
         stream(HELLO, finish(), LAST),

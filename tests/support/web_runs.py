@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import anyio
@@ -10,6 +10,12 @@ import anyio
 from streamlib.request.prompt import Prompt
 from streamlib.testing import echo_response
 from streamlib_parsers import accumulate
+
+
+async def _until(is_true: Callable[[], object]) -> None:
+    """Waits for what happens elsewhere, and tells nobody."""
+    while not is_true():  # noqa: ASYNC110  # there is no event to wait for
+        await anyio.sleep(0.005)
 
 
 class Run:
@@ -33,8 +39,7 @@ class Run:
                 if isinstance(event, float):
                     await anyio.sleep(event)
                 elif callable(event):
-                    while not event():
-                        await anyio.sleep(0.005)
+                    await _until(event)
                 else:
                     yield event
 

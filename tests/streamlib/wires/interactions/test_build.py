@@ -475,7 +475,6 @@ def test_stand_in_is_once_in_a_turn_of_the_model() -> None:
         ({"stream": False}, {"stream": False, "store": False}, []),
         ({"extra": {"store": True}}, {"stream": True, "store": True}, []),
         ({"tool_choice": "required"}, {}, ["/tool_choice"]),
-        ({"tool_choice": "f"}, {}, ["/tool_choice"]),
         ({"tool_choice": "auto"}, {"generation_config": {"tool_choice": "auto"}}, []),
         ({"seed": 0}, {"generation_config": {"seed": 0}}, []),
         ({"temperature": 0, "top_p": 0}, {"generation_config": {"temperature": 0, "top_p": 0}}, []),

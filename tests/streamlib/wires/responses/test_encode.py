@@ -634,7 +634,7 @@ def test_errors_keep_their_kind_or_are_server_errors(kind: Any) -> None:
     ]
     errors = [last.error, *(accumulate(parse_body("responses", body)).error for body in bodies)]  # type: ignore[union-attr]
     ours = {"connection", "truncated", "malformed", "limit_exceeded", "stalled", "deadline"}
-    ours.add("generation_failed")
+    ours |= {"generation_failed", "internal"}
     assert {failure.kind for failure in errors if failure} == {
         "server_error" if kind in ours else kind
     }
