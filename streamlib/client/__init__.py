@@ -176,7 +176,7 @@ class Client(ClientSetup):
                 another provider: its signed state is downgraded and reported.
             account: the account that pays, part of the origin of items. Sent where
                 the provider has a header for it (openai-codex).
-            errors: "raise", or "event": `Failed` comes last. None: the client's own.
+            errors: "raise", or "event": `Failed` is last. None: the client's own.
             headers: HTTP headers of this request, before `Prompt.headers`. No keys;
                 betas of a built `Request` for Bedrock are in its body.
             resume: whether the stream of a background response goes on over

@@ -104,6 +104,14 @@ class ContentDecoder:
             end = self._taken + ENCODED_BYTES
             self._encoded = self._received[self._taken : end]
             self._taken = min(end, len(self._received))
+        chunk = self._decode_once()
+        # Empty gzip members decode to nothing: not a step for each of them, but for all that were
+        # taken.
+        while self._encoded and not chunk:
+            chunk = self._decode_once()
+        return chunk
+
+    def _decode_once(self) -> bytes:
         if self._decompressor.eof and self._encoded:  # gzip allows several members in a row
             self._decompressor = zlib.decompressobj(_GZIP_OR_ZLIB)
         if self._header is None:

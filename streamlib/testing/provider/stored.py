@@ -31,7 +31,7 @@ class StoredResponses:
             StreamError: `not_found`: no response with this id is stored.
         """
         extra = prompt.extra or {}
-        for name in WIRE_SPECS[wire_api].stored_history[:1]:
+        for name in _names_of_responses(wire_api):
             response_id = extra.get(name)
             if not response_id:
                 continue
@@ -50,7 +50,7 @@ class StoredResponses:
             response: the complete response, with the id that the client receives.
         """
         is_wanted = (prompt.extra or {}).get("store") is not False
-        if not is_wanted or not WIRE_SPECS[wire_api].stored_history:
+        if not is_wanted or not _names_of_responses(wire_api):
             return
         if response.response_id is None or response.error is not None:
             return
@@ -58,6 +58,12 @@ class StoredResponses:
         self._items[response.response_id] = (*prompt.items, *response.items)
         if len(self._items) > LONGEST_MEMORY:
             del self._items[next(iter(self._items))]
+
+
+def _names_of_responses(wire_api: WireApi) -> list[str]:
+    """Fields that name a response: others name a container or a cache, which is no response."""
+    names = WIRE_SPECS[wire_api].stored_history
+    return [name for name in names if name.startswith("previous_")]
 
 
 def _not_found(name: str, response_id: str) -> ErrorInfo:
