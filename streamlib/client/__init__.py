@@ -267,7 +267,8 @@ class Client(ClientSetup):
             raise TypeError("a Request is of one model: give a Prompt with a list of models")
         streams: list[ResponseStream] = []
         for model in models[:-1]:
-            own = StreamOptions(**{**options, "retry": NO_RETRY})
+            own = options.copy()
+            own["retry"] = NO_RETRY
             streams.append(self._stream_of_one(prompt, model, **own))
         for model in models[-1:]:
             streams.append(self._stream_of_one(prompt, model, **options))

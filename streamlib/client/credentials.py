@@ -174,7 +174,7 @@ def wrap_key(key: ApiKey) -> ApiKey | ErrorInfo:
     if isinstance(key, (Secret, AwsCredentials)) or callable(key):
         return key
     # A key that is no text has come from a file, perhaps; the message must not show it.
-    if not isinstance(key, str):
+    if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         message = f"a key is a text, not {type(key).__name__}: write `api_key=key.decode()`"
         return ErrorInfo("authentication", message, code="invalid_key")
     try:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+)
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Final, Literal, TypeAlias
@@ -53,7 +60,7 @@ class EventLists:
 
 
 @asynccontextmanager
-async def owned(stream: Any) -> AsyncIterator[Any]:
+async def owned(stream: Any) -> AsyncGenerator[Any]:
     """A stream for its only reader: entered if it was not, closed at the end of the block."""
     if getattr(stream, "is_new", hasattr(stream, "__aenter__")):
         async with stream as entered:

@@ -62,7 +62,7 @@ class History(list[ResponseItem]):
         Raises:
             TypeError: it is no response.
         """
-        if not isinstance(response, Response):
+        if not isinstance(response, Response):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(
                 f"add() takes a Response, not {response!r:.100}: "
                 "write `history.user(…)` for a text, `history.append(…)` for an item, "

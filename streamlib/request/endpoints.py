@@ -74,7 +74,7 @@ def check_base_url(base_url: str | None) -> None:
     """
     if not base_url:
         return
-    if not isinstance(base_url, str):
+    if not isinstance(base_url, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"base_url is a text, not {base_url!r:.100}")
     for mark, kind in (("?", "query"), ("#", "fragment")):
         if mark in base_url:

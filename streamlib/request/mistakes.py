@@ -242,7 +242,7 @@ def check_items(items: Iterable[Any]) -> None:
                 f"input[{index}] has the role {item.role!r}: write {' or '.join(map(repr, near))}"
             )
         for part in item.content:
-            if not isinstance(part, Part):
+            if not isinstance(part, Part):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TypeError(
                     f"input[{index}] has a {type(part).__name__} in its content: "
                     "write `user(…)` with texts and parts (Image, Document, Audio)"

@@ -106,7 +106,7 @@ def replay(
     if "http" in client:
         raise TypeError("a replayed recording is the transport: there is no other one")
     client["http"] = transport
-    return Client(wire_api=wire_api, **client)
+    return Client(wire_api=wire_api, **client)  # pyright: ignore[reportArgumentType]
 
 
 def loopback(

@@ -114,7 +114,7 @@ class SyncClient:
         self._on_event = options.pop("on_event", None)
         """Called by the streams, in the thread of their reader."""
         try:
-            self._client = Client(**options)
+            self._client = Client(**options)  # pyright: ignore[reportArgumentType]
         finally:
             options.pop("api_key", None)  # a traceback shows the locals of this frame
         self._client._make_stream = LockedStream
