@@ -126,6 +126,38 @@ def test_a_setting_is_sent_or_reported(wire: WireApi, name: str) -> None:
     is_reported = any(path.split("/")[1] == field for path in report)
     is_sent = (other_body, other_headers) != (body, headers) or (wire, name) in SENT_ANYWAY
     assert is_sent or is_reported
+    if name in VALUES and not is_reported:
+        new = leaves_of([other_body, other_headers]) - leaves_of([body, headers])
+        assert VALUES[name] in new
+
+
+VALUES: dict[str, Any] = {
+    "instructions": "Be terse.",
+    "max_output_tokens": 77,
+    "temperature": 0.5,
+    "top_p": 0.75,
+    "top_k": 5,
+    "presence_penalty": 0.5,
+    "frequency_penalty": 0.5,
+    "stop": "END",
+    "seed": 7,
+    "n": 2,
+    "logprobs": 3,
+    "metadata": "a",
+    "service_tier": "priority",
+    "conversation_id": "c1",
+    "user_id": "u1",
+}
+"""Setting -> what a wire that has it sends, wherever: no wire has another word or number for it."""
+
+
+def leaves_of(value: Any) -> set[Any]:
+    """The texts and numbers in a JSON value, at any depth."""
+    if isinstance(value, dict):
+        return set().union(*[leaves_of(of) for of in value.values()])
+    if isinstance(value, list):
+        return set().union(*[leaves_of(of) for of in value])
+    return {value}
 
 
 # --- zeros ---
