@@ -72,7 +72,7 @@ def output_of(result: Any) -> tuple[Output, JsonObject | None]:
         parts = [part_of(content) for content in result if isinstance(content, dict)]
         known = [part for part in parts if part is not None]
         if len(known) == len(result):
-            return known, None
+            return tuple(known), None
     return dumps(result), {"result": "json"}
 
 
