@@ -319,6 +319,7 @@ def stop_at(text: str | re.Pattern[str], *, longest: int = LONGEST) -> Keep:
         longest: characters that are looked at to decide about one match of a pattern.
 
     Raises:
+        TypeError: it is neither a text nor a pattern.
         ValueError: it is empty, or a pattern that `replace` would refuse.
         ImportError: the pattern needs the `regex` package, and it is not installed.
     """
@@ -326,8 +327,10 @@ def stop_at(text: str | re.Pattern[str], *, longest: int = LONGEST) -> Keep:
     if isinstance(text, str):
         search = fixed_text(text)
         longest = max(longest, len(text))
-    else:
+    elif isinstance(text, re.Pattern):  # pyright: ignore[reportUnnecessaryIsInstance]
         search = read_pattern(text)
+    else:
+        raise TypeError(f"stop_at takes a text or a compiled pattern, not {text!r:.100}")
     return Keep(lambda _: EndingText(StopRule(search, longest)), "stop_at()")
 
 

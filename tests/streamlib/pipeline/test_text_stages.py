@@ -473,3 +473,8 @@ def test_text_stages_hold_no_state_between_uses(stage: Keep) -> None:
     first = through(events, stage)
     assert through(events, stage) == first
     check(first)
+
+
+def test_stop_at_refuses_a_list_where_it_is_written() -> None:
+    with pytest.raises(TypeError, match="a text or a compiled pattern, not \\['a'\\]"):
+        stop_at(["a"])  # type: ignore[arg-type]
