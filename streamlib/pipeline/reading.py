@@ -5,11 +5,13 @@ The client's streams and pipelines read alike; neither has a reader of its own.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 from streamlib_parsers.accumulate import Response
-from streamlib_parsers.events import Created, Failed, OutputTextDelta, RunEvent
+from streamlib_parsers.events import Created, Failed, OutputTextDelta, ResponseEvent, RunEvent
 from streamlib_parsers.items import Message, ResponseItem
 from streamlib_parsers.stream_error import StreamError
 
@@ -42,6 +44,30 @@ class Batches(Generic[T]):
             self._begin()
             self._begin = None
         return await self._next_batch()
+
+
+class BatchSource(ABC):
+    """A source whose events arrive in lists; iterated, it gives them one by one."""
+
+    def __init__(self) -> None:
+        self._rest: deque[ResponseEvent] = deque()
+        """Events of the last list that were not given yet."""
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ResponseEvent:
+        while not self._rest:
+            self._rest.extend(await self._next_batch())
+        return self._rest.popleft()
+
+    def batches(self) -> AsyncIterator[list[ResponseEvent]]:
+        """The events as they arrive together."""
+        return Batches(self._next_batch)
+
+    @abstractmethod
+    async def _next_batch(self) -> list[ResponseEvent]:
+        """The next list; it raises `StopAsyncIteration` at the end."""
 
 
 class OutputText:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable
 from types import TracebackType
 from typing import Any, Self, get_args
 
@@ -11,7 +11,7 @@ import anyio
 from streamlib.pipeline.branches import READ_AHEAD, EventLists, Slow, TeeReader, owned
 from streamlib.pipeline.event_stages import map_events
 from streamlib.pipeline.opening import PipeOptions
-from streamlib.pipeline.reading import Batches
+from streamlib.pipeline.reading import BatchSource
 from streamlib.pipeline.stages import Stage
 from streamlib.pipeline.stream import Pipeline
 from streamlib_parsers.events import ResponseEvent
@@ -159,24 +159,15 @@ class Share:
             self._arrived = anyio.Event()
 
 
-class _FromTheStart:
+class _FromTheStart(BatchSource):
     """The events of a `Share` for one reader."""
 
     def __init__(self, share: Share) -> None:
+        super().__init__()
         self._share = share
         self._position = 0
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> ResponseEvent:
-        raise NotImplementedError  # `batches` is what a pipeline reads
-
-    def batches(self) -> AsyncIterator[list[ResponseEvent]]:
-        """All events in lists, from the first one on."""
-        return Batches(self._next)
-
-    async def _next(self) -> list[ResponseEvent]:
+    async def _next_batch(self) -> list[ResponseEvent]:
         events = await self._share.events_from(self._position)
         self._position += len(events)
         return events

@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
@@ -26,7 +26,7 @@ from streamlib.pipeline.attempts import Attempts, Opened, is_output, read_openin
 from streamlib.pipeline.branches import READ_AHEAD, EventLists, owned
 from streamlib.pipeline.event_stages import map_events
 from streamlib.pipeline.opening import PipeOptions
-from streamlib.pipeline.reading import Batches
+from streamlib.pipeline.reading import Batches, BatchSource
 from streamlib.pipeline.stages import Stage
 from streamlib.pipeline.stream import Pipeline
 from streamlib_parsers.errors import ErrorInfo
@@ -117,7 +117,7 @@ def race(starts: Sequence[Start], *, after: float = 0.8) -> StartedStream:
     return StartedStream(choice, map_events(choice.with_notices))
 
 
-class _Choice:
+class _Choice(BatchSource):
     """Starts one after another until one has output: the source of a `StartedStream`."""
 
     is_run = False
@@ -129,6 +129,7 @@ class _Choice:
         after: float,
         deadline: float | None,
     ) -> None:
+        super().__init__()
         self._starts = tuple(starts)
         if not self._starts:
             raise ValueError("a stream needs at least one start")
@@ -195,8 +196,10 @@ class _Choice:
         async for runner in self._attempts:
             self._run(runner, group)
             while self._winner is None and self._attempts.failure is None:
-                if await self._wait_for_news():
-                    self._note_ends()
+                is_late = not await self._wait_for_news()
+                # News and the end of the wait may come in one turn of the loop.
+                has_news = self._note_ends()
+                if not is_late or has_news:
                     continue
                 late = await self._attempts.another()
                 if late is not None:
@@ -233,8 +236,9 @@ class _Choice:
         self._news.set()
         self._news = anyio.Event()
 
-    def _note_ends(self) -> None:
-        """Takes the first runner that has output; counts those that have failed."""
+    def _note_ends(self) -> bool:
+        """Takes the first runner that has output, counts those that have failed; False: neither."""
+        has_news = False
         for runner in self._runners:
             if runner.crash is not None:
                 raise runner.crash
@@ -242,8 +246,11 @@ class _Choice:
                 runner.is_counted = True
                 self.failures.append(StartFailure(runner.number, runner.failure))
                 self._attempts.failed(runner.failure)
+                has_news = True
             elif runner.has_output and self._winner is None:
                 self._winner = runner
+                has_news = True
+        return has_news
 
     async def _close_others(self) -> None:
         """Ends every start but the one whose stream is delivered."""
@@ -257,7 +264,11 @@ class _Choice:
             if runner.failure is None:
                 detail = f"start {runner.number} had no output yet: it was closed"
                 self._notices.append(Notice(LATE, f"{detail}, and may be billed"))
-            await self._stop(runner)
+            # All are cancelled before one is waited for: they close side by side.
+            runner.scope.cancel()
+        for runner in self._runners:
+            if runner is not self._winner:
+                await self._stop(runner)
 
     async def _stop(self, runner: _Runner) -> None:
         runner.scope.cancel()
@@ -265,16 +276,6 @@ class _Choice:
             await self._news.wait()
 
     # --- reading ---
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> ResponseEvent:
-        raise NotImplementedError  # `batches` is what a pipeline reads
-
-    def batches(self) -> AsyncIterator[list[ResponseEvent]]:
-        """The events as they arrived together."""
-        return Batches(self._next_batch)
 
     async def _next_batch(self) -> list[ResponseEvent]:
         if self._error is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ import anyio
 
 from streamlib.client.hooks import OnEvent, call_hook
 from streamlib.pipeline.opening import PipeOptions, merged
-from streamlib.pipeline.reading import Batches
+from streamlib.pipeline.reading import BatchSource
 from streamlib.pipeline.stages import Stage
 from streamlib.pipeline.starts import StartedStream, StartFailure
 from streamlib.pipeline.stream import Pipeline
@@ -118,10 +118,11 @@ class SyncStartedStream(SyncPipeline[ResponseEvent]):
         return self._started.report
 
 
-class HookedEvents:
+class HookedEvents(BatchSource):
     """The batches of a stream, shown to the hook of its client."""
 
     def __init__(self, stream: ResponseStream, on_event: OnEvent | None) -> None:
+        super().__init__()
         self._stream = stream
         self._on_event = on_event
 
@@ -138,17 +139,10 @@ class HookedEvents:
         await self.aclose()
 
     def __aiter__(self) -> HookedEvents:
+        aiter(self._stream)  # raises if it was read to its end
         return self
 
-    async def __anext__(self) -> ResponseEvent:
-        raise NotImplementedError  # `batches` is what a pipeline reads
-
-    def batches(self) -> AsyncIterator[list[ResponseEvent]]:
-        """The events of each read."""
-        aiter(self._stream)  # raises if it was read to its end
-        return Batches(self._next)
-
-    async def _next(self) -> list[ResponseEvent]:
+    async def _next_batch(self) -> list[ResponseEvent]:
         batch = await self._stream._next_batch()
         if self._on_event is not None:
             for event in batch:

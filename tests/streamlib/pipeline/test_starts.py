@@ -426,3 +426,19 @@ def test_race_halves_the_tail() -> None:
     trio.run(ask, clock=trio.testing.MockClock(autojump_threshold=0))
     assert sorted(raced)[494] <= sorted(alone)[494] / 2
     assert requests <= 550
+
+
+async def test_losers_close_side_by_side() -> None:
+    """One after the other, three that take their time would delay the first event three times."""
+
+    class Slow(Scripted):
+        async def aclose(self) -> None:
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(0.2)
+            await super().aclose()
+
+    starts: list[Start] = [lambda: Slow(30)] * 3
+    began = anyio.current_time()
+    async with race([*starts, lambda: Scripted(*answer("one"))], after=0) as events:
+        await anext(aiter(events))
+    assert anyio.current_time() - began < 0.5
