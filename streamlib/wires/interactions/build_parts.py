@@ -36,7 +36,7 @@ def contents(parts: Iterable[ContentPart], path: str, report: Report) -> list[Js
         if body is None:
             continue
         if body.get("type") == "text" and not body.get("text"):
-            report.dropped(part_path, "empty text (I2)")
+            report.dropped(part_path, "empty text")
             continue
         sent.append(body)
     return sent
@@ -109,7 +109,7 @@ def _without_data(part: Image | Document | Audio, path: str, report: Report) -> 
     if isinstance(part, Audio) and part.transcript:
         report.add("changed", path, "audio stored by another provider, sent as its transcript")
         return {"type": "text", "text": part.transcript}
-    report.dropped(path, "a part without data (I2)")
+    report.dropped(path, "a part without data")
     return None
 
 

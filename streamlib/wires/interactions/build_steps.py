@@ -60,7 +60,7 @@ def leading_system(
         count += 1
         texts.append(system_text(item))
         if any(not isinstance(part, Text) for part in item.content):
-            report.dropped(entry.path, "system_instruction is a text (I1)")
+            report.dropped(entry.path, "system_instruction is a text")
     return "\n\n".join(filter(None, texts)), items[count:]
 
 
@@ -83,7 +83,7 @@ def steps(items: list[IndexedItem], context: BuildContext) -> list[JsonObject]:
                 is_signed = True
                 if context.target.traits.signed_calls:
                     sent.append({"type": "thought", "signature": NO_SIGNATURE})
-                    reason = "no signed thought before it: sent with the stand-in for one (I3)"
+                    reason = "no signed thought before it: sent with the stand-in for one"
                     context.report.add("generated", entry.path, reason)
             sent.append(step)
     return sent
@@ -129,7 +129,7 @@ def _with_native(step: JsonObject, item: Item, *notes: str) -> JsonObject:
 
 def _message(item: Message, path: str, report: Report) -> Steps:
     if item.role in ("system", "developer"):
-        reason = "Interactions takes no system message amid a conversation: sent as user text (I1)"
+        reason = "Interactions takes no system message amid a conversation: sent as user text"
         report.add("changed", path, reason)
         text = f"<system>\n{system_text(item)}\n</system>"
         yield {"type": "user_input", "content": [{"type": "text", "text": text}]}
@@ -139,12 +139,12 @@ def _message(item: Message, path: str, report: Report) -> Steps:
     unknown: JsonObject = (item.native or {}).get("content") or {}
     sent = _with_unknown(parts, unknown)
     if not sent:
-        report.dropped(path, "a message without content (I2)")
+        report.dropped(path, "a message without content")
         return
     step = _with_native({"type": kind}, item, "content", "result")
     step.pop("signature", None)
     if item.signature:
-        report.dropped(f"{path}/signature", "a model's output has no signature (I3)")
+        report.dropped(f"{path}/signature", "a model's output has no signature")
     step["content"] = sent
     yield step
 
@@ -182,9 +182,9 @@ def _reasoning(item: Reasoning, path: str, context: BuildContext) -> Steps:
         return
     message = reasoning_as_text(item)
     if message is None:
-        context.report.dropped(path, "reasoning without text or signature (I3)")
+        context.report.dropped(path, "reasoning without text or signature")
         return
-    context.report.add("downgraded", path, "reasoning without its signature, sent as text (I3)")
+    context.report.add("downgraded", path, "reasoning without its signature, sent as text")
     yield {"type": "model_output", "content": [{"type": "text", "text": message.text}]}
 
 

@@ -357,7 +357,7 @@ class Conversation:
             case _:
                 kind = type(part).__name__.lower()
                 self._report.dropped(
-                    entry.path, f"Ollama takes no such {kind}: images as bytes only (O6)"
+                    entry.path, f"Ollama takes no such {kind}: images as bytes only"
                 )
                 return ""
 
