@@ -69,18 +69,22 @@ class _ChoiceItems:
     def put(self, index: int, item: ResponseItem) -> None:
         """Adds an item, or replaces the one of this index."""
         self._shown = None
-        position = self._position(index)
-        if position is None:
-            position = bisect.bisect_left(self._indexes, index)
-            self._indexes.insert(position, index)
-            self._items.insert(position, item)
-        else:
+        indexes = self._indexes
+        if indexes and indexes[-1] == index:  # mostly it is the newest
+            self._items[-1] = item
+            return
+        position = bisect.bisect_left(indexes, index)
+        if position < len(indexes) and indexes[position] == index:
             self._items[position] = item
+        else:
+            indexes.insert(position, index)
+            self._items.insert(position, item)
 
     def get(self, index: int) -> ResponseItem:
         """The item of an index, which must be there."""
-        position = self._position(index)
-        if position is None:
+        indexes = self._indexes
+        position = bisect.bisect_left(indexes, index)
+        if position == len(indexes) or indexes[position] != index:
             raise KeyError(index)
         return self._items[position]
 
@@ -102,16 +106,6 @@ class _ChoiceItems:
         if self._shown is None:
             self._shown = tuple(self._items)
         return self._shown
-
-    def _position(self, index: int) -> int | None:
-        """Where the item of an index is; None if there is none."""
-        indexes = self._indexes
-        if indexes and indexes[-1] == index:  # mostly it is the newest
-            return len(indexes) - 1
-        position = bisect.bisect_left(indexes, index)
-        if position < len(indexes) and indexes[position] == index:
-            return position
-        return None
 
 
 class Accumulator:
@@ -197,11 +191,12 @@ class Accumulator:
     def _show(self, index: int) -> None:
         """Takes what an open item has so far among the items that are shown."""
         item = self._open[index].snapshot("incomplete", self._fields.get("response_id"))
-        self._put(index, item)
+        # Among those of its choice since `_item_added`: a snapshot changes no choice.
+        self._choices[item.choice].put(index, item)
 
     def _shown_choices(self) -> tuple[Choice, ...]:
         """The choices, by index, each with its items and how it ended."""
-        if not isinstance(self._terminal, Completed):
+        if self._terminal is None or isinstance(self._terminal, Failed):
             if len(self._choices) == 1:  # mostly: nothing to sort
                 [(number, own)] = self._choices.items()
                 return (Choice(number, own.shown()),)

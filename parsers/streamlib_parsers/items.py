@@ -137,7 +137,7 @@ class Message(Item, frozen=True):
     @property
     def text(self) -> str:
         """The text parts, joined without a separator."""
-        return "".join(part.text for part in self.content if isinstance(part, Text))
+        return "".join([part.text for part in self.content if isinstance(part, Text)])
 
 
 class Reasoning(Item, frozen=True):
