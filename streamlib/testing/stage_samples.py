@@ -20,6 +20,7 @@ from streamlib_parsers.events import (
     TEXT_DELTAS,
     Failed,
     Notice,
+    OutputItemAdded,
     OutputItemDone,
     Passthrough,
     ResponseEvent,
@@ -186,6 +187,14 @@ def is_stopped(events: Sequence[Any]) -> bool:
         if isinstance(event, Failed) and event.error.kind in ("cancelled", "stalled", "deadline"):
             return True
     return False
+
+
+def items_moved(events: Sequence[Any], emitted: Sequence[Any]) -> bool:
+    """Whether items were left out or added, so that those behind them have other indexes."""
+    counts: list[int] = []
+    for each in (events, emitted):
+        counts.append(sum([isinstance(event, OutputItemAdded) for event in each]))
+    return counts[0] != counts[1] and not is_stopped(emitted)
 
 
 def calls_in(events: Sequence[Any]) -> dict[str, str | None]:

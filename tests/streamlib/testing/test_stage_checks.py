@@ -459,6 +459,25 @@ def is_item(event: ResponseEvent) -> bool:
     return isinstance(event, OutputItemDone)
 
 
+class WithoutReasoning(Machine):
+    """Leaves out items of reasoning; those behind them have other indexes."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__(clock)
+        self.dropped: set[int] = set()
+
+    def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
+        if isinstance(event, OutputItemAdded) and isinstance(event.item, Reasoning):
+            self.dropped.add(event.index)
+        index: int | None = getattr(event, "index", None)
+        if index is None:
+            return [event]
+        if index in self.dropped:
+            return []
+        left_out = len([number for number in self.dropped if number < index])
+        return [replace(event, index=index - left_out)]
+
+
 RIGHT: dict[str, Callable[[], Any]] = {
     "chain": chain,
     "tap": lambda: tap(ignored),
@@ -474,6 +493,7 @@ RIGHT: dict[str, Callable[[], Any]] = {
     "smooth": lambda: smooth(lag=0.01),
     "timeout": lambda: timeout(gap=10, total=100),
     "Measure": Measure,
+    "items left out": lambda: from_machine(WithoutReasoning),
     "a user's machine": lambda: from_machine(Machine),
     "several": lambda: chain(Measure(), tap(ignored), coalesce(0.01), only(OutputTextDelta)),
 }
