@@ -1,4 +1,4 @@
-"""`streamlib bench [FILE]`: times the parsers, on recorded streams or on named workloads."""
+"""`streamlib bench [FILE]`: times the parsers, or the stages of pipelines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from streamlib.cli.captures import read_captures
+from streamlib.cli.captures import events_of, read_captures
 from streamlib.cli.command_error import CommandError
 from streamlib.cli.commands import COMMANDS
 from streamlib.cli.numbers import integer
@@ -17,15 +17,24 @@ from streamlib_parsers import WIRE_APIS
 
 if TYPE_CHECKING:
     from streamlib.testing.bench.feed import Case
+    from streamlib.testing.bench.pipelines import StageCase
     from streamlib.testing.bench.records import BenchRecord
     from streamlib.testing.bench.workloads import Workload
 
-DESCRIPTION: Final = (
-    "Measures the CPU time of the parsers, without a network. The cases take turns; a cell has the "
-    "best round / the median of the rounds. Without FILE or --corpus it reads generated workloads: "
-    "they show growth, and only recorded streams show speed. `benchmarks/` in the source "
-    "distribution measures other libraries."
-)
+DESCRIPTION: Final = """\
+Measures the CPU time of the parsers, without a network, or with --pipeline that of
+the stages of pipelines. The cases take turns; a cell has the best round / the median
+of the rounds. Without FILE or --corpus the parsers read generated workloads: they
+show growth, and only recorded streams show speed. `benchmarks/` in the source
+distribution measures other libraries."""
+
+EXAMPLES: Final = """examples:
+  # the parsers, on a stream of yours
+  streamlib bench capture.sse --wire-api chat
+  # each stage of pipelines, on a built-in text
+  streamlib bench --pipeline
+  # the same, on a recording
+  streamlib bench --pipeline response.jsonl"""
 
 BAR_WIDTH: Final = 30
 
@@ -36,6 +45,8 @@ def add(commands: Any) -> None:
         "bench",
         help=COMMANDS["bench"],
         description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument(
         "file",
@@ -48,6 +59,12 @@ def add(commands: Any) -> None:
         action="append",
         metavar="DIR",
         help="recorded streams to time, by wire and by length; may be repeated",
+    )
+    command.add_argument(
+        "--pipeline",
+        action="store_true",
+        help="time the stages of pipelines, on FILE or a built-in text: µs an event over a bare "
+        "loop, and the most characters held",
     )
     command.add_argument(
         "--wire-api",
@@ -83,7 +100,9 @@ def run(arguments: argparse.Namespace) -> int:
     from streamlib.testing.bench.records import as_json, table
 
     try:
-        if arguments.corpus:
+        if arguments.pipeline:
+            records, doubled = _pipeline_records(arguments)
+        elif arguments.corpus:
             records, doubled = _corpus_records(arguments)
         else:
             records, doubled = _case_records(arguments)
@@ -146,6 +165,33 @@ def _corpus_records(arguments: argparse.Namespace) -> tuple[list[BenchRecord], l
     return records, []
 
 
+def _pipeline_records(
+    arguments: argparse.Namespace,
+) -> tuple[list[BenchRecord], list[BenchRecord]]:
+    """Figures of the stages of pipelines, on the built-in text or on each response of a file."""
+    from streamlib.testing.bench import pipelines
+
+    for name in ("corpus", "workload", "chunk"):
+        if getattr(arguments, name) is not None:
+            raise ValueError(f"--pipeline takes no --{name}")
+    sources = {pipelines.BUILT_IN: pipelines.built_in_events()}
+    if arguments.file:
+        sources = {}
+        for capture in read_captures(arguments.file, arguments.wire_api):
+            sources[capture.name] = events_of(capture)
+    cases: list[StageCase] = []
+    absent: list[str] = []
+    for source, events in sources.items():
+        made, absent = pipelines.cases(source, events)
+        cases += made
+    if absent:
+        print(f"not installed: what {', '.join(absent)} needs", file=sys.stderr)
+    bar = Bar(arguments.rounds * len(cases))
+    records = pipelines.measure(cases, arguments.rounds, bar.advance)
+    bar.done()
+    return records, []
+
+
 def _selected_workloads(
     arguments: argparse.Namespace, workloads: dict[str, Workload]
 ) -> list[Workload]:
@@ -187,6 +233,9 @@ def _draw_chart(path: Path, records: list[BenchRecord]) -> None:
     if not rates:  # of recorded streams
         rates = [record for record in records if record.measure == "an event"]
         title = "streamlib: µs an event by wire, length and chunks"
+    if not rates:
+        rates = [record for record in records if record.unit == "µs/event"]
+        title = "streamlib: µs an event by stage"
     svg = chart.bars(title, rates)
     path.write_text(svg, encoding="utf-8")
 

@@ -16,7 +16,7 @@ COMMANDS: Final = {
     "serve": "run the loopback provider on a local port, for any SDK",
     "gateway": "let clients of one API use models of another",
     "log": "show event logs: who writes, who reads, the last events",
-    "bench": "measure the speed of the parsers",
+    "bench": "measure the speed of the parsers and of pipelines",
     "fuzz": "search for bodies that break a parser",
     "completion": "print a script that completes commands in a shell",
 }
