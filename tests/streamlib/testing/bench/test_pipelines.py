@@ -100,7 +100,7 @@ def test_command_refuses_options_of_parsers(
 def test_stage_without_its_package_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def missing() -> Any:
+    def missing() -> list[Any]:
         raise ImportError("no regex")
 
     monkeypatch.setattr(pipelines, "STAGES", {"tap": pipelines.STAGES["tap"], "words": missing})
