@@ -169,11 +169,11 @@ def most_held(case: StageCase) -> int:
 
 def _seconds(case: StageCase, *, is_bare: bool = False) -> float:
     """CPU seconds for the events once: the mean of as many runs as fill the window."""
-    if case.is_looped:
-        return anyio.run(_seconds_in_loop, case, is_bare)
 
     def run() -> None:
-        if is_bare:
+        if case.is_looped:
+            anyio.run(_drain, case, is_bare)  # a loop costs both the same
+        elif is_bare:
             _copy(case.events)
         else:
             p.through(case.events, *case.stages)
@@ -200,19 +200,7 @@ def _repeated(run: Callable[[], object]) -> float:
             return spent / runs
 
 
-async def _seconds_in_loop(case: StageCase, is_bare: bool) -> float:  # noqa: FBT001
-    await _drain(case, is_bare=is_bare)
-    runs = 0
-    start = time.process_time()
-    while True:
-        await _drain(case, is_bare=is_bare)
-        runs += 1
-        spent = time.process_time() - start
-        if spent >= WINDOW:
-            return spent / runs
-
-
-async def _drain(case: StageCase, *, is_bare: bool) -> None:
+async def _drain(case: StageCase, is_bare: bool) -> None:  # noqa: FBT001  # for anyio.run
     if is_bare:
         async for _ in _ReadySource(case.events):
             pass
