@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from benchmarks import node_readers, page
+from benchmarks import node_readers, page, pipeline_peers
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.rounds:
         options += ["--rounds", str(arguments.rounds)]
     if not arguments.page:
-        failed += node_readers.install()
+        failed += [*node_readers.install(), *pipeline_peers.install()]
         for part in arguments.part or page.PARTS:
             failed += measure(part, pure(), options)
     if not arguments.quick:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.cells import NOTHING, cell, markdown, origin
+from benchmarks.pipeline_pages import PIPELINE_TABLES
 from benchmarks.recorded_pages import RECORDED_TABLES
 from benchmarks.results import Result, load
 from benchmarks.socket_pages import SOCKET_TABLES, number_of_streams
@@ -22,8 +23,9 @@ PAGES: Final = (
     ROOT / "docs" / "benchmarks.md",
     ROOT / "docs" / "transports.md",
     ROOT / "docs" / "gateway" / "load.md",
+    ROOT / "docs" / "pipeline.md",
 )
-PARTS: Final = ("recordings", "transports", "gateway", "bench_import")
+PARTS: Final = ("recordings", "transports", "gateway", "bench_import", "pipeline")
 """The benchmarks whose results are on the pages."""
 
 BLOCK: Final = re.compile(
@@ -83,6 +85,7 @@ TABLES: Final[dict[str, Callable[[Results], str]]] = {
     "imports": imports,
     **RECORDED_TABLES,
     **SOCKET_TABLES,
+    **PIPELINE_TABLES,
     **{f"run of {name}": _origin(name) for name in PARTS},
 }
 """Name of a table in a page -> function that writes it."""

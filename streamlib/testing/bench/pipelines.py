@@ -108,10 +108,15 @@ class StageCase(NamedTuple):
     is_looped: bool
 
 
-def built_in_events(length: int = LENGTH) -> list[ResponseEvent]:
-    """The built-in text as a response, in tokens that are the same on every run."""
+def built_in_events(length: int = LENGTH, prose: str = PROSE) -> list[ResponseEvent]:
+    """The built-in text as a response, in tokens that are the same on every run.
+
+    Args:
+        length: characters of the response.
+        prose: what it repeats.
+    """
     draw = random.Random("tokens")  # a benchmark's, no secret
-    text = (PROSE * (length // len(PROSE) + 1))[:length]
+    text = (prose * (length // len(prose) + 1))[:length]
     tokens: list[str] = []
     position = 0
     while position < len(text):
@@ -139,20 +144,27 @@ def cases(source: str, events: Sequence[ResponseEvent]) -> tuple[list[StageCase]
 def measure(
     cases: Sequence[StageCase], rounds: int, report: Progress = lambda _: None
 ) -> list[BenchRecord]:
-    """Measures every case in turn, `rounds` times; the time of the bare loop is subtracted."""
+    """Measures every case: µs an event, and the most characters held."""
+    records: list[BenchRecord] = []
+    for case, times in zip(cases, times_of(cases, rounds, report), strict=True):
+        key = ("pipeline", case.name, case.source, OURS)
+        records.append(record(*key, "time", "µs/event", times))
+        if not case.is_looped:
+            records.append(record(*key, "held", "characters", [most_held(case)]))
+    return records
+
+
+def times_of(
+    cases: Sequence[StageCase], rounds: int, report: Progress = lambda _: None
+) -> list[list[float]]:
+    """µs an event of each case, in each round, without the bare loop's. The cases take turns."""
     times: list[list[float]] = [[] for _ in cases]
     for _ in range(rounds):
         for number, case in enumerate(cases):
             report(case.name)
             spent = _seconds(case) - _seconds(case, is_bare=True)
             times[number].append(spent / len(case.events) * 1e6)
-    records: list[BenchRecord] = []
-    for case, spent_times in zip(cases, times, strict=True):
-        key = ("pipeline", case.name, case.source, OURS)
-        records.append(record(*key, "time", "µs/event", spent_times))
-        if not case.is_looped:
-            records.append(record(*key, "held", "characters", [most_held(case)]))
-    return records
+    return times
 
 
 def most_held(case: StageCase) -> int:
