@@ -31,8 +31,10 @@ PAGES: Final = (
     "gateway/routes.html",
     "comparison.html",
     "coming-from/vercel-ai.html",
+    "pipeline.html",
 )
-"""One of each kind: code, sessions, the reference, TOML, a wide table, HTML in Markdown."""
+"""One of each kind: code, sessions, the reference, TOML, a wide table, HTML in Markdown,
+pictures."""
 WIDE, NARROW = 1280, 400
 LOOKS: Final = [("light", WIDE), ("dark", WIDE), ("light", NARROW), ("dark", NARROW)]
 each_look = pytest.mark.parametrize(("scheme", "width"), LOOKS)
