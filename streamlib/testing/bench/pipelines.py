@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import anyio
@@ -214,24 +214,15 @@ def _repeated(run: Callable[[], object]) -> float:
 
 async def _drain(case: StageCase, is_bare: bool) -> None:  # noqa: FBT001  # for anyio.run
     if is_bare:
-        async for _ in _ReadySource(case.events):
+        async for _ in _ready(case.events):
             pass
         return
-    async with p.pipe(_ReadySource(case.events), *case.stages) as events:
+    async with p.pipe(_ready(case.events), *case.stages) as events:
         async for _ in events:
             pass
 
 
-class _ReadySource:
+async def _ready(events: Sequence[ResponseEvent]) -> AsyncIterator[ResponseEvent]:
     """Events that are there at once."""
-
-    def __init__(self, events: Sequence[ResponseEvent]) -> None:
-        self._events: Iterator[ResponseEvent] = iter(events)
-
-    def __aiter__(self) -> AsyncIterator[ResponseEvent]:
-        return self
-
-    async def __anext__(self) -> ResponseEvent:
-        for event in self._events:
-            return event
-        raise StopAsyncIteration
+    for event in events:
+        yield event
