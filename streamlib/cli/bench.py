@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from streamlib.cli.captures import events_of, read_captures
+from streamlib.cli.captures import read_captures
 from streamlib.cli.command_error import CommandError
 from streamlib.cli.commands import COMMANDS
 from streamlib.cli.numbers import integer
@@ -169,7 +169,7 @@ def _pipeline_records(
     arguments: argparse.Namespace,
 ) -> tuple[list[BenchRecord], list[BenchRecord]]:
     """Figures of the stages of pipelines, on the built-in text or on each response of a file."""
-    from streamlib.testing.bench import pipelines
+    from streamlib.testing.bench import feed, pipelines
 
     for name in ("corpus", "workload", "chunk"):
         if getattr(arguments, name) is not None:
@@ -178,7 +178,8 @@ def _pipeline_records(
     if arguments.file:
         sources = {}
         for capture in read_captures(arguments.file, arguments.wire_api):
-            sources[capture.name] = events_of(capture)
+            body = capture.recording.body
+            sources[capture.name] = feed.complete_events(capture.name, body, capture.wire_api)
     cases: list[StageCase] = []
     absent: list[str] = []
     for source, events in sources.items():

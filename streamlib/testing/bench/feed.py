@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from streamlib.testing.bench.records import OURS, BenchRecord, record
 from streamlib.testing.bench.workloads import KIB, Workload, chunked, chunking
-from streamlib_parsers.events import Failed
+from streamlib_parsers.events import Failed, ResponseEvent
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.protocol import Parser, parser, wire
@@ -61,6 +61,23 @@ def cases(workloads: Iterable[Workload], size: int | None = None) -> list[Case]:
     return made
 
 
+def complete_events(name: str, body: bytes, wire_api: WireApi) -> list[ResponseEvent]:
+    """The events of a captured stream.
+
+    Raises:
+        ValueError: it does not parse: failures must not be timed.
+    """
+    parse = parser(wire_api)
+    events = [*parse.feed(body), *parse.close()]
+    for event in events:
+        if isinstance(event, Failed):
+            error = event.error
+            raise ValueError(
+                f"{name} is not a complete stream of {wire_api}: {error.kind}, {error.message}"
+            )
+    return events
+
+
 def capture(
     name: str, body: bytes, wire_api: WireApi, sizes: Sequence[int] = (KIB, 16 * KIB)
 ) -> list[Case]:
@@ -71,13 +88,7 @@ def capture(
     """
     framing = wire(wire_api).framing(LIMITS)
     frames = [*framing.feed(body), *framing.close()]
-    parse = parser(wire_api)
-    failures = [event for event in (*parse.feed(body), *parse.close()) if isinstance(event, Failed)]
-    if failures:
-        error = failures[0].error
-        raise ValueError(
-            f"{name} is not a complete stream of {wire_api}: {error.kind}, {error.message}"
-        )
+    complete_events(name, body, wire_api)
     count = max(1, len(frames))
     made: list[Case] = []
     for size in sizes:

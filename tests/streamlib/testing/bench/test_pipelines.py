@@ -89,6 +89,11 @@ def test_command_measures_a_file_and_draws(tmp_path: Path) -> None:
     assert "by stage" in ET.tostring(ET.parse(out[1]).getroot(), "unicode")
 
 
+def test_command_refuses_a_stream_of_another_wire(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--pipeline", str(CAPTURE), "--wire-api", "chat"]) == 1
+    assert "is not a complete stream of chat" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("option", ["--corpus", "--workload", "--chunk"])
 def test_command_refuses_options_of_parsers(
     option: str, capsys: pytest.CaptureFixture[str]
