@@ -69,12 +69,12 @@ def complete_events(name: str, body: bytes, wire_api: WireApi) -> list[ResponseE
     """
     parse = parser(wire_api)
     events = [*parse.feed(body), *parse.close()]
-    for event in events:
-        if isinstance(event, Failed):
-            error = event.error
-            raise ValueError(
-                f"{name} is not a complete stream of {wire_api}: {error.kind}, {error.message}"
-            )
+    failures = [event for event in events if isinstance(event, Failed)]
+    if failures:
+        error = failures[0].error
+        raise ValueError(
+            f"{name} is not a complete stream of {wire_api}: {error.kind}, {error.message}"
+        )
     return events
 
 
