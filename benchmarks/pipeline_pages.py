@@ -5,11 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from benchmarks.cells import NOTHING, cell, markdown
+from benchmarks.cells import NOTHING, cell, markdown, short
 from benchmarks.results import Figure, Result
 from streamlib.testing.bench.records import OURS
 
 BARE: Final = "a bare loop"
+SECTIONS: Final = (
+    ("replace",),
+    ("words", "lines", "sentences", "blocks"),
+    ("map_text",),
+    ("stop_at",),
+    ("limit",),
+    ("guard",),
+    ("coalesce",),
+    ("smooth",),
+    ("timeout",),
+    ("map_events", "map_async"),
+    ("tap",),
+    ("until",),
+    ("only", "without", "filter_events", "aggregate", "window"),
+    ("Measure",),
+)
+"""Stages that have a section of the page, alone or together."""
 
 Results = Mapping[str, Result | None]
 
@@ -26,6 +43,27 @@ def stages(results: Results) -> str:
         name, comma, detail = entry.workload.partition(", ")
         rows.append([f"`{name}`{comma}{detail}", cell([entry]), characters])
     return markdown(["stage", "µs an event", "characters held"], rows)
+
+
+def cost_of(*names: str) -> Callable[[Results], str]:
+    """A sentence with the costs of some operators, for their section of the page."""
+
+    def told(results: Results) -> str:
+        result = results["pipeline"]
+        if result is None:
+            return NOTHING
+        costs: list[str] = []
+        for entry in result.find(measure="time"):
+            name, _, detail = entry.workload.partition(", ")
+            if name not in names:
+                continue
+            label = detail
+            if len(names) > 1:
+                label = f"`{name}`"
+            costs.append(f"{label} {short(entry.median)} µs".strip())
+        return f"Cost of an event: {', '.join(costs)}."
+
+    return told
 
 
 def jobs(results: Results) -> str:
@@ -73,6 +111,7 @@ def _bold(figures: Sequence[Figure], result: Result) -> str:
 
 PIPELINE_TABLES: Final[dict[str, Callable[[Results], str]]] = {
     "cost of stages": stages,
+    **{f"cost of {' '.join(names)}": cost_of(*names) for names in SECTIONS},
     "pipelines": jobs,
     "pipeline stages": alone,
 }
