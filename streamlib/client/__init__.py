@@ -31,6 +31,15 @@ from streamlib.providers.websocket import WebSocketSettings
 from streamlib.request.build import Request, build_for
 from streamlib.request.mistakes import refuse_unknown
 from streamlib.request.prompt import Prompt
+from streamlib.request.token_count import (
+    NO_ENDPOINT,
+    ItemCounter,
+    PromptTokens,
+    count_locally,
+    count_request,
+    endpoint_of,
+    read_count,
+)
 from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
@@ -432,6 +441,60 @@ class Client(ClientSetup):
         if isinstance(models, ErrorInfo):
             raise StreamError(models)
         return models
+
+    async def count(
+        self,
+        prompt: Prompt | str | Sequence[ResponseItem],
+        model: str | None = None,
+        *,
+        last: Response | None = None,
+        estimate: ItemCounter | None = None,
+        provider: str | Provider | None = None,
+        wire_api: WireApi | None = None,
+        base_url: str | None = None,
+        api_key: ApiKey | None = None,
+        account: str | None = None,
+    ) -> PromptTokens:
+        """How many tokens a prompt has, as the input of a request.
+
+        The provider counts where it can (Anthropic, OpenAI's Responses, Gemini, Bedrock). Else the
+        count is anchored on the newest response in the history, if its usage is known and it is of
+        the same target: only what follows is estimated. Else everything is. Nothing is generated.
+
+        Args:
+            prompt: a `Prompt`, a history or a text.
+            model: as in `stream`, like the options that have the same names.
+            last: the newest response in the history. None: the one that `History.add` appended.
+            estimate: counts items without the provider; None: four characters are a token, an
+                image is 1,600.
+
+        Returns:
+            The tokens, and which of the three it is.
+
+        Raises:
+            StreamError: the provider refused the request or was not reached. A provider without the
+                endpoint, or a model for which it has none, is no error.
+            TypeError: `estimate` returned no whole number.
+            RuntimeError: the client is closed.
+        """
+        options: StreamOptions = {"api_key": api_key}
+        del api_key  # a traceback shows the locals of this frame
+        wrap_key_of(options)
+        self._require_open()
+        if not isinstance(prompt, Prompt):
+            prompt = Prompt(prompt)
+        name = model or prompt.model or ""
+        target, service = self._target(name, provider, wire_api, base_url, account)
+        endpoint = endpoint_of(target)
+        if endpoint is not None:
+            request = count_request(prompt, target, endpoint)
+            try:
+                body = await self.fetch(request, service, api_key=options.get("api_key"))
+                return PromptTokens(read_count(body, endpoint), "counted")
+            except StreamError as error:
+                if error.info.status not in NO_ENDPOINT:
+                    raise
+        return count_locally(prompt, target, last, estimate)
 
     async def fetch(
         self,

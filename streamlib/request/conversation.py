@@ -1,32 +1,80 @@
-"""A history as an object: saved to bytes and files, loaded, and pruned of old screenshots."""
+"""A history as an object: saved to bytes and files, and loaded."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final, Self, get_args
 
 import msgspec
 
-from streamlib.request.history import content_parts
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.items import (
     ContentPart,
-    Image,
-    Message,
     Opaque,
+    Reasoning,
     ResponseItem,
-    Text,
     tag,
     user,
 )
 from streamlib_parsers.upward import upward
+from streamlib_parsers.usage import Usage
 
 SCHEMA: Final = 1
 """Version of the saved form. Kinds that a later version adds load as `Opaque`."""
 
-IMAGE_LEFT_OUT: Final = "[an earlier image was left out]"
+
+class Anchor(msgspec.Struct, frozen=True):
+    """What a provider counted for the first items of a history.
+
+    Attributes:
+        count: how many items it is about: up to the end of a response.
+        item: the last of them.
+        tokens: input and output of that response.
+    """
+
+    count: int
+    item: ResponseItem
+    tokens: int
+
+    @classmethod
+    def of(cls, response: Response, items: Sequence[ResponseItem]) -> Self | None:
+        """The anchor that a response is among the items of a history.
+
+        Returns:
+            None if the response has no usage, or its last item is not among the items.
+        """
+        usage = response.usage
+        if usage is None or usage.input_tokens is None or not response.items:
+            return None
+        item = response.items[-1]
+        for count in range(len(items), 0, -1):  # from the end: mostly it is among the last
+            if items[count - 1] == item:
+                return cls(count, item, usage.input_tokens + _sent_again(response.items, usage))
+        return None
+
+
+def _sent_again(items: Sequence[ResponseItem], usage: Usage) -> int:
+    """The output tokens that are input of the next request: without reasoning that nobody has."""
+    tokens = usage.output_tokens or 0
+    if not any(isinstance(item, Reasoning) for item in items):
+        tokens -= usage.reasoning_output_tokens or 0
+    return max(tokens, 0)
+
+
+class AnchoredItems(tuple[ResponseItem, ...]):
+    """The items of a history whose tokens are known up to a response; `Prompt` makes it."""
+
+    anchor: Anchor
+
+    @classmethod
+    def of(cls, items: Iterable[ResponseItem], anchor: Anchor) -> Self:
+        """The items, with their anchor."""
+        anchored = cls(items)
+        anchored.anchor = anchor
+        return anchored
 
 
 class History(list[ResponseItem]):
@@ -34,7 +82,13 @@ class History(list[ResponseItem]):
 
     Whatever takes a history takes a plain list as well. ``history += response.items`` and
     ``history.append(call.output(…))`` work as on any list, with the types that checkers expect.
+
+    Attributes:
+        anchor: what the provider counted for the newest response that `add` appended: with it,
+            `Client.count` has to estimate only what is new. None without; it is not saved.
     """
+
+    anchor: Anchor | None = None
 
     def _repr_html_(self) -> str:
         shown: str = upward("display.notebook_items", "items_html")(self)
@@ -69,20 +123,8 @@ class History(list[ResponseItem]):
                 "`stream.response` for a stream"
             )
         self.extend(response.items)
+        self.anchor = Anchor.of(response, self) or self.anchor
         return self
-
-    def keep_last_images(self, keep: int) -> Self:
-        """The history with its last `keep` images; a line of text stands for each other.
-
-        For agents that look at screenshots. It rewrites earlier items, so prompt caches miss.
-        """
-        surplus = sum(_image_count(item) for item in self) - keep
-        pruned = type(self)()
-        for item in self:
-            drop = max(min(surplus, _image_count(item)), 0)
-            surplus -= drop
-            pruned.append(_without_images(item, drop) if drop else item)
-        return pruned
 
     def dumps(self) -> bytes:
         """The history as JSON: `{"streamlib_history": 1, "items": […]}`.
@@ -208,24 +250,3 @@ def _load(saved: msgspec.Raw) -> ResponseItem:
     if kind in KINDS:
         return _item_decoder().decode(saved)
     return Opaque(kind, msgspec.json.decode(saved))
-
-
-# --- screenshots ---
-
-
-def _image_count(item: ResponseItem) -> int:
-    return sum(isinstance(part, Image) for part in content_parts(item))
-
-
-def _without_images(item: ResponseItem, count: int) -> ResponseItem:
-    """The item with its first `count` images replaced by text."""
-    parts: list[ContentPart] = []
-    for part in content_parts(item):
-        if isinstance(part, Image) and count > 0:
-            count -= 1
-            parts.append(Text(IMAGE_LEFT_OUT))
-        else:
-            parts.append(part)
-    if isinstance(item, Message):
-        return msgspec.structs.replace(item, content=tuple(parts))
-    return msgspec.structs.replace(item, output=tuple(parts))
