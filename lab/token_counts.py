@@ -19,12 +19,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from streamlib import Prompt, Response, StreamError, Usage, parse_request
+from streamlib.request.anchors import Anchor
 from streamlib.request.context import continues_stored_history
-from streamlib.request.conversation import Anchor
-from streamlib.request.token_count import (
-    counted_items,
-    estimated_tokens,
-)
+from streamlib.request.history import ALL_OUTPUTS
+from streamlib.request.token_count import counted_items, estimated_tokens
+from streamlib_parsers.items import Message
 from tests.streamlib.wires.test_conversations import response_of
 from tests.support.shared import CORPUS, WIRES, Recording, require
 
@@ -42,7 +41,7 @@ def main() -> None:
         real = _input_tokens(response)
         if real >= SHORT:
             estimated[recording.wire].append(estimated_tokens(prompt) / real)
-    _print("estimated", estimated)
+    _show("estimated", estimated)
     anchored: dict[str, list[float]] = defaultdict(list)
     plain: dict[str, list[float]] = defaultdict(list)
     for first, second in pairs():
@@ -51,26 +50,26 @@ def main() -> None:
         if before is None or prompt is None or response is None:
             continue
         real = _input_tokens(response)
-        tokens = _anchored(prompt, before, first)
+        tokens = _anchored(prompt, before)
         if real and tokens is not None:
             anchored[second.wire].append(tokens / real)
             plain[second.wire].append(estimated_tokens(prompt) / real)
-    _print("anchored", anchored)
-    _print("the same, estimated", plain)
+    _show("anchored", anchored)
+    _show("the same, estimated", plain)
 
 
-def _print(title: str, ratios: dict[str, list[float]]) -> None:
-    print(f"{title}: wire, n, p5, median, p95, within a third")
+def _show(title: str, ratios: dict[str, list[float]]) -> None:
+    print(f"{title}: wire, n, p5, median, p95, within a third")  # noqa: T201
     for wire, values in sorted(ratios.items()):
         cuts = statistics.quantiles(values, n=20) if len(values) > 1 else values * 19
         close = sum(2 / 3 <= value <= 4 / 3 for value in values)
-        print(
+        print(  # noqa: T201
             f"  {wire:14}{len(values):4}{cuts[0]:7.2f}{statistics.median(values):7.2f}"
             f"{cuts[-1]:7.2f}{close:5} of {len(values)}"
         )
 
 
-def _anchored(prompt: Prompt, before: Response, recording: Recording) -> int | None:
+def _anchored(prompt: Prompt, before: Response) -> int | None:
     """The tokens of a prompt that goes on after a response, as `Client.count` has them."""
     turn = _turn_end(prompt)
     if turn is None:
@@ -83,13 +82,10 @@ def _anchored(prompt: Prompt, before: Response, recording: Recording) -> int | N
 
 def _turn_end(prompt: Prompt) -> int | None:
     """Where the items end that the model made last: what follows is new."""
-    from streamlib_parsers.items import BUILT_IN_OUTPUTS, Message
-
     items = prompt.items
-    outputs = ("FunctionCallOutput", "CustomToolCallOutput")
     for index in range(len(items) - 1, -1, -1):
         item = items[index]
-        is_callers = isinstance(item, BUILT_IN_OUTPUTS) or type(item).__name__ in outputs
+        is_callers = isinstance(item, ALL_OUTPUTS)
         if isinstance(item, Message):
             is_callers = item.role != "assistant"
         if not is_callers:

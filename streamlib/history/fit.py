@@ -136,10 +136,12 @@ class _Cutter:
             else:
                 low = middle + 1
         # A summary may be longer than what it stands for, and a function may count unevenly.
-        for number in range(low, len(self._cuts) + 1):
-            fitted = self._after(number, is_final=True)
-            if fitted.tokens <= tokens:
-                return fitted
+        fitted = self._after(low, is_final=True)
+        while fitted.tokens > tokens and low < len(self._cuts):
+            low += 1
+            fitted = self._after(low, is_final=True)
+        if fitted.tokens <= tokens:
+            return fitted
         raise ValueError(
             f"the beginning and the newest turn have {fitted.tokens} tokens, more than {tokens}: "
             "they always stay. Raise the limit, or shorten an output in the newest turn"
@@ -152,7 +154,7 @@ class _Cutter:
             gone.update(indexes)
         stayed = FittedHistory()
         left: list[ResponseItem] = []
-        place = 0
+        behind_instructions = 0
         for index, item in enumerate(self._items):
             if item is None:
                 continue
@@ -161,11 +163,11 @@ class _Cutter:
             else:
                 stayed.append(item)
                 if not left and _is_beginning(item):
-                    place = len(stayed)
+                    behind_instructions = len(stayed)
         if left and self._summary is not None:
             text = self._summary_text(left, is_final=is_final)
             if text:
-                stayed.insert(place, user(text))
+                stayed.insert(behind_instructions, user(text))
         stayed.tokens = counted_items(self._count, stayed)
         stayed.left = left
         stayed.report = list(self._report)

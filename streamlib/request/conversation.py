@@ -3,78 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final, Self, get_args
 
 import msgspec
 
+from streamlib.request.anchors import Anchor
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.items import (
     ContentPart,
     Opaque,
-    Reasoning,
     ResponseItem,
     tag,
     user,
 )
 from streamlib_parsers.upward import upward
-from streamlib_parsers.usage import Usage
 
 SCHEMA: Final = 1
 """Version of the saved form. Kinds that a later version adds load as `Opaque`."""
-
-
-class Anchor(msgspec.Struct, frozen=True):
-    """What a provider counted for the first items of a history.
-
-    Attributes:
-        count: how many items it is about: up to the end of a response.
-        item: the last of them.
-        tokens: input and output of that response.
-    """
-
-    count: int
-    item: ResponseItem
-    tokens: int
-
-    @classmethod
-    def of(cls, response: Response, items: Sequence[ResponseItem]) -> Self | None:
-        """The anchor that a response is among the items of a history.
-
-        Returns:
-            None if the response has no usage, or its last item is not among the items.
-        """
-        usage = response.usage
-        if usage is None or usage.input_tokens is None or not response.items:
-            return None
-        item = response.items[-1]
-        for count in range(len(items), 0, -1):  # from the end: mostly it is among the last
-            if items[count - 1] == item:
-                return cls(count, item, usage.input_tokens + _sent_again(response.items, usage))
-        return None
-
-
-def _sent_again(items: Sequence[ResponseItem], usage: Usage) -> int:
-    """The output tokens that are input of the next request: without reasoning that nobody has."""
-    tokens = usage.output_tokens or 0
-    if not any(isinstance(item, Reasoning) for item in items):
-        tokens -= usage.reasoning_output_tokens or 0
-    return max(tokens, 0)
-
-
-class AnchoredItems(tuple[ResponseItem, ...]):
-    """The items of a history whose tokens are known up to a response; `Prompt` makes it."""
-
-    anchor: Anchor
-
-    @classmethod
-    def of(cls, items: Iterable[ResponseItem], anchor: Anchor) -> Self:
-        """The items, with their anchor."""
-        anchored = cls(items)
-        anchored.anchor = anchor
-        return anchored
 
 
 class History(list[ResponseItem]):

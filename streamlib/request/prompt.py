@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from streamlib.request.conversation import AnchoredItems, History
+from streamlib.request.anchors import frozen_items
 from streamlib.request.headers import checked_headers
 from streamlib.request.mistakes import (
     check_fields,
@@ -273,7 +273,7 @@ class Prompt(
             raise TypeError(f"input is a str or a list of items, not a {type(self.input).__name__}")
         force_setattr(self, "stop", _stop_sequences(self.stop))
         if not isinstance(self.input, (str, tuple)):
-            force_setattr(self, "input", _frozen_items(self.input))
+            force_setattr(self, "input", frozen_items(self.input))
         if self.tools:
             if isinstance(self.tools, (str, Struct)) or callable(self.tools):
                 raise TypeError(f"tools is a list of tools, not {self.tools!r:.100}")
@@ -326,13 +326,6 @@ NUMBERS: Final = (
     "n",
     "logprobs",
 )
-
-
-def _frozen_items(items: Sequence[ResponseItem]) -> tuple[ResponseItem, ...]:
-    """The items as a tuple, which keeps what is known of their tokens."""
-    if isinstance(items, History) and items.anchor is not None:
-        return AnchoredItems.of(items, items.anchor)
-    return tuple(items)
 
 
 def _schema_of(kind: Any) -> JsonObject:

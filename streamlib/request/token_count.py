@@ -15,8 +15,8 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from streamlib.request.anchors import Anchor, AnchoredItems
 from streamlib.request.build import Request, build_for
-from streamlib.request.conversation import Anchor, AnchoredItems
 from streamlib.request.origins import same_origin
 from streamlib.request.prompt import Prompt
 from streamlib.request.target import Target
@@ -60,17 +60,18 @@ class TokenEndpoint(Struct, frozen=True):
     """Where a provider counts the tokens of a request, and how it is asked.
 
     Attributes:
-        path: appended to the URL of the request, from which `cut` was removed.
+        path: appended to the URL of the request.
         count: key of the number in its response.
         keys: keys of the request body that it accepts; others are omitted. None: all keys.
-        cut: what its URL lacks at the end of that of the request, as the last character before it.
+        ends_at: character of the request's URL whose last place is where it ends here; "": all of
+            the URL stays.
         wrap: puts the body for a model into the form that is asked; None: as it is.
     """
 
     path: str
     count: str
     keys: tuple[str, ...] | None = None
-    cut: str = ""
+    ends_at: str = ""
     wrap: Callable[[JsonObject, str], JsonObject] | None = None
 
 
@@ -127,22 +128,24 @@ ENDPOINTS: Final[Mapping[tuple[str, WireApi], TokenEndpoint]] = {
             "personality",
         ),
     ),
-    ("google", "gemini"): TokenEndpoint(":countTokens", "totalTokens", cut=":", wrap=_gemini_body),
+    ("google", "gemini"): TokenEndpoint(
+        ":countTokens", "totalTokens", ends_at=":", wrap=_gemini_body
+    ),
     ("vertex", "gemini"): TokenEndpoint(
         ":countTokens",
         "totalTokens",
         ("contents", "systemInstruction", "tools", "generationConfig"),
-        cut=":",
+        ends_at=":",
     ),
     ("bedrock", "converse"): TokenEndpoint(
         "/count-tokens",
         "inputTokens",
         ("messages", "system", "toolConfig", "additionalModelRequestFields"),
-        cut="/",
+        ends_at="/",
         wrap=_converse_body,
     ),
     ("bedrock", "invoke"): TokenEndpoint(
-        "/count-tokens", "inputTokens", cut="/", wrap=_invoke_body
+        "/count-tokens", "inputTokens", ends_at="/", wrap=_invoke_body
     ),
 }
 """Provider and wire -> its endpoint: anthropic 2.12, openai 3.54, google-genai 3.4, botocore 1.44.
@@ -167,9 +170,9 @@ def count_request(prompt: Prompt, target: Target, endpoint: TokenEndpoint) -> Re
     if endpoint.wrap is not None:
         body = endpoint.wrap(body, target.model)
     url = request.url
-    if endpoint.cut:
+    if endpoint.ends_at:
         # The end of the URL and its query are those of a response.
-        url = url.partition("?")[0].rpartition(endpoint.cut)[0]
+        url = url.partition("?")[0].rpartition(endpoint.ends_at)[0]
     return msgspec.structs.replace(request, url=url + endpoint.path, body=msgspec.json.encode(body))
 
 

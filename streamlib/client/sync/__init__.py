@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Unpack, overload
 
 import anyio
 
-from streamlib.client import Client, ClientOptions, StreamOptions, wrap_key_of
+from streamlib.client import Client, ClientOptions, StreamOptions
 from streamlib.client.credentials import ApiKey
 from streamlib.client.cursor import Cursor
 from streamlib.client.model_list import ModelInfo
-from streamlib.client.options import ResumeOptions
+from streamlib.client.options import ResumeOptions, wrap_key_of
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_text import text_error
 from streamlib.client.sync.loop_thread import CLOSED, LoopThread

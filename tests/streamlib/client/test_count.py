@@ -16,6 +16,7 @@ from streamlib import (
     Origin,
     Prompt,
     Response,
+    ResponseItem,
     StreamError,
     SyncClient,
     Text,
@@ -172,7 +173,7 @@ async def test_newest_response_of_a_history_anchors() -> None:
         assert anchored.source == "anchored"
         assert 1020 + 100 <= anchored.tokens < 1020 + 130
         # The history of another program, with its newest response beside it.
-        assert await client.count([*history], MODEL, last=responded()) == anchored
+        assert await client.count(list(history), MODEL, last=responded()) == anchored
         assert (await client.count(history, MODEL, estimate=lambda items: 7)).tokens == 1027
     assert transport.sent == []
 
@@ -235,7 +236,7 @@ async def test_estimate_has_all_that_is_sent() -> None:
     async with client:
         small = (await client.count("hi", MODEL)).tokens
         assert (await client.count(Prompt("hi", instructions="y" * 400), MODEL)).tokens > small + 90
-        history = [user("hi"), call, call.output("z" * 400)]
+        history: list[ResponseItem] = [user("hi"), call, call.output("z" * 400)]
         assert (await client.count(history, MODEL)).tokens > small + 190
         assert (await client.count(PROMPT, MODEL)).tokens > small + 300
 

@@ -179,7 +179,7 @@ def test_summary_stands_behind_the_instructions() -> None:
     ]
 
 
-def test_summary_that_is_too_long_takes_the_place_of_another_turn() -> None:
+def test_long_summary_takes_the_room_of_another_turn() -> None:
     def count(items: Sequence[ResponseItem]) -> int:
         return sum(60 if "long" in str(item) else 10 for item in items)
 
