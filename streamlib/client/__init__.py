@@ -20,17 +20,19 @@ from streamlib.client.credentials import ApiKey, wrap_key
 from streamlib.client.cursor import Cursor
 from streamlib.client.hooks import AttemptRequest, AttemptResponse
 from streamlib.client.model_list import ModelInfo, models_request, read_models
-from streamlib.client.options import ClientOptions, ResumeOptions, StreamOptions
+from streamlib.client.options import ClientOptions, ResumeOptions, StreamOptions, wrap_key_of
 from streamlib.client.retry import NO_RETRY, RetryPolicy
 from streamlib.client.setup import STREAM_NAMES, ClientSetup, with_headers, with_retry
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode
 from streamlib.client.stream_text import text_error
+from streamlib.client.token_endpoint import counted_tokens
 from streamlib.providers import Provider
 from streamlib.providers.websocket import WebSocketSettings
 from streamlib.request.build import Request, build_for
 from streamlib.request.mistakes import refuse_unknown
 from streamlib.request.prompt import Prompt
+from streamlib.request.token_count import ItemCounter, PromptTokens, count_locally
 from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
@@ -433,6 +435,41 @@ class Client(ClientSetup):
             raise StreamError(models)
         return models
 
+    async def count(
+        self,
+        prompt: Prompt | str | Sequence[ResponseItem],
+        model: str | None = None,
+        *,
+        last: Response | None = None,
+        estimate: ItemCounter | None = None,
+        provider: str | Provider | None = None,
+        wire_api: WireApi | None = None,
+        base_url: str | None = None,
+        api_key: ApiKey | None = None,
+        account: str | None = None,
+    ) -> PromptTokens:
+        """The tokens of a prompt: counted by its provider where that can, else an estimate.
+
+        Args:
+            prompt: a `Prompt`, a history or a text.
+            model: as in `stream`, like the options that have the same names.
+            last: the newest response in the history. None: the one that `History.add` appended.
+            estimate: counts items without the provider; None: by their characters.
+
+        Raises:
+            StreamError: the request failed. That a provider cannot count is no failure.
+            RuntimeError: the client is closed.
+        """
+        options: StreamOptions = {"api_key": api_key}
+        del api_key  # a traceback shows the locals of this frame
+        wrap_key_of(options)
+        self._require_open()
+        prompt = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
+        name = model or prompt.model or ""
+        target, service = self._target(name, provider, wire_api, base_url, account)
+        counted = await counted_tokens(self, prompt, target, service, options.get("api_key"))
+        return counted or count_locally(prompt, target, last, estimate)
+
     async def fetch(
         self,
         request: Request,
@@ -534,22 +571,6 @@ class Client(ClientSetup):
                 ssl_context=ssl_context,
             )
         )
-
-
-def wrap_key_of(options: StreamOptions | ResumeOptions) -> None:
-    """Makes the key among the options a `Secret`: a traceback shows the locals of its frames.
-
-    Raises:
-        StreamError: `authentication`; the key is invalid.
-    """
-    key = options.pop("api_key", None)
-    if key is None:
-        return
-    wrapped = wrap_key(key)
-    del key  # a traceback shows the locals of this frame
-    if isinstance(wrapped, ErrorInfo):
-        raise StreamError(wrapped)
-    options["api_key"] = wrapped
 
 
 def _itself(stream: ResponseStream) -> ResponseStream:

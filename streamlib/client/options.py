@@ -7,15 +7,17 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 from streamlib.client.attempt import Clock
-from streamlib.client.credentials import ApiKey
+from streamlib.client.credentials import ApiKey, wrap_key
 from streamlib.client.hooks import OnEvent, OnRequest, OnResponse
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.stream_config import ErrorMode
 from streamlib.providers import Provider
 from streamlib.providers.models import Traits
 from streamlib.transport.deadlines import Deadlines
+from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.limits import Limits
+from streamlib_parsers.stream_error import StreamError
 
 
 class StreamOptions(TypedDict, total=False):
@@ -67,3 +69,19 @@ class ClientOptions(TypedDict, total=False):
     clock: Clock
     now: Callable[[], datetime]
     jitter: Callable[[], float]
+
+
+def wrap_key_of(options: StreamOptions | ResumeOptions) -> None:
+    """Makes the key among the options a `Secret`: a traceback shows the locals of its frames.
+
+    Raises:
+        StreamError: `authentication`; the key is invalid.
+    """
+    key = options.pop("api_key", None)
+    if key is None:
+        return
+    wrapped = wrap_key(key)
+    del key  # a traceback shows the locals of this frame
+    if isinstance(wrapped, ErrorInfo):
+        raise StreamError(wrapped)
+    options["api_key"] = wrapped

@@ -1,4 +1,4 @@
-"""A history as an object: saved to bytes and files, loaded, and pruned of old screenshots."""
+"""A history as an object: saved to bytes and files, and loaded."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from typing import Final, Self, get_args
 
 import msgspec
 
-from streamlib.request.history import content_parts
+from streamlib.request.anchors import Anchor
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.items import (
     ContentPart,
-    Image,
-    Message,
     Opaque,
     ResponseItem,
-    Text,
     tag,
     user,
 )
@@ -26,15 +23,19 @@ from streamlib_parsers.upward import upward
 SCHEMA: Final = 1
 """Version of the saved form. Kinds that a later version adds load as `Opaque`."""
 
-IMAGE_LEFT_OUT: Final = "[an earlier image was left out]"
-
 
 class History(list[ResponseItem]):
     """A conversation, oldest item first: a list of items that can be saved.
 
     Whatever takes a history takes a plain list as well. ``history += response.items`` and
     ``history.append(call.output(…))`` work as on any list, with the types that checkers expect.
+
+    Attributes:
+        anchor: what the provider counted for the newest response that `add` appended: with it,
+            `Client.count` has to estimate only what is new. None without; it is not saved.
     """
+
+    anchor: Anchor | None = None
 
     def _repr_html_(self) -> str:
         shown: str = upward("display.notebook_items", "items_html")(self)
@@ -69,20 +70,8 @@ class History(list[ResponseItem]):
                 "`stream.response` for a stream"
             )
         self.extend(response.items)
+        self.anchor = Anchor.of(response, self) or self.anchor
         return self
-
-    def keep_last_images(self, keep: int) -> Self:
-        """The history with its last `keep` images; a line of text stands for each other.
-
-        For agents that look at screenshots. It rewrites earlier items, so prompt caches miss.
-        """
-        surplus = sum(_image_count(item) for item in self) - keep
-        pruned = type(self)()
-        for item in self:
-            drop = max(min(surplus, _image_count(item)), 0)
-            surplus -= drop
-            pruned.append(_without_images(item, drop) if drop else item)
-        return pruned
 
     def dumps(self) -> bytes:
         """The history as JSON: `{"streamlib_history": 1, "items": […]}`.
@@ -208,24 +197,3 @@ def _load(saved: msgspec.Raw) -> ResponseItem:
     if kind in KINDS:
         return _item_decoder().decode(saved)
     return Opaque(kind, msgspec.json.decode(saved))
-
-
-# --- screenshots ---
-
-
-def _image_count(item: ResponseItem) -> int:
-    return sum(isinstance(part, Image) for part in content_parts(item))
-
-
-def _without_images(item: ResponseItem, count: int) -> ResponseItem:
-    """The item with its first `count` images replaced by text."""
-    parts: list[ContentPart] = []
-    for part in content_parts(item):
-        if isinstance(part, Image) and count > 0:
-            count -= 1
-            parts.append(Text(IMAGE_LEFT_OUT))
-        else:
-            parts.append(part)
-    if isinstance(item, Message):
-        return msgspec.structs.replace(item, content=tuple(parts))
-    return msgspec.structs.replace(item, output=tuple(parts))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from streamlib.request.anchors import frozen_items
 from streamlib.request.headers import checked_headers
 from streamlib.request.mistakes import (
     check_fields,
@@ -272,7 +273,7 @@ class Prompt(
             raise TypeError(f"input is a str or a list of items, not a {type(self.input).__name__}")
         force_setattr(self, "stop", _stop_sequences(self.stop))
         if not isinstance(self.input, (str, tuple)):
-            force_setattr(self, "input", tuple(self.input))
+            force_setattr(self, "input", frozen_items(self.input))
         if self.tools:
             if isinstance(self.tools, (str, Struct)) or callable(self.tools):
                 raise TypeError(f"tools is a list of tools, not {self.tools!r:.100}")

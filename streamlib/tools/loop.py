@@ -10,7 +10,8 @@ from typing import Unpack
 import anyio
 from msgspec.structs import replace
 
-from streamlib.client import Client, StreamOptions, wrap_key_of
+from streamlib.client import Client, StreamOptions
+from streamlib.client.options import wrap_key_of
 from streamlib.request.conversation import History
 from streamlib.request.prompt import Prompt
 from streamlib.tools.calls import Handlers, Tool, Toolbox, at_least_one, question_after

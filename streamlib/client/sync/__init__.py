@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Unpack, overload
 
 import anyio
 
-from streamlib.client import Client, ClientOptions, StreamOptions, wrap_key_of
+from streamlib.client import Client, ClientOptions, StreamOptions
 from streamlib.client.credentials import ApiKey
 from streamlib.client.cursor import Cursor
 from streamlib.client.model_list import ModelInfo
-from streamlib.client.options import ResumeOptions
+from streamlib.client.options import ResumeOptions, wrap_key_of
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_text import text_error
 from streamlib.client.sync.loop_thread import CLOSED, LoopThread
@@ -32,6 +32,7 @@ from streamlib.client.sync.stream import LockedStream, SyncStream
 from streamlib.providers import Provider
 from streamlib.request.build import Request
 from streamlib.request.prompt import Prompt
+from streamlib.request.token_count import ItemCounter, PromptTokens
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.items import ResponseItem, WireApi
 from streamlib_parsers.stream_error import StreamError
@@ -301,6 +302,38 @@ class SyncClient:
         if error is not None:
             raise StreamError(error, response)
         return response.text
+
+    def count(
+        self,
+        prompt: Prompt | str | Sequence[ResponseItem],
+        model: str | None = None,
+        *,
+        last: Response | None = None,
+        estimate: ItemCounter | None = None,
+        provider: str | Provider | None = None,
+        wire_api: WireApi | None = None,
+        base_url: str | None = None,
+        api_key: ApiKey | None = None,
+        account: str | None = None,
+    ) -> PromptTokens:
+        """How many tokens a prompt has, as the input of a request: see `Client.count`."""
+        options: StreamOptions = {"api_key": api_key}
+        del api_key  # a traceback shows the locals of this frame
+        wrap_key_of(options)
+        count = partial(
+            self._client.count,
+            prompt,
+            model,
+            last=last,
+            estimate=estimate,
+            provider=provider,
+            wire_api=wire_api,
+            base_url=base_url,
+            api_key=options.get("api_key"),
+            account=account,
+        )
+        self._create_transport()
+        return self._connections.loop.call(count)
 
     def models(
         self,

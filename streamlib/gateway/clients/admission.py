@@ -9,9 +9,10 @@ import msgspec
 
 from streamlib.gateway.clients.limits import Balance, ClientLimits, rate_limits
 from streamlib.gateway.clients.named_clients import NamedClient
-from streamlib.gateway.token_estimate import estimate, received_tokens, usage_so_far
+from streamlib.gateway.token_estimate import received_tokens, usage_so_far
 from streamlib.gateway.workers import Workers
 from streamlib.request.prompt import Prompt
+from streamlib.request.token_count import estimated_tokens
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import RateLimits
 from streamlib_parsers.response import Response
@@ -111,7 +112,7 @@ async def admit(
         return None
     tokens = 0
     if client.tokens_per_minute is not None:
-        tokens = await workers.run(size, estimate, prompt)
+        tokens = await workers.run(size, estimated_tokens, prompt)
     return await reserve(client, limits, tokens)
 
 

@@ -226,25 +226,6 @@ def test_incomplete_item_of_an_unknown_kind_is_not_sent(model: str) -> None:
     assert [(change.action, change.path) for change in request.report] == [("dropped", "/input/1")]
 
 
-def test_only_the_last_screenshots_stay() -> None:
-    shot = Image(data="AA==", media_type="image/png")
-    history: list[ResponseItem] = [
-        CALL.output([shot, Text("x")]),
-        user("see", shot),
-        CALL.output([shot]),
-    ]
-    pruned = History(history).keep_last_images(1)
-    kinds = [
-        [
-            type(part)
-            for part in (item.output if isinstance(item, FunctionCallOutput) else item.content)
-        ]
-        for item in pruned
-    ]  # type: ignore[union-attr]
-    assert kinds == [[Text, Text], [Text, Text], [Image]]
-    assert History(history).keep_last_images(9) == history
-
-
 STEPS = st.lists(
     st.sampled_from(["user", "text", "think", "call", "output", "orphan", "cut"]).flatmap(
         lambda kind: st.tuples(
