@@ -1,0 +1,115 @@
+"""Prompts as the requests of a batch file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from streamlib.batch.forms import FORMS, BatchForm
+from streamlib.providers import Provider, find
+from streamlib.request.build import Request, build
+from streamlib.request.headers import joined_headers
+from streamlib.request.prompt import Prompt
+from streamlib_parsers.items import JsonObject, ResponseItem, WireApi
+
+STREAM_KEYS = ("stream", "stream_options")
+"""What no request of a batch has."""
+
+
+class BatchLines(list[JsonObject]):
+    """The requests of a batch, as the provider writes each.
+
+    Attributes:
+        requests: id -> the request that was built, with its report. `read_batch(…, sent=…)` reads
+            from it what the names of your tools are.
+        headers: headers for the call that creates the batch (`anthropic-beta`), without a key.
+        provider: the provider's name.
+    """
+
+    requests: dict[str, Request]
+    headers: dict[str, str]
+    provider: str
+
+    def dumps(self) -> bytes:
+        """What is uploaded: a line of JSON for each request; Anthropic's is one JSON object.
+
+        Raises:
+            ValueError: it is larger than the provider takes.
+        """
+        form = FORMS[self.provider]
+        if form.object_key:
+            data = msgspec.json.encode({form.object_key: self})
+        else:
+            data = b"".join([msgspec.json.encode(line) + b"\n" for line in self])
+        if form.largest is not None and len(data) > form.largest:
+            raise ValueError(
+                f"the batch has {len(data):,} bytes, and {self.provider} takes {form.largest:,}: "
+                "split the prompts"
+            )
+        return data
+
+
+def batch_lines(
+    prompts: Mapping[str, Prompt | str | Sequence[ResponseItem]],
+    model: str,
+    *,
+    wire_api: WireApi | None = None,
+    providers: tuple[Provider, ...] = (),
+) -> BatchLines:
+    """The requests of a batch, one for each prompt, in their order.
+
+    Args:
+        prompts: id -> prompt. The ids come back with the results, which have an order of their own.
+        model: `"provider:model"`: anthropic, openai, google, mistral or bedrock.
+        wire_api: the wire API; None takes the provider's first. One for the whole batch.
+        providers: additional providers, or replacements of the same name.
+
+    Raises:
+        ValueError: an id breaks the provider's rule, the provider has no batches, or takes fewer.
+        StreamError: a prompt cannot be built.
+    """
+    service, name = find(model, None, providers)
+    form = FORMS.get(service.name)
+    if form is None:
+        known = ", ".join(sorted(FORMS))
+        raise ValueError(f"no form of batches is known for {service.name}, only for {known}")
+    if form.most is not None and len(prompts) > form.most:
+        raise ValueError(
+            f"{len(prompts):,} prompts, and a batch of {service.name} has at most {form.most:,}"
+        )
+    lines = BatchLines()
+    lines.requests, lines.headers, lines.provider = {}, {}, service.name
+    for batch_id, prompt in prompts.items():
+        form.check_id(batch_id)
+        wanted = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
+        request = build(
+            msgspec.structs.replace(wanted, stream=False),
+            name,
+            provider=service,
+            wire_api=wire_api,
+        )
+        lines.requests[batch_id] = request
+        lines.headers = joined_headers(lines.headers, _own_headers(request))
+        lines.append(_line(batch_id, request, form))
+    return lines
+
+
+def _own_headers(request: Request) -> dict[str, str]:
+    return {name: value for name, value in request.headers.items() if name != "content-type"}
+
+
+def _line(batch_id: str, request: Request, form: BatchForm) -> JsonObject:
+    body: dict[str, Any] = msgspec.json.decode(request.body)
+    for key in STREAM_KEYS:
+        body.pop(key, None)
+    if not form.names_model:
+        body.pop("model", None)
+    line: JsonObject = {form.id_key: batch_id}
+    if form.has_endpoint:
+        # wire: the path alone, with its version.
+        path = "/v1/" + request.url.partition("/v1/")[2]
+        line.update(method="POST", url=path)
+    line[form.body_key] = body
+    return line

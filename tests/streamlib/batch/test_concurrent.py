@@ -1,0 +1,233 @@
+"""Many prompts at once: bounded, paced by the provider, every row once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from streamlib import ErrorInfo, Response
+from streamlib.batch import map_concurrent
+from streamlib.batch.concurrent import _used_up
+from streamlib.client.retry import RetryPolicy
+from streamlib.testing import MODEL, TurnLike, loopback, scripted
+from streamlib_parsers.events import Window
+
+pytestmark = pytest.mark.anyio
+
+PROMPTS = {f"case-{number}": f"What is {number}?" for number in range(12)}
+BUSY = ErrorInfo("rate_limited", "slow down", retryable=True, retry_after=0.05)
+BROKEN = ErrorInfo("server_error", "oh", retryable=True)
+QUICK = RetryPolicy(retries=2, base=0.01)
+
+
+def silent(line: str) -> None:
+    """Shows no progress."""
+
+
+def written(path: Path) -> list[str]:
+    return [json.loads(line)["id"] for line in path.read_text().splitlines()]
+
+
+async def test_every_prompt_has_a_row_in_its_order() -> None:
+    shown: list[str] = []
+    async with loopback() as client:
+        rows = await map_concurrent(
+            PROMPTS, MODEL, client=client, limit=3, progress=shown.append, price=lambda _: 0.5
+        )
+    assert [row.id for row in rows] == list(PROMPTS)
+    assert all(row.response is not None and row.response.status == "completed" for row in rows)
+    assert all(row.times["first_token"] is not None for row in rows)
+    assert shown[-1] == "12 of 12, price 6.0000"
+
+
+async def test_no_more_than_the_limit_are_asked_at_once() -> None:
+    open_now, most = 0, 0
+
+    async def opened(request: Any) -> None:
+        nonlocal open_now, most
+        open_now += 1
+        most = max(most, open_now)
+
+    def price(response: Response) -> float:
+        nonlocal open_now
+        open_now -= 1
+        return 0.0
+
+    async with loopback(pace=0.002, client={"on_request": opened}) as client:
+        await map_concurrent(PROMPTS, MODEL, client=client, limit=4, price=price, progress=silent)
+    assert most == 4
+
+
+async def test_refusal_makes_all_wait_and_is_asked_again() -> None:
+    turns: list[TurnLike] = ["a", "b", BUSY, BUSY, *["c"] * 12]
+    async with scripted(turns) as client:
+        rows = await map_concurrent(
+            PROMPTS, MODEL, client=client, limit=2, retry=QUICK, progress=silent
+        )
+    assert len(client.requests) == 14
+    assert [row.error for row in rows] == [None] * 12
+
+
+async def test_failure_is_a_row_and_the_rest_goes_on() -> None:
+    turns: list[TurnLike] = [*[BROKEN] * 3, *["c"] * 12]
+    async with scripted(turns) as client:
+        rows = await map_concurrent(
+            PROMPTS, MODEL, client=client, limit=1, retry=QUICK, progress=silent
+        )
+    assert rows[0].error is not None
+    assert rows[0].error.kind == "server_error"
+    assert [row.error for row in rows[1:]] == [None] * 11
+
+
+async def test_request_that_cannot_be_built_is_a_row() -> None:
+    async with scripted(["a"]) as client:
+        [row] = await map_concurrent({"a": "x"}, "nobody:m", client=client, progress=silent)
+    assert row.error is not None
+    assert row.error.kind == "invalid_request"
+
+
+async def test_rest_is_not_asked_after_so_many_failures() -> None:
+    turns: list[TurnLike] = [ErrorInfo("authentication", "no")]
+    async with scripted(turns * 12) as client:
+        rows = await map_concurrent(
+            PROMPTS, MODEL, client=client, limit=1, stop_after=2, progress=silent
+        )
+    assert len(rows) == len(client.requests) == 2
+
+
+async def test_second_run_asks_only_what_has_no_row(tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    turns: list[TurnLike] = [*["a"] * 5, *[BROKEN] * 3, *["b"] * 12]
+    async with scripted(turns) as client:
+        first = await map_concurrent(
+            PROMPTS, MODEL, client=client, out=out, limit=1, retry=QUICK, progress=silent
+        )
+        assert sum(row.error is not None for row in first) == 1
+        asked = len(client.requests)
+        # The row that failed leaves the file, and so does a line that was cut.
+        with out.open("a") as file:
+            file.write('{"id": "case-3", "respo')
+        again = await map_concurrent(
+            PROMPTS, MODEL, client=client, out=out, limit=1, progress=silent
+        )
+        assert len(client.requests) == asked + 1
+        assert sorted(written(out)) == sorted(PROMPTS)
+        third = await map_concurrent(PROMPTS, MODEL, client=client, out=out, progress=silent)
+        assert len(client.requests) == asked + 1
+    assert [row.error for row in again] == [None] * 12
+    assert third == again
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"id": "other", "request": "x"}', "line 2: 'other' is none of the prompts"),
+        ('{"id": "case-1", "request": "x"}', "line 2: 'case-1' was asked with another prompt"),
+        ('{"case": 1}', "line 2: this is no row"),
+        ("[]", "line 2: this is no row"),
+    ],
+    ids=["id", "digest", "object", "list"],
+)
+async def test_file_of_another_run_is_refused(tmp_path: Path, line: str, message: str) -> None:
+    out = tmp_path / "rows.jsonl"
+    async with scripted(["a"] * 2) as client:
+        one = {"case-0": PROMPTS["case-0"]}
+        await map_concurrent(one, MODEL, client=client, out=out, progress=silent)
+        before = out.read_text()
+        out.write_text(before + line + "\n")
+        with pytest.raises(ValueError, match=message):
+            await map_concurrent(PROMPTS, MODEL, client=client, out=out, progress=silent)
+        # Nothing was asked, and the file is as it was.
+        assert len(client.requests) == 1
+    assert out.read_text() == before + line + "\n"
+
+
+async def test_file_that_cannot_be_written_ends_the_run(tmp_path: Path) -> None:
+    async with scripted(["a"] * 12) as client:
+        with pytest.raises(OSError, match="directory"):
+            await map_concurrent(PROMPTS, MODEL, client=client, out=tmp_path, progress=silent)
+
+
+async def test_limit_below_one_is_refused() -> None:
+    async with scripted(["a"]) as client:
+        with pytest.raises(ValueError, match="limit is a number of prompts from 1"):
+            await map_concurrent(PROMPTS, MODEL, client=client, limit=0)
+
+
+async def test_list_of_models_falls_back() -> None:
+    async with scripted([ErrorInfo("overloaded", "no", retryable=True), "yes"]) as client:
+        [row] = await map_concurrent(
+            {"a": "x"}, [MODEL, MODEL], client=client, progress=silent, limit=1
+        )
+    assert row.response is not None
+    assert row.response.text == "yes"
+
+
+@pytest.mark.parametrize(
+    ("window", "seconds"),
+    [
+        (None, None),
+        (Window(10, 0, reset_after=3.0), 3.0),
+        (Window(10, 1, reset_after=3.0), None),
+        (Window(10, 0), None),
+        (Window(10, None, reset_after=3.0), None),
+    ],
+    ids=["none", "used up", "something left", "no reset", "unknown"],
+)
+def test_window_without_rest_makes_wait(window: Window | None, seconds: float | None) -> None:
+    assert _used_up(window) == seconds
+
+
+async def test_limit_in_the_headers_makes_all_wait() -> None:
+    headers = {
+        "x-ratelimit-limit-requests": "1",
+        "x-ratelimit-remaining-requests": "0",
+        "x-ratelimit-reset-requests": "100ms",
+    }
+    began = anyio.current_time()
+    async with loopback("chat", headers=headers) as client:
+        prompts = {"a": "x", "b": "y", "c": "z"}
+        await map_concurrent(prompts, MODEL, client=client, limit=1, progress=silent)
+    assert anyio.current_time() - began >= 0.2
+
+
+PROGRAM = """
+import sys, anyio
+from streamlib.batch import map_concurrent
+from streamlib.testing import MODEL, loopback
+
+async def main():
+    prompts = {f"case-{n}": f"What is {n}?" for n in range(60)}
+    async with loopback(pace=0.001) as client:
+        await map_concurrent(prompts, MODEL, client=client, out=sys.argv[1], limit=5)
+
+anyio.run(main)
+"""
+
+
+def test_killed_run_has_every_row_once(tmp_path: Path) -> None:
+    """Killed at moments that differ, then run to its end."""
+    out = tmp_path / "rows.jsonl"
+    command = [sys.executable, "-c", PROGRAM, str(out)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    for rows in (3, 17, 40):
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            if out.exists() and out.read_bytes().count(b"\n") >= rows:
+                break
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert ended.stderr.splitlines()[-1] == "60 of 60"
+    assert sorted(written(out)) == sorted(f"case-{number}" for number in range(60))
