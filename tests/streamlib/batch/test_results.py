@@ -175,7 +175,7 @@ FAILED: dict[str, tuple[Any, str, bool]] = {
 
 
 @pytest.mark.parametrize("name", FAILED)
-def test_failure_says_if_it_is_retryable(name: str) -> None:
+def test_failure_has_its_kind_and_retryable(name: str) -> None:
     line, kind, retryable = FAILED[name]
     [row] = read_batch([line])
     assert row.error is not None
