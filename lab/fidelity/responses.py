@@ -262,7 +262,6 @@ EQUIVALENTS: Final = (
 )
 ADDED: Final = {
     r"/input/\d+/status": "SDK: most calls and outputs of built-in tools require one",
-    "/store": "WIRE: responses are not stored unless the request says so",
     "/include/reasoning.encrypted_content": "WIRE S3: what is not stored comes back encrypted",
     "/include/message.output_text.logprobs": "SDK: top_logprobs sets only how many there are",
     r"/tools/\d+/strict": "WIRE S1: a missing one counts as true",
