@@ -126,8 +126,12 @@ class SqliteEngine:
 
     async def aclose(self) -> None:
         """See `Engine.aclose`."""
-        with anyio.CancelScope(shield=True):
-            await self._run(self._close)
+        try:
+            with anyio.CancelScope(shield=True):
+                await self._run(self._close)
+        finally:
+            # asyncio's own cancellation ignores the shield, and may come before the thread begins.
+            self._close()
 
     # --- in the thread ---
 
@@ -149,9 +153,9 @@ class SqliteEngine:
         return self._connection
 
     def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def _version(self) -> int:
         """A number that changes when another connection has written."""
