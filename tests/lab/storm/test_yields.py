@@ -53,7 +53,7 @@ async def leave_a_file(place: Place) -> None:
 
 async def ignore_it(place: Place) -> None:
     with suppress(asyncio.CancelledError):
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
     await HTTP_OPERATIONS["models"](place)
 
 
