@@ -187,6 +187,9 @@ def drop_defaults(body: Body) -> None:
     # 0 alternatives: the chosen tokens alone
     defaults: Body = {"stream": False, "instructions": "", "include": [], "top_logprobs": 0}
     defaults["tools"] = []
+    if body.get("prompt"):
+        # what a stored prompt has is replaced by an empty one
+        del defaults["tools"], defaults["instructions"]
     for key, default in defaults.items():
         if key in body and body[key] == default:
             del body[key]

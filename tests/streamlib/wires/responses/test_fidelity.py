@@ -41,6 +41,8 @@ def rebuilt(body: dict[str, Any]) -> Any:
         {"tool_choice": {"type": "function", "name": "other"}, "tools": [TOOL]},
         {"include": ["reasoning.encrypted_content"], "store": True},
         {"user": "u", "safety_identifier": "s"},
+        {"prompt": {"id": "p"}, "tools": []},  # each replaces that of the stored prompt
+        {"prompt": {"id": "p"}, "instructions": ""},
         {"prompt_cache_options": {"ttl": "30m", "mode": "explicit"}},
         {"reasoning": {"effort": "low", "context": "auto"}},
         {"background": True, "store": True},
