@@ -48,7 +48,7 @@ COMPILED_TESTS = (
 )
 """What is run on the compiled build: parsers, client, properties, corpora of the fuzzers."""
 
-EXTRAS = "cli,httpx2,http2,aiohttp,gateway,bedrock,otel,websocket"
+EXTRAS = "cli,httpx2,http2,br,zstd,aiohttp,gateway,bedrock,otel,websocket"
 
 
 def run(session: nox.Session, *command: str) -> None:

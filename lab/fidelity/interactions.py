@@ -197,7 +197,6 @@ EQUIVALENTS: Final = (
 )
 ADDED: Final = {
     r"/input/\d+/id": "WIRE: every call has an id, by which its result names it",
-    "/store": "WIRE I9: interactions are not stored unless the request says so",
 }
 REPORTED: Final = {
     "input": ("/input",),

@@ -125,8 +125,6 @@ def drop_defaults(body: Body) -> None:
         if message.get("images") == []:
             del message["images"]
     options = body.get("options", {})
-    if options.get("stop") == []:
-        del options["stop"]
     if not options:
         body.pop("options", None)
     if isinstance(options.get("stop"), str):

@@ -187,6 +187,9 @@ def drop_defaults(body: Body) -> None:
     # 0 alternatives: the chosen tokens alone
     defaults: Body = {"stream": False, "instructions": "", "include": [], "top_logprobs": 0}
     defaults["tools"] = []
+    if body.get("prompt"):
+        # what a stored prompt has is replaced by an empty one
+        del defaults["tools"], defaults["instructions"]
     for key, default in defaults.items():
         if key in body and body[key] == default:
             del body[key]
@@ -262,7 +265,6 @@ EQUIVALENTS: Final = (
 )
 ADDED: Final = {
     r"/input/\d+/status": "SDK: most calls and outputs of built-in tools require one",
-    "/store": "WIRE: responses are not stored unless the request says so",
     "/include/reasoning.encrypted_content": "WIRE S3: what is not stored comes back encrypted",
     "/include/message.output_text.logprobs": "SDK: top_logprobs sets only how many there are",
     r"/tools/\d+/strict": "WIRE S1: a missing one counts as true",

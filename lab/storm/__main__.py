@@ -3,6 +3,7 @@
     --transport httpx --loop asyncio --streams 10000    one storm
     --all --jobs 2                                      each transport on its loops, two at a time
     --small                                             every kind and every way once, four storms
+    --yields                                            cancels public awaitables at each yield
 
 `--all` starts the storms in processes of their own, with `-X dev`.
 """
@@ -22,6 +23,7 @@ import anyio
 from lab.storm.plan import TRANSPORTS
 from lab.storm.run import Storm, run, run_small
 from lab.storm.server import server_process
+from lab.storm.yields import RUNS, cancel_everywhere, operations_on
 from tests.support.shared import ROOT
 
 LOOPS: Final = ("asyncio", "uvloop", "trio")
@@ -91,6 +93,22 @@ def run_all(streams: int, jobs: int) -> None:
             sys.stdout.flush()
 
 
+def run_yields() -> int:
+    """Cancels every public awaitable at each of its yields; 1 if anything was left."""
+    is_clean = True
+    for transport, loop, way in RUNS:
+        began = time.monotonic()
+        operations = operations_on(transport)
+        leaks = anyio.run(cancel_everywhere, operations, transport, way, backend=loop)
+        is_clean = is_clean and not leaks.found
+        result = {"transport": transport, "loop": loop, "way": way, **leaks.cancellations}
+        result["cancellations"] = leaks.cancellations.total()
+        result |= {"leaks": leaks.found, "seconds": round(time.monotonic() - began, 1)}
+        sys.stdout.write(json.dumps(result) + "\n")
+        sys.stdout.flush()
+    return 0 if is_clean else 1
+
+
 def main() -> None:
     """Runs the command."""
     parser = argparse.ArgumentParser(
@@ -104,6 +122,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--small", action="store_true")
+    parser.add_argument("--yields", action="store_true")
     options = parser.parse_args()
     if options.all:
         run_all(options.streams, options.jobs)
@@ -111,6 +130,8 @@ def main() -> None:
         for transport, loop in SMALL:
             began = time.monotonic()
             write(anyio.run(run_small, transport, **backend(loop)), loop, began)
+    elif options.yields:
+        raise SystemExit(run_yields())
     else:
         run_one(options.transport, options.loop, options.streams)
 

@@ -173,13 +173,13 @@ async def run_small(transport: str) -> Storm:
 
 
 async def _measured(storm: Storm, server: Seen) -> Storm:
-    before = (_descriptors(), _tasks())
+    before = (descriptors(), tasks())
     await _run(storm, server)
     with anyio.move_on_after(2):  # a server in this process may still be closing its side
-        while _descriptors() > before[0] or _tasks() > before[1]:  # noqa: ASYNC110
+        while descriptors() > before[0] or tasks() > before[1]:  # noqa: ASYNC110
             await anyio.sleep(0.02)
-    storm.counts["descriptors left"] = max(0, _descriptors() - before[0])
-    storm.counts["tasks left"] = max(0, _tasks() - before[1])
+    storm.counts["descriptors left"] = max(0, descriptors() - before[0])
+    storm.counts["tasks left"] = max(0, tasks() - before[1])
     return storm
 
 
@@ -196,7 +196,7 @@ def make_storm_client(url: str, http: Any, deadlines: Deadlines) -> Client:
 
 
 async def _run(storm: Storm, server: Seen) -> None:
-    with _counted_warnings(storm):
+    with counted_warnings(storm.counts, storm.examples):
         async with AsyncExitStack() as stack:
             clients: list[Client] = []
             for _ in range(CLIENTS if storm.plan.is_http2 else 1):
@@ -234,17 +234,17 @@ def _http(transport: str) -> Any:
 
 
 @contextmanager
-def _counted_warnings(storm: Storm) -> Iterator[None]:
+def counted_warnings(counts: Counter[str], examples: list[str]) -> Iterator[None]:
     """Counts what leaks report: warnings, unraisable exceptions, errors in the log of the loop."""
 
     def unraisable(report: Any) -> None:
-        storm.counts["unraisable"] += 1
-        storm.examples.append(f"unraisable: {report.exc_value!r} in {report.object!r}")
+        counts["unraisable"] += 1
+        examples.append(f"unraisable: {report.exc_value!r} in {report.object!r}")
 
     class Errors(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            storm.counts["errors of the loop"] += 1
-            storm.examples.append(f"log: {record.getMessage()[:300]}")
+            counts["errors of the loop"] += 1
+            examples.append(f"log: {record.getMessage()[:300]}")
 
     handler = Errors(logging.ERROR)
     usual = sys.unraisablehook
@@ -255,14 +255,14 @@ def _counted_warnings(storm: Storm) -> Iterator[None]:
             warnings.simplefilter("always")
             yield
             gc.collect()
-        storm.counts["warnings"] = len(caught)
-        storm.examples += [f"warning: {warning.message}" for warning in caught[:5]]
+        counts["warnings"] = len(caught)
+        examples += [f"warning: {warning.message}" for warning in caught[:5]]
     finally:
         sys.unraisablehook = usual
         logging.getLogger("asyncio").removeHandler(handler)
 
 
-def _descriptors() -> int:
+def descriptors() -> int:
     """Open files and sockets of this process."""
     folder = Path("/proc/self/fd")
     if not folder.exists():
@@ -270,7 +270,7 @@ def _descriptors() -> int:
     return len(list(folder.iterdir()))
 
 
-def _tasks() -> int:
+def tasks() -> int:
     """Tasks of the running loop."""
     try:
         return len(asyncio.all_tasks())

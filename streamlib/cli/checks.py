@@ -36,6 +36,8 @@ EXTRAS: Final = {
     "cli": ("h11", "markdown_it", "prompt_toolkit", "shtab", "wcwidth"),
     "httpx2": ("httpx2",),
     "http2": ("h2",),
+    "br": ("brotli",),
+    "zstd": ("backports.zstd",) if sys.version_info < (3, 14) else (),
     "aiohttp": ("aiohttp",),
     "web": ("starlette",),
     "gateway": ("starlette", "uvicorn"),

@@ -175,7 +175,10 @@ def wrap_key(key: ApiKey) -> ApiKey | ErrorInfo:
         return key
     # A key that is no text has come from a file, perhaps; the message must not show it.
     if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        message = f"a key is a text, not {type(key).__name__}: write `api_key=key.decode()`"
+        text = '"…"'
+        if isinstance(key, (bytes, bytearray)):
+            text = "key.decode()"
+        message = f"a key is a text, not {type(key).__name__}: write `api_key={text}`"
         return ErrorInfo("authentication", message, code="invalid_key")
     try:
         return Secret(key)

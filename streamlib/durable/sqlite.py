@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -68,13 +69,23 @@ class SqliteEngine:
         """The connection; opened by the first operation."""
         self._thread = anyio.CapacityLimiter(1)
         """Permits one operation at a time, because one thread at a time may use a connection."""
+        self._lock = threading.Lock()
+        """Held by the thread that uses it: asyncio's own cancellation ends the wait for a thread,
+        and not the thread. SQLite crashes where another one closes the connection meanwhile."""
+        self._is_closed = False
+        """Whoever holds the lock closes the connection afterwards."""
         self._listeners: list[Receive] = []
         self._followed: set[str] = set()
         self._next_sweep = 0
 
     async def connect(self) -> None:
         """See `Engine.connect`. A file that cannot be opened fails here."""
-        await self._run(self._open)
+        self._is_closed = False
+        try:
+            await self._run(self._open)
+        except BaseException:
+            self._end()
+            raise
 
     async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Result:
         """See `Engine.ask`."""
@@ -126,16 +137,37 @@ class SqliteEngine:
 
     async def aclose(self) -> None:
         """See `Engine.aclose`."""
-        with anyio.CancelScope(shield=True):
-            await self._run(self._close)
+        try:
+            with anyio.CancelScope(shield=True):
+                await self._run(self._close)
+        finally:
+            # asyncio's own cancellation ignores the shield, and may come before the thread begins.
+            self._end()
 
     # --- in the thread ---
 
     async def _run(self, work: Callable[[], _T]) -> _T:
         try:
-            return await anyio.to_thread.run_sync(work, limiter=self._thread)
+            return await anyio.to_thread.run_sync(self._work, work, limiter=self._thread)
         except sqlite3.Error as error:
             raise LogError("unavailable", f"SQLite: {error}") from error
+
+    def _work(self, work: Callable[[], _T]) -> _T:
+        try:
+            with self._lock:
+                return work()
+        finally:
+            if self._is_closed:
+                self._end()
+
+    def _end(self) -> None:
+        """Closes the connection: now, or when the thread that uses it is done."""
+        self._is_closed = True
+        if self._lock.acquire(blocking=False):
+            try:
+                self._close()
+            finally:
+                self._lock.release()
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -149,9 +181,9 @@ class SqliteEngine:
         return self._connection
 
     def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def _version(self) -> int:
         """A number that changes when another connection has written."""

@@ -240,7 +240,9 @@ def _drop_extra_of_another_wire(draft: _Draft) -> None:
         return
     for path in WIRE_SPECS[extra_wire].repeated:
         extra = without(extra, path)
-    for key in extra:
+    for key, value in extra.items():
+        if key == "store" and value is False:
+            continue  # nor does a request to another wire ask for it
         draft.report.dropped(f"/extra/{key}", f"a field of {extra_wire}")
     draft.prompt = replace(draft.prompt, extra=None)
 

@@ -212,7 +212,9 @@ class Prompt(
         extra: fields of the wire, merged into the body last, as the wire writes
             them.
         extra_wire: the only wire that `extra` is for; None: any. A request to
-            another one leaves it out and reports it. Set by `parse_request`.
+            another one leaves it out and reports it. Set by `parse_request`;
+            a request to the same wire keeps the wire's own default of
+            `store`.
         headers: HTTP headers of this request only (`anthropic-beta` …), names
             in lower case; they win over the provider's own. No keys.
         model: the model that a decoded request named (`parse_request`); used

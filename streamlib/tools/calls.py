@@ -267,13 +267,13 @@ async def _run(function: Function, /, *positional: Any, **named: Any) -> Any:
 def question_after(response: Response, prompt: Prompt) -> tuple[Message, ...]:
     """The question for a call that leaked into the text and cannot be read; () for none.
 
-    Such an item is incomplete, though its response is complete. It is asked once in a history: a
-    model may leak every call.
+    Its item is incomplete, though its response is complete; the notice is about that item, or about
+    the text behind it, which has the call again. It is asked once in a history: a model may leak
+    every call.
     """
     if response.status != "completed" or ASK_AGAIN in prompt.items:
         return ()
-    leaked = {notice.index for notice in response.notices if notice.code == "leaked_tool_call"}
-    for index, item in enumerate(response.items):
-        if index in leaked and item.status == "incomplete":
-            return (ASK_AGAIN,)
+    is_leaked = any(notice.code == "leaked_tool_call" for notice in response.notices)
+    if is_leaked and any(item.status == "incomplete" for item in response.items):
+        return (ASK_AGAIN,)
     return ()

@@ -34,7 +34,8 @@ EXCEPTION_CATEGORIES: Final[dict[str, ExceptionCategory]] = {
     "ClientResponseError": "protocol",
     "DecodingError": "content",
     "ContentEncodingError": "content",
-    "error": "content",  # zlib.error
+    "error": "content",  # zlib.error, brotli.error
+    "ZstdError": "content",
 }
 """Class name to category. The most derived class with a row decides; without one: network."""
 

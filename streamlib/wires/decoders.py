@@ -128,9 +128,8 @@ def _checked(prompt: Prompt, wire_api: WireApi) -> Prompt:
         # a fraction stays, and fails in the check of types
         if isinstance(value, float) and value.is_integer():
             integers[name] = int(value)
-    prompt = msgspec.structs.replace(prompt, **integers)
-    if prompt.extra is not None:
-        prompt = msgspec.structs.replace(prompt, extra_wire=wire_api)
+    # Also without fields of its own: what a request leaves out has a default of its wire.
+    prompt = msgspec.structs.replace(prompt, extra_wire=wire_api, **integers)
     # builders check the schemas
     tools = [msgspec.structs.replace(tool, schema=None) for tool in prompt.tools]
     settings = msgspec.structs.replace(prompt, input=(), tools=tools)

@@ -420,11 +420,13 @@ def apply_overrides(prompt: Prompt, target: RouteTarget) -> Prompt:
     if not target.overrides:
         return prompt
     wire_api = target.resolved.wire_api
-    extra: dict[str, Any] = {}
-    if prompt.extra is not None and prompt.extra_wire in (None, wire_api):
-        extra = prompt.extra
+    extra = prompt.extra or {}
+    extra_wire = prompt.extra_wire
+    if extra_wire not in (None, wire_api):
+        # The overrides are for this target alone, and no request of its wire was decoded.
+        extra, extra_wire = {}, None
     return msgspec.structs.replace(
-        prompt, extra=merged(extra, target.overrides), extra_wire=wire_api
+        prompt, extra=merged(extra, target.overrides), extra_wire=extra_wire
     )
 
 

@@ -2,8 +2,8 @@
 
 Items become steps one to one (`build_steps`); this file writes the settings. Interactions are not
 stored unless `Prompt.extra` requests it, continues a stored one or runs in the background, so
-signed reasoning is sent back instead. Numbers such as I3 are the rows of the rule table in
-docs/wires/interactions.md.
+signed reasoning is sent back instead. A decoded request without `store` is sent without it.
+Numbers such as I3 are the rows of the rule table in docs/wires/interactions.md.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     if sent:
         body["input"] = sent
     body["stream"] = prompt.stream is not False
-    # An agent keeps its state itself.
-    if not is_agent and "store" not in extra:
+    # An agent keeps its state itself. A decoded request that leaves it to the server what it stores
+    # may be continued next.
+    if not is_agent and "store" not in extra and prompt.extra_wire != "interactions":
         body["store"] = bool(prompt.background) or any(extra.get(name) for name in STORED)
     if is_agent:
         reason = f"{context.target.model} is an agent, which takes no such setting"

@@ -17,7 +17,7 @@ from streamlib.request.schemas import ANY_OBJECT
 from streamlib.request.tool_options import option_fields
 from streamlib.wires.arguments import free_form_schema
 from streamlib.wires.json_objects import rest_of
-from streamlib.wires.settings import Setting, SettingsTable, read_stop, switched_logprobs, take
+from streamlib.wires.settings import Setting, SettingsTable, put, read_stop, switched_logprobs, take
 from streamlib_parsers.items import JsonObject, ToolOptions, ToolSpec
 
 LEVELS: Final = {
@@ -127,6 +127,14 @@ def _read_limit(fields: JsonObject) -> Any:
     return take(fields, "options.num_predict")
 
 
+def _read_stop(fields: JsonObject) -> Any:
+    """The stop sequences; an empty list stays, because it replaces those of the Modelfile."""
+    stop = read_stop("options.stop")(fields)
+    if stop == []:
+        put(fields, "options.stop", stop)
+    return stop
+
+
 SETTINGS: Final = SettingsTable(
     "Ollama",
     Setting("reasoning", "think", write=_think, read=_read_think),
@@ -139,7 +147,7 @@ SETTINGS: Final = SettingsTable(
     Setting("seed", "options.seed"),
     Setting("presence_penalty", "options.presence_penalty"),
     Setting("frequency_penalty", "options.frequency_penalty"),
-    Setting("stop", "options.stop", read=read_stop("options.stop")),
+    Setting("stop", "options.stop", read=_read_stop),
     # without a choice, the model decides
     Setting("tool_choice", fixed="auto"),
     # the server caches by itself

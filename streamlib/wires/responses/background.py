@@ -62,9 +62,8 @@ def without_background(prompt: Prompt) -> Prompt | None:
     if extra.get("background_options"):
         message = "background_options: a response in the background runs at once here"
         raise StreamError(ErrorInfo("invalid_request", message, code="background_options"))
-    # The target does not store it.
-    extra.pop("store", None)
-    return msgspec.structs.replace(prompt, extra=extra or None)
+    extra["store"] = False  # here and not at the target
+    return msgspec.structs.replace(prompt, extra=extra)
 
 
 class NumberedFrames:

@@ -2,7 +2,7 @@
 
 Items map one to one (`build_input`); `settings` has the settings. Responses are not stored unless
 `store` is set (in `extra` or by the provider's values), so encrypted reasoning is requested and
-sent back instead.
+sent back instead. A decoded request without `store` is sent without it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from streamlib.request.target import BuiltRequest, Target
 from streamlib.wires.responses.build_input import ResponsesContext, wire_input
 from streamlib.wires.responses.build_input_rules import has_lifetimes, mark_cache
 from streamlib.wires.responses.build_tools import wire_tools
-from streamlib.wires.responses.settings import SETTINGS, fitted, has_own_include, is_stored
+from streamlib.wires.responses.settings import (
+    SETTINGS,
+    fitted,
+    has_own_include,
+    is_stored,
+    keeps_own_storage,
+)
 from streamlib_parsers.items import JsonObject
 from streamlib_parsers.stream_error import invalid_request
 
@@ -65,7 +71,8 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     if sent or not items:
         body["input"] = [sent_object.body for sent_object in sent]
     body["stream"] = prompt.stream is not False
-    body["store"] = stored
+    if not keeps_own_storage(prompt, target):
+        body["store"] = stored
     body.update(SETTINGS.write(fitted(prompt, context), context))
     if has_lifetimes(sent):
         # Each breakpoint has its own.

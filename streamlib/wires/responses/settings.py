@@ -86,6 +86,16 @@ def is_stored(prompt: Prompt, target: Target) -> bool:
     )
 
 
+def keeps_own_storage(prompt: Prompt, target: Target) -> bool:
+    """Whether a request of this wire was decoded that leaves it to the server what it stores.
+
+    Its client may continue the response by `previous_response_id` next, which no request tells
+    before.
+    """
+    values = {**target.provider.defaults, **(prompt.extra or {}), **target.provider.overrides}
+    return prompt.extra_wire == "responses" and "store" not in values
+
+
 # --- the choice of a tool ---
 
 CHOICES: Final = ("auto", "required", "none")

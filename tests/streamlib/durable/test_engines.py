@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -27,6 +29,57 @@ async def test_sqlite_equals_the_rules(tmp_path: Path) -> None:
     engine = SqliteEngine(str(tmp_path / "logs.db"))
     await check_engine(engine, operations=200)
     await engine.aclose()
+
+
+def is_open(engine: SqliteEngine) -> bool:
+    """Whether it has its file open."""
+    return engine._connection is not None
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_sqlite_is_closed_behind_a_thread_that_uses_it(tmp_path: Path) -> None:
+    """asyncio's own cancellation leaves the thread at work: Python crashed where it lost the file
+    meanwhile."""
+    engine = SqliteEngine(str(tmp_path / "logs.db"))
+    await engine.connect()
+    begun, go_on = threading.Event(), threading.Event()
+    rows: list[object] = []
+
+    def work() -> None:
+        begun.set()
+        go_on.wait(5)
+        rows.extend(engine._open().execute("SELECT 1"))
+
+    task = asyncio.ensure_future(engine._run(work))
+    await asyncio.to_thread(begun.wait, 5)
+    task.cancel()
+    closing_task = asyncio.ensure_future(engine.aclose())
+    await asyncio.wait({task, closing_task}, timeout=0.1)
+    assert is_open(engine)
+    go_on.set()
+    await closing_task
+    assert rows == [(1,)]
+    assert not is_open(engine)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("method", ["connect", "aclose"])
+async def test_sqlite_is_closed_where_that_is_cancelled(method: str, tmp_path: Path) -> None:
+    for turns in range(1, 5):
+        engine = SqliteEngine(str(tmp_path / "logs.db"))
+        if method == "aclose":
+            await engine.connect()
+        task = asyncio.ensure_future(getattr(engine, method)())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        for _ in range(200):  # its thread may still be at work
+            if not is_open(engine) and not engine._lock.locked():
+                break
+            await asyncio.sleep(0.01)
+        assert task.cancelled()
+        assert not is_open(engine)
 
 
 class Forgetful(MemoryEngine):

@@ -24,10 +24,9 @@ from tests.support.responses_frames import added, completed, created, done, fram
 from tests.support.served_gateways import loopback_gateway
 
 STORED: Final = {"previous-response-id", "function-call-roundtrip"}
-"""Cases that name a response which is stored: only a target on Responses has it, if asked to."""
+"""Cases that name a response which is stored: only a target on Responses has it."""
 
 STATE: Final = "previous_response_id names state that only responses providers store"
-NOT_STORED: Final = "previous_response_not_found"
 
 
 def posting(running: Gateway, **always: Any) -> Post:
@@ -43,21 +42,48 @@ def posting(running: Gateway, **always: Any) -> Post:
     return post
 
 
-@pytest.mark.parametrize("wire", ["messages", "chat", "responses"])
+@pytest.mark.parametrize("wire", ["messages", "chat"])
 async def test_every_case_passes_or_is_refused_by_name(wire: WireApi) -> None:
     """A stored response that another wire does not have is refused, and the rest is complete."""
     async with loopback_gateway(wire) as made, made as running:
         failed = await failed_cases(posting(running))
     assert failed.keys() == STORED
     for reason in failed.values():
-        assert STATE in reason or NOT_STORED in reason
+        assert STATE in reason
     figure("Open Responses cases, gateway", len(CASES) - len(failed))
 
 
 async def test_every_case_passes_where_the_model_stores() -> None:
-    """The builder asks for no storage by itself, so the client does."""
+    """Also where the first request of a chain does not say that it will be continued."""
     async with loopback_gateway("responses") as made, made as running:
+        assert await failed_cases(posting(running)) == {}
         assert await failed_cases(posting(running, store=True)) == {}
+        assert (await failed_cases(posting(running, store=False))).keys() == STORED
+
+
+CLIENT_BODIES: Final[dict[str, tuple[str, JsonObject]]] = {
+    "responses": ("/v1/responses", {"model": "m", "input": "Hi"}),
+    "interactions": ("/v1beta/interactions", {"model": "m", "input": "Hi", "stream": True}),
+    "chat": (
+        "/v1/chat/completions",
+        {"model": "m", "messages": [{"role": "user", "content": "a"}]},
+    ),
+}
+"""Requests that leave out what they want to be stored, by their wire."""
+
+
+@pytest.mark.parametrize("overrides", [{}, {"top_p": 0.5}], ids=["plain", "overrides"])
+@pytest.mark.parametrize("target", ["responses", "interactions"])
+@pytest.mark.parametrize("wire", CLIENT_BODIES)
+async def test_default_of_storage_is_the_targets_on_its_wire(
+    wire: str, target: WireApi, overrides: JsonObject
+) -> None:
+    """A client of another wire expects that nothing is stored."""
+    upstream = Upstream(stream_response(target))
+    path, body = CLIENT_BODIES[wire]
+    async with serving(upstream, rule(target, overrides=overrides)) as client:
+        await client.post(path, json=body)
+    assert upstream.body(0).get("store") is (None if wire == target else False)
 
 
 async def test_gateway_reports_that_it_stores_nothing() -> None:

@@ -224,6 +224,7 @@ MISTAKES: Final[dict[str, Mistake]] = {
     "a key as bytes, sync": Mistake(
         any_call(SyncClient, api_key=b"sk"), StreamError, "bytes", "api_key=key.decode()"
     ),
+    "a key as a number": Mistake(any_call(Client, api_key=5), StreamError, "int", 'api_key="…"'),
     "agent with a sync client": Mistake(
         any_call(agent, SyncClient(), "hi", model=MODEL), TypeError, "SyncClient", "`Client`"
     ),

@@ -400,9 +400,17 @@ CALLED = [
 ]
 
 
-async def test_leaked_call_is_asked_for_again() -> None:
-    transport = MemoryTransport(LEAKED, CALLED, spoken("It is 3."))
-    async with make_client("http://faulty", transport) as client:
+BROKEN = spoken('I add. <tool_call>\n{"name": "add", "arguments": {"a": 1, "b"\n</tool_call>')
+"""Its notice is about the text behind the call, which has it again."""
+
+
+@pytest.mark.parametrize("leaked", [LEAKED, BROKEN], ids=["open", "closed"])
+async def test_leaked_call_is_asked_for_again(leaked: list[bytes]) -> None:
+    transport = MemoryTransport(leaked, CALLED, spoken("It is 3."))
+    dialects = [("", ("hermes",))]
+    if leaked is LEAKED:
+        dialects = []
+    async with make_client("http://faulty", transport, dialects=dialects) as client:
         run = agent(client, "Add.", [add], model="faulty:m")
         events = await finish(run)
     assert kinds(events) == ["Completed", "Completed", "FunctionCallOutput", "Completed"]

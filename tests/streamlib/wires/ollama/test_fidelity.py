@@ -30,6 +30,7 @@ def rebuilt(messages: list[Any], **settings: Any) -> Any:
     "setting",
     [
         {"think": "deep"},
+        {"options": {"stop": []}},  # replaces those of the Modelfile
         {"top_logprobs": 3},
         {
             "tools": [

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from streamlib import Prompt, build, parse_request
+from streamlib_parsers.items import JsonObject
 
 HI: Final = {"role": "user", "content": "hi"}
 SCHEMA: Final = {
@@ -40,6 +41,8 @@ def rebuilt(body: dict[str, Any]) -> Any:
         {"tool_choice": {"type": "function", "name": "other"}, "tools": [TOOL]},
         {"include": ["reasoning.encrypted_content"], "store": True},
         {"user": "u", "safety_identifier": "s"},
+        {"prompt": {"id": "p"}, "tools": []},  # each replaces that of the stored prompt
+        {"prompt": {"id": "p"}, "instructions": ""},
         {"prompt_cache_options": {"ttl": "30m", "mode": "explicit"}},
         {"reasoning": {"effort": "low", "context": "auto"}},
         {"background": True, "store": True},
@@ -50,9 +53,10 @@ def test_setting_is_sent_again(setting: dict[str, Any]) -> None:
     assert {key: body.get(key) for key in setting} == setting
 
 
-def test_response_in_the_background_is_stored() -> None:
-    """B3: the API refuses `background` without `store`, which it defaults to true."""
-    assert rebuilt({"input": [HI], "background": True})["store"] is True
+@pytest.mark.parametrize("state", [{}, {"background": True}, {"previous_response_id": "resp_1"}])
+def test_request_without_store_keeps_the_default(state: JsonObject) -> None:
+    """The API stores by default, and refuses `background` with `store: false`."""
+    assert "store" not in rebuilt({"input": [HI], **state})
 
 
 def test_lifetime_of_a_breakpoint_stays_with_its_part() -> None:
