@@ -21,53 +21,120 @@ from typing import Any, Final, NamedTuple
 
 from tests.support.shared import ROOT
 
-PACKAGE: Final = ROOT / "parsers" / "streamlib_parsers"
-
 
 class Part(NamedTuple):
-    """Files of the package (globs), and of their tests."""
+    """Files of the library (globs), and of the tests below `tests` that answer for them."""
 
     files: tuple[str, ...]
     tests: tuple[str, ...]
 
 
-SHAPES: Final = "wires/test_malformed_shapes.py"
+def _parser(*files: str, tests: tuple[str, ...]) -> Part:
+    """A part of the parsers that is no wire."""
+    return Part(
+        tuple(f"parsers/streamlib_parsers/{file}" for file in files),
+        tuple(f"parsers/{test}" for test in tests),
+    )
+
+
+def _wire(name: str, *tests: str) -> Part:
+    """A wire: its parser, its builder, decoder and encoder."""
+    return Part(
+        (f"parsers/streamlib_parsers/wires/{name}/*.py", f"streamlib/wires/{name}/*.py"),
+        (
+            f"parsers/wires/{name}/test_*.py",
+            f"streamlib/wires/{name}/test_*.py",
+            "parsers/wires/test_malformed_shapes.py",
+            "parsers/test_unusual_events.py",
+            "streamlib/wires/test_*.py",
+            "properties/test_settings.py",
+            "properties/test_encoder_ids.py",
+            *tests,
+        ),
+    )
+
+
+def _room(name: str, *tests: str) -> Part:
+    """A folder of `streamlib`, with the tests of the same name and others."""
+    return Part((f"streamlib/{name}/**/*.py",), (f"streamlib/{name}/**/test_*.py", *tests))
+
 
 PARTS: Final[Mapping[str, Part]] = {
-    "sse": Part(("framing/sse.py",), ("framing/test_sse.py", "framing/test_sse_limits.py")),
-    "eventstream": Part(
-        ("framing/eventstream.py",),
-        ("framing/test_eventstream.py", "framing/test_eventstream_damage.py"),
+    "sse": _parser("framing/sse.py", tests=("framing/test_sse.py", "framing/test_sse_limits.py")),
+    "eventstream": _parser(
+        "framing/eventstream.py",
+        tests=("framing/test_eventstream.py", "framing/test_eventstream_damage.py"),
     ),
-    "ndjson": Part(("framing/ndjson.py",), ("framing/test_ndjson.py",)),
-    "json_array": Part(("framing/json_array.py",), ("framing/test_json_array.py",)),
-    "sse_or_json": Part(("framing/sse_or_json.py",), ("framing/test_sse_or_json.py",)),
-    "base64_text": Part(("base64_text.py",), ("test_base64_text.py",)),
-    "json_fragments": Part(("json_fragments.py",), ("test_json_fragments.py",)),
-    "rate_limits": Part(("rate_limits.py", "durations.py"), ("test_rate_limits.py",)),
-    "redaction": Part(("redaction.py",), ("test_redaction.py",)),
-    "errors": Part(
-        ("classification.py", "error_kinds.py", "error_body.py", "error_tables.py"),
-        ("test_classification.py", "test_error_*.py"),
+    "ndjson": _parser("framing/ndjson.py", tests=("framing/test_ndjson.py",)),
+    "json_array": _parser("framing/json_array.py", tests=("framing/test_json_array.py",)),
+    "sse_or_json": _parser("framing/sse_or_json.py", tests=("framing/test_sse_or_json.py",)),
+    "base64_text": _parser("base64_text.py", tests=("test_base64_text.py",)),
+    "json_fragments": _parser("json_fragments.py", tests=("test_json_fragments.py",)),
+    "rate_limits": _parser("rate_limits.py", "durations.py", tests=("test_rate_limits.py",)),
+    "redaction": _parser("redaction.py", tests=("test_redaction.py",)),
+    "errors": _parser(
+        "classification.py",
+        "error_kinds.py",
+        "error_body.py",
+        "error_tables.py",
+        tests=("test_classification.py", "test_error_*.py"),
     ),
-    "messages": Part(("wires/messages/*.py",), ("wires/messages/test_*.py", SHAPES)),
-    "responses": Part(("wires/responses/*.py",), ("wires/responses/test_*.py", SHAPES)),
-    "chat": Part(("wires/chat/*.py",), ("wires/chat/test_*.py",)),
-    "gemini": Part(("wires/gemini/*.py",), ("wires/gemini/test_*.py", SHAPES)),
-    "cohere": Part(("wires/cohere/*.py",), ("wires/cohere/test_*.py", SHAPES)),
-    "interactions": Part(("wires/interactions/*.py",), ("wires/interactions/test_*.py", SHAPES)),
-    "bedrock": Part(("bedrock.py",), ("wires/converse/test_*.py", "wires/test_invoke.py", SHAPES)),
-    "converse": Part(("wires/converse/*.py",), ("wires/converse/test_*.py", SHAPES)),
-    "invoke": Part(("wires/invoke/*.py",), ("wires/test_invoke.py", SHAPES)),
-    "ollama": Part(("wires/ollama/*.py",), ("wires/test_ollama.py", SHAPES)),
-    "dialects": Part(("dialects/*.py", "dialects/*/*.py"), ("dialects/test_*.py",)),
-    "vocabulary": Part(("*.py",), ("**/test_*.py",)),
+    "messages": _wire("messages"),
+    "responses": _wire("responses"),
+    "chat": _wire("chat"),
+    "gemini": _wire("gemini"),
+    "cohere": _wire("cohere"),
+    "interactions": _wire("interactions"),
+    "bedrock": _parser(
+        "bedrock.py",
+        tests=(
+            "wires/converse/test_*.py",
+            "wires/test_invoke.py",
+            "wires/test_malformed_shapes.py",
+        ),
+    ),
+    "converse": _wire("converse"),
+    "invoke": _wire("invoke", "parsers/wires/test_invoke.py"),
+    "ollama": _wire("ollama", "parsers/wires/test_ollama.py"),
+    "dialects": _parser("dialects/*.py", "dialects/*/*.py", tests=("dialects/test_*.py",)),
+    "vocabulary": _parser("*.py", tests=("**/test_*.py",)),
+    "pipeline": _room(
+        "pipeline", "properties/test_stage_invariants.py", "properties/test_text_stages.py"
+    ),
+    "tools": _room("tools", "streamlib/client/test_agent_loop.py"),
+    "web": _room("web"),
+    "gateway": _room("gateway"),
+    "client": _room("client"),
+    "durable": _room("durable"),
+    "transport": _room("transport", "streamlib/client/test_deadlines.py"),
+    "request": _room(
+        "request",
+        "streamlib/providers/test_*.py",
+        "streamlib/wires/test_*.py",
+        "streamlib/wires/*/test_build*.py",
+    ),
+    "structured": _room("structured"),
+    "inspection": _room("inspection", "streamlib/cli/test_inspect*.py"),
+    "display": _room("display", "streamlib/cli/test_chat.py", "streamlib/cli/test_question.py"),
+    "wires": Part(
+        ("streamlib/wires/*.py",), ("streamlib/wires/test_*.py", "streamlib/wires/*/test_*.py")
+    ),
 }
-"""Files below `parsers/streamlib_parsers`, and the tests below `tests/parsers` that answer for
-them.
+"""`vocabulary` is what all wires share, so the tests of the wires belong to it too."""
 
-`vocabulary` is what all wires share, so the tests of the wires belong to it too.
-"""
+APART: Final = ("test_cross_wire.py",)
+"""Tests of all parts together: they run nearly every line, and take longer than all others."""
+
+
+def files_of(name: str) -> list[Path]:
+    """The files of a part."""
+    return sorted({path for glob in PARTS[name].files for path in ROOT.glob(glob)})
+
+
+def tests_of(name: str) -> list[str]:
+    """The files of its tests, relative to the project's folder."""
+    found = {path for glob in PARTS[name].tests for path in (ROOT / "tests").glob(glob)}
+    return sorted(str(path.relative_to(ROOT)) for path in found if path.name not in APART)
 
 
 def missed(name: str, folder: Path) -> dict[str, Any]:
