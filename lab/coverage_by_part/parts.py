@@ -1,9 +1,10 @@
-"""Line and branch coverage of the parsers, each part by its own tests, without shared recordings.
+"""Line and branch coverage, each part by its own tests alone, without shared recordings.
 
-    python -m lab.coverage_by_part            # every part, some minutes; exit code 1 if one is
-    incomplete python -m lab.coverage_by_part chat sse   # these alone
+    python -m lab.coverage_by_part               # every part, some minutes; saves `results.json`
+    python -m lab.coverage_by_part chat sse -v   # these alone, with the lines that were not run
 
-What the tests of another part, or a recording, happen to run does not count here.
+What the tests of another part, or a recording, happen to run does not count here. Exit code 1 if a
+framing or a reader of bytes is incomplete: those parse what anyone may send.
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from lab.proof.results import DIRTY
 from tests.support.shared import ROOT
+
+RESULTS: Final = Path(__file__).with_name("results.json")
 
 
 class Part(NamedTuple):
@@ -122,6 +127,9 @@ PARTS: Final[Mapping[str, Part]] = {
 }
 """`vocabulary` is what all wires share, so the tests of the wires belong to it too."""
 
+WHOLE: Final = tuple(list(PARTS)[: list(PARTS).index("messages")])
+"""Parts of which every line and branch must run."""
+
 APART: Final = ("test_cross_wire.py",)
 """Tests of all parts together: they run nearly every line, and take longer than all others."""
 
@@ -137,33 +145,53 @@ def tests_of(name: str) -> list[str]:
     return sorted(str(path.relative_to(ROOT)) for path in found if path.name not in APART)
 
 
-def missed(name: str, folder: Path) -> dict[str, Any]:
-    """File -> lines and branches of this part that its tests did not run."""
-    part = PARTS[name]
-    data = folder / name
-    tests = [
-        str(path.relative_to(ROOT))
-        for pattern in part.tests
-        for path in sorted((ROOT / "tests" / "parsers").glob(pattern))
-    ]
+def commit() -> str:
+    """The commit that is measured; figures that are saved do not make it another."""
+    measured = ("streamlib", "parsers", "streamlib_pytest", "tests")
+    changed = git("status", "--porcelain", "--", *measured)
+    return git("rev-parse", "--short", "HEAD") + (DIRTY if changed else "")
+
+
+def git(*arguments: str) -> str:
+    """What git says; empty without it."""
+    command = ["git", *arguments]
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return process.stdout.strip()
+
+
+class Covered(NamedTuple):
+    """What the tests of a part ran."""
+
+    lines: int
+    """Statements of its files."""
+    branches: int
+    missing: int
+    """Statements and branches that no test ran."""
+    places: dict[str, tuple[list[int], list[list[int]]]]
+    """File -> the lines and branches that no test ran."""
+
+    @property
+    def share(self) -> float:
+        """Statements and branches that ran, in percent."""
+        return 100 * (1 - self.missing / (self.lines + self.branches))
+
+
+def measure(name: str, folder: Path) -> Covered:
+    """Runs the tests of one part."""
     coverage = [sys.executable, "-m", "coverage"]
-    env = {**os.environ, "STREAMLIB_SHARED": str(folder), "COVERAGE_FILE": str(data)}
+    env = {**os.environ, "STREAMLIB_SHARED": str(folder), "COVERAGE_FILE": str(folder / name)}
     env.pop("STREAMLIB_CORPUS", None)
-    files = [path for pattern in part.files for path in PACKAGE.glob(pattern)]
     settings = folder / f"{name}.ini"
-    settings.write_text(_settings(files), encoding="utf-8")
-    run = [
-        *coverage,
-        "run",
-        f"--rcfile={settings}",
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        *tests,
-    ]
-    ran = subprocess.run(run, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
+    settings.write_text(_settings(files_of(name)), encoding="utf-8")
+    run = ["run", f"--rcfile={settings}", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    ran = subprocess.run(
+        [*coverage, *run, *tests_of(name)],
+        env=env,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if ran.returncode:
         raise RuntimeError(ran.stdout[-3000:])
     report = folder / f"{name}.json"
@@ -174,12 +202,18 @@ def missed(name: str, folder: Path) -> dict[str, Any]:
         capture_output=True,
         check=True,
     )
-    found = json.loads(report.read_bytes())["files"]
-    return {
-        path: (one["missing_lines"], one["missing_branches"])
-        for path, one in found.items()
-        if one["missing_lines"] or one["missing_branches"]
-    }
+    found = json.loads(report.read_bytes())
+    totals = found["totals"]
+    return Covered(
+        totals["num_statements"],
+        totals["num_branches"],
+        totals["missing_lines"] + totals["missing_branches"],
+        {
+            path: (one["missing_lines"], one["missing_branches"])
+            for path, one in found["files"].items()
+            if one["missing_lines"] or one["missing_branches"]
+        },
+    )
 
 
 def _settings(files: Iterable[Path]) -> str:
@@ -193,6 +227,22 @@ def _settings(files: Iterable[Path]) -> str:
     return f"[run]\nbranch = true\ninclude = {include}\n[report]\nexclude_also = {exclude}\n"
 
 
+def save(name: str, covered: Covered) -> None:
+    """Saves the figures of a part."""
+    results: dict[str, object] = {}
+    if RESULTS.exists():
+        results = json.loads(RESULTS.read_bytes())
+    results[name] = {
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "commit": commit(),
+        "lines": covered.lines,
+        "branches": covered.branches,
+        "run, %": round(covered.share, 1),
+    }
+    ordered = {part: results[part] for part in PARTS if part in results}
+    RESULTS.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Says what was missed, part by part."""
     command = argparse.ArgumentParser(
@@ -201,19 +251,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     command.add_argument(
         "parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; without one all of them"
     )
-    names = command.parse_args(argv).parts
+    command.add_argument("-v", "--verbose", action="store_true", help="the lines that were not run")
+    arguments = command.parse_args(argv)
+    names: list[str] = arguments.parts or [*PARTS]
     if unknown := {*names} - {*PARTS}:
         command.error(f"no part {', '.join(unknown)}; one of {', '.join(PARTS)}")
-    total = 0
+    incomplete = False
     with tempfile.TemporaryDirectory() as folder:
-        for name in names or PARTS:
-            found = missed(name, Path(folder))
-            total += len(found)
-            sys.stdout.write(f"{name}: {'whole' if not found else ''}\n")
-            for path, (lines, branches) in found.items():
-                sys.stdout.write(
-                    f"  {path.removeprefix('parsers/streamlib_parsers/')}: lines {lines}, "
-                    f"branches {branches}\n"
-                )
+        for name in names:
+            covered = measure(name, Path(folder))
+            save(name, covered)
+            sys.stdout.write(f"{name}: {covered.share:.1f} % of lines and branches\n")
+            if name in WHOLE and covered.missing:
+                incomplete = True
+            if arguments.verbose or name in WHOLE:
+                for path, (lines, branches) in covered.places.items():
+                    sys.stdout.write(f"  {path}: lines {lines}, branches {branches}\n")
             sys.stdout.flush()
-    return 1 if total else 0
+    return 1 if incomplete else 0

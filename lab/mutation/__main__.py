@@ -32,9 +32,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple, TypedDict
 
-from lab.coverage_by_part.parts import PARTS, files_of, tests_of
+from lab.coverage_by_part.parts import PARTS, commit, files_of, git, tests_of
 from lab.mutation.defects import mutable_nodes, mutate
-from lab.proof.results import DIRTY, QUOTED
+from lab.proof.results import QUOTED
 from tests.support.shared import ROOT
 
 SEED: Final = 20261124
@@ -136,7 +136,7 @@ def run(part: str, *, again: bool, fresh: bool) -> None:
     if remaining:
         _try(part, remaining, result)
     noticed = sum(outcome != SURVIVED for outcome in outcomes.values())
-    print(f"{part}: {noticed} of {len(outcomes)} noticed", flush=True)
+    _say(f"{part}: {noticed} of {len(outcomes)} noticed")
 
 
 def _try(part: str, mutants: list[Mutant], result: PartResult) -> None:
@@ -159,15 +159,20 @@ def _try(part: str, mutants: list[Mutant], result: PartResult) -> None:
             if "tests" in said:
                 result["tests"], result["seconds"] = said["tests"], said["seconds"]
                 result["failing"] = said["failed"]
-                print(f"{part}: {line.strip()}", flush=True)
+                _say(f"{part}: {line.strip()}")
                 continue
             text = numbers.pop((said["path"], said["number"]))
             _note(result["outcomes"], text, said["outcome"])
-            print(f"{said['outcome']}: {text} {said['by']}", flush=True)
+            _say(f"{said['outcome']}: {text} {said['by']}")
             save(part, result)
         process.wait()
     if numbers:
         raise SystemExit(f"{part}: not tried: {sorted(numbers.values())}")
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def _note(outcomes: dict[str, str], text: str, outcome: str) -> None:
@@ -241,21 +246,7 @@ def quote() -> None:
 
 def _age(commit: str) -> int:
     """Sorts the oldest commit first: it decides whether the figures are out of date."""
-    return int(_git("rev-list", "--count", commit.partition("-")[0]) or 0)
-
-
-def commit() -> str:
-    """The commit that is measured; `results.json` itself may differ from it."""
-    changed = _git(
-        "status", "--porcelain", "--", "streamlib", "parsers", "streamlib_pytest", "tests"
-    )
-    return _git("rev-parse", "--short", "HEAD") + (DIRTY if changed else "")
-
-
-def _git(*arguments: str) -> str:
-    command = ["git", *arguments]
-    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return process.stdout.strip()
+    return int(git("rev-list", "--count", commit.partition("-")[0]) or 0)
 
 
 def main() -> None:

@@ -127,7 +127,7 @@ def mutate(source: str, number: int) -> Defect:
     lines, name = mutable.lines, _defined(tree, mutable.node)
     before = ast.unparse(mutable.node).splitlines()[0]
     if mutable.name == "statement":
-        tree = _RemoveStatement(mutable.node).visit(tree)
+        _RemoveStatement(mutable.node).visit(tree)
         text = f"removed {before}"
     else:
         _change(mutable.node)

@@ -29,8 +29,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Final, TextIO
@@ -39,7 +40,7 @@ import anyio  # noqa: F401  # so that every fork has it
 import coverage
 import httpx  # noqa: F401
 import hypothesis
-import hypothesis.strategies  # noqa: F401
+import hypothesis.strategies
 import pytest
 import trio  # noqa: F401
 
@@ -93,10 +94,8 @@ def forked(work: Callable[[], int], seconds: float) -> int:
             os.kill(child, signal.SIGKILL)
         time.sleep(0.005)
     # Processes that its tests started and did not end.
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     if not os.WIFEXITED(status):
         return HUNG
     code = os.WEXITSTATUS(status)
@@ -170,7 +169,7 @@ class Conductor(Quick):
 
     def _measure(self, file: Path) -> int:
         baseline = Baseline()
-        for number, item in enumerate(self._items):
+        for number in range(len(self._items)):
             self._coverage.switch_context(str(number))
             began = time.monotonic()
             if not self._passes([number]):
@@ -367,11 +366,11 @@ def at_import(path: str, number: int, nodeids: list[str], flaky: set[str]) -> tu
             return "survived", ""
         RUNNING.unlink(missing_ok=True)
         with planted(file, defect):
-            code = forked(lambda: imported_again(nodeids), SECONDS)
+            code = forked(partial(imported_again, nodeids), SECONDS)
         if code == SURVIVED:
             return "survived", ""
         by = RUNNING.read_text(encoding="utf-8") if RUNNING.exists() else ""
-        if not by or forked(lambda: imported_again([by]), SECONDS) == SURVIVED:
+        if not by or forked(partial(imported_again, [by]), SECONDS) == SURVIVED:
             return ("hung" if code == HUNG else "noticed"), by
         flaky.add(by)
 
