@@ -142,9 +142,13 @@ class Conductor(Quick):
             self._functions.setdefault(hidden.__code__.co_filename, []).append(hidden)
         gc.freeze()
         baseline = self._measured()
+        traced: set[int] = set()
+        for by_line in baseline.lines.values():
+            traced.update(*by_line.values())
         self._say(
             {
                 "tests": len(self._items),
+                "that run a line": len(traced),
                 "seconds": round(sum(baseline.seconds), 1),
                 "failed": [self._items[number].nodeid for number in baseline.failed],
             }
@@ -170,6 +174,10 @@ class Conductor(Quick):
     def _measure(self, file: Path) -> int:
         baseline = Baseline()
         for number in range(len(self._items)):
+            if sys.gettrace() is None:
+                # A test has ended all tracing.
+                self._coverage.stop()
+                self._coverage.start()
             self._coverage.switch_context(str(number))
             began = time.monotonic()
             if not self._passes([number]):
