@@ -132,6 +132,16 @@ def test_each_line_is_written_once_into_the_scrollback() -> None:
     assert drawn.split()[-300:] == [f"word{number}" for number in range(300)]
 
 
+def test_long_line_of_code_is_drawn_while_it_comes() -> None:
+    """What is left for its end is less than the screen has room for."""
+    writer = MarkdownWriter(40, 10)
+    drawn = writer.feed("```\n" + "x" * 100)
+    for _ in range(100):
+        drawn += writer.feed("x" * 100)
+    assert OWN.sub("", drawn).count("x") > 10_000
+    assert writer.feed("\n```\n").count("x") < 40 * 10
+
+
 def test_no_word_is_lost() -> None:
     chance = random.Random(3)
     for _ in range(6):

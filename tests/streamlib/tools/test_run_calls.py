@@ -316,6 +316,8 @@ async def test_result_becomes_text_parts_or_json(result: Any, output: Any) -> No
         ([Text("caf\udce9")], (Text("caf\ufffd"),)),
         (Text("caf\udce9"), (Text("caf\ufffd"),)),
         (["caf\udce9", 1], '["caf\ufffd", 1]'),
+        # JSON has no keys but texts.
+        ({1: "caf\udce9"}, '{"1": "caf\ufffd"}'),
         (OSError("caf\udce9"), "OSError: caf\ufffd"),
     ],
 )

@@ -20,7 +20,13 @@ from streamlib import Failed, Prompt, StreamError, user
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
 from streamlib.testing import running
-from streamlib.transport.websocket import FRAGMENT_BYTES, WebSocket, close_error
+from streamlib.transport.deadlines import Deadlines
+from streamlib.transport.websocket import (
+    FRAGMENT_BYTES,
+    WebSocket,
+    close_error,
+    open_websocket,
+)
 from streamlib_parsers.limits import Limits
 from tests.support.certificates import self_signed
 from tests.support.keys import UNUSUAL_KEY, printed
@@ -49,6 +55,14 @@ async def end_of(server: Any, **options: Any) -> Any:
             events = [event async for event in stream]
         last = events[-1]
         return last.error if isinstance(last, Failed) else stream.response.text
+
+
+async def test_header_that_comes_twice_has_both_values() -> None:
+    """As in HTTP: the last one alone would hide a limit, or a cookie."""
+    refusal = b"HTTP/1.1 429 Slow\r\nX-Limit: 1\r\nx-limit: 2\r\nContent-Length: 0\r\n\r\n"
+    async with scripted_socket(status=refusal) as server:
+        upgrade = await open_websocket(server.url, {}, Deadlines(), 1 << 20)
+    assert (upgrade.status, upgrade.headers["x-limit"]) == (429, "1, 2")
 
 
 async def cancel_while_sending(stream: Any) -> None:

@@ -30,6 +30,7 @@ from streamlib import (
     ReasoningContentDelta,
     ReasoningSummaryDelta,
     RefusalDelta,
+    Response,
     ResponseEvent,
     ResponseMetadata,
     ServerToolCall,
@@ -194,6 +195,16 @@ def test_usage_and_metadata_amid_the_stream_are_an_update() -> None:
 )
 def test_what_the_wire_lacks_is_reported(item: Any, path: str) -> None:
     assert path in of_item(item)[1]
+
+
+def test_signature_of_a_message_is_not_sent() -> None:
+    """Steps of text have none: what the report calls dropped must not be there."""
+    item = Message("assistant", [Text("x")], signature="c2ln", origin=OTHER)
+    payloads, report = of_item(item)
+    assert "/signature" in report
+    body = encode_body("interactions", Response(items=(item,), status="completed"))
+    assert b'"text":"x"' in body
+    assert "c2ln" not in str(payloads) + body.decode()
 
 
 @pytest.mark.parametrize("reason", ["content_filter", "refusal", "other"])
