@@ -64,7 +64,7 @@ async def test_slow_branch_fails_and_the_other_goes_on() -> None:
 
 async def test_closed_branch_is_fed_no_more() -> None:
     """It would keep all that follows: nobody reads it, and the source waits for nobody."""
-    async with TeeReader(Scripted(*answer("hello")), 2) as (one, two):
+    async with TeeReader(Scripted(*answer("hello")), 2, ahead=1) as (one, two):
         await anext(one)
         await one.aclose()
         assert [event async for event in two] == answer("hello")

@@ -185,6 +185,7 @@ async def refused(path: str, token: bytes, *parts: bytes, is_whole: bool = False
         ("/v1/messages", b"wrong", [b"{"], 401),
         ("/v1/nothing", b"right", [b"{"], 404),
         # A part was read, but not the last one.
+        ("/login", b"", [b"token=", b"x" * 10_000], 401),
         ("/v1/messages", b"right", [b" ", b" " * (33 << 20)], 413),
     ],
 )

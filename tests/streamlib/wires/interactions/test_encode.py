@@ -199,7 +199,8 @@ def test_what_the_wire_lacks_is_reported(item: Any, path: str) -> None:
 
 def test_signature_of_a_message_is_not_sent() -> None:
     """Steps of text have none: what the report calls dropped must not be there."""
-    item = Message("assistant", [Text("x")], signature="c2ln", origin=OTHER)
+    own = Origin("interactions")
+    item = Message("assistant", [Text("x")], signature="c2ln", origin=own)
     payloads, report = of_item(item)
     assert "/signature" in report
     body = encode_body("interactions", Response(items=(item,), status="completed"))
