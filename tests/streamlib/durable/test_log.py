@@ -12,13 +12,17 @@ import pytest
 
 from streamlib.client.stream import ResponseStream
 from streamlib.durable import Entry, Log, LogError, open_log
+from streamlib.durable.records import encode_event, endings
 from streamlib.durable.settings import COMMIT_BYTES
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import (
     Completed,
+    Created,
+    ErrorInfo,
     Failed,
     Message,
     OutputItemAdded,
+    OutputItemDone,
     OutputTextDelta,
     accumulate,
 )
@@ -352,6 +356,20 @@ async def test_cursor_that_is_none_is_a_value_error(wrong: str) -> None:
 def test_unknown_engine_is_a_value_error(url: str) -> None:
     with pytest.raises(ValueError, match="an engine is"):
         open_log(url)
+
+
+def test_log_without_an_end_is_ended_with_its_open_items() -> None:
+    begun = [
+        Created("r", "m"),
+        OutputItemAdded(0, Message("assistant")),
+        OutputTextDelta(0, 0, "Hel"),
+    ]
+    error = ErrorInfo("truncated", "its writer died")
+    item, failed = endings([encode_event(event) for event in begun], error)
+    assert isinstance(item, OutputItemDone)
+    assert (item.item.text, item.item.status) == ("Hel", "incomplete")
+    assert isinstance(failed, Failed)
+    assert failed.error == error
 
 
 async def test_log_is_used_inside_of_its_block() -> None:
