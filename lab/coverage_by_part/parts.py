@@ -111,7 +111,9 @@ PARTS: Final[Mapping[str, Part]] = {
     "gateway": _room("gateway"),
     "client": _room("client"),
     "durable": _room("durable"),
-    "transport": _room("transport", "streamlib/client/test_deadlines.py"),
+    "transport": _room(
+        "transport", "streamlib/client/test_deadlines.py", "streamlib/client/websocket/test_*.py"
+    ),
     "request": _room(
         "request",
         "streamlib/providers/test_*.py",

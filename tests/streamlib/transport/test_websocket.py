@@ -23,6 +23,7 @@ from streamlib.testing import running
 from streamlib.transport.deadlines import Deadlines
 from streamlib.transport.websocket import (
     FRAGMENT_BYTES,
+    SocketClosed,
     WebSocket,
     close_error,
     open_websocket,
@@ -212,6 +213,85 @@ def test_every_close_code_has_a_bounded_message() -> None:
         error = close_error(code, "x" * 5_000)
         assert len(error.message) < 400
         assert error.code == f"websocket_{code}"
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (1007, "invalid_request"),
+        (3000, "authentication"),
+        (3003, "permission"),
+        (3008, "stalled"),
+        (1000, "truncated"),
+        (3004, "truncated"),
+    ],
+)
+def test_close_code_of_the_registry_has_its_kind(code: int, kind: str) -> None:
+    assert close_error(code, "").kind == kind
+
+
+class Protocol:
+    """What a `WebSocket` asks of its protocol."""
+
+    def __init__(self, state: str = "OPEN") -> None:
+        self.state = SimpleNamespace(name=state)
+        self.writes: list[bytes] = []
+        self.parser_exc = None
+        self.close_rcvd = None
+
+    def send_text(self, data: bytes, fin: bool) -> None:
+        self.writes.append(data)
+
+    def send_close(self, code: int) -> None:
+        self.writes.append(b"close %d" % code)
+
+    def data_to_send(self) -> list[bytes]:
+        data, self.writes = self.writes, []
+        return data
+
+
+class Socket:
+    """A socket whose bytes are kept, or that is broken."""
+
+    def __init__(self, *, is_broken: bool = False) -> None:
+        self.sent = b""
+        self._is_broken = is_broken
+
+    async def send(self, data: bytes) -> None:
+        await anyio.lowlevel.checkpoint()
+        if self._is_broken:
+            raise anyio.BrokenResourceError
+        self.sent += data
+
+    async def aclose(self) -> None:
+        pass
+
+
+def websocket(socket: Socket, protocol: Protocol) -> WebSocket:
+    return WebSocket(cast("ByteStream", socket), protocol, [], 1000)
+
+
+async def test_request_on_a_broken_socket_fails() -> None:
+    started: list[bool] = []
+    opened = websocket(Socket(is_broken=True), Protocol())
+    with pytest.raises(SocketClosed):
+        await opened.send(b"x", lambda: started.append(True))
+    assert started
+
+
+async def test_request_does_not_begin_on_a_closed_socket() -> None:
+    """Its caller may send it again: not a byte of it was written."""
+    started: list[bool] = []
+    socket = Socket()
+    with pytest.raises(SocketClosed):
+        await websocket(socket, Protocol("CLOSING")).send(b"x", lambda: started.append(True))
+    assert (started, socket.sent) == ([], b"")
+
+
+async def test_closing_says_that_it_is_regular() -> None:
+    socket = Socket()
+    await websocket(socket, Protocol()).aclose()
+    assert socket.sent == b"close 1000"
 
 
 async def test_a_key_in_a_close_reason_is_masked() -> None:
