@@ -141,7 +141,7 @@ def files_of(name: str) -> list[Path]:
     return sorted({path for glob in PARTS[name].files for path in ROOT.glob(glob)})
 
 
-def tests_of(name: str) -> list[str]:
+def files_of_tests(name: str) -> list[str]:
     """The files of its tests, relative to the project's folder."""
     found = {path for glob in PARTS[name].tests for path in (ROOT / "tests").glob(glob)}
     return sorted(str(path.relative_to(ROOT)) for path in found if path.name not in APART)
@@ -187,7 +187,7 @@ def measure(name: str, folder: Path) -> Covered:
     settings.write_text(_settings(files_of(name)), encoding="utf-8")
     run = ["run", f"--rcfile={settings}", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     ran = subprocess.run(
-        [*coverage, *run, *tests_of(name)],
+        [*coverage, *run, *files_of_tests(name)],
         env=env,
         cwd=ROOT,
         capture_output=True,

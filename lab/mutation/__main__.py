@@ -32,7 +32,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple, TypedDict
 
-from lab.coverage_by_part.parts import PARTS, commit, files_of, git, tests_of
+from lab.coverage_by_part.parts import PARTS, commit, files_of, files_of_tests, git
+from lab.coverage_by_part.parts import RESULTS as COVERAGE
 from lab.mutation.defects import mutable_nodes, mutate
 from lab.proof.results import QUOTED
 from tests.support.shared import ROOT
@@ -143,7 +144,7 @@ def _try(part: str, mutants: list[Mutant], result: PartResult) -> None:
     numbers = {(mutant.path, mutant.number): mutant.text for mutant in mutants}
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        job = {"tests": tests_of(part), "defects": [list(place) for place in numbers]}
+        job = {"tests": files_of_tests(part), "defects": [list(place) for place in numbers]}
         copy_project(home)
         (home / "job.json").write_text(json.dumps(job), encoding="utf-8")
         process = subprocess.Popen(
@@ -205,6 +206,9 @@ def _environment(home: Path) -> dict[str, str]:
 def quote() -> None:
     """Writes the figures for docs/PROOF.md."""
     results = load()
+    coverage: dict[str, dict[str, float]] = {}
+    if COVERAGE.exists():
+        coverage = json.loads(COVERAGE.read_bytes())
     reasons: dict[str, str] = json.loads(EQUIVALENT.read_bytes())
     notes: list[str] = []
     survivors: list[str] = []
@@ -219,11 +223,14 @@ def quote() -> None:
         share = 100 * noticed / len(outcomes)
         worst = min(worst, share)
         drawn += len(outcomes)
-        notes.append(
+        note = (
             f"{part}: {noticed} of {len(outcomes)} noticed ({share:.0f} %), {since} of them by "
             f"tests written for this sample; {len(explained)} change nothing that can be seen; "
             f"drawn from {result['possible']:,}; {result['date']}, {result['commit']}"
         )
+        if part in coverage:
+            note += f"; its tests run {coverage[part]['run, %']} % of its lines and branches"
+        notes.append(note)
         for text in survived:
             if text in explained:
                 notes.append(f"changes nothing: `{text}`: {reasons[text]}")

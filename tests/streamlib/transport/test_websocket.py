@@ -288,7 +288,7 @@ async def test_request_does_not_begin_on_a_closed_socket() -> None:
     assert (started, socket.sent) == ([], b"")
 
 
-async def test_closing_says_that_it_is_regular() -> None:
+async def test_closing_sends_the_regular_code() -> None:
     socket = Socket()
     await websocket(socket, Protocol()).aclose()
     assert socket.sent == b"close 1000"
