@@ -264,21 +264,26 @@ class Conductor(Quick):
                 function.__code__ = new[key]
 
     def _selected(self, path: str, defect: Defect, baseline: Baseline) -> list[int]:
-        """The tests for a defect, the quickest first."""
+        """The tests for a defect, the quickest first.
+
+        Of one at import the tests of what uses the name come first, then all others of the file.
+        """
         of_file = baseline.lines.get(path, {})
         if defect.name:
-            tests = {*_using(defect.name, path, baseline)}
-            tests = tests or {test for tests in of_file.values() for test in tests}
+            groups = [{*_using(defect.name, path, baseline)}, set().union(*of_file.values())]
         else:
-            tests = {test for line in defect.lines for test in of_file.get(line, ())}
-        selected: list[int] = []
+            groups = [set().union(*(of_file.get(line, ()) for line in defect.lines))]
+        selected: dict[int, None] = {}
         total = 0.0
-        for test in sorted(tests - self._flaky, key=lambda test: baseline.seconds[test]):
-            total += baseline.seconds[test]
-            if total > SELECTED_SECONDS and selected:
-                break
-            selected.append(test)
-        return selected
+        for tests in groups:
+            for test in sorted(tests - self._flaky, key=lambda test: baseline.seconds[test]):
+                if test in selected:
+                    continue
+                total += baseline.seconds[test]
+                if total > SELECTED_SECONDS and selected:
+                    break
+                selected[test] = None
+        return list(selected)
 
     def _say(self, line: dict[str, object]) -> None:
         self._report.write(json.dumps(line) + "\n")
