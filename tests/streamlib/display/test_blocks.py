@@ -218,6 +218,21 @@ def test_row_cells_keep_an_escaped_bar() -> None:
     assert row_cells("|") == [""]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```\na\n    ```\nb\n```",
+        "```\na\n   ```\nb",
+        "> a\n>b",
+        ">a\n> b",
+        "\tx",
+        "-\ta\n\n\tb",
+    ],
+)
+def test_blanks_mean_what_they_mean_in_commonmark(text: str) -> None:
+    assert ours(text) == theirs(text)
+
+
 def test_mark_of_a_quote_has_at_most_three_spaces_before() -> None:
     """With four it is text of the open paragraph; markdown-it-py takes it for a mark there."""
     assert ours("> a\n   > b") == ["quote", "paragraph a|b", "end"]
