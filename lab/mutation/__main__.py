@@ -1,443 +1,277 @@
-"""Mutation testing of framings, wires and dialects.
+"""Mutation testing: one deliberate defect at a time, and whether a test notices.
 
-    python -m lab.mutation --quote                # up to 100 mutants a file, an hour or two;
-    saved python -m lab.mutation --part chat --each 20  # a seeded sample of one part; lists
-    survivors python -m lab.mutation --again --quote        # after new tests: the saved survivors
-    again
+    python -m lab.mutation                      # what is missing of every part; hours
+    python -m lab.mutation tools web            # of these parts
+    python -m lab.mutation tools --again        # those that no test noticed, after new tests
+    python -m lab.mutation tools --fresh        # from the beginning, after the code has changed
+    python -m lab.mutation --page               # only the figures for docs/PROOF.md
 
-`--quote` saves the result for docs/PROOF.md. Each mutant is one deliberate defect in a copy of the
-package: a comparison changed, `and` for `or`, a constant off by one, a condition negated, a
-statement removed. It gets those tests of its part (`coverage_by_part.parts.PARTS`) that run its
-line, without the shared recordings, until the first that fails. A mutant that hangs or exhausts the
-memory counts as killed. Equivalent mutants are excluded: whether a struct is frozen or known to the
-garbage collector, imports for type checkers.
+A defect (mutant) is a comparison changed, `and` for `or`, a constant off by one, a condition
+negated, or a statement removed. Of each part (`coverage_by_part.parts.PARTS`) `EACH` are drawn from
+all there could be. Each gets those tests of its part that run its line, without the shared
+recordings, until the first that fails (`worker.py`). One that hangs or exhausts the memory counts
+as noticed. Not drawn: keywords of classes, code for type checkers.
+
+`results.json` has every outcome; it is written after each, so that a stop loses nothing.
+`equivalent.json` explains those that change nothing that anyone could see; they count as drawn, and
+not as noticed.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import itertools
 import json
-import multiprocessing
 import os
 import random
-import resource
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypedDict
 
-import coverage
-import hypothesis.strategies  # noqa: F401  # so that every fork has it
-import pytest
-
-from lab.coverage_by_part.parts import PACKAGE, PARTS
-from lab.proof.results import QUOTED, present_commit
+from lab.coverage_by_part.parts import PARTS, commit, files_of, files_of_tests, git
+from lab.coverage_by_part.parts import RESULTS as COVERAGE
+from lab.mutation.defects import mutable_nodes, mutate
+from lab.proof.results import QUOTED
 from tests.support.shared import ROOT
 
-MUTATED: Final = ("framing/**/*.py", "wires/**/*.py", "dialects/**/*.py")
-"""Files of the package (globs)."""
-HANGS: Final = 20
-"""Seconds for one test; the slowest needs three."""
-SECONDS: Final = 120.0
-"""For all tests of a part; the slowest part needs ten."""
-MEMORY_BYTES: Final = 4 << 30
-QUIET: Final = (
-    "-q",
-    "-p",
-    "no:cacheprovider",
-    "-W",
-    "ignore::pytest.PytestAssertRewriteWarning",
-)
+SEED: Final = 20261124
+"""Fixed before the first run; with it and a part's name, the same code gives the same sample."""
+EACH: Final = 40
+"""Defects drawn of each part; all of a part that has fewer."""
+
+RESULTS: Final = Path(__file__).with_name("results.json")
+EQUIVALENT: Final = Path(__file__).with_name("equivalent.json")
 QUOTE: Final = QUOTED / "mutation.json"
 
-COMPARED: Final[dict[type, type]] = {
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
-COMPUTED: Final[dict[type, type]] = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.BitOr: ast.BitAnd}
+FIRST, SINCE, SURVIVED, HUNG = "noticed", "noticed since", "survived", "hung"
+"""Outcomes. `SINCE`: survived the first run, and a test was written for it."""
 
 
 class Mutant(NamedTuple):
     """One deliberate defect. number: its index in `mutable_nodes` of the file."""
 
-    part: str
-    path: Path
+    path: str
     number: int
+    text: str
+    """File, line and change."""
 
 
-class MutableNode(NamedTuple):
-    """A node that can be mutated, and how."""
+class PartResult(TypedDict):
+    """What is known of a part."""
 
-    node: Any
-    name: str
-
-    @property
-    def lines(self) -> range:
-        """The lines it is on."""
-        node = self.node.test if self.name == "condition" else self.node
-        return range(node.lineno, node.end_lineno + 1)
-
-
-def mutable_nodes(tree: ast.Module) -> Iterator[MutableNode]:
-    """Every node of a file that can be mutated; type hints, docstrings and imports cannot."""
-    for node in _meaningful(tree):
-        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARED:
-            yield MutableNode(node, "comparison")
-        elif isinstance(node, ast.BoolOp):
-            yield MutableNode(node, "and/or")
-        elif isinstance(node, ast.BinOp) and type(node.op) in COMPUTED and not _is_type(node):
-            yield MutableNode(node, "arithmetic")
-        elif isinstance(node, (ast.If, ast.While, ast.IfExp)):
-            yield MutableNode(node, "condition")
-        elif isinstance(node, ast.Constant) and type(node.value) in (int, bool):
-            yield MutableNode(node, "constant")
-        elif isinstance(node, (ast.AugAssign, ast.Delete, ast.Raise)) or (
-            isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
-        ):
-            yield MutableNode(node, "statement")
+    date: str
+    commit: str
+    possible: int
+    """Defects that could have been drawn."""
+    tests: int
+    seconds: float
+    """What its tests take without a defect, under coverage."""
+    failing: list[str]
+    """Tests that fail without a defect here, and were left out."""
+    outcomes: dict[str, str]
+    """Text of a mutant -> outcome."""
 
 
-def _meaningful(tree: ast.AST) -> Iterator[ast.AST]:
-    """As `ast.walk`, without keywords of classes (`frozen`, `gc`) and code for type checkers."""
-    todo = deque([tree])
-    while todo:
-        node = todo.popleft()
-        if (
-            isinstance(node, ast.If)
-            and isinstance(node.test, ast.Name)
-            and node.test.id == "TYPE_CHECKING"
-        ):
-            continue
-        yield node
-        todo.extend(child for child in ast.iter_child_nodes(node) if child not in _unseen(node))
+def sample(part: str) -> tuple[list[Mutant], int]:
+    """The drawn defects of a part, and from how many."""
+    places: list[tuple[str, int]] = []
+    for file in files_of(part):
+        count = len(list(mutable_nodes(ast.parse(file.read_text(encoding="utf-8")))))
+        places += [(str(file.relative_to(ROOT)), number) for number in range(count)]
+    drawn = random.Random(f"{SEED} {part}").sample(places, min(EACH, len(places)))
+    mutants: list[Mutant] = []
+    for path, number in drawn:
+        defect = mutate((ROOT / path).read_text(encoding="utf-8"), number)
+        mutants.append(Mutant(path, number, f"{path} line {defect.lines.start}: {defect.text}"))
+    return mutants, len(places)
 
 
-def _unseen(node: ast.AST) -> list[ast.AST | None]:
-    """The children without effect: keywords of classes, and annotations, never evaluated."""
-    if isinstance(node, ast.ClassDef):
-        return [*node.keywords]
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        return [node.returns]
-    return [node.annotation] if isinstance(node, (ast.arg, ast.AnnAssign)) else []
+def load() -> dict[str, PartResult]:
+    """Part -> its saved result."""
+    if not RESULTS.exists():
+        return {}
+    known: dict[str, PartResult] = json.loads(RESULTS.read_bytes())
+    return known
 
 
-def _is_type(node: ast.BinOp) -> bool:
-    """`X | None` outside of annotations, as in tables of types."""
-    return any(
-        isinstance(inner, ast.Constant) and inner.value is None for inner in (node.left, node.right)
-    )
+def save(part: str, result: PartResult) -> None:
+    """Saves one part; the others may have been measured meanwhile."""
+    results = load() | {part: result}
+    ordered = {name: results[name] for name in PARTS if name in results}
+    _write(RESULTS, ordered)
 
 
-def mutate(source: str, number: int) -> tuple[str, str]:
-    """The source of that mutant, and a description of it."""
-    tree = ast.parse(source)
-    mutable = list(mutable_nodes(tree))[number]
-    node = mutable.node
-    before = ast.unparse(node).splitlines()[0]
-    if mutable.name == "statement":
-        tree = _RemoveStatement(node).visit(tree)
-        return ast.unparse(ast.fix_missing_locations(tree)), f"line {node.lineno}: removed {before}"
-    _change(node, mutable.name)
-    return ast.unparse(
-        ast.fix_missing_locations(tree)
-    ), f"line {node.lineno}: {before} -> {ast.unparse(node).splitlines()[0]}"
+def _write(path: Path, document: object) -> None:
+    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _change(node: Any, name: str) -> None:
-    if name == "comparison":
-        node.ops = [COMPARED[type(node.ops[0])]()]
-    elif name == "and/or":
-        node.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-    elif name == "arithmetic":
-        node.op = COMPUTED[type(node.op)]()
-    elif name == "condition":
-        node.test = ast.UnaryOp(ast.Not(), node.test)
-    else:
-        node.value = not node.value if isinstance(node.value, bool) else node.value + 1
-
-
-class _RemoveStatement(ast.NodeTransformer):
-    """Replaces one statement by `pass`."""
-
-    def __init__(self, node: ast.AST) -> None:
-        self._node = node
-
-    def visit(self, node: ast.AST) -> Any:
-        return ast.Pass() if node is self._node else super().visit(node)
-
-
-def part_of(path: Path) -> str | None:
-    """The part a file belongs to."""
-    relative = path.relative_to(PACKAGE)
-    return next(
-        (
-            name
-            for name, part in PARTS.items()
-            if name != "vocabulary" and any(relative.match(pattern) for pattern in part.files)
-        ),
-        None,
-    )
-
-
-def sample(each: int, seed: int, only: str | None) -> list[Mutant]:
-    """Up to `each` mutants of a file, files alternating, the same for the same seed."""
-    files = sorted(path for pattern in MUTATED for path in PACKAGE.glob(pattern))
-    rng = random.Random(seed)
-    queues = [
-        _drawn(part, path, each, rng)
-        for path in files
-        if (part := part_of(path)) is not None and only in (None, part)
+def run(part: str, *, again: bool, fresh: bool) -> None:
+    """Tries what is missing of a part."""
+    mutants, possible = sample(part)
+    texts = {mutant.text for mutant in mutants}
+    known = load().get(part)
+    outcomes: dict[str, str] = {}
+    if known is not None and not fresh:
+        outcomes = known["outcomes"]
+        # Half of one sample and half of another would be no sample.
+        if unknown := {*outcomes} - texts:
+            raise SystemExit(f"the code has changed since, use --fresh: {min(unknown)}")
+    remaining = [
+        mutant
+        for mutant in mutants
+        if mutant.text not in outcomes or (again and outcomes[mutant.text] == SURVIVED)
     ]
-    return [
-        mutant for row in itertools.zip_longest(*queues) for mutant in row if mutant is not None
-    ]
+    result = PartResult(
+        date=f"{datetime.now(UTC):%Y-%m-%d}",
+        commit=commit(),
+        possible=possible,
+        tests=0,
+        seconds=0.0,
+        failing=[],
+        outcomes=outcomes,
+    )
+    if remaining:
+        _try(part, remaining, result)
+    noticed = sum(outcome != SURVIVED for outcome in outcomes.values())
+    _say(f"{part}: {noticed} of {len(outcomes)} noticed")
 
 
-def _drawn(part: str, path: Path, each: int, rng: random.Random) -> list[Mutant]:
-    numbers = range(len(list(mutable_nodes(ast.parse(path.read_text(encoding="utf-8"))))))
-    return [Mutant(part, path, number) for number in rng.sample(numbers, min(each, len(numbers)))]
-
-
-def describe(mutant: Mutant) -> str:
-    """The file and the defect as text."""
-    _, description = mutate(mutant.path.read_text(encoding="utf-8"), mutant.number)
-    return f"{mutant.path.relative_to(PACKAGE)} {description}"
-
-
-Tests: TypeAlias = dict[str, dict[int, set[str]]]
-"""File of the package -> line -> the tests that run it."""
-
-
-def prepare(home: Path, parts: Iterable[str]) -> Tests:
-    """Copies the project, compiled so that each mutant compiles one file alone.
-
-    Returns which tests run which line.
-    """
-    for name in ("parsers", "streamlib", "tests", "lab", "docs"):
-        shutil.copytree(ROOT / name, home / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", home)
-    (home / "nothing").mkdir()
-    tests_by_file: Tests = {}
-    for part in sorted(set(parts)):
-        sys.stdout.write(f"measuring which tests of {part} run which line\n")
-        sys.stdout.flush()
-        settings, data = home / f"{part}.ini", home / f"{part}.data"
-        settings.write_text(
-            f"[run]\ndata_file = {data}\nsource_pkgs = streamlib_parsers\n", encoding="utf-8"
-        )
-        arguments = [
-            "-m",
-            "coverage",
-            "run",
-            f"--rcfile={settings}",
-            "-m",
-            "pytest",
-            "-p",
-            "lab.mutation.contexts",
-            *QUIET,
-            *_all_tests(part, home),
-        ]
-        subprocess.run(
-            [sys.executable, *arguments],
-            env=os.environ | _environment(home),
+def _try(part: str, mutants: list[Mutant], result: PartResult) -> None:
+    numbers = {(mutant.path, mutant.number): mutant.text for mutant in mutants}
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        job = {"tests": files_of_tests(part), "defects": [list(place) for place in numbers]}
+        copy_project(home)
+        (home / "job.json").write_text(json.dumps(job), encoding="utf-8")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lab.mutation.worker", "job.json"],
             cwd=home,
-            capture_output=True,
-            check=True,
+            env=os.environ | _environment(home),
+            stdout=subprocess.PIPE,
+            text=True,
         )
-        tests_by_file |= _by_line(data, home, part)
-        # Otherwise every mutant would seem to be killed.
-        if _pytest(_all_tests(part, home), home) != 0:
-            raise SystemExit(f"the tests of {part} fail without a mutant")
-    return tests_by_file
+        assert process.stdout is not None
+        for line in process.stdout:
+            said = json.loads(line)
+            if "tests" in said:
+                result["tests"], result["seconds"] = said["tests"], said["seconds"]
+                result["failing"] = said["failed"]
+                _say(f"{part}: {line.strip()}")
+                continue
+            text = numbers.pop((said["path"], said["number"]))
+            _note(result["outcomes"], text, said["outcome"])
+            _say(f"{said['outcome']}: {text} {said['by']}")
+            save(part, result)
+        process.wait()
+    if numbers:
+        raise SystemExit(f"{part}: not tried: {sorted(numbers.values())}")
 
 
-def _by_line(data: Path, home: Path, part: str) -> Tests:
-    measured = coverage.CoverageData(str(data))
-    measured.read()
-    tests_by_file: Tests = {}
-    for path in measured.measured_files():
-        relative = Path(path).relative_to(home / "parsers" / "streamlib_parsers")
-        if part_of(PACKAGE / relative) == part:
-            lines = measured.contexts_by_lineno(path)
-            tests_by_file[str(relative)] = {
-                line: {test for test in tests if test} for line, tests in lines.items()
-            }
-    return tests_by_file
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
-def _all_tests(part: str, home: Path) -> list[str]:
-    return [
-        str(path.relative_to(home))
-        for name in PARTS[part].tests
-        for path in sorted((home / "tests" / "parsers").glob(name))
-    ]
+def _note(outcomes: dict[str, str], text: str, outcome: str) -> None:
+    if outcomes.get(text) == SURVIVED and outcome != SURVIVED:
+        outcome = SINCE
+    outcomes[text] = outcome
 
 
-def survives(mutant: Mutant, home: Path, tests: Tests) -> bool:
-    """Whether no test kills the mutant; code that only runs at import gets all tests of the
-    part."""
-    relative = mutant.path.relative_to(PACKAGE)
-    copy = home / "parsers" / "streamlib_parsers" / relative
-    source = mutant.path.read_text(encoding="utf-8")
-    mutable = list(mutable_nodes(ast.parse(source)))[mutant.number]
-    selected = sorted(
-        {test for line in mutable.lines for test in tests.get(str(relative), {}).get(line, ())}
-    )
-    copy.write_text(mutate(source, mutant.number)[0], encoding="utf-8")
-    # A distinct time, or the bytecode of another mutant of the same second would be run.
-    os.utime(copy, (0, mutant.number + 1))
-    limits = [
-        "-x",
-        "-o",
-        f"faulthandler_timeout={HANGS}",
-        "-o",
-        "faulthandler_exit_on_timeout=true",
-    ]
-    try:
-        return _pytest([*limits, *(selected or _all_tests(mutant.part, home))], home) == 0
-    finally:
-        shutil.copy2(mutant.path, copy)
-
-
-def _pytest(arguments: list[str], home: Path) -> int:
-    """The exit code of pytest in the copy; nonzero if it takes too long or too much memory.
-
-    A fork, which has imported already what is slow to import.
-    """
-    child = multiprocessing.get_context("fork").Process(target=_in_child, args=(arguments, home))
-    child.start()
-    child.join(SECONDS)
-    child.kill()
-    child.join()
-    return child.exitcode or 0
-
-
-def _in_child(arguments: list[str], home: Path) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    silence = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silence, 1)
-    os.dup2(silence, 2)
-    os.chdir(home)
-    os.environ.update(_environment(home))
-    sys.dont_write_bytecode = True
-    sys.path[:0] = [str(home), str(home / "parsers")]
-    for name in [
-        name
-        for name in sys.modules
-        if name.partition(".")[0] in {"tests", "lab", "streamlib", "streamlib_parsers"}
-    ]:
-        del sys.modules[name]
-    os._exit(int(pytest.main([*QUIET, *arguments])))
+def copy_project(home: Path) -> None:
+    """A copy of what tests read, in which defects are planted."""
+    ignored = shutil.ignore_patterns("__pycache__", "node_modules")
+    for path in ROOT.iterdir():
+        if path.name in {".git", ".nox", ".real"} or path.name.startswith(".venv"):
+            continue
+        if path.is_dir():
+            shutil.copytree(path, home / path.name, ignore=ignored)
+        else:
+            shutil.copy2(path, home)
+    (home / "nothing").mkdir()
 
 
 def _environment(home: Path) -> dict[str, str]:
-    return {"PYTHONPATH": f"{home}:{home / 'parsers'}", "STREAMLIB_SHARED": str(home / "nothing")}
+    return {
+        "PYTHONPATH": f"{home}:{home / 'parsers'}",
+        "STREAMLIB_SHARED": str(home / "nothing"),
+        "PYTHONHASHSEED": "0",
+    }
+
+
+def quote() -> None:
+    """Writes the figures for docs/PROOF.md."""
+    results = load()
+    coverage: dict[str, dict[str, float]] = {}
+    if COVERAGE.exists():
+        coverage = json.loads(COVERAGE.read_bytes())
+    reasons: dict[str, str] = json.loads(EQUIVALENT.read_bytes())
+    notes: list[str] = []
+    survivors: list[str] = []
+    drawn = 0
+    worst = 100.0
+    for part, result in results.items():
+        outcomes = result["outcomes"]
+        survived = [text for text, outcome in outcomes.items() if outcome == SURVIVED]
+        explained = [text for text in survived if text in reasons]
+        since = sum(outcome == SINCE for outcome in outcomes.values())
+        noticed = len(outcomes) - len(survived)
+        share = 100 * noticed / len(outcomes)
+        worst = min(worst, share)
+        drawn += len(outcomes)
+        note = (
+            f"{part}: {noticed} of {len(outcomes)} noticed ({share:.0f} %), {since} of them by "
+            f"tests written for this sample; {len(explained)} change nothing that can be seen; "
+            f"drawn from {result['possible']:,}; {result['date']}, {result['commit']}"
+        )
+        if part in coverage:
+            note += f"; its tests run {coverage[part]['run, %']} % of its lines and branches"
+        notes.append(note)
+        for text in survived:
+            if text in explained:
+                notes.append(f"changes nothing: `{text}`: {reasons[text]}")
+            else:
+                survivors.append(f"survived: {text}")
+    missing = [part for part in PARTS if part not in results]
+    if missing:
+        notes.append(f"not tried yet: {', '.join(missing)}")
+    if not drawn:
+        return
+    document = {
+        "command": "python -m lab.mutation",
+        "date": max(result["date"] for result in results.values()),
+        "commit": min((result["commit"] for result in results.values()), key=_age),
+        "figures": {"mutants": drawn, "noticed in the worst part, %": round(worst, 1)},
+        "notes": [*notes, *survivors],
+    }
+    _write(QUOTE, document)
+
+
+def _age(commit: str) -> int:
+    """Sorts the oldest commit first: it decides whether the figures are out of date."""
+    return int(git("rev-list", "--count", commit.partition("-")[0]) or 0)
 
 
 def main() -> None:
-    """Tries the sample and lists what survived."""
+    """Tries the parts that are named, or all."""
     command = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    command.add_argument("--each", type=int, default=100, help="mutants a file (default 100)")
-    command.add_argument("--seed", type=int, default=1)
-    command.add_argument("--part", choices=sorted(PARTS))
-    command.add_argument(
-        "--again",
-        action="store_true",
-        help="only the survivors of the saved run; its other mutants stay killed",
-    )
-    command.add_argument(
-        "--quote",
-        action="store_true",
-        help="save the result for docs/PROOF.md (then: python -m lab.proof --page)",
-    )
+    command.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
+    command.add_argument("--again", action="store_true", help="what survived, too")
+    command.add_argument("--fresh", action="store_true", help="forget what is known of these parts")
+    command.add_argument("--page", action="store_true", help="only write the figures for the page")
     arguments = command.parse_args()
-    mutants = sample(arguments.each, arguments.seed, arguments.part)
-    remaining, drawn = mutants, len(mutants)
-    if arguments.again:
-        mutants, remaining = _saved(mutants)
-    options = "".join(
-        f" --{name} {value}"
-        for name in ("each", "seed", "part")
-        if (value := getattr(arguments, name)) is not None
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        tests = prepare(Path(folder), (mutant.part for mutant in remaining))
-        survived: list[str] = []
-        for number, mutant in enumerate(remaining, 1):
-            survived += _tried(mutant, Path(folder), tests)
-            done = mutants if arguments.again else mutants[:number]
-            if arguments.quote and (
-                number == len(remaining) or (number % 50 == 0 and not arguments.again)
-            ):
-                save(f"python -m lab.mutation{options}", done, drawn, survived)
-    score = 100 * (1 - len(survived) / len(mutants))
-    sys.stdout.write(
-        f"{len(mutants)} mutants, seed {arguments.seed}: {len(mutants) - len(survived)} killed, "
-        f"{score:.1f} %\n"
-    )
-
-
-def _saved(mutants: list[Mutant]) -> tuple[list[Mutant], list[Mutant]]:
-    """The mutants of the saved run, which may have been stopped, and its survivors.
-
-    The code must be unchanged.
-    """
-    record = json.loads(QUOTE.read_bytes())
-    tried = mutants[: record["figures"]["mutants"]]
-    survived = {
-        note.removeprefix("survived: ") for note in record["notes"] if note.startswith("survived: ")
-    }
-    if unknown := survived - {describe(mutant) for mutant in tried}:
-        raise SystemExit(f"the code has changed since: {min(unknown)}")
-    return tried, [mutant for mutant in tried if describe(mutant) in survived]
-
-
-def _tried(mutant: Mutant, home: Path, tests: Tests) -> list[str]:
-    if not survives(mutant, home, tests):
-        return []
-    sys.stdout.write(f"survived: {describe(mutant)}\n")
-    sys.stdout.flush()
-    return [describe(mutant)]
-
-
-def save(command: str, mutants: list[Mutant], drawn: int, survived: list[str]) -> None:
-    """Saves a run for docs/PROOF.md."""
-    files = Counter(str(mutant.path.relative_to(PACKAGE)) for mutant in mutants)
-    most = max(files.values())
-    fewer = ", ".join(f"{name} {count}" for name, count in files.most_common() if count < most - 1)
-    stopped = f"stopped after {len(mutants):,} of {drawn:,}; " if len(mutants) < drawn else ""
-    document = {
-        "command": command,
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "commit": present_commit(),
-        "figures": {
-            "mutants": len(mutants),
-            "killed, %": round(100 * (1 - len(survived) / len(mutants)), 1),
-        },
-        "notes": [
-            f"{stopped}{most} per file, all where a file has fewer: {fewer}",
-            *(f"survived: {description}" for description in survived),
-        ],
-    }
-    QUOTED.mkdir(exist_ok=True)
-    QUOTE.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    if unknown := {*arguments.parts} - {*PARTS}:
+        command.error(f"no part {', '.join(unknown)}; one of {', '.join(PARTS)}")
+    if not arguments.page:
+        for part in arguments.parts or PARTS:
+            run(part, again=arguments.again, fresh=arguments.fresh)
+    quote()
 
 
 if __name__ == "__main__":

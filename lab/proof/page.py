@@ -86,7 +86,7 @@ LABELS: Final = {
     "transitions never made": "untested transitions",
     "connections": "connections for a hundred streams",
     "mutants": "deliberate defects",
-    "killed, %": "% noticed by a test",
+    "noticed in the worst part, %": "% of a part noticed by its tests",
     "other distributions": "other packages installed",
     "MB that the import loads": "MB of source that the import loads",
     "import s": "CPU seconds for the import",

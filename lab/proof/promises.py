@@ -318,12 +318,17 @@ PROMISES: Final = (
     Promise(
         19,
         "The tests detect defects",
-        (Requirement("mutants", 1_000), Requirement("killed, %", 95, "min")),
+        (
+            Requirement("mutants", 1_000),
+            Requirement("noticed in the worst part, %", 85, "min"),
+        ),
         (),
         quoted="mutation",
         remark=(
-            "a copy of the parsers gets one deliberate defect at a time (a mutant), and its tests "
-            "are run"
+            "a copy of the library gets one deliberate defect at a time (a mutant), and the tests "
+            "of its part are run. The same forty of each part, until the code changes: those that "
+            "no test noticed at first got one, so a new sample would be noticed less often; the "
+            "list says how many they were"
         ),
     ),
     Promise(

@@ -42,11 +42,13 @@ class InterruptAt:
         self._n = n
 
     def __enter__(self) -> InterruptAt:
+        # A measurement of coverage goes on afterwards.
+        self._former = sys.gettrace()
         sys.settrace(self._call)
         return self
 
     def __exit__(self, *_: object) -> None:
-        sys.settrace(None)
+        sys.settrace(self._former)
 
     def _call(self, frame: FrameType, event: str, _: Any) -> Any:
         caller = frame.f_back.f_code.co_name if frame.f_back else ""

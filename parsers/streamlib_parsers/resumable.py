@@ -286,8 +286,6 @@ class ResumableParser:
             if self._after is not None:  # the position was not in the stream: events may be missing
                 terminal = [Failed(_no_position(self._after), seq=terminal[0].seq)]
         self.replayed += events
-        # The caller has these events already: the first mark counts them as delivered.
-        self._marks = [(self._emitted - len(terminal), self._marks[0][1])]
         return terminal
 
 

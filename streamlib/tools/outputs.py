@@ -69,7 +69,7 @@ def as_content(result: Any) -> Output:
     try:
         return msgspec.json.encode(result, enc_hook=_dumped).decode()
     except UnicodeEncodeError:
-        plain = msgspec.to_builtins(result, enc_hook=_dumped, str_keys=True)
+        plain = msgspec.to_builtins(result, enc_hook=_dumped)
         return scrub_text(json.dumps(plain, ensure_ascii=False))
 
 

@@ -105,6 +105,15 @@ def test_events_are_those_of_the_unbroken_stream(wire_api: WireApi, repeated: in
         assert [event.seq for event in events] == list(range(len(events)))
 
 
+def test_nothing_follows_a_position_that_never_came() -> None:
+    """The failure was not delivered yet, so the caller is where it was before."""
+    parse = resumable(after=99)
+    assert [type(event) for event in parse.feed(b"".join(FRAMES["responses"]))] == [Failed]
+    assert [parse.position_before(undelivered) for undelivered in (1, 0)] == [99, 99]
+    again = [frame.replace(b'_number": ', b'_number": 9') for frame in FRAMES["responses"]]
+    assert parse.feed(b"".join(again)) == []
+
+
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("size", [1, 7, 4096])
 def test_chunks_and_line_ends_change_nothing(line_end: str, size: int) -> None:

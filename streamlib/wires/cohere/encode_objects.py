@@ -10,13 +10,10 @@ from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import StopReason
 from streamlib_parsers.items import (
     BUILT_IN_CALLS,
-    Audio,
     Compaction,
     CustomToolCall,
-    Document,
     FunctionCall,
     FunctionCallOutput,
-    Image,
     JsonObject,
     Message,
     Reasoning,
@@ -89,9 +86,7 @@ def report_losses(item: ResponseItem, report: Report) -> None:
             if item.phase not in (None, "commentary"):
                 report.dropped("/phase", "Cohere has no phases but that of a tool plan")
             for part in item.content:
-                if isinstance(part, (Image, Document, Audio)):
-                    report.dropped("/media", "Cohere's responses hold texts alone")
-                elif isinstance(part, Text):
+                if isinstance(part, Text):
                     _report_citations(part, report)
         case _:
             pass

@@ -400,10 +400,11 @@ async def test_reader_cancelled_before_a_retry_ends_cancelled(script: list[Any])
 
 
 class LateTransport(MemoryTransport):
-    """Its headers arrive although the task that waits for them was just interrupted."""
+    """Its headers, or a failure, arrive though the task that waits was just interrupted."""
 
-    def __init__(self, *scripts: Any, **options: Any) -> None:
+    def __init__(self, *scripts: Any, fails: bool = False, **options: Any) -> None:
         super().__init__(*scripts, **options)
+        self.fails = fails
         self.waits = anyio.Event()
         self.arrives = anyio.Event()
 
@@ -413,17 +414,21 @@ class LateTransport(MemoryTransport):
             self.waits.set()
             with anyio.CancelScope(shield=True):
                 await self.arrives.wait()
+            if self.fails:
+                raise OSError("the connection was reset")
         return response
 
 
 @pytest.mark.parametrize("mode", ["raise", "event"])
 @pytest.mark.parametrize("retried", [False, True])
+@pytest.mark.parametrize("fails", [False, True])
 async def test_nothing_follows_the_end_when_closing_races_the_headers(
-    mode: Any, *, retried: bool
+    mode: Any, *, retried: bool, fails: bool
 ) -> None:
     """C9: rate limits from the headers came after `Failed`."""
     scripts = [[OVERLOADED], [MESSAGE]] if retried else [[MESSAGE]]
-    late = LateTransport(*scripts, headers={"anthropic-ratelimit-requests-limit": "5"})
+    limits = {"anthropic-ratelimit-requests-limit": "5"}
+    late = LateTransport(*scripts, fails=fails, headers=limits)
     retry = RetryPolicy(retries=1, base=0, jitter=0)
     delivered: list[Any] = []
     async with make_client("http://memory.example", late, retry=retry) as client:
@@ -440,6 +445,9 @@ async def test_nothing_follows_the_end_when_closing_races_the_headers(
             await late.waits.wait()
             await stream.aclose()
             late.arrives.set()
+        if not fails:
+            # Before the client, which would close what was left open.
+            assert late.responses[-1].closed
     assert stream.response.status == "cancelled"
     if mode == "event":
         assert one_terminal_at_the_end([*delivered, *stream.rest()])

@@ -218,6 +218,28 @@ def test_row_cells_keep_an_escaped_bar() -> None:
     assert row_cells("|") == [""]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```\na\n    ```\nb\n```",
+        "```\na\n   ```\nb",
+        "> a\n>b",
+        ">a\n> b",
+        "\tx",
+        "-\ta\n\n\tb",
+    ],
+)
+def test_blanks_mean_what_they_mean_in_commonmark(text: str) -> None:
+    assert ours(text) == theirs(text)
+
+
+def test_mark_of_a_quote_has_at_most_three_spaces_before() -> None:
+    """With four it is text of the open paragraph; markdown-it-py takes it for a mark there."""
+    assert ours("> a\n   > b") == ["quote", "paragraph a|b", "end"]
+    assert ours("> a\n    > b") == ["quote", "paragraph a|> b", "end"]
+    assert ours("> a\n>\n    > b") == ["quote", "paragraph a", "end", "code > b"]
+
+
 def test_numbers_of_a_list_count_up() -> None:
     assert ours("1. a\n1. b\n1. c\n\n5) d") == [
         "item 1.",

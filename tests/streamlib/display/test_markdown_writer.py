@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from streamlib.display import MarkdownWriter
+from streamlib.display.cells import cells
 from tests.support.markdown_texts import random_markdown, worst_texts
 from tests.support.metrics import figure
 from tests.support.screens import Screen, shown, split, written
@@ -132,6 +133,16 @@ def test_each_line_is_written_once_into_the_scrollback() -> None:
     assert drawn.split()[-300:] == [f"word{number}" for number in range(300)]
 
 
+def test_long_line_of_code_is_drawn_while_it_comes() -> None:
+    """What is left for its end is less than the screen has room for."""
+    writer = MarkdownWriter(40, 10)
+    drawn = writer.feed("```\n" + "x" * 100)
+    for _ in range(100):
+        drawn += writer.feed("x" * 100)
+    assert OWN.sub("", drawn).count("x") > 10_000
+    assert writer.feed("\n```\n").count("x") < 40 * 10
+
+
 def test_no_word_is_lost() -> None:
     chance = random.Random(3)
     for _ in range(6):
@@ -197,6 +208,22 @@ def test_link_shows_its_address(text: str, expected: str) -> None:
     assert shown([text]).lines[0] == expected
 
 
+def test_rule_has_empty_lines_around_it() -> None:
+    lines = shown(["one\n\n---\n\ntwo"], width=30).lines
+    assert lines[:5] == ["one", "", "─" * 29, "", "two"]
+
+
+def test_text_in_many_quotes_keeps_some_room() -> None:
+    """Their bars are shortened: one word a line would be no text."""
+    assert shown(["> " * 14 + "word word"], width=30).lines[0] == "… word word"
+    assert shown(["> " * 3 + "word word"], width=30).lines[0] == "│ │ │ word word"
+
+
+def test_accent_takes_no_column() -> None:
+    accented = "e\u0301"
+    assert [cells(text) for text in (accented * 4, "日本", "e\ufe0f")] == [4, 4, 2]
+
+
 def test_mono_theme_has_no_colours() -> None:
     writer = MarkdownWriter(80, 24, "mono")
     output = writer.feed(ANSWER) + writer.close()
@@ -228,6 +255,14 @@ def test_resize_to_the_same_size_changes_nothing() -> None:
         screen.write(writer.resize(60, 12))
     screen.write(writer.close())
     assert screen.lines == shown([ANSWER]).lines
+
+
+def test_resize_before_the_first_text_counts() -> None:
+    writer = MarkdownWriter(60, 12)
+    screen = Screen(30, 12)
+    screen.write(writer.resize(30, 12))
+    screen.write(writer.feed("word " * 12) + writer.close())
+    assert max(len(line.rstrip()) for line in screen.lines) == 29
 
 
 def test_resize_wraps_what_follows_at_the_new_width() -> None:

@@ -89,6 +89,30 @@ def test_a_boundary_is_never_inside_code_or_a_list() -> None:
     assert (finished, rest) == ("a" * BLOCK_LENGTH + "\n\n", code)
 
 
+def test_code_that_is_split_is_closed_and_opened_again() -> None:
+    for mark in ("```", "~~~~"):
+        code = f"{mark}python\n" + "x = 1\n" * (CODE_LENGTH // 6)
+        finished, rest = finished_part(code + "y = 2")
+        assert finished == f"{code}{mark}"
+        assert rest == f"{mark}python\ny = 2"
+
+
+def test_long_arguments_are_split_at_a_line() -> None:
+    fake = FakeCell()
+    cell = LiveCell(fake.make)
+    cell.feed(OutputItemAdded(index=0, item=Reasoning()))
+    for _ in range(3):
+        cell.feed(ReasoningContentDelta(index=0, content_index=0, delta="one\ntwo"))
+        cell.paint()
+    assert len(fake.outputs) == 1
+    cell.feed(ReasoningContentDelta(0, 0, "three\n" * (CODE_LENGTH // 6)))
+    cell.paint()
+    cell.feed(ReasoningContentDelta(0, 0, "four"))
+    cell.paint()
+    assert len(fake.outputs) == 2
+    assert "four" in fake.outputs[1].shown[-1]
+
+
 @pytest.mark.parametrize(
     "line",
     ["value = 12345\n" * 10, "\n" * 100, "~~~ no end\n" * 10],

@@ -209,6 +209,31 @@ async def test_long_poll_ends_after_its_time_or_the_end() -> None:
         assert anyio.current_time() == began
 
 
+async def test_only_a_live_read_of_an_open_log_has_a_cursor() -> None:
+    """It makes a cache ask again: what cannot change is asked for once."""
+    async with written(*FRAMES[:4], FOREVER) as (_, app):
+        assert "stream-cursor" in (await get(app, "/log/a?offset=-1&live=long-poll")).headers
+        assert "stream-cursor" not in (await get(app, "/log/a?offset=-1")).headers
+    async with written() as (_, app):
+        page = await get(app, "/log/a?offset=-1&live=long-poll")
+        assert (page.status, "stream-cursor" in page.headers) == (200, False)
+
+
+async def test_sse_of_the_protocol_goes_on_with_the_log() -> None:
+    async with written(*FRAMES[:4], 2.0, *FRAMES[4:], FOREVER) as (log, app):
+        answers: list[bytes] = []
+
+        async def read() -> None:
+            answers.append((await get(app, "/log/a?offset=-1&live=sse")).body)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(read)
+            await anyio.sleep(10)
+            await log.stop("a")
+        assert len(controls(answers[0])) > 2
+        assert messages_in(answers[0])[-1]["type"] in ("completed", "failed")
+
+
 async def test_sse_of_the_protocol_names_each_offset() -> None:
     async with written(*FRAMES[:4], 2.0, *FRAMES[4:6], 70.0, *FRAMES[6:]) as (_, app):
         whole = json.loads((await get(app, "/log/a")).body)

@@ -12,13 +12,17 @@ import pytest
 
 from streamlib.client.stream import ResponseStream
 from streamlib.durable import Entry, Log, LogError, open_log
+from streamlib.durable.records import encode_event, endings
 from streamlib.durable.settings import COMMIT_BYTES
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import (
     Completed,
+    Created,
+    ErrorInfo,
     Failed,
     Message,
     OutputItemAdded,
+    OutputItemDone,
     OutputTextDelta,
     accumulate,
 )
@@ -218,6 +222,18 @@ async def test_deleted_log_is_gone_and_its_writer_ends(make_log: OpenLog) -> Non
         assert (info.value.kind, info.value.known) == ("gone", False)
 
 
+async def test_log_that_was_read_may_come_back(make_log: OpenLog) -> None:
+    """Its engine may have lost it, and its writer has one lease to write it again."""
+    async with make_log(lease=0.05) as log:
+        began = anyio.current_time()
+        with pytest.raises(LogError, match="no log"):
+            await entries(log, "a")
+        assert anyio.current_time() - began < 0.05
+        with pytest.raises(LogError, match="no log"):
+            await entries(log, "a", "1-1")
+        assert anyio.current_time() - began >= 0.05
+
+
 async def test_cursor_of_a_former_log_is_rewound(make_log: OpenLog) -> None:
     async with make_log() as log:
         await log.write("a", stream(*FRAMES))
@@ -352,6 +368,20 @@ async def test_cursor_that_is_none_is_a_value_error(wrong: str) -> None:
 def test_unknown_engine_is_a_value_error(url: str) -> None:
     with pytest.raises(ValueError, match="an engine is"):
         open_log(url)
+
+
+def test_log_without_an_end_is_ended_with_its_open_items() -> None:
+    begun = [
+        Created("r", "m"),
+        OutputItemAdded(0, Message("assistant")),
+        OutputTextDelta(0, 0, "Hel"),
+    ]
+    error = ErrorInfo("truncated", "its writer died")
+    item, failed = endings([encode_event(event) for event in begun], error)
+    assert isinstance(item, OutputItemDone)
+    assert (item.item.text, item.item.status) == ("Hel", "incomplete")
+    assert isinstance(failed, Failed)
+    assert failed.error == error
 
 
 async def test_log_is_used_inside_of_its_block() -> None:

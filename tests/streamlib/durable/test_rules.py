@@ -15,6 +15,7 @@ from streamlib.durable.rules import (
     LogState,
     Open,
     Operation,
+    Result,
     Stop,
     ask,
 )
@@ -72,6 +73,10 @@ def test_operation_answers(
 ) -> None:
     result, _ = ask(state, operation, now)
     assert (result.status, result.epoch, result.last) == (status, epoch, last)
+
+
+def test_unknown_log_has_no_position() -> None:
+    assert ask(None, Stop("user"), 0) == (Result("missing", epoch=0, last=0, stop=""), None)
 
 
 def test_first_reason_to_stop_counts() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
+from base64 import b64encode
 from itertools import pairwise
 from pathlib import Path
 from struct import pack
@@ -16,13 +17,14 @@ import pytest
 from streamlib.inspection import FORMAT, Inspection, encode, inspect, load, render, splits
 from streamlib.inspection.capture import Capture
 from streamlib.inspection.facts import SHORTEST_OUTPUT
-from streamlib.inspection.frames import Step
+from streamlib.inspection.frames import Step, frame_names
 from streamlib.inspection.split_characters import split_characters
 from streamlib.recording import Chunk, RecordedRequest, Recording, load_events, save
 from streamlib.recording import load as load_recording
 from streamlib.request.report import Change
 from streamlib.testing.bench import bodies, responses
 from streamlib_parsers import ResponseEvent, parse_body, parser
+from streamlib_parsers.framing import Frame
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.json_text import is_json_bytes
 from tests.support.cases import each_case
@@ -55,6 +57,14 @@ HOSTILE: tuple[tuple[WireApi, bytes], ...] = (
     ("cohere", b"data: [1,2,3]\n\n"),
     ("interactions", b"event: a\ndata: \xf0\x9f\n\n"),
 )
+
+
+def test_frame_of_invoke_is_named_by_its_inner_frame() -> None:
+    """Every outer one is a `chunk`."""
+    inner = b64encode(b'{"type":"message_start"}').decode()
+    frame = Frame("chunk", json.dumps({"bytes": inner}).encode())
+    assert frame_names("invoke", [frame]) == "message_start"
+    assert frame_names("converse", [frame]) == "chunk"
 
 
 def wire_of(path: Path) -> WireApi:

@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from streamlib.pipeline import coalesce, share, tee
+from streamlib.pipeline.branches import TeeReader
 from streamlib_parsers.events import Completed, OutputTextDelta, ResponseEvent
 from streamlib_parsers.stream_error import StreamError
 from tests.streamlib.pipeline.test_starts import BUSY, Scripted, answer
@@ -59,6 +60,26 @@ async def test_slow_branch_fails_and_the_other_goes_on() -> None:
     assert (raised.value.info.kind, raised.value.info.code) == ("limit_exceeded", "slow_reader")
     assert raised.value.response is not None
     assert raised.value.response.text == LONG[: len(raised.value.response.text)] != ""
+
+
+async def test_closed_branch_is_fed_no_more() -> None:
+    """It would keep all that follows: nobody reads it, and the source waits for nobody."""
+    async with TeeReader(Scripted(*answer("hello")), 2, ahead=1) as (one, two):
+        await anext(one)
+        await one.aclose()
+        assert [event async for event in two] == answer("hello")
+        assert (list(one.buffer), one.arrived()) == ([], [])
+
+
+async def test_batch_makes_room_for_the_source() -> None:
+    source = Scripted(*answer("hello"))
+    async with TeeReader(source, 1, ahead=2) as (branch,):
+        events: list[ResponseEvent] = []
+        with anyio.fail_after(5):
+            while len(events) < len(answer("hello")):
+                events += await branch.batch()
+                assert len(events) >= source.given - 2
+    assert events == answer("hello")
 
 
 @pytest.mark.parametrize("options", [{"count": 0}, {"ahead": 0}, {"slow": "later"}])

@@ -190,6 +190,23 @@ class Shapes(msgspec.Struct):
     shapes: list[Square | Circle]
 
 
+class Trip(msgspec.Struct):
+    city: City | None
+    stops: list[str] | None
+    any_of: City | list[str] | None
+
+
+def test_field_that_may_be_none_grows_like_any_other() -> None:
+    """Most optional fields are so declared; they must not wait for their end."""
+    typed: TypedJson[Trip] = TypedJson(Trip)
+    typed.feed('{"city": {"name": "Os')
+    assert typed.partial().city == City("Os", UNSET, UNSET)  # type: ignore[arg-type]
+    typed.feed('lo", "people": 1, "tags": []}, "stops": ["a", "b')
+    assert typed.partial().stops == ["a", "b"]
+    typed.feed('"], "any_of": ["x"')
+    assert typed.partial().any_of == ["x"]
+
+
 def test_one_of_several_classes_appears_once_it_is_closed() -> None:
     text = '{"shapes": [{"type": "circle", "radius": 1}, {"type": "square", "side": 2'
     assert view_of([text], Shapes).shapes == [Circle(1)]

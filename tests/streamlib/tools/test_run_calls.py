@@ -7,6 +7,7 @@ import threading
 import time
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, TypedDict
 
 import anyio
@@ -316,6 +317,8 @@ async def test_result_becomes_text_parts_or_json(result: Any, output: Any) -> No
         ([Text("caf\udce9")], (Text("caf\ufffd"),)),
         (Text("caf\udce9"), (Text("caf\ufffd"),)),
         (["caf\udce9", 1], '["caf\ufffd", 1]'),
+        # JSON has no keys but texts.
+        ({date(2026, 1, 2): {7: "caf\udce9"}}, '{"2026-01-02": {"7": "caf\ufffd"}}'),
         (OSError("caf\udce9"), "OSError: caf\ufffd"),
     ],
 )

@@ -7,13 +7,14 @@ import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
 
 import streamlib.transport as package
 from streamlib.client import Client
-from streamlib.client.retry import RetryPolicy
+from streamlib.client.retry import NO_RETRY, RetryPolicy
 from streamlib.transport import CONNECTIONS, UNKNOWN_POOL, transport_for
 from streamlib.transport import httpx as module
 from streamlib.transport.deadlines import Deadlines
@@ -215,6 +216,33 @@ async def test_response_of_a_mock_transport_is_read(http: str) -> None:
             make_client("http://a.example", inner) as client,
         ):
             assert (await client.respond(make_request("http://a.example"))).text == HELLO_TEXT
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+async def test_request_without_a_trace_is_not_repeated(http: str) -> None:
+    """Only a connection of the pool may have been closed before: nobody knows of one here."""
+    httpx = library(http)
+    requests: list[Any] = []
+
+    def refuse(request: Any) -> Any:
+        requests.append(request)
+        raise httpx.RemoteProtocolError("Server disconnected without sending a response.")
+
+    async with (
+        httpx.AsyncClient(transport=httpx.MockTransport(refuse)) as inner,
+        make_client("http://a.example", inner, retry=NO_RETRY) as client,
+    ):
+        with pytest.raises(StreamError):
+            await client.respond(make_request("http://a.example"))
+    assert len(requests) == 1
+
+
+@pytest.mark.parametrize(("sizes", "expected"), [([3, 5], 3), ([0, 5], 5), ([0], UNKNOWN_POOL)])
+def test_size_of_a_pool_is_the_smallest_known_one(sizes: list[int], expected: int) -> None:
+    """None of these says "no connection at all": with that, no request would be sent."""
+    pools = [SimpleNamespace(_pool=SimpleNamespace(_max_connections=size)) for size in sizes]
+    client = SimpleNamespace(_transport=pools[0], _mounts=dict(enumerate(pools[1:])))
+    assert pool_size(client) == expected
 
 
 async def test_object_with_only_the_methods_is_accepted() -> None:

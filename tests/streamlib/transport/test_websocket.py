@@ -20,7 +20,14 @@ from streamlib import Failed, Prompt, StreamError, user
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
 from streamlib.testing import running
-from streamlib.transport.websocket import FRAGMENT_BYTES, WebSocket, close_error
+from streamlib.transport.deadlines import Deadlines
+from streamlib.transport.websocket import (
+    FRAGMENT_BYTES,
+    SocketClosed,
+    WebSocket,
+    close_error,
+    open_websocket,
+)
 from streamlib_parsers.limits import Limits
 from tests.support.certificates import self_signed
 from tests.support.keys import UNUSUAL_KEY, printed
@@ -49,6 +56,14 @@ async def end_of(server: Any, **options: Any) -> Any:
             events = [event async for event in stream]
         last = events[-1]
         return last.error if isinstance(last, Failed) else stream.response.text
+
+
+async def test_header_that_comes_twice_has_both_values() -> None:
+    """As in HTTP: the last one alone would hide a limit, or a cookie."""
+    refusal = b"HTTP/1.1 429 Slow\r\nX-Limit: 1\r\nx-limit: 2\r\nContent-Length: 0\r\n\r\n"
+    async with scripted_socket(status=refusal) as server:
+        upgrade = await open_websocket(server.url, {}, Deadlines(), 1 << 20)
+    assert (upgrade.status, upgrade.headers["x-limit"]) == (429, "1, 2")
 
 
 async def cancel_while_sending(stream: Any) -> None:
@@ -198,6 +213,85 @@ def test_every_close_code_has_a_bounded_message() -> None:
         error = close_error(code, "x" * 5_000)
         assert len(error.message) < 400
         assert error.code == f"websocket_{code}"
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (1007, "invalid_request"),
+        (3000, "authentication"),
+        (3003, "permission"),
+        (3008, "stalled"),
+        (1000, "truncated"),
+        (3004, "truncated"),
+    ],
+)
+def test_close_code_of_the_registry_has_its_kind(code: int, kind: str) -> None:
+    assert close_error(code, "").kind == kind
+
+
+class Protocol:
+    """What a `WebSocket` asks of its protocol."""
+
+    def __init__(self, state: str = "OPEN") -> None:
+        self.state = SimpleNamespace(name=state)
+        self.writes: list[bytes] = []
+        self.parser_exc = None
+        self.close_rcvd = None
+
+    def send_text(self, data: bytes, fin: bool) -> None:
+        self.writes.append(data)
+
+    def send_close(self, code: int) -> None:
+        self.writes.append(b"close %d" % code)
+
+    def data_to_send(self) -> list[bytes]:
+        data, self.writes = self.writes, []
+        return data
+
+
+class Socket:
+    """A socket whose bytes are kept, or that is broken."""
+
+    def __init__(self, *, is_broken: bool = False) -> None:
+        self.sent = b""
+        self._is_broken = is_broken
+
+    async def send(self, data: bytes) -> None:
+        await anyio.lowlevel.checkpoint()
+        if self._is_broken:
+            raise anyio.BrokenResourceError
+        self.sent += data
+
+    async def aclose(self) -> None:
+        pass
+
+
+def websocket(socket: Socket, protocol: Protocol) -> WebSocket:
+    return WebSocket(cast("ByteStream", socket), protocol, [], 1000)
+
+
+async def test_request_on_a_broken_socket_fails() -> None:
+    started: list[bool] = []
+    opened = websocket(Socket(is_broken=True), Protocol())
+    with pytest.raises(SocketClosed):
+        await opened.send(b"x", lambda: started.append(True))
+    assert started
+
+
+async def test_request_does_not_begin_on_a_closed_socket() -> None:
+    """Its caller may send it again: not a byte of it was written."""
+    started: list[bool] = []
+    socket = Socket()
+    with pytest.raises(SocketClosed):
+        await websocket(socket, Protocol("CLOSING")).send(b"x", lambda: started.append(True))
+    assert (started, socket.sent) == ([], b"")
+
+
+async def test_closing_sends_the_regular_code() -> None:
+    socket = Socket()
+    await websocket(socket, Protocol()).aclose()
+    assert socket.sent == b"close 1000"
 
 
 async def test_a_key_in_a_close_reason_is_masked() -> None:

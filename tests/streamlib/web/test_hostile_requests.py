@@ -255,6 +255,40 @@ def test_limits_are_named_by_the_error(limits: dict[str, int], name: str) -> Non
         assert (raised.value.kind, raised.value.status) == ("request_too_large", 413)
 
 
+@pytest.mark.parametrize(
+    ("protocol", "limits"),
+    [
+        ("vercel", {"messages": 2}),
+        ("agui", {"messages": 2}),
+        ("agui", {"values": 20}),
+        ("agui", {"depth": 4}),
+    ],
+)
+def test_body_at_a_limit_is_taken(protocol: str, limits: dict[str, int]) -> None:
+    messages = {
+        "vercel": [page_message(text("a")), page_message(text("b"))],
+        "agui": [{"id": "1", "role": "user", "content": "a"}] * 2,
+    }
+    body = {
+        "vercel": vercel_body(*messages["vercel"]),
+        "agui": agui_body(*messages["agui"], state={"a": [[1]]}),
+    }[protocol]
+    ((name, limit),) = limits.items()
+    asked = parse_ui_request(protocol, body, limits=UIRequestLimits(**limits))
+    assert len(asked.history) == 2
+    with pytest.raises(UIRequestError, match=name) as raised:
+        parse_ui_request(protocol, body, limits=UIRequestLimits(**{name: limit - 1}))
+    assert raised.value.status == 413
+
+
+def test_integer_of_more_than_64_bits_is_a_float() -> None:
+    """As in JavaScript; encoders take 64 bits only."""
+    edge = 1 << 63
+    body = vercel_body(page_message(text("hi")), own=[edge - 1, -edge, edge, -edge - 1])
+    own = parse_ui_request("vercel", body).extra["own"]
+    assert [type(number) for number in own] == [int, int, float, float]
+
+
 def test_text_that_javascript_split_is_joined() -> None:
     for written, words in ((rb"a\ud83d", "a\ufffd"), (rb"\ud83d\ude00", "\U0001f600")):
         part = b'{"type":"text","text":"' + written + b'"}'

@@ -54,6 +54,13 @@ async def test_leaving_the_block_closes_the_stream() -> None:
     assert seen == ["cancelled"]
 
 
+async def test_nothing_comes_after_closing() -> None:
+    body = iter_bytes(stream_over(*FRAMES), "vercel")
+    await body.aclose()
+    with pytest.raises(StopAsyncIteration):
+        await anext(body)
+
+
 async def test_a_block_allows_a_scope_around_each_step() -> None:
     """Its tasks were started and ended inside of the scope: a `RuntimeError`, for trio a crash."""
     chunks: list[bytes] = []

@@ -16,10 +16,12 @@ from streamlib.client.stream import CANCELLED
 from streamlib.gateway.requests.handler import JsonArray
 from streamlib.pipeline import aggregate, coalesce, through
 from streamlib.recording import load_events
+from streamlib.web.run_encoder import PendingCalls
 from streamlib_parsers import (
     Failed,
     FunctionCallOutput,
     Image,
+    Opaque,
     OutputItemDone,
     Reasoning,
     ResponseEvent,
@@ -197,6 +199,14 @@ def test_page_tools_may_wait_after_the_end(protocol: str) -> None:
         return
     last = read_agui(body)[-1]
     assert last["outcome"] == {"type": "success", "pendingToolCallIds": ["a"]}
+
+
+def test_output_only_the_provider_knows_answers_its_call() -> None:
+    calls = PendingCalls()
+    calls.add(call("a"), "a")
+    calls.add(call("b"), "b")
+    calls.add(Opaque("new_output", {"call_id": "a"}), None)
+    assert [waiting.shown_id for waiting in calls.take_unanswerable()] == ["b"]
 
 
 @each_protocol

@@ -22,6 +22,7 @@ from streamlib_parsers import (
     ApprovalRequest,
     Audio,
     Completed,
+    Created,
     CustomToolCall,
     ErrorInfo,
     Failed,
@@ -31,6 +32,8 @@ from streamlib_parsers import (
     Message,
     Opaque,
     Origin,
+    OutputItemAdded,
+    OutputItemDone,
     OutputTextDelta,
     Reasoning,
     ReasoningContentDelta,
@@ -568,6 +571,28 @@ def test_what_the_protocol_has_no_event_for_is_custom() -> None:
         Message("assistant", (text, Image(data="aGk=", media_type="image/png"))), usage=Usage(1, 2)
     )
     assert [event["name"] for event in named(shown, "CUSTOM")] == ["annotation", "media", "usage"]
+
+
+def agui_losses(item: Any) -> list[str]:
+    encode = encoder("agui", thread_id="t", run_id="r")
+    start = msgspec.structs.replace(item, status="incomplete")
+    for event in (Created("r"), OutputItemAdded(0, start), OutputItemDone(0, item)):
+        encode.feed(event)
+    return [change.path for change in encode.report]
+
+
+def test_agui_reports_files_that_do_not_come_back() -> None:
+    """A file of the provider's own, which no page can fetch, is another loss."""
+    assert agui_losses(Message("assistant", (Image(url="https://a/b.png"),))) == ["/media"]
+    assert agui_losses(Message("assistant", (Image(file_id="file-1"),))) == ["/files"]
+
+
+def test_agui_reports_the_result_of_a_truncated_call() -> None:
+    """The page is told that the call was cut, so its result has no place."""
+    cut = ServerToolCall("c1", "file_search", "{}", status="incomplete")
+    assert agui_losses(cut) == []
+    found = msgspec.structs.replace(cut, native={"results": [{"file_id": "f"}]})
+    assert agui_losses(found) == ["/items/server_tool_result"]
 
 
 # --- approvals ---

@@ -58,6 +58,16 @@ def paths(asked: UIRequest) -> list[str]:
     return [change.path for change in asked.report]
 
 
+def test_file_belongs_to_its_own_step() -> None:
+    step, file = {"type": "step-start"}, {"type": "file", "mediaType": "image/png", "url": PNG}
+    items = model_items(step, text("one"), file, step, text("two"))
+    assert [type(part).__name__ for item in items for part in item.content] == [
+        "Text",
+        "Image",
+        "Text",
+    ]
+
+
 def test_ids_trigger_and_own_keys_of_a_body() -> None:
     body = vercel_body(page_message(text("hi")), messageId="u1", own=[1])
     for form in (

@@ -402,6 +402,49 @@ def test_usage_in_the_metadata_of_an_event_is_counted(key: str) -> None:
     assert response.metadata["metadata"] == {"region": "eu"}
 
 
+@pytest.mark.parametrize("keys", [{}, {"event_id": "e-1"}])
+def test_metadata_beside_a_text_is_read(keys: dict[str, str]) -> None:
+    """Most events are texts, and have a way of their own."""
+    start = frame("step.start", index=0, step={"type": "model_output"})
+    metadata = {"total_usage": {"total_input_tokens": 7}}
+    delta = frame("step.delta", index=0, delta=text("Hi"), metadata=metadata, **keys)
+    response = read(created(), start, delta, frame("step.stop", index=0), completed())
+    assert response.usage is not None
+    assert (response.text, response.usage.input_tokens) == ("Hi", 7)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (1, "cancelled"),
+        (3, "invalid_request"),
+        (4, "server_error"),
+        (5, "not_found"),
+        (7, "permission"),
+        (8, "rate_limited"),
+        (9, "invalid_request"),
+        (11, "invalid_request"),
+        (13, "server_error"),
+        (14, "overloaded"),
+        (16, "authentication"),
+    ],
+)
+def test_code_of_a_failed_step_has_its_kind(code: int, kind: str) -> None:
+    """`google.rpc.Status` has numbers alone."""
+    failed = {"type": "model_output", "error": {"code": code, "message": "no"}}
+    error = read(created(), step(0, failed), completed("failed")).error
+    assert error is not None
+    assert error.kind == kind
+
+
+def test_content_of_another_shape_is_kept() -> None:
+    contents = [{"type": "text", "text": "Hi"}, {"type": "text", "text": 3}, {"text": "?"}]
+    (item,) = read_body(steps=[{"type": "model_output", "content": contents}]).items
+    assert isinstance(item, Message)
+    assert item.text == "Hi"
+    assert item.native == {"content": {"1": {"type": "text", "text": 3}, "2": {"text": "?"}}}
+
+
 def test_total_usage_counts_where_usage_is_beside_it() -> None:
     metadata = {"total_usage": {"total_input_tokens": 7}, "usage": {"total_input_tokens": 1}}
     response = read(created(), frame("interaction.status_update", metadata=metadata), completed())

@@ -43,6 +43,30 @@ def memory_client(*chunks: Any, **options: Any) -> streamlib.SyncClient:
     return make_sync_client(URL, MemoryTransport(list(chunks)), **options)
 
 
+class CountingLock:
+    """Counts how often it was held."""
+
+    def __init__(self) -> None:
+        self.held = 0
+
+    def __enter__(self) -> None:
+        self.held += 1
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("name", ["response", "cursor"])
+def test_view_is_not_read_while_events_are_delivered(name: str) -> None:
+    """Another thread may deliver: a view read meanwhile would be half of one event."""
+    with memory_client(MESSAGE) as client, client.stream(make_request(URL)) as stream:
+        list(stream)
+        lock: Any = CountingLock()
+        stream._stream.lock = lock
+        getattr(stream, name)
+        assert lock.held == 1
+
+
 # --- the same as the asynchronous client ---
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from streamlib import StreamError
 from streamlib.client.websocket.lane_socket import LaneSocket
-from streamlib.transport.websocket import WebSocket
+from streamlib.transport.websocket import SocketClosed, WebSocket
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.wires.responses.lanes import Turn
 from tests.support.loops import asyncio_alone
@@ -97,6 +97,34 @@ async def test_one_task_reads_at_a_time() -> None:
             assert memory.reads == 1
             for name in "abcd":
                 memory.put(response_frames(f"r{name}", lane=name)[0])
+
+
+async def test_request_that_was_not_sent_leaves_no_response() -> None:
+    """Of the next one on its lane every message would be taken for its own."""
+    memory = MemorySocket()
+    socket = lane_socket(memory)
+
+    async def refuse(message: bytes, on_start: Any) -> None:
+        raise SocketClosed(ErrorInfo("connection", "before the first byte"))
+
+    memory.send = refuse  # type: ignore[method-assign]
+    with pytest.raises(SocketClosed):
+        await socket.request("a", b"{}", lambda: None)
+    assert socket.lanes.running == []
+
+
+async def test_message_of_no_wire_wakes_every_task() -> None:
+    memory = MemorySocket()
+    socket = lane_socket(memory)
+    turns = [await socket.request(name, b"{}", lambda: None) for name in "ab"]
+    with anyio.fail_after(2):
+        async with anyio.create_task_group() as group:
+            for turn in turns:
+                group.start_soon(socket.wait, turn)
+            await anyio.wait_all_tasks_blocked()
+            memory._messages.append(b"not JSON")
+            memory.put()
+    assert [turn.failure and turn.failure.kind for turn in turns] == ["malformed"] * 2
 
 
 async def test_a_closed_socket_wakes_every_task() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from streamlib.client.retry import NO_RETRY
 from streamlib.gateway import Gateway, RouteTable, gateway
+from streamlib.gateway.clients.access import wire_of
 from streamlib_parsers.errors import ErrorInfo
 from tests.support.gateways import (
     Upstream,
@@ -143,17 +144,17 @@ async def test_request_has_a_limit_of_size() -> None:
         assert streamed.status_code == 413
 
 
-@pytest.mark.parametrize(
-    ("path", "token", "status"),
-    [("/v1/messages", b"wrong", 401), ("/v1/nothing", b"right", 404)],
-)
-async def test_refusal_before_the_body_closes_the_connection(
-    path: str, token: bytes, status: int
-) -> None:
-    """The client could drip its body for ever: no deadline is left for it."""
+async def refused(path: str, token: bytes, *parts: bytes, is_whole: bool = False) -> list[Any]:
+    """What a gateway sends to a client that has sent these parts of a body.
+
+    Args:
+        path: of the request.
+        token: that the client sends.
+        parts: of the body.
+        is_whole: whether nothing follows them.
+    """
     async with Gateway(RouteTable([rule("messages")])) as running:
         app = gateway(running, token="right")
-        headers = [(b"x-api-key", token), (b"content-length", b"1000000")]
         scope = {
             "type": "http",
             "method": "POST",
@@ -161,16 +162,57 @@ async def test_refusal_before_the_body_closes_the_connection(
             "path": path,
             "raw_path": path.encode(),
             "query_string": b"",
-            "headers": headers,
+            "headers": [(b"x-api-key", token), (b"transfer-encoding", b"chunked")],
         }
         messages: list[Any] = []
+        waiting = list(parts)
 
         async def receive() -> Any:
-            return {"type": "http.request", "body": b"{", "more_body": True}
+            body = waiting.pop(0)
+            more = bool(waiting) or not is_whole
+            return {"type": "http.request", "body": body, "more_body": more}
 
         async def send(message: Any) -> None:
             messages.append(message)
 
         await app(scope, receive, send)
+    return messages
+
+
+@pytest.mark.parametrize(
+    ("path", "token", "parts", "status"),
+    [
+        ("/v1/messages", b"wrong", [b"{"], 401),
+        ("/v1/nothing", b"right", [b"{"], 404),
+        # A part was read, but not the last one.
+        ("/login", b"", [b"token=", b"x" * 10_000], 401),
+        ("/v1/messages", b"right", [b" ", b" " * (33 << 20)], 413),
+    ],
+)
+async def test_refusal_before_the_bodys_end_closes_the_connection(
+    path: str, token: bytes, parts: list[bytes], status: int
+) -> None:
+    """The client could drip its body for ever: no deadline is left for it."""
+    messages = await refused(path, token, *parts)
     assert messages[0]["status"] == status
     assert dict(messages[0]["headers"])[b"connection"] == b"close"
+
+
+async def test_refusal_after_the_body_keeps_the_connection() -> None:
+    messages = await refused("/v1/messages", b"right", b"{", b"x", is_whole=True)
+    assert messages[0]["status"] == 400
+    assert b"connection" not in dict(messages[0]["headers"])
+
+
+@pytest.mark.parametrize(
+    ("path", "wire_api"),
+    [
+        ("/v1/messages/count_tokens", "messages"),
+        ("/v1/responses/compact", "responses"),
+        ("/v1beta/interactions/i-1/unknown", "interactions"),
+        ("/v1beta/tunedModels/x", "gemini"),
+        ("/v1/nothing", "chat"),
+    ],
+)
+def test_error_of_a_path_has_its_wires_format(path: str, wire_api: str) -> None:
+    assert wire_of({"path": path}) == wire_api

@@ -11,13 +11,14 @@ from streamlib import (
     Opaque,
     OutputItemAdded,
     OutputItemDone,
+    OutputTextDelta,
     Reasoning,
     ResponseEvent,
     ResponseMetadata,
     accumulate,
 )
 from streamlib.gateway.state.restore import restore_history
-from streamlib.gateway.state.translate import EventTranslator
+from streamlib.gateway.state.translate import EventTranslator, ItemSequencer
 from streamlib.testing.invariants import check
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers.assembler import EventAssembler
@@ -135,6 +136,59 @@ def test_usage_does_not_close_a_truncated_call_on_responses() -> None:
     stream = encode_all("responses", translated("responses", assembler.take()))
     assert b"response.failed" in stream
     assert b"response.output_item.done" not in stream
+
+
+@pytest.mark.parametrize("client", ["messages", "chat", "responses"])
+def test_usage_of_a_failed_response_is_kept(client: WireApi) -> None:
+    """What was used until then is paid for."""
+    assembler = EventAssembler(LIMITS, Origin("converse"))
+    assembler.identify("r1", "m")
+    message = assembler.open(Message("assistant"))
+    assembler.text(message, "Hel")
+    assembler.usage(Usage(input_tokens=7, output_tokens=1))
+    assembler.fail(ErrorInfo("overloaded", "no"))
+    response = accumulate(translated(client, assembler.take()))
+    assert response.usage is not None
+    assert (response.status, response.usage.input_tokens) == ("failed", 7)
+
+
+def test_state_of_a_text_comes_before_what_follows_it() -> None:
+    """On Messages it waits: as the last block it would be shown, and be blank."""
+    assembler = EventAssembler(LIMITS, Origin("gemini"))
+    assembler.identify("r", "m")
+    message = assembler.open(Message("assistant"))
+    assembler.text(message, "Hello")
+    message.fields["signature"] = "c2ln"
+    assembler.close(message)
+    call = assembler.open(FunctionCall("c1", "f"))
+    assembler.arguments(call, "{}")
+    assembler.close(call)
+    assembler.complete("tool_calls")
+    response = accumulate(translated("messages", assembler.take()))
+    assert [type(item) for item in response.items] == [Message, Reasoning, FunctionCall]
+    restored = restore_history(response.items, {})
+    assert [item.signature for item in restored] == ["c2ln", None]
+
+
+def test_state_without_a_place_is_reported() -> None:
+    translator = EventTranslator("ollama")
+    for event in signed_end(" there"):
+        translator.feed(event)
+    assert "/state" in [change.path for change in translator.report]
+
+
+def test_items_that_overlap_come_one_after_the_other() -> None:
+    """The second of three goes on where the first has ended, and the third waits for it."""
+    items = {index: Message("assistant", (), id=f"m{index}") for index in range(3)}
+    added = [OutputItemAdded(index, item) for index, item in items.items()]
+    deltas = [OutputTextDelta(index, 0, "x") for index in items]
+    done = [OutputItemDone(index, item) for index, item in items.items()]
+    sequencer = ItemSequencer()
+    released = [
+        [event.index for event in sequencer.feed(event)]
+        for event in (*added, *deltas, done[0], deltas[2], deltas[1], done[2], done[1])
+    ]
+    assert released == [[0], [], [], [0], [], [], [0, 1, 1], [], [1], [], [1, 2, 2, 2, 2]]
 
 
 @pytest.mark.parametrize("client", ["responses", "chat"])

@@ -98,6 +98,14 @@ def exchange(number: int, *, output: bool, metrics: Metrics) -> None:
         watch.ended(error, ())
 
 
+def test_request_that_ended_leaves_nothing() -> None:
+    """A gateway of weeks would keep something of each."""
+    metrics = Metrics()
+    exchange(1, output=True, metrics=metrics)
+    exchange(2, output=False, metrics=metrics)
+    assert (metrics._gaps, metrics._open) == ({}, {})
+
+
 def test_unknown_models_make_no_labels() -> None:
     metrics = Metrics()
     exchange(0, output=True, metrics=metrics)

@@ -274,6 +274,7 @@ async def test_live_events_end_when_the_gateway_is_about_to_stop(
         with anyio.fail_after(3):
             while not call.is_complete:  # noqa: ASYNC110  # as above
                 await anyio.sleep(0.01)
+    assert call.status == 200
     assert call.headers["content-type"].startswith("text/event-stream")
     events = call.body.split(b"\n\n")
     assert events[0] == b"retry: 1000"

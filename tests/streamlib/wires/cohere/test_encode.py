@@ -9,10 +9,12 @@ import pytest
 
 from streamlib import (
     AnnotationAdded,
+    Audio,
     Compaction,
     Completed,
     Created,
     CustomToolCall,
+    Document,
     Failed,
     FunctionCall,
     FunctionCallArgumentsDelta,
@@ -29,6 +31,7 @@ from streamlib import (
     Reasoning,
     ReasoningContentDelta,
     RefusalDelta,
+    Response,
     ResponseEvent,
     ResponseMetadata,
     ServerToolCall,
@@ -136,6 +139,16 @@ def test_what_cohere_lacks_is_in_the_report() -> None:
     tokens = OutputTextDelta(0, 0, "x", [{"token": "x", "logprob": 0.0}])
     assert of_item(Message("assistant", [Text("x")]), tokens)[1] == ["/logprobs"]
     assert written(Created("r", "m"), Completed("r", "m", "stop"))[1] == ["/model"]
+
+
+@pytest.mark.parametrize("part", [Image(file_id="f"), Audio(data="QUJD"), Document(file_id="f")])
+def test_file_in_a_body_is_in_the_report(part: Any) -> None:
+    report: list[Any] = []
+    items = (Message("assistant", [part]),)
+    encode_body(
+        "cohere", Response(items=items, status="completed", stop_reason="stop"), report=report
+    )
+    assert [change.path for change in report] == ["/media"]
 
 
 def test_free_form_call_is_complete_in_one_delta() -> None:

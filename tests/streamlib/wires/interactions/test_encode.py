@@ -30,6 +30,7 @@ from streamlib import (
     ReasoningContentDelta,
     ReasoningSummaryDelta,
     RefusalDelta,
+    Response,
     ResponseEvent,
     ResponseMetadata,
     ServerToolCall,
@@ -44,6 +45,8 @@ from streamlib import (
     parse_body,
     parser,
 )
+from streamlib.request.report import Report
+from streamlib.wires.interactions.encode_objects import end_delta, interactions_usage
 from streamlib_parsers.errors import ErrorInfo
 from tests.support.interactions_frames import completed, created, events_of, frame, step, text
 
@@ -194,6 +197,37 @@ def test_usage_and_metadata_amid_the_stream_are_an_update() -> None:
 )
 def test_what_the_wire_lacks_is_reported(item: Any, path: str) -> None:
     assert path in of_item(item)[1]
+
+
+@pytest.mark.parametrize(
+    ("signature", "delta"),
+    [
+        (None, None),
+        ("c2ln", None),
+        ("bmV3", {"type": "thought_signature", "signature": "bmV3"}),
+    ],
+)
+def test_only_a_new_signature_is_sent_at_the_end(signature: Any, delta: Any) -> None:
+    start = {"type": "thought", "signature": "c2ln"}
+    assert end_delta(Reasoning("hm", signature=signature), start) == delta
+
+
+def test_output_that_was_all_reasoning_counts_as_none() -> None:
+    """The wire counts thoughts beside the output, not in it."""
+    usage = interactions_usage(Usage(1, 3, reasoning_output_tokens=3), Report())
+    assert usage is not None
+    assert (usage["total_output_tokens"], usage["total_thought_tokens"]) == (0, 3)
+
+
+def test_signature_of_a_message_is_not_sent() -> None:
+    """Steps of text have none: what the report calls dropped must not be there."""
+    own = Origin("interactions")
+    item = Message("assistant", [Text("x")], signature="c2ln", origin=own)
+    payloads, report = of_item(item)
+    assert "/signature" in report
+    body = encode_body("interactions", Response(items=(item,), status="completed"))
+    assert b'"text":"x"' in body
+    assert "c2ln" not in str(payloads) + body.decode()
 
 
 @pytest.mark.parametrize("reason", ["content_filter", "refusal", "other"])

@@ -1,0 +1,71 @@
+"""Deliberate defects: what they change, where they are, and that every file has a part."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from lab.coverage_by_part.parts import PARTS, files_of, files_of_tests
+from lab.mutation.__main__ import sample
+from lab.mutation.defects import mutable_nodes, mutate
+
+SOURCE = '''\
+LIMIT: int = 3
+
+
+class Page:
+    size: int = 5
+
+    def rows(self, most: int = 7) -> bool | None:
+        """Rows."""
+        if most < 2 and self.size:
+            self.close()
+        return True
+'''
+
+
+def defects(source: str) -> dict[str, str]:
+    """What each defect changes -> what its code defines at import."""
+    count = len(list(mutable_nodes(ast.parse(source))))
+    made = [mutate(source, number) for number in range(count)]
+    return {f"{defect.lines.start}: {defect.text}": defect.name for defect in made}
+
+
+def test_every_defect_is_named_with_its_line() -> None:
+    assert defects(SOURCE) == {
+        "1: 3 -> 4": "LIMIT",
+        "5: 5 -> 6": "size",
+        "7: 7 -> 8": "rows",
+        "9: if most < 2 and self.size: -> if not (most < 2 and self.size):": "",
+        "9: most < 2 and self.size -> most < 2 or self.size": "",
+        "9: most < 2 -> most <= 2": "",
+        "9: 2 -> 3": "",
+        "10: removed self.close()": "",
+        "11: True -> False": "",
+    }
+
+
+def test_what_never_runs_gets_no_defect() -> None:
+    source = """\
+if TYPE_CHECKING:
+    LIMIT = 3
+
+
+class Page(Struct, frozen=True):
+    @overload
+    def rows(self, most: int = 7) -> None: ...
+"""
+    assert defects(source) == {}
+
+
+def test_sample_of_a_part_is_always_the_same() -> None:
+    mutants, possible = sample("tools")
+    assert (mutants, possible) == sample("tools")
+    assert len({mutant.text for mutant in mutants}) == len(mutants) == 40
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_part_has_files_and_tests(part: str) -> None:
+    assert files_of(part)
+    assert files_of_tests(part)
