@@ -78,7 +78,7 @@ class Append(Struct, frozen=True):
         last: position of its last event; `first - 1` if it has none.
         size: bytes of the record.
         lease_ms: length of the lease from now on, in milliseconds.
-        closes: whether the terminal event is in the record.
+        closes: whether nothing follows the record, or the one before if this one is empty.
         keep_ms: milliseconds for which a closed log is kept.
         max_bytes: limit of bytes in all records. A record that closes the log is always added.
     """
@@ -159,6 +159,13 @@ def expired(state: LogState | None, now: int) -> LogState | None:
     if state.gone or now >= forgotten_at:
         return None
     return _tombstone(state, forgotten_at)
+
+
+def without_records(state: LogState) -> LogState:
+    """The state of a log whose records the engine lost: its writer, if there is one, appends them
+    again, else a reader ends it.
+    """
+    return replace(state, last=0, size=0, closed=False)
 
 
 def _tombstone(state: LogState, expires_at: int) -> LogState:
