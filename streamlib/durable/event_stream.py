@@ -27,9 +27,11 @@ REWOUND: Final = b'event: rewound\nid:\ndata: {"type":"rewound"}\n\n'
 """Sent if the engine lost events that the client has; all events follow from the start. The empty
 id makes the browser forget its last id."""
 
+OF_RUNS: Final = ("run", "message_id", "model", "page_tools", "approval_tools")
+
 OPTIONS: Final[dict[str, tuple[str, ...]]] = {
-    "vercel": ("run", "message_id", "model", "page_tools", "approval_tools", "version"),
-    "agui": ("run", "message_id", "model", "page_tools", "approval_tools", "thread_id", "run_id"),
+    "vercel": (*OF_RUNS, "tools", "metadata", "version"),
+    "agui": (*OF_RUNS, "thread_id", "run_id"),
     "jsonl": (),
 }
 """UI protocol (`wire` of a log's `meta`) -> options of its encoder that `meta` may contain."""
@@ -43,8 +45,8 @@ def log_encoder(meta: Mapping[str, Any]) -> RunEncoder:
     Args:
         meta: the `meta` of the log. `wire`: `vercel` (default), `agui` or `jsonl`; options of
             that encoder: `run` (true for the log of a run), `message_id`, `model`, `page_tools`,
-            `approval_tools`, `version` (vercel), `thread_id` and `run_id` (agui). Other keys are
-            ignored.
+            `approval_tools`; `tools`, `metadata` and `version` (vercel); `thread_id` and `run_id`
+            (agui). Other keys are ignored. `UIRequest.encoder_options` has those of a request.
 
     Raises:
         ValueError: there is no such UI protocol.
