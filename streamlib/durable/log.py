@@ -6,7 +6,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterable, Mapping
 from types import TracebackType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import anyio
 import msgspec
@@ -25,6 +25,9 @@ from streamlib.durable.rules import Delete, LogState, Open, Stop
 from streamlib.durable.settings import Settings
 from streamlib.durable.writer import LogWriter
 from streamlib_parsers.events import RunEvent
+
+RunSource: TypeAlias = ResponseStream | AsyncIterable[RunEvent]
+"""What a log can be written from: a stream or a run, not entered yet, or any of their events."""
 
 _log: Final = logging.getLogger("streamlib.durable")
 
@@ -123,7 +126,7 @@ class Log:
     async def write(
         self,
         log_id: str,
-        stream: ResponseStream | AsyncIterable[RunEvent],
+        stream: RunSource,
         meta: Mapping[str, Any] | None = None,
     ) -> Head:
         """Writes a stream or a run to a log until the log is closed. It runs in your task: use one
@@ -162,7 +165,7 @@ class Log:
         self,
         group: anyio.abc.TaskGroup,
         log_id: str,
-        stream: ResponseStream | AsyncIterable[RunEvent],
+        stream: RunSource,
         meta: Mapping[str, Any] | None = None,
     ) -> None:
         """Writes in a task of a group that outlives the request, as `write` does, and never raises.
@@ -179,7 +182,7 @@ class Log:
     async def _write_and_report(
         self,
         log_id: str,
-        stream: ResponseStream | AsyncIterable[RunEvent],
+        stream: RunSource,
         meta: Mapping[str, Any] | None,
     ) -> None:
         try:

@@ -20,17 +20,7 @@ from streamlib.durable.engine import Receive
 from streamlib.durable.errors import LogError
 from streamlib.durable.records import LogCursor, Record, readable_records, unreadable
 from streamlib.durable.redis_urls import parse_redis_url, redis_client
-from streamlib.durable.rules import (
-    Append,
-    Delete,
-    LogState,
-    Open,
-    Operation,
-    Result,
-    Stop,
-    expired,
-    without_records,
-)
+from streamlib.durable.rules import Append, Delete, LogState, Open, Operation, Result, Stop, expired
 
 TIMEOUT_SECONDS: Final = 5.0
 """Timeout of a command in seconds; one that timed out may still have been performed."""
@@ -157,7 +147,7 @@ class RedisEngine:
         if state is None or state.gone:
             return state, int(now), []
         if state.last and not record_count:
-            state = without_records(state)
+            state = state.without_records()
         return state, int(now), readable_records(rows, _record)
 
     async def listen(self, receive: Receive) -> None:

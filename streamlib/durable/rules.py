@@ -49,6 +49,12 @@ class LogState(Struct, frozen=True, omit_defaults=True):
     size: int = 0
     expires_at: int = 0
 
+    def without_records(self) -> LogState:
+        """The state of a log whose records alone are lost: its writer, if there is one, appends
+        them again, else a reader ends it.
+        """
+        return replace(self, last=0, size=0, closed=False)
+
 
 class Open(Struct, frozen=True):
     """Creates a log, or takes over one whose lease has expired.
@@ -159,13 +165,6 @@ def expired(state: LogState | None, now: int) -> LogState | None:
     if state.gone or now >= forgotten_at:
         return None
     return _tombstone(state, forgotten_at)
-
-
-def without_records(state: LogState) -> LogState:
-    """The state of a log whose records the engine lost: its writer, if there is one, appends them
-    again, else a reader ends it.
-    """
-    return replace(state, last=0, size=0, closed=False)
 
 
 def _tombstone(state: LogState, expires_at: int) -> LogState:

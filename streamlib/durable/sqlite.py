@@ -16,15 +16,7 @@ from streamlib.durable.engine import Receive, is_news
 from streamlib.durable.errors import LogError
 from streamlib.durable.memory import record_of
 from streamlib.durable.records import LogCursor, Record, readable_records, unreadable
-from streamlib.durable.rules import (
-    Append,
-    LogState,
-    Operation,
-    Result,
-    ask,
-    expired,
-    without_records,
-)
+from streamlib.durable.rules import Append, LogState, Operation, Result, ask, expired
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS streamlib_logs (
@@ -258,7 +250,7 @@ def _state(connection: sqlite3.Connection, log_id: str) -> LogState | None:
     except (msgspec.DecodeError, TypeError):
         raise unreadable("its state was changed") from None
     if state.last and not state.gone and not has_records:
-        state = without_records(state)
+        state = state.without_records()
     return msgspec.structs.replace(state, meta=meta or "")
 
 

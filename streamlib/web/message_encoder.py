@@ -12,7 +12,7 @@ from streamlib.web.public_events import PublicView
 from streamlib.web.run_encoder import PendingCalls, RunUsage, Waiting
 from streamlib.web.sealing import SEALED, Seal
 from streamlib.web.ui_parts import CallIds, ReasoningGaps, opaque_state, without_state
-from streamlib.wires.encoders import sse
+from streamlib.wires.encoders import RunEncoder, sse
 from streamlib.wires.event_encoder import EventEncoder
 from streamlib.wires.missing_deltas import events_of
 from streamlib_parsers.events import Completed, Notice, OutputItemDone, ResponseEvent
@@ -163,7 +163,7 @@ class MessageEncoder(EventEncoder, ABC):
         """The error of a call that gets no output."""
 
 
-def frames_of(encode: MessageEncoder, response: Response) -> Iterator[JsonObject]:
+def frames_of(encode: MessageEncoder | RunEncoder, response: Response) -> Iterator[JsonObject]:
     """The JSON values of a response's stream, which its body is made of."""
     for seq, event in enumerate(events_of(response)):
         # The ids of sources are made of it.

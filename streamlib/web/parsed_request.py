@@ -12,7 +12,16 @@ from streamlib.request.report import Report
 from streamlib.web.request_body import UIRequestLimits
 from streamlib.web.request_tools import RequestTools, UICall, UIOutput, output_of
 from streamlib.web.sealing import Seal
-from streamlib_parsers.items import JsonObject, Message, Origin, ResponseItem, ToolSpec
+from streamlib.web.ui_parts import call_input
+from streamlib_parsers.items import (
+    JsonObject,
+    Message,
+    Origin,
+    Refusal,
+    ResponseItem,
+    Text,
+    ToolSpec,
+)
 
 ItemT = TypeVar("ItemT", bound=ResponseItem)
 
@@ -107,6 +116,29 @@ class ParsedRequest:
             return item
         self.dropped(path, NOT_SEALED)
         return None
+
+    def sealed_message(self, text: str, shown: str, path: str) -> Message | None:
+        """The message in a sealed text, if the page shows its words as they were."""
+        item = self.unsealed(text, Message, path)
+        if item is None:
+            return None
+        # Files of the message are parts of their own.
+        parts = tuple([part for part in item.content if isinstance(part, (Text, Refusal))])
+        item = replace(item, content=parts)
+        words = [part.text if isinstance(part, Text) else part.refusal for part in parts]
+        if "".join(words) == shown:
+            return item
+        self.dropped(path, CHANGED)
+        return None
+
+    def sealed_call(self, text: str, call: UICall, path: str) -> UICall:
+        """The call in a sealed text, whatever arguments the page has; else the page's call."""
+        item = self.unsealed(text, type(call), path)
+        if item is None or (item.name, item.status) != (call.name, call.status):
+            return call
+        if call_input(item)[0] != call_input(call)[0]:
+            self.dropped(path, CHANGED)
+        return replace(item, call_id=call.call_id)
 
     def add(self, item: ResponseItem) -> None:
         """Appends an item."""

@@ -7,14 +7,13 @@ The messages are made by the encoders of the stream, so that a page which reload
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
-
-import msgspec
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, cast
 
 from streamlib.web.agui.body import messages_of
 from streamlib.web.agui.events import part_of_content
-from streamlib.web.message_encoder import values_of
+from streamlib.web.message_encoder import frames_of, values_of
 from streamlib.web.request_tools import OfferedTool, RequestTools
 from streamlib.web.run_encoder import OUTPUTS
 from streamlib.web.sealing import Seal
@@ -22,8 +21,15 @@ from streamlib.web.ui_parts import MEDIA_TYPES
 from streamlib.web.ui_request import RequestProtocol
 from streamlib.web.vercel.body import message_of
 from streamlib.wires.encoders import RunEncoder, encoder
-from streamlib.wires.missing_deltas import events_of
-from streamlib_parsers.items import ContentPart, JsonObject, Message, Refusal, ResponseItem, Text
+from streamlib_parsers.items import (
+    CallOutput,
+    ContentPart,
+    JsonObject,
+    Message,
+    Refusal,
+    ResponseItem,
+    Text,
+)
 from streamlib_parsers.response import Response
 
 
@@ -53,60 +59,44 @@ def to_ui_messages(
     if protocol == "vercel":
         options["tools"] = offered.names
     messages: list[JsonObject] = []
-    turn: list[ResponseItem] = []
-    number = 0
-
-    def end_turn() -> None:
-        nonlocal number
-        if not turn:
-            return
+    for number, turn in enumerate(_turns(items)):
         message_id = f"{prefix}{number}"
-        encode = encoder(
-            protocol, run=True, public=True, seal=seal, message_id=message_id, **options
-        )
-        frames = values_of(_encoded(encode, turn))
+        if isinstance(turn, Message):
+            messages.append(_user_message(turn, message_id, protocol))
+            continue
+        options["message_id"] = message_id
+        encode = encoder(protocol, run=True, public=True, seal=seal, **options)
+        frames = _frames(encode, turn)
         if protocol == "vercel":
             messages.append(message_of(frames, message_id))
         else:
-            messages.extend(messages_of(frames))
-        number += 1
-        turn.clear()
-
-    for item in items:
-        if not isinstance(item, Message) or item.role == "assistant":
-            turn.append(item)
-            continue
-        end_turn()
-        if item.role == "user":
-            messages.append(_user_message(item, f"{prefix}{number}", protocol))
-            number += 1
-    end_turn()
+            messages += messages_of(frames)
     return messages
 
 
-def _encoded(encode: RunEncoder, items: Sequence[ResponseItem]) -> bytes:
-    """The stream of a run with these items."""
-    out: list[bytes] = []
-    made: list[ResponseItem] = []
-
-    def end_response() -> None:
-        if not made:
-            return
-        response = Response(status="completed", items=tuple(made), stop_reason="stop")
-        for seq, event in enumerate(events_of(response)):
-            # The ids of sources are made of it.
-            out.append(encode.feed(msgspec.structs.replace(event, seq=seq)))
-        made.clear()
-
+def _turns(items: Iterable[ResponseItem]) -> list[Message | list[ResponseItem]]:
+    """Messages of the user, and between them what the model and the tools made."""
+    turns: list[Message | list[ResponseItem]] = []
     for item in items:
-        if isinstance(item, OUTPUTS):
-            end_response()
-            out.append(encode.feed(item))
-        else:
-            made.append(item)
-    end_response()
-    out.append(encode.close())
-    return b"".join(out)
+        if isinstance(item, Message) and item.role == "user":
+            turns.append(item)
+        elif not isinstance(item, Message) or item.role == "assistant":
+            if not turns or isinstance(turns[-1], Message):
+                turns.append([])
+            turns[-1].append(item)  # type: ignore[union-attr]  # a list: see above
+    return turns
+
+
+def _frames(encode: RunEncoder, items: Sequence[ResponseItem]) -> Iterator[JsonObject]:
+    """The stream of a run with these items, as JSON values."""
+    for are_outputs, group in groupby(items, lambda item: isinstance(item, OUTPUTS)):
+        if not are_outputs:
+            response = Response(status="completed", items=tuple(group), stop_reason="stop")
+            yield from frames_of(encode, response)
+            continue
+        for item in group:
+            yield from values_of(encode.feed(cast(CallOutput, item)))
+    yield from values_of(encode.close())
 
 
 def _user_message(item: Message, message_id: str, protocol: RequestProtocol) -> JsonObject:

@@ -15,7 +15,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from streamlib.web.parsed_request import (
-    CHANGED,
     DENIED,
     NOT_OFFERED,
     UNSIGNED,
@@ -33,7 +32,7 @@ from streamlib.web.request_files import (
 )
 from streamlib.web.request_tools import tool_spec
 from streamlib.web.sealing import is_sealed
-from streamlib.web.ui_parts import TRUNCATED_CALL, call_input
+from streamlib.web.ui_parts import TRUNCATED_CALL
 from streamlib_parsers.items import (
     Audio,
     ContentPart,
@@ -244,13 +243,11 @@ def _read_message(value: Any, path: str, parsed: ParsedRequest) -> None:
 def _read_assistant(message: _AssistantMessage, path: str, parsed: ParsedRequest) -> None:
     state = message.encryptedValue
     if state is not None and _may_be_sealed(state, parsed):
-        whole = parsed.unsealed(state, Message, f"{path}/encryptedValue")
+        whole = parsed.sealed_message(state, message.content or "", f"{path}/encryptedValue")
         state = None
-        if whole is not None and whole.text == (message.content or ""):
+        if whole is not None:
             parsed.add(whole)
             message = replace(message, content=None)
-        elif whole is not None:
-            parsed.dropped(f"{path}/encryptedValue", CHANGED)
     if message.content or state:
         item = Message(
             "assistant",
@@ -275,11 +272,7 @@ def _read_call(call: _ToolCall, agent: str | None, path: str, parsed: ParsedRequ
     )
     state = call.encryptedValue
     if state and _may_be_sealed(state, parsed):
-        whole = parsed.unsealed(state, type(item), f"{path}/encryptedValue")
-        if whole is not None and whole.name == name:
-            if call_input(whole)[0] != call_input(item)[0]:
-                parsed.dropped(f"{path}/function/arguments", CHANGED)
-            item = replace(whole, call_id=call.id)
+        item = parsed.sealed_call(state, item, f"{path}/encryptedValue")
     elif state and not isinstance(item, ServerToolCall):
         item = replace(item, signature=state, origin=parsed.context.origin)
     parsed.add_call(replace(item, agent=agent))

@@ -17,7 +17,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from streamlib.web.parsed_request import (
-    CHANGED,
     DENIED,
     NOT_OFFERED,
     UNSIGNED,
@@ -29,7 +28,7 @@ from streamlib.web.request_errors import UIRequestError
 from streamlib.web.request_files import PROVIDERS_FILE, file_from_url
 from streamlib.web.request_outputs import output_value
 from streamlib.web.request_tools import UICall, UIOutput
-from streamlib.web.ui_parts import TRUNCATED_CALL, call_input, opaque_state
+from streamlib.web.ui_parts import TRUNCATED_CALL, opaque_state
 from streamlib.web.vercel.parts import OWN_METADATA, named_agent, sealed_state
 from streamlib.web.vercel.signatures import (
     SignedPart,
@@ -42,7 +41,6 @@ from streamlib_parsers.items import (
     JsonObject,
     Message,
     Reasoning,
-    Refusal,
     ResponseItem,
     ServerToolCall,
     Text,
@@ -213,11 +211,6 @@ def _decision(approval: _VercelApproval, call_id: str, name: str) -> ToolApprova
     )
 
 
-def text_of(part: Text | Refusal) -> str:
-    """What a page shows of a part."""
-    return part.text if isinstance(part, Text) else part.refusal
-
-
 class _Steps:
     """The parts of an assistant message, one step after the other."""
 
@@ -291,8 +284,12 @@ class _Steps:
     def _read_text(self, part: _TextPart, path: str) -> None:
         if part.citations:
             self._parsed.dropped(f"{path}/citations", NO_PART)
-        if self._read_sealed_text(part, path):
-            return
+        sealed = sealed_state(part.providerMetadata)
+        if sealed is not None:
+            whole = self._parsed.sealed_message(sealed, part.text, f"{path}/providerMetadata")
+            if whole is not None:
+                self._items.append(whole)
+                return
         signed = self._signed(part.providerMetadata, path)
         if part.text or signed.signature:
             content = (Text(part.text),)
@@ -305,22 +302,6 @@ class _Steps:
                 agent=agent,
             )
             self._items.append(item)
-
-    def _read_sealed_text(self, part: _TextPart, path: str) -> bool:
-        """Reads a text with its sealed state; returns whether there was any that is as it was."""
-        sealed = sealed_state(part.providerMetadata)
-        if sealed is None:
-            return False
-        item = self._parsed.unsealed(sealed, Message, f"{path}/providerMetadata")
-        if item is None:
-            return False
-        # Files of the message are parts of their own.
-        texts = tuple([each for each in item.content if isinstance(each, (Text, Refusal))])
-        if "".join([text_of(each) for each in texts]) != part.text:
-            self._parsed.dropped(f"{path}/providerMetadata", CHANGED)
-            return False
-        self._items.append(replace(item, content=texts))
-        return True
 
     def _signed(self, metadata: JsonObject | None, path: str) -> SignedPart:
         """The signature in a provider's metadata; any other metadata is reported."""
@@ -400,12 +381,7 @@ class _Steps:
             return call
         sealed = sealed_state(part.callProviderMetadata)
         if sealed is not None:
-            whole = self._parsed.unsealed(sealed, type(call), f"{path}/callProviderMetadata")
-            if whole is None or (whole.name, whole.status) != (call.name, call.status):
-                return call
-            if call_input(whole)[0] != part.input:
-                self._parsed.dropped(f"{path}/input", CHANGED)
-            return replace(whole, call_id=call.call_id)
+            return self._parsed.sealed_call(sealed, call, f"{path}/callProviderMetadata")
         signed = self._signed(part.callProviderMetadata, path)
         agent = named_agent(part.callProviderMetadata)
         return replace(call, signature=signed.signature, origin=signed.origin, agent=agent)
