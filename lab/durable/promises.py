@@ -28,7 +28,7 @@ from streamlib.durable.redis import RedisEngine
 from streamlib.durable.rules import Append, Operation, Result
 from streamlib.durable.sqlite import SqliteEngine
 from streamlib_parsers import accumulate
-from streamlib_parsers.events import Completed, Failed, OutputTextDelta, ResponseEvent
+from streamlib_parsers.events import Completed, Event, Failed, OutputTextDelta, ResponseEvent
 from tests.support.durable_engines import Connection, memory_engine
 from tests.support.redis_servers import redis_binary, running_server, valkey_binary
 
@@ -69,7 +69,8 @@ async def lost_answers(engine: Engine, appends: int) -> dict[str, Any]:
         logs += AT_ONCE
     async with open_log(engine) as log:
         for n in range(logs):
-            found = [entry.event.seq async for entry in log.read(f"lost-{n}")]
+            entries = [entry.event async for entry in log.read(f"lost-{n}")]
+            found = [event.seq for event in entries if isinstance(event, Event)]
             duplicates += len(found) - len(set(found))
             missing += len(set(range(500)) - set(found))
     return {"appends": connection.lost, "duplicates": duplicates, "missing": missing}
@@ -153,7 +154,8 @@ async def one_pair(
     async with anyio.create_task_group() as group:
         group.start_soon(write, "a", connections[0])
         group.start_soon(write, "b", connections[1])
-    events = [entry.event async for entry in reading.read(log_id)]
+    entries = [entry.event async for entry in reading.read(log_id)]
+    events = [event for event in entries if isinstance(event, Event)]
     names = {event.delta for event in events if isinstance(event, OutputTextDelta)}
     ends = [event for event in events if isinstance(event, (Completed, Failed))]
     accumulate(events)  # raises where they are out of order

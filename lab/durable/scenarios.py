@@ -19,6 +19,7 @@ from streamlib.durable.log import engine_of
 from streamlib.durable.memory import MemoryEngine
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import Completed, Failed, accumulate
+from streamlib_parsers.events import Event
 from tests.support.client_streams import stream_over
 from tests.support.durable_engines import Connection, lose
 from tests.support.response_bodies import frames_of
@@ -161,7 +162,7 @@ class Scenario:
             terminals = [entry for entry in entries if isinstance(entry.event, TERMINAL)]
             if len(terminals) != 1:
                 self.outcome.wrong.append(f"{len(terminals)} terminal events")
-        events = [entry.event for entry in last]
+        events = [entry.event for entry in last if isinstance(entry.event, Event)]
         response = accumulate(events)  # raises where events are missing or out of order
         if isinstance(events[-1], Failed):
             self.outcome.ends.append(events[-1].error.code or events[-1].error.kind)

@@ -19,7 +19,7 @@ from streamlib.cli.numbers import integer
 from streamlib.cli.tables import terminal_width
 from streamlib.inspection.event_text import describe_event, shorten
 from streamlib.printable import one_line
-from streamlib_parsers import Failed, ResponseEvent
+from streamlib_parsers import Failed, RunEvent
 
 if TYPE_CHECKING:
     from streamlib.durable import Engine, Log
@@ -244,13 +244,13 @@ async def _show(engine: Engine, arguments: argparse.Namespace) -> int:
 async def _follow(
     log: Log,
     log_id: str,
-    tail: list[tuple[str, ResponseEvent]],
+    tail: list[tuple[str, RunEvent]],
     cursor: str,
     *,
     as_json: bool,
-) -> ResponseEvent | None:
+) -> RunEvent | None:
     """Shows the events after those already shown; returns the last event of both."""
-    last: ResponseEvent | None = None
+    last: RunEvent | None = None
     if tail:
         cursor, last = tail[-1]
     async for entry in log.read(log_id, after=cursor):
@@ -263,14 +263,12 @@ async def _follow(
     return last
 
 
-async def _tail(
-    engine: Engine, log_id: str, events: int, most: int
-) -> list[tuple[str, ResponseEvent]]:
+async def _tail(engine: Engine, log_id: str, events: int, most: int) -> list[tuple[str, RunEvent]]:
     """The last events, each with its cursor. Reading them does not count as a reader."""
     from streamlib.durable.records import LogCursor
     from streamlib.durable.settings import READ_RECORDS
 
-    entries: deque[tuple[str, ResponseEvent]] = deque(maxlen=most)
+    entries: deque[tuple[str, RunEvent]] = deque(maxlen=most)
     after = LogCursor(1, max(0, events - most))
     while True:
         _, _, records = await engine.read(log_id, after, READ_RECORDS)
@@ -298,6 +296,6 @@ def _print_head(head: dict[str, Any]) -> None:
     print()
 
 
-def _print_event(cursor: str, event: ResponseEvent) -> None:
+def _print_event(cursor: str, event: RunEvent) -> None:
     text = getattr(event, _DELTA_TEXT, "")
     print(f"  {cursor:>9}  {describe_event(event, text, terminal_width(WIDTH) - 13)}", flush=True)

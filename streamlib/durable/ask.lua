@@ -15,14 +15,29 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function load_state()
   local saved = redis.call('HMGET', state_key, 'epoch', 'last', 'closed', 'gone', 'owner',
     'lease_until', 'stop', 'meta', 'size', 'expires_at')
-  if not saved[1] then
+  local is_stored = false
+  for index = 1, 10 do
+    is_stored = is_stored or saved[index]
+  end
+  if not is_stored then
     return nil
   end
-  return {
+  local loaded = {
     epoch = tonumber(saved[1]), last = tonumber(saved[2]), closed = saved[3] == '1',
     gone = saved[4] == '1', owner = saved[5], lease_until = tonumber(saved[6]), stop = saved[7],
     meta = saved[8], size = tonumber(saved[9]), expires_at = tonumber(saved[10])
   }
+  for _, name in ipairs({'epoch', 'last', 'owner', 'lease_until', 'stop', 'meta', 'size',
+    'expires_at'}) do
+    if not loaded[name] then
+      return nil, redis.error_reply('UNREADABLE somebody changed the state')
+    end
+  end
+  -- Records may be lost alone: then the log has no events, and its writer appends them again.
+  if loaded.last > 0 and not loaded.gone and redis.call('XLEN', records_key) == 0 then
+    loaded.last, loaded.size, loaded.closed = 0, 0, false
+  end
+  return loaded
 end
 
 -- Numbers as text without an exponent.
@@ -68,7 +83,10 @@ local function push(message)
   redis.call(publish, channel, message)
 end
 
-local state = load_state()
+local state, fault = load_state()
+if fault then
+  return fault
+end
 if state and now >= state.expires_at then
   local forgotten_at = state.expires_at + TOMBSTONE_MS
   if state.gone or now >= forgotten_at then
@@ -150,7 +168,11 @@ if operation == 'append' then
   end
   save(state)
   if size > 0 then
-    push(text(epoch) .. ' ' .. text(first) .. ' ' .. text(last) .. '\n' .. lines)
+    -- A blank behind the numbers says that nothing follows: older versions read the numbers too.
+    local ending = closes and ' \n' or '\n'
+    push(text(epoch) .. ' ' .. text(first) .. ' ' .. text(last) .. ending .. lines)
+  elseif closes then
+    push('')
   end
   return result('ok', state)
 end

@@ -17,7 +17,7 @@ def is_news(operation: Operation, result: Result) -> bool:
     """Whether followers of the log are notified: not of an append that only renews the lease."""
     if result.status != "ok":
         return False
-    return not isinstance(operation, Append) or operation.size > 0
+    return not isinstance(operation, Append) or operation.size > 0 or operation.closes
 
 
 class Engine(Protocol):

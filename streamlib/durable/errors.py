@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-LogErrorKind: TypeAlias = Literal["gone", "held", "fenced", "rewound", "unavailable", "full"]
+LogErrorKind: TypeAlias = Literal[
+    "gone", "held", "fenced", "rewound", "unreadable", "unavailable", "full"
+]
 
 
 class LogError(Exception):
@@ -16,6 +18,8 @@ class LogError(Exception):
             `held`: the id has a log already, which another writer writes or has ended;
             `fenced`: another process took the log over, because this writer was silent too long;
             `rewound`: the engine lost events that the reader has; read again from the start;
+            `unreadable`: what the engine stores is not what was written, or a part of it is lost;
+            reading again does not help;
             `unavailable`: the engine does not respond;
             `full`: the log or the engine has no room.
         known: whether the engine remembers the log: then HTTP 410 is sent instead of 404.

@@ -12,7 +12,7 @@ start of the message, because a reloaded page has nothing of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from streamlib.asgi import SSE_HEADERS, Pings, comments
 from streamlib.durable.errors import LogError
@@ -20,30 +20,33 @@ from streamlib.durable.log import Log
 from streamlib.durable.log_exchange import LogExchange
 from streamlib.durable.public_frames import INTERNAL_EVENTS, PublicLines
 from streamlib.durable.reader import LogReader
-from streamlib.durable.records import Entry
-from streamlib.wires.encoders import Encoder, encoder
+from streamlib.durable.records import Entry, LogCursor
+from streamlib.wires.encoders import RunEncoder, encoder
 
 REWOUND: Final = b'event: rewound\nid:\ndata: {"type":"rewound"}\n\n'
 """Sent if the engine lost events that the client has; all events follow from the start. The empty
 id makes the browser forget its last id."""
 
+OF_RUNS: Final = ("run", "message_id", "model", "page_tools", "approval_tools")
+
 OPTIONS: Final[dict[str, tuple[str, ...]]] = {
-    "vercel": ("message_id", "model", "page_tools", "approval_tools", "version"),
-    "agui": ("message_id", "model", "page_tools", "approval_tools", "thread_id", "run_id"),
+    "vercel": (*OF_RUNS, "tools", "metadata", "version"),
+    "agui": (*OF_RUNS, "thread_id", "run_id"),
     "jsonl": (),
 }
 """UI protocol (`wire` of a log's `meta`) -> options of its encoder that `meta` may contain."""
 
 
-def log_encoder(meta: Mapping[str, Any]) -> Encoder:
+def log_encoder(meta: Mapping[str, Any]) -> RunEncoder:
     """The encoder of a log's message for a page; it is the same for each reader.
 
     Use it for the response that starts the log, too, so that the page recognizes its message.
 
     Args:
         meta: the `meta` of the log. `wire`: `vercel` (default), `agui` or `jsonl`; options of
-            that encoder: `message_id`, `model`, `page_tools`, `approval_tools`, `version` (vercel),
-            `thread_id` and `run_id` (agui). Other keys are ignored.
+            that encoder: `run` (true for the log of a run), `message_id`, `model`, `page_tools`,
+            `approval_tools`; `tools`, `metadata` and `version` (vercel); `thread_id` and `run_id`
+            (agui). Other keys are ignored. `UIRequest.encoder_options` has those of a request.
 
     Raises:
         ValueError: there is no such UI protocol.
@@ -53,8 +56,8 @@ def log_encoder(meta: Mapping[str, Any]) -> Encoder:
     if names is None:
         raise ValueError(f"no protocol {wire!r} for a page; one of {', '.join(OPTIONS)}")
     options = {name: meta[name] for name in names if meta.get(name) is not None}
-    made: Encoder = encoder(wire, public=True, **options)
-    return made
+    made: Any = encoder(wire, public=True, **options)
+    return cast(RunEncoder, made)
 
 
 class EventStream:
@@ -66,6 +69,8 @@ class EventStream:
         self._log_id = log_id
         self._pings = comments(ping)
         self._lines = PublicLines()
+        self._rewound_at: LogCursor | None = None
+        """How far the reader had come when it was last sent to the start."""
 
     async def serve(self, after: str | None) -> None:
         """Sends the events after a cursor, until the log ends; 204 if nothing follows.
@@ -101,6 +106,7 @@ class EventStream:
     async def _from_start(self, reader: LogReader) -> tuple[LogReader, list[Entry], bytes]:
         """A reader of the complete log, after the engine lost events that the client has."""
         reader.close()
+        self._rewound_at = reader.cursor
         anew = self._log.read(self._log_id)
         try:
             _, entries = await anew.available()
@@ -116,7 +122,8 @@ class EventStream:
                 entries = await reader.next_batch()
                 frames = self._frames(entries or [])
             except LogError as error:
-                if error.kind != "rewound":
+                has_come_further = self._rewound_at is None or reader.cursor > self._rewound_at
+                if error.kind != "rewound" or not has_come_further:
                     # The client reconnects, and then receives the status.
                     return reader
                 reader, entries, frames = await self._from_start(reader)
@@ -174,7 +181,7 @@ class MessageStream:
         finally:
             reader.close()
 
-    async def _follow(self, reader: LogReader, encode: Encoder) -> None:
+    async def _follow(self, reader: LogReader, encode: RunEncoder) -> None:
         exchange = self._exchange
         while not reader.is_ended:
             try:
@@ -186,7 +193,7 @@ class MessageStream:
         await exchange.write(encode.close())
 
 
-def _encoded(encode: Encoder, entries: list[Entry]) -> bytes:
+def _encoded(encode: RunEncoder, entries: list[Entry]) -> bytes:
     parts: list[bytes] = []
     for entry in entries:
         if type(entry.event) not in INTERNAL_EVENTS:

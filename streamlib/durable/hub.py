@@ -6,6 +6,7 @@ that records are contiguous, and reads from the engine if they are not.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections import deque
 from typing import Final
@@ -72,6 +73,8 @@ class Hub:
         """Log id -> its followers. Weak, because a reader may be dropped inside a loop."""
         self._sweep_at = SWEEP_FIRST
         """Number of logs at which logs whose readers were all dropped are removed."""
+        self._interrupted_at = -math.inf
+        """Time at which the engine last reported lost pushes, on the loop's clock."""
 
     async def run(self) -> None:
         """Listens to the engine until it is cancelled."""
@@ -87,6 +90,10 @@ class Hub:
             self._engine.follow(log_id)
         followers.add(follower)
         return follower
+
+    def was_interrupted(self, seconds: float) -> bool:
+        """Whether the engine was away within these seconds: it may have restarted without logs."""
+        return anyio.current_time() - self._interrupted_at < seconds
 
     def leave(self, follower: Follower) -> None:
         """See `Follower.close`."""
@@ -112,6 +119,7 @@ class Hub:
 
     def _receive(self, log_id: str | None, record: Record | None) -> None:
         if log_id is None:
+            self._interrupted_at = anyio.current_time()
             for followed in list(self._followers):
                 self._tell(followed, None)
         else:

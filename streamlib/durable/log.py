@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import AsyncIterable, Mapping
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import anyio
 import msgspec
@@ -19,11 +20,16 @@ from streamlib.durable.hub import Hub
 from streamlib.durable.memory import MemoryEngine
 from streamlib.durable.reader import LogReader, gone
 from streamlib.durable.reaper import append_endings
-from streamlib.durable.records import START, LogCursor, check_id, parse_cursor
+from streamlib.durable.records import START, LogCursor, check_id, parse_cursor, unreadable
 from streamlib.durable.rules import Delete, LogState, Open, Stop
 from streamlib.durable.settings import Settings
 from streamlib.durable.writer import LogWriter
-from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.events import RunEvent
+
+RunSource: TypeAlias = ResponseStream | AsyncIterable[RunEvent]
+"""What a log can be written from: a stream or a run, not entered yet, or any of their events."""
+
+_log: Final = logging.getLogger("streamlib.durable")
 
 
 class Head(Struct, frozen=True):
@@ -120,18 +126,19 @@ class Log:
     async def write(
         self,
         log_id: str,
-        stream: ResponseStream | AsyncIterable[ResponseEvent],
+        stream: RunSource,
         meta: Mapping[str, Any] | None = None,
     ) -> Head:
-        """Writes a stream to a log until the log is closed. It runs in your task: use one that
-        outlives the request.
+        """Writes a stream or a run to a log until the log is closed. It runs in your task: use one
+        that outlives the request, or `start`.
 
-        The log always ends with one terminal event: also if you cancel this call, or if `stop` is
+        The log always ends with a terminal event: also if you cancel this call, or if `stop` is
         called.
 
         Args:
             log_id: id of a log that `create` made, or of a new one.
-            stream: ``client.stream(…)``, not entered yet; or any events of one response, in order.
+            stream: ``client.stream(…)`` or ``agent(…)``, not entered yet; or any events of one
+                response or of a run, in order.
             meta: as in `create`, if the log is new.
 
         Returns:
@@ -154,6 +161,37 @@ class Log:
         await writer.run()
         return await self.head(log_id)
 
+    def start(
+        self,
+        group: anyio.abc.TaskGroup,
+        log_id: str,
+        stream: RunSource,
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Writes in a task of a group that outlives the request, as `write` does, and never raises.
+
+        One log that cannot be written must not end the group, in which others are written: what
+        goes wrong is reported to the logger ``streamlib.durable``. Readers see how the log ended.
+
+        Args:
+            group: runs the task.
+            log_id: as in `write`, and so are the others.
+        """
+        group.start_soon(self._write_and_report, log_id, stream, meta)
+
+    async def _write_and_report(
+        self,
+        log_id: str,
+        stream: RunSource,
+        meta: Mapping[str, Any] | None,
+    ) -> None:
+        try:
+            await self.write(log_id, stream, meta)
+        except LogError as error:
+            _log.warning("the log %r was not written to its end: %s", log_id, error)
+        except Exception:  # noqa: BLE001  # the caller's own: other logs go on
+            _log.exception("the log %r was not written to its end", log_id)
+
     def read(self, log_id: str, after: str | None = None) -> LogReader:
         """The entries of a log, from any position to its end, while it grows.
 
@@ -168,7 +206,7 @@ class Log:
 
         Raises:
             LogError: while it is iterated: `gone`; `rewound`: the engine lost events before the
-                cursor, so read from the start.
+                cursor, so read from the start; `unreadable`: somebody changed or deleted records.
             ValueError: `after` is not a cursor.
         """
         self._check(log_id)
@@ -232,7 +270,10 @@ def _head(state: LogState) -> Head:
         name = "stopping"
     meta: dict[str, Any] = {}
     if state.meta:
-        meta = msgspec.json.decode(state.meta)
+        try:
+            meta = msgspec.json.decode(state.meta, type=dict[str, Any])
+        except (msgspec.DecodeError, RecursionError):
+            raise unreadable("its meta was changed") from None
     cursor = str(LogCursor(state.epoch, state.last))
     return Head(name, cursor, state.epoch, meta, state.stop or None)
 

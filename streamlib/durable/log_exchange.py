@@ -49,6 +49,8 @@ class LogExchange(AsgiExchange):
                 await self.refuse(
                     410, "rewound", "the log lost events that were read: read it from its start"
                 )
+            case "unreadable":
+                await self.refuse(500, "unreadable", "the log was changed and cannot be read")
             case _:
                 fields = {"retry-after": RETRY_AFTER}
                 await self.refuse(503, "unavailable", "logs cannot be read at the moment", fields)

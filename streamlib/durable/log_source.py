@@ -9,16 +9,17 @@ from typing import ClassVar
 from streamlib.durable.errors import LogError
 from streamlib.durable.log import Log
 from streamlib.durable.reader import LogReader
+from streamlib.durable.records import is_terminal
 from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.pipeline.reading import Batches
 from streamlib_parsers.accumulate import Accumulator, Response
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.events import Event, RunEvent
 from streamlib_parsers.stream_error import StreamError
 
 
 class LogSource:
-    """The events of a log as a stream to enter and leave; leaving it does not end the response.
+    """The events of a log as a stream to enter and leave; leaving it does not end what is written.
 
         StreamResponse(LogSource(log, log_id), log_encoder(meta))
 
@@ -33,10 +34,12 @@ class LogSource:
         self._reader: LogReader | None = None
         """The reader; None before it is entered."""
         self._accumulator = Accumulator()
+        self._is_in_response = True
+        """Whether the last event left a response open."""
 
     @property
     def response(self) -> Response:
-        """The response so far."""
+        """The response so far; of a run the newest one."""
         return self._accumulator.response
 
     async def __aenter__(self) -> LogSource:
@@ -59,19 +62,19 @@ class LogSource:
 
     pipe: ClassVar = pipe_method
 
-    def batches(self) -> AsyncIterator[list[ResponseEvent]]:
+    def batches(self) -> AsyncIterator[list[RunEvent]]:
         """The events as lists, one list for each record."""
         return Batches(self._next)
 
-    def __aiter__(self) -> AsyncIterator[ResponseEvent]:
+    def __aiter__(self) -> AsyncIterator[RunEvent]:
         return self._events()
 
-    async def _events(self) -> AsyncIterator[ResponseEvent]:
+    async def _events(self) -> AsyncIterator[RunEvent]:
         async for batch in self.batches():
             for event in batch:
                 yield event
 
-    async def _next(self) -> list[ResponseEvent]:
+    async def _next(self) -> list[RunEvent]:
         """The events of the next record.
 
         Raises:
@@ -86,7 +89,12 @@ class LogSource:
             raise StreamError(_info(error)) from error
         events = [entry.event for entry in entries]
         for event in events:
+            if not isinstance(event, Event):
+                continue  # an output, between two responses of a run
+            if not self._is_in_response:
+                self._accumulator = Accumulator()
             self._accumulator.feed(event)
+            self._is_in_response = not is_terminal(event)
         return events
 
 
@@ -94,6 +102,7 @@ def _info(error: LogError) -> ErrorInfo:
     """The error that a page receives if a log cannot be read further."""
     if error.kind == "gone":
         return ErrorInfo("not_found", str(error), code=error.kind)
-    if error.kind == "rewound":
-        return ErrorInfo("truncated", str(error), retryable=True, code=error.kind)
+    if error.kind in {"rewound", "unreadable"}:
+        is_retryable = error.kind == "rewound"
+        return ErrorInfo("truncated", str(error), retryable=is_retryable, code=error.kind)
     return ErrorInfo("server_error", str(error), retryable=True, status=503, code=error.kind)

@@ -49,7 +49,7 @@ class MemoryEngine:
         self._store(log_id, state)
         record = None
         if isinstance(operation, Append) and result.status == "ok" and operation.size:
-            record = Record(operation.epoch, operation.first, operation.last, lines)
+            record = record_of(operation, lines)
             self._records.setdefault(log_id, []).append(record)
         if log_id in self._followed and is_news(operation, result):
             self._push(log_id, record)
@@ -115,6 +115,11 @@ class MemoryEngine:
         self._next_sweep = now + 1000
         for log_id, state in list(self._states.items()):
             self._store(log_id, expired(state, now))
+
+
+def record_of(operation: Append, lines: bytes) -> Record:
+    """The record that an append adds."""
+    return Record(operation.epoch, operation.first, operation.last, lines, closes=operation.closes)
 
 
 def _end(record: Record) -> LogCursor:

@@ -11,4 +11,5 @@ local records = {}
 if ARGV[2] ~= '0' then
   records = redis.call('XRANGE', KEYS[2], '(' .. ARGV[1], '+', 'COUNT', ARGV[2])
 end
-return {string.format('%.0f', now), state, records}
+local count = redis.call('XLEN', KEYS[2])
+return {string.format('%.0f', now), state, records, count}

@@ -14,12 +14,12 @@ from streamlib.durable.engine import Engine
 from streamlib.durable.errors import LogError
 from streamlib.durable.hub import Hub
 from streamlib.durable.reaper import end_abandoned
-from streamlib.durable.records import Entry, LogCursor, Record, is_terminal
+from streamlib.durable.records import START, Entry, LogCursor, Record, is_terminal, unreadable
 from streamlib.durable.rules import LogState
 from streamlib.durable.settings import READ_RECORDS, Settings
 from streamlib.pipeline.opening import PipeOptions, pipe
 from streamlib.pipeline.reading import Batches
-from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.events import RunEvent
 
 if TYPE_CHECKING:
     from streamlib.pipeline.stages import AnyStage, Narrow, Same
@@ -32,7 +32,7 @@ RETRY_SECONDS: Final = 0.2
 
 
 class LogReader:
-    """The entries of a log after a cursor: an async iterator that ends after the terminal event.
+    """The entries of a log after a cursor: an async iterator that ends when the log is closed.
 
     It holds no connection, so it may be dropped at any time. If the writer of a log died, its
     readers end the log, within two leases.
@@ -49,7 +49,11 @@ class LogReader:
         # Followed before the first read, so that nothing is missed between the two.
         self._follower = hub.follow(log_id)
         self._ended = False
-        """Whether the terminal event was delivered."""
+        """Whether everything was delivered, and the log is closed."""
+        self._is_in_response: bool | None = None
+        """Whether the last delivered event left a response open; None before the first event."""
+        self._fault: LogError | None = None
+        """Why nothing can be read after the entries that were just returned."""
         self._entries: list[Entry] = []
         """Entries for `__anext__`; the next one is last."""
         self._sign: tuple[int, int, int] | None = None
@@ -58,8 +62,9 @@ class LogReader:
         """Time since which they are the same, on the loop's clock."""
         self._received_at = 0.0
         """Time of the last sign of the log, on the loop's clock."""
-        self._seen = after.position > 0
-        """Whether the log has existed: its cursor or the engine shows it."""
+        # Without an engine that was away, a cursor of a missing log is that of no log.
+        self._seen = after.position > 0 and hub.was_interrupted(settings.lease)
+        """Whether a missing log may have existed just now, so that its writer may restore it."""
         self._missing_since: float | None = None
         """Time since which the engine lacks the log that it had; None if it has it."""
         self._silent_since: float | None = None
@@ -75,9 +80,16 @@ class LogReader:
     @property
     def is_ended(self) -> bool:
         """Whether nothing follows: the log is closed, and all its entries were delivered."""
-        if self._ended or self._state is None:
+        if self._ended or self._state is None or self._fault is not None:
             return self._ended
-        return self._state.closed and self._cursor == (self._state.epoch, self._state.last)
+        return self._state.closed and self._is_at_end_of(self._state)
+
+    def _is_at_end_of(self, state: LogState) -> bool:
+        """Whether the engine has no events behind the cursor.
+
+        The log of a run that had ended may be closed in a later epoch, without a further event.
+        """
+        return state.last == self._cursor.position and state.epoch >= self._cursor.epoch
 
     @property
     def is_caught_up(self) -> bool:
@@ -98,7 +110,7 @@ class LogReader:
         return Batches(self._next_batch)
 
     @overload
-    def pipe(self, /, *stages: Same, **options: Unpack[PipeOptions]) -> Pipeline[ResponseEvent]: ...
+    def pipe(self, /, *stages: Same, **options: Unpack[PipeOptions]) -> Pipeline[RunEvent]: ...
     @overload
     def pipe(
         self, last: Narrow[E], /, *same: Same, **options: Unpack[PipeOptions]
@@ -156,12 +168,12 @@ class LogReader:
 
         Raises:
             StopAsyncIteration: the log has ended.
-            LogError: it cannot be read further: gone, rewound, unavailable.
+            LogError: it cannot be read further: gone, rewound, unreadable, unavailable.
         """
         follower = self._follower
         while not self._ended:
             while follower.records:
-                entries = self._take(follower.records.popleft())
+                entries = self._take_pushed(follower.records.popleft())
                 if entries is None:
                     follower.lost = True  # records in between are missing
                     follower.records.clear()
@@ -186,6 +198,13 @@ class LogReader:
             since = self._sign_at
         return max(0.01, since + self._settings.lease - anyio.current_time())
 
+    def _take_pushed(self, record: Record) -> list[Entry] | None:
+        """As `_take`; a push is only a hint, so None too for one that cannot be read."""
+        try:
+            return self._take(record)
+        except LogError:
+            return None
+
     def _take(self, record: Record) -> list[Entry] | None:
         """The entries of a record; [] if they were delivered, None if earlier ones are missing."""
         epoch, position = self._cursor
@@ -203,13 +222,23 @@ class LogReader:
         self._cursor = LogCursor(record.epoch, record.last)
         self._received_at = anyio.current_time()
         self._sign = None
-        self._ended = bool(events) and is_terminal(events[-1])
-        if self._ended:  # set now, because many callers leave their loop at the terminal event
-            self._follower.close()
+        self._is_in_response = not is_terminal(events[-1])
+        if not self._is_in_response and record.closes:
+            self._end()  # now, because many callers leave their loop at the terminal event
+        elif not self._is_in_response:
+            self._follower.lost = True  # only the engine knows whether another response follows
         return entries
+
+    def _end(self) -> None:
+        self._ended = True
+        self._follower.close()
 
     async def _read(self) -> list[Entry]:
         """Reads from the engine; returns no entries if there are none yet, or none follow."""
+        # Set where a further read found it.
+        fault: LogError | None = self._fault
+        if fault is not None:
+            raise fault
         follower = self._follower
         follower.lost = False
         is_read = False
@@ -222,7 +251,6 @@ class LogReader:
         finally:
             # Also if the caller gave up waiting: then the next step must read again.
             follower.lost = follower.lost or not is_read
-        self._silent_since = None
         if state is None and self._may_come_back():
             return []
         if state is None or state.gone:
@@ -230,20 +258,49 @@ class LogReader:
         self._state = state
         self._seen = True
         self._missing_since = None
-        if len(records) == READ_RECORDS:
-            follower.lost = True  # there may be more
-        entries: list[Entry] = []
-        for record in records:
-            taken = self._take(record)
-            if taken is None:
-                raise self._rewound()
-            entries += taken
+        entries = self._take_all(records)
         if not entries:
             await self._look_at_writer(state, now)
+            return []
+        self._silent_since = None
+        if not self._is_at_end_of(state):
+            follower.lost = True  # there is more
+        elif state.closed:
+            self._fault = self._end_of_closed_log()
         return entries
 
+    def _take_all(self, records: list[Record]) -> list[Entry]:
+        """The entries of records as the engine has them.
+
+        Raises:
+            LogError: the first one cannot follow the cursor, or be read. With a later one, those
+                before it are delivered first.
+        """
+        entries: list[Entry] = []
+        for record in records:
+            try:
+                taken = self._take(record)
+                if taken is None:
+                    raise self._hole_before(record)
+            except LogError as error:
+                if not entries:
+                    raise
+                self._fault = error
+                self._follower.lost = True
+                break
+            entries += taken
+        return entries
+
+    def _end_of_closed_log(self) -> LogError | None:
+        """Ends at the last position of a closed log; an error if no terminal event is there."""
+        if self._is_in_response or self._cursor.position == 0:
+            self._follower.lost = True
+            return unreadable("it is closed without a terminal event")
+        self._end()
+        return None
+
     async def _wait_for_engine(self, error: LogError) -> None:
-        """Waits before the next attempt, because the engine may be restarting.
+        """Waits before the next attempt, because the engine may be restarting, or have no memory.
 
         Raises:
             LogError: it has not responded for `outage` seconds.
@@ -251,7 +308,8 @@ class LogReader:
         now = anyio.current_time()
         if self._silent_since is None:
             self._silent_since = now
-        if error.kind != "unavailable" or now - self._silent_since > self._settings.outage:
+        is_outage = error.kind in {"unavailable", "full"}
+        if not is_outage or now - self._silent_since > self._settings.outage:
             raise error
         self._follower.lost = True
         await anyio.sleep(RETRY_SECONDS)
@@ -271,9 +329,13 @@ class LogReader:
         Raises:
             LogError: the engine lost events that were delivered.
         """
-        if state.closed and (state.epoch, state.last) == self._cursor:
-            self._ended = True  # the cursor was the end of the log
+        if state.closed and self._is_at_end_of(state):
+            fault = self._end_of_closed_log()
+            if fault is not None:
+                raise fault
             return
+        if state.closed and self._cursor < (state.epoch, state.last):
+            raise unreadable("its last events are lost")
         if state.closed or state.epoch < self._cursor.epoch:
             raise self._rewound()
         sign = (state.epoch, state.last, state.lease_until)
@@ -283,9 +345,20 @@ class LogReader:
         watched = anyio.current_time() - self._sign_at
         if now >= state.lease_until and watched >= self._settings.lease:
             # Watched for a complete lease, so that not only the engine's clock decides.
+            try:
+                await end_abandoned(self._engine, self._log_id, self._settings)
+            except LogError as error:
+                await self._wait_for_engine(error)
+                return
             self._sign = None
-            await end_abandoned(self._engine, self._log_id, self._settings)
             self._follower.lost = True
+        self._silent_since = None
+
+    def _hole_before(self, record: Record) -> LogError:
+        """The error for a record that cannot follow the cursor."""
+        if record.epoch == self._cursor.epoch or self._cursor == START:
+            return unreadable(f"the events before {record.epoch}-{record.first} are lost")
+        return self._rewound()  # the log was ended while it had fewer events
 
     def _rewound(self) -> LogError:
         message = f"the log {self._log_id!r} lost events after {self._cursor}: read from its start"
@@ -298,14 +371,14 @@ class EntryEvents:
     def __init__(self, reader: LogReader) -> None:
         self._reader = reader
 
-    def __aiter__(self) -> AsyncIterator[ResponseEvent]:
+    def __aiter__(self) -> AsyncIterator[RunEvent]:
         return self
 
-    async def __anext__(self) -> ResponseEvent:
+    async def __anext__(self) -> RunEvent:
         entry = await anext(self._reader)
         return entry.event
 
-    def batches(self) -> AsyncIterator[list[ResponseEvent]]:
+    def batches(self) -> AsyncIterator[list[RunEvent]]:
         """The events of each record."""
         return Batches(self._next_batch)
 
@@ -313,7 +386,7 @@ class EntryEvents:
         """Stops following the log."""
         self._reader.close()
 
-    async def _next_batch(self) -> list[ResponseEvent]:
+    async def _next_batch(self) -> list[RunEvent]:
         entries = await anext(self._reader.batches())
         return [entry.event for entry in entries]
 

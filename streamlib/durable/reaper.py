@@ -6,6 +6,7 @@ import secrets
 from typing import Final
 
 from streamlib.durable.engine import Engine
+from streamlib.durable.errors import LogError
 from streamlib.durable.records import START, LogCursor, encode_event, endings
 from streamlib.durable.rules import Append, Open, Result
 from streamlib.durable.settings import READ_RECORDS, Settings
@@ -67,11 +68,16 @@ async def append_endings(
 
 
 async def read_lines(engine: Engine, log_id: str) -> list[bytes]:
-    """The lines of every record of a log."""
+    """The lines of every record of a log, up to one that cannot be read."""
     lines: list[bytes] = []
     after: LogCursor = START
     while True:
-        _, _, records = await engine.read(log_id, after, READ_RECORDS)
+        try:
+            _, _, records = await engine.read(log_id, after, READ_RECORDS)
+        except LogError as error:
+            if error.kind != "unreadable":
+                raise
+            return lines
         for record in records:
             lines.append(record.lines)
             after = LogCursor(record.epoch, record.last)

@@ -18,7 +18,7 @@ import coredis.exceptions
 
 from streamlib.durable.engine import Receive
 from streamlib.durable.errors import LogError
-from streamlib.durable.records import LogCursor, Record
+from streamlib.durable.records import LogCursor, Record, readable_records, unreadable
 from streamlib.durable.redis_urls import parse_redis_url, redis_client
 from streamlib.durable.rules import Append, Delete, LogState, Open, Operation, Result, Stop, expired
 
@@ -142,12 +142,13 @@ class RedisEngine:
         """See `Engine.read`."""
         async with _errors():
             reply = await self._read_script(self._keys(log_id), [str(after), most])
-        now, saved, rows = reply
+        now, saved, rows, record_count = reply
         state = expired(_state(saved), int(now))
-        records: list[Record] = []
-        if state is not None and not state.gone:
-            records = [_record(row) for row in rows]
-        return state, int(now), records
+        if state is None or state.gone:
+            return state, int(now), []
+        if state.last and not record_count:
+            state = state.without_records()
+        return state, int(now), readable_records(rows, _record)
 
     async def listen(self, receive: Receive) -> None:
         """See `Engine.listen`. Connects again after a lost connection."""
@@ -166,6 +167,7 @@ class RedisEngine:
         if self._servers.kind == "cluster":
             subscribe = self._client.sharded_pubsub
         subscriber = subscribe(subscription_timeout=TIMEOUT_SECONDS)
+        confirmed: set[str] = set()
         async with subscriber as subscription, anyio.create_task_group() as group:
             group.start_soon(self._keep_subscribed, subscription)
             while True:
@@ -177,8 +179,13 @@ class RedisEngine:
                     continue
                 if message["type"] == "message":
                     receive(log_id, _pushed(message["data"]))
-                elif message["type"] in ("subscribe", "ssubscribe"):
-                    # The first one, or one after a silent reconnect: pushes in between were lost.
+                elif message["type"] in ("unsubscribe", "sunsubscribe"):
+                    confirmed.discard(log_id)
+                elif log_id in confirmed:
+                    # The client connected again without a word: pushes in between were lost.
+                    receive(None, None)
+                else:
+                    confirmed.add(log_id)
                     receive(log_id, None)
 
     async def _keep_subscribed(self, subscription: Any) -> None:
@@ -276,6 +283,9 @@ def _log_error(error: Exception) -> LogError:
         return LogError("unavailable", f"Redis: {type(error).__name__}")
     if "OOM" in str(error):
         return LogError("full", "Redis: the server has no memory left")
+    is_other_type = isinstance(error, coredis.exceptions.WrongTypeError)
+    if is_other_type or str(error).startswith("UNREADABLE"):
+        return unreadable("its state was changed")
     return LogError("unavailable", f"Redis: {error}")
 
 
@@ -324,21 +334,31 @@ def _arguments(operation: Operation, lines: bytes) -> list[str | int | bytes]:
 
 
 def _state(saved: list[Any]) -> LogState | None:
-    if saved[0] is None:
+    """The state of a log.
+
+    Raises:
+        LogError: `unreadable`: somebody changed it.
+    """
+    if not any(saved):
         return None
-    epoch, last, closed, gone, owner, lease_until, stop, meta, size, expires_at = map(_text, saved)
-    return LogState(
-        int(epoch),
-        int(last),
-        closed == "1",
-        gone == "1",
-        owner,
-        int(lease_until),
-        stop,
-        meta,
-        int(size),
-        int(expires_at),
-    )
+    try:
+        epoch, last, closed, gone, owner, lease_until, stop, meta, size, expires_at = [
+            _text(value) for value in saved
+        ]
+        return LogState(
+            int(epoch),
+            int(last),
+            closed == "1",
+            gone == "1",
+            owner,
+            int(lease_until),
+            stop,
+            meta,
+            int(size),
+            int(expires_at),
+        )
+    except (AttributeError, TypeError, ValueError):
+        raise unreadable("its state was changed") from None
 
 
 def _record(row: list[Any]) -> Record:
@@ -350,20 +370,32 @@ def _record(row: list[Any]) -> Record:
 
 
 def _pushed(data: bytes | str) -> Record | None:
-    """A record from a message of the script; None if it has none."""
+    """A record from a message of the script; None if it has none, or is not the script's.
+
+    A push is only a hint: with None its followers read what the server has.
+    """
     if isinstance(data, str):
         data = data.encode()
     head, _, lines = data.partition(b"\n")
     if not lines:
         return None
-    epoch, first, last = head.split()
-    return Record(int(epoch), int(first), int(last), lines)
+    try:
+        epoch, first, last = head.split()
+        return Record(int(epoch), int(first), int(last), lines, closes=head.endswith(b" "))
+    except ValueError:
+        return None
 
 
 def _text(value: bytes | str) -> str:
-    if isinstance(value, bytes):
-        return value.decode()
-    return value
+    """The text of a reply.
+
+    Raises:
+        AttributeError: it is none.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    if isinstance(value, str):
+        return value
+    return value.decode()
 
 
 def _script(name: str) -> str:

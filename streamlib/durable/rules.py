@@ -49,6 +49,12 @@ class LogState(Struct, frozen=True, omit_defaults=True):
     size: int = 0
     expires_at: int = 0
 
+    def without_records(self) -> LogState:
+        """The state of a log whose records alone are lost: its writer, if there is one, appends
+        them again, else a reader ends it.
+        """
+        return replace(self, last=0, size=0, closed=False)
+
 
 class Open(Struct, frozen=True):
     """Creates a log, or takes over one whose lease has expired.
@@ -78,7 +84,7 @@ class Append(Struct, frozen=True):
         last: position of its last event; `first - 1` if it has none.
         size: bytes of the record.
         lease_ms: length of the lease from now on, in milliseconds.
-        closes: whether the terminal event is in the record.
+        closes: whether nothing follows the record, or the one before if this one is empty.
         keep_ms: milliseconds for which a closed log is kept.
         max_bytes: limit of bytes in all records. A record that closes the log is always added.
     """

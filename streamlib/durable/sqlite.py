@@ -15,7 +15,8 @@ import msgspec
 
 from streamlib.durable.engine import Receive, is_news
 from streamlib.durable.errors import LogError
-from streamlib.durable.records import LogCursor, Record
+from streamlib.durable.memory import record_of
+from streamlib.durable.records import LogCursor, Record, readable_records, unreadable
 from streamlib.durable.rules import Append, LogState, Operation, Result, ask, expired
 
 SCHEMA: Final = """
@@ -230,7 +231,7 @@ class SqliteEngine:
                 ).fetchall()
         finally:
             connection.execute("ROLLBACK")
-        return state, now, [Record(*row) for row in rows]
+        return state, now, readable_records(rows, _stored_record)
 
     def _log_ids(self, most: int) -> list[str]:
         rows = self._open().execute("SELECT id FROM streamlib_logs ORDER BY id LIMIT ?", (most,))
@@ -244,7 +245,10 @@ class SqliteEngine:
             "SELECT id FROM streamlib_logs WHERE expires_at <= ?", (now,)
         ).fetchall()
         for (log_id,) in rows:
-            state = _state(connection, log_id)
+            try:
+                state = _state(connection, log_id)
+            except LogError:
+                state = None  # somebody changed it: it is deleted now, not after a day
             _store(connection, log_id, state, expired(state, now))
 
     def _push(self, log_id: str, record: Record | None) -> None:
@@ -254,19 +258,32 @@ class SqliteEngine:
 
 def _record_of(operation: Operation, lines: bytes) -> Record | None:
     if isinstance(operation, Append) and operation.size:
-        return Record(operation.epoch, operation.first, operation.last, lines)
+        return record_of(operation, lines)
     return None
+
+
+def _stored_record(row: tuple[int, int, int, bytes]) -> Record:
+    epoch, first, last, lines = row
+    # A column may hold values of any type, after somebody changed it.
+    return Record(int(epoch), int(first), int(last), b"" + lines)
 
 
 def _state(connection: sqlite3.Connection, log_id: str) -> LogState | None:
     row = connection.execute(
-        "SELECT state, meta FROM streamlib_logs LEFT JOIN streamlib_meta USING (id) WHERE id = ?",
+        "SELECT state, meta, EXISTS (SELECT 1 FROM streamlib_records AS r WHERE r.id = l.id) "
+        "FROM streamlib_logs AS l LEFT JOIN streamlib_meta USING (id) WHERE l.id = ?",
         (log_id,),
     ).fetchone()
     if row is None:
         return None
-    state, meta = row
-    return msgspec.structs.replace(_STATE.decode(state), meta=meta or "")
+    stored, meta, has_records = row
+    try:
+        state = _STATE.decode(stored)
+    except (msgspec.DecodeError, TypeError):
+        raise unreadable("its state was changed") from None
+    if state.last and not state.gone and not has_records:
+        state = state.without_records()
+    return msgspec.structs.replace(state, meta=meta or "")
 
 
 def _store(

@@ -1,14 +1,13 @@
-"""Writes the events of a stream to a log. Readers get them from there, after they are appended.
+"""Writes the events of a stream or a run to a log. Readers get them after they are appended.
 
 Two tasks run inside the caller's `write`: one reads the stream, one appends. Events are appended
-together after each `interval`; the first event, the first token, and the end of an item or of the
-response are appended at once.
+together after each `interval`; the first event, the first token, the output of a call, and the end
+of an item or of a response are appended at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterable
 from typing import Final
 
 import anyio
@@ -22,9 +21,9 @@ from streamlib.durable.reaper import stopped
 from streamlib.durable.records import encode_event, endings, is_terminal
 from streamlib.durable.rules import Append, Open, Result
 from streamlib.durable.settings import COMMIT_BYTES, Settings
-from streamlib.pipeline.stream import Pipeline
+from streamlib.pipeline.branches import EventLists, owned
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.events import TOKEN_EVENTS, Failed, OutputItemDone, ResponseEvent
+from streamlib_parsers.events import TOKEN_EVENTS, Event, Failed, OutputItemDone, RunEvent
 from streamlib_parsers.stream_error import StreamError
 
 CLOSING_SECONDS: Final = 2.0
@@ -33,19 +32,21 @@ CLOSING_SECONDS: Final = 2.0
 RETRY_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Seconds before an engine that did not respond is asked again; the last value repeats."""
 
+BROKE_OFF: Final = ErrorInfo("truncated", "the stream ended without an end", retryable=True)
+
 LINGER_STEP: Final = 0.5
 """Seconds between two looks at a closed log while its writer could still restore it."""
 
 
 class LogWriter:
-    """Writes one stream to one log."""
+    """Writes one stream, or one run of several responses, to one log."""
 
     def __init__(
         self,
         engine: Engine,
         hub: Hub,
         log_id: str,
-        source: ResponseStream | AsyncIterable[ResponseEvent],
+        source: ResponseStream | AsyncIterable[RunEvent],
         settings: Settings,
         opened: Result,
         claim: Open,
@@ -53,6 +54,8 @@ class LogWriter:
         self._engine = engine
         self._log_id = log_id
         self._source = source
+        # Whether other responses may follow the first: then only the source's end ends the log.
+        self._is_run = getattr(source, "is_run", not isinstance(source, ResponseStream))
         self._settings = settings
         self._claim = claim
         """The operation that opened the log; it is repeated if the engine lost the log."""
@@ -73,12 +76,16 @@ class LogWriter:
         """Number of bytes in all events."""
         self._waiting_bytes = 0
         """Number of bytes in events that are not appended yet."""
+        # Whether the last line is no terminal event.
+        self._is_in_response = True
+        # Whether the last line is the last one of the log.
         self._ended = False
-        """Whether the last line is the terminal event, after which nothing is added."""
+        # Whether the engine has closed the log after that line.
+        self._is_closed = False
+        # Whether the log was ended because of its size while the stream continued.
         self._is_cut = False
-        """Whether the log was ended because of its size while the stream continued."""
+        # Whether the log was ended because the engine has no more room.
         self._is_full = False
-        """Whether the log was ended because the engine has no more room."""
         self._room = anyio.Event()
         """Set when the engine has taken events, so that the reading task may continue."""
         self._next_append = 0.0
@@ -115,17 +122,14 @@ class LogWriter:
 
     async def _read_source(self) -> None:
         """Adds the stream's events, then the end of the log, however the stream ends."""
-        error = ErrorInfo("truncated", "the stream ended without an end", retryable=True)
+        error: ErrorInfo | None = None
         if self._stop_reason:  # stopped before it was started
             self._end(stopped(self._stop_reason))
             return
         try:
             with self._reading:
-                async with _batches(self._source) as batches:
-                    async for batch in batches:
-                        for event in batch:
-                            self._add(event)
-                        await self._wait_for_room()
+                async with owned(self._source) as events:
+                    await self._add_all(EventLists(events))
         except StreamError as failure:
             error = failure.info
         except Exception as failure:  # noqa: BLE001  # the caller's: raised by `run`
@@ -135,7 +139,17 @@ class LogWriter:
             error = stopped(self._stop_reason)
         self._end(error)
 
-    def _add(self, event: ResponseEvent) -> None:
+    async def _add_all(self, lists: EventLists) -> None:
+        while True:
+            try:
+                batch = await lists.batch()
+            except StopAsyncIteration:
+                return
+            for event in batch:
+                self._add(event)
+            await self._wait_for_room()
+
+    def _add(self, event: RunEvent) -> None:
         if self._ended:
             self._refuse_further_events()
             return
@@ -154,27 +168,37 @@ class LogWriter:
                 "the events go on after the end of a response: a log holds one response"
             )
 
-    def _add_line(self, event: ResponseEvent, line: bytes) -> None:
+    def _add_line(self, event: RunEvent, line: bytes) -> None:
         self._lines.append(line)
         self._bytes += len(line)
         self._waiting_bytes += len(line)
-        self._ended = is_terminal(event)
-        if self._ended or isinstance(event, OutputItemDone):
+        self._is_in_response = not is_terminal(event)
+        self._ended = not self._is_in_response and not self._is_run
+        is_output = not isinstance(event, Event)
+        if is_output or not self._is_in_response or isinstance(event, OutputItemDone):
             self._urgent = True
         elif not self._has_token and type(event) in TOKEN_EVENTS:
             self._has_token = True
             self._urgent = True
         self._follower.wake()
 
-    def _end(self, error: ErrorInfo) -> None:
-        """Adds the events that end the log, unless it has ended."""
+    def _end(self, error: ErrorInfo | None) -> None:
+        """Adds the events that end the log, unless it has ended. None: the source has no more."""
         if isinstance(self._source, ResponseStream):
             for event in self._source.rest():
                 self._add(event)
         if self._ended:
             return
+        if error is not None or self._is_in_response:
+            self._add_endings(error or BROKE_OFF)
+        self._ended = True
+        self._urgent = True
+        self._follower.wake()
+
+    def _add_endings(self, error: ErrorInfo) -> None:
         for event in endings(self._lines, error):
             self._add_line(event, encode_event(event))
+        self._ended = True
 
     def _end_full(self) -> None:
         """Ends the log at its size limit, and closes the stream."""
@@ -184,8 +208,7 @@ class LogWriter:
         error = ErrorInfo(
             "limit_exceeded", f"the log has no room: its limit is {limit:,} bytes", code="max_bytes"
         )
-        for event in endings(self._lines, error):
-            self._add_line(event, encode_event(event))
+        self._add_endings(error)
 
     async def _wait_for_room(self) -> None:
         """Waits, and thereby slows the provider, while the engine takes events more slowly."""
@@ -197,7 +220,7 @@ class LogWriter:
 
     async def _append_until_closed(self) -> None:
         try:
-            while not self._is_closed():
+            while not self._is_closed:
                 await self._until_due()
                 await self._append()
             await self._linger()
@@ -207,13 +230,10 @@ class LogWriter:
 
     async def _append_the_rest(self) -> None:
         try:
-            while not self._is_closed():
+            while not self._is_closed:
                 await self._append()
         except LogError:
             pass  # the readers end the log
-
-    def _is_closed(self) -> bool:
-        return self._ended and self._appended == len(self._lines)
 
     async def _until_due(self) -> None:
         """Waits until there is something to append, or the lease must be renewed."""
@@ -225,6 +245,8 @@ class LogWriter:
                 return
             now = anyio.current_time()
             due = self._last_contact + self._settings.lease / 3
+            if self._ended and self._appended == len(self._lines):
+                return  # a run has ended after its last line was appended
             if self._appended < len(self._lines):
                 if self._urgent or self._waiting_bytes >= COMMIT_BYTES:
                     return
@@ -234,10 +256,10 @@ class LogWriter:
             await self._follower.wait(due - now)
 
     async def _append(self) -> None:
-        """Appends one record; without events it only renews the lease."""
+        """Appends one record; without events it renews the lease, or closes the log."""
         count, size = self._next_lines()
         last = self._appended + count
-        closes = self._ended and count > 0 and last == len(self._lines)
+        closes = self._ended and last == len(self._lines)
         operation = Append(
             self._claim.owner,
             self._epoch,
@@ -255,7 +277,7 @@ class LogWriter:
         self._urgent = self._urgent and last < len(self._lines)
         result = await self._ask(operation, data)
         self._next_append = anyio.current_time() + self._settings.interval
-        await self._understand(result, last)
+        await self._understand(result, last, closes=closes)
 
     def _next_lines(self) -> tuple[int, int]:
         """The number of lines in the next record, and their bytes."""
@@ -267,13 +289,16 @@ class LogWriter:
             size += len(self._lines[index])
         return count, size
 
-    async def _understand(self, result: Result, last: int) -> None:
+    async def _understand(self, result: Result, last: int, *, closes: bool) -> None:
         """Acts on the result of an append."""
+        self._is_closed = False
         match result.status:
             case "ok":
                 self._set_appended(last)
+                self._is_closed = closes
             case "closed" if self._ended and result.last == len(self._lines):
                 self._set_appended(result.last)  # it was appended, but the result was lost
+                self._is_closed = True
             case "behind" if result.last <= len(self._lines):
                 self._set_appended(result.last)
                 self._urgent = True
@@ -331,7 +356,9 @@ class LogWriter:
                 result = await self._engine.ask(self._log_id, operation, data)
             except LogError as error:
                 silent = anyio.current_time() - self._last_contact
-                if error.kind != "unavailable" or silent > self._settings.outage:
+                # Memory may have room again soon, as when other logs expire.
+                is_outage = error.kind in {"unavailable", "full"}
+                if not is_outage or silent > self._settings.outage:
                     raise
                 await anyio.sleep(RETRY_SECONDS[min(tries, len(RETRY_SECONDS) - 1)])
                 tries += 1
@@ -345,34 +372,5 @@ class LogWriter:
         while anyio.current_time() < until:
             await anyio.sleep(LINGER_STEP)
             await self._append()
-            while not self._is_closed():
+            while not self._is_closed:
                 await self._append()
-
-
-@asynccontextmanager
-async def _batches(
-    source: ResponseStream | AsyncIterable[ResponseEvent],
-) -> AsyncGenerator[AsyncIterator[list[ResponseEvent]]]:
-    """The events of a stream as lists, one for each read; closes the stream at the end."""
-    if isinstance(source, ResponseStream):
-        async with source as stream:
-            yield stream.batches()
-    elif isinstance(source, Pipeline) and source.is_new:
-        async with source as piped:
-            yield piped.batches()
-    else:
-        events = _single_events(source)
-        async with aclosing(events):
-            yield events
-
-
-async def _single_events(
-    source: AsyncIterable[ResponseEvent],
-) -> AsyncGenerator[list[ResponseEvent]]:
-    try:
-        async for event in source:
-            yield [event]
-    finally:
-        aclose = getattr(source, "aclose", None)
-        if aclose is not None:
-            await aclose()

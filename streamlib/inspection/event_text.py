@@ -19,8 +19,8 @@ from streamlib_parsers.events import (
     OutputItemDone,
     Passthrough,
     RateLimits,
-    ResponseEvent,
     ResponseMetadata,
+    RunEvent,
     TokenCount,
     Window,
 )
@@ -37,11 +37,11 @@ NAME_COLUMNS: Final = 80
 """Columns of a tool's name, before it is escaped."""
 
 
-def describe_event(event: ResponseEvent, text: str, width: int) -> str:
+def describe_event(event: RunEvent, text: str, width: int) -> str:
     """Describes one event, or several deltas of one text, on one line.
 
     Args:
-        event: the event; the last one of several deltas.
+        event: the event; the last one of several deltas. In a run also the output of a call.
         text: the joined text of the deltas.
         width: columns of the line.
     """
@@ -115,7 +115,7 @@ def remaining_text(window: Window | None, name: str) -> list[str]:
     return [f"{window.remaining:,.0f} {name} left"]
 
 
-def _details(event: ResponseEvent) -> str:
+def _details(event: RunEvent) -> str:
     """The most important fields of an event, shown after its name."""
     match event:
         case OutputItemAdded() | OutputItemDone() | ItemProgress() | MediaDelta():
@@ -143,7 +143,7 @@ def _item_details(event: OutputItemAdded | OutputItemDone | ItemProgress | Media
             return f"{event.media_type or ''} {size} {event.transcript or ''}"
 
 
-def _response_details(event: ResponseEvent) -> str:
+def _response_details(event: RunEvent) -> str:
     match event:
         case TokenCount():
             return usage_text(event.usage)
@@ -158,7 +158,7 @@ def _response_details(event: ResponseEvent) -> str:
         case Failed():
             return f"{event.error.kind}: {event.error.message}"
         case _:
-            return ""
+            return getattr(event, "call_id", "")
 
 
 def _limits(event: RateLimits) -> str:

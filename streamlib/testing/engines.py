@@ -134,7 +134,7 @@ def _operation(log: _Model, choose: random.Random) -> tuple[Operation, bytes]:
         last + count,
         len(lines),
         lease_ms,
-        closes=count > 0 and choose.random() < 0.1,
+        closes=choose.random() < 0.1,
         keep_ms=HOUR_MS,
         max_bytes=choose.choice((50, 10**6)),
     )

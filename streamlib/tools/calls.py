@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -20,6 +20,7 @@ from streamlib.tools.outputs import as_output, scrub_text
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import InvalidArguments
 from streamlib_parsers.items import (
+    ApprovalRequest,
     CallOutput,
     CustomToolCall,
     FunctionCall,
@@ -42,6 +43,14 @@ a description alone, whose calls a handler answers, or the caller, or the provid
 Handlers: TypeAlias = Mapping[type[Any], Callable[[Any], Any]]
 """Kind of call -> a function that gets the call and returns its output, `call.output(…)`."""
 
+Approve: TypeAlias = Callable[[Any], bool | str | Awaitable[bool | str | None] | None]
+"""Decides about a call before it runs, sync or async. True: it runs. False, or a text that the
+model reads: it does not. None: nobody has decided yet, so it waits."""
+
+FunctionT = TypeVar("FunctionT", bound=Function)
+
+DENIED: Final = "the user did not allow this call"
+
 ASK_AGAIN: Final = user(
     "Your last message held a call of a tool that could not be read, so it was not run. "
     "Write the call again, complete."
@@ -51,6 +60,16 @@ ASK_AGAIN: Final = user(
 _log: Final = logging.getLogger("streamlib")
 
 
+def needs_approval(function: FunctionT) -> FunctionT:
+    """Marks a tool whose calls somebody approves before they run: a decorator.
+
+    ``agent(…, approve=…)`` asks about each of its calls. Without `approve` they wait, as calls of a
+    `ToolSpec` alone do, and the encoder of a page's request asks its user.
+    """
+    vars(function)["needs_approval"] = True
+    return function
+
+
 async def run_calls(
     response: Response,
     tools: Sequence[Tool] = (),
@@ -58,6 +77,7 @@ async def run_calls(
     limit: int = 8,
     timeout: float | None = None,  # noqa: ASYNC109  # of each call, not of this function
     handlers: Handlers | None = None,
+    approve: Approve | None = None,
 ) -> list[CallOutput]:
     """Runs the calls that wait in a response; returns their outputs, in the order of the calls.
 
@@ -67,8 +87,9 @@ async def run_calls(
     exception and a timeout become an output with `is_error`, which the model reads.
 
     Some calls get no output, because the caller must answer them: calls of a `ToolSpec` without a
-    function, approvals and built-in tools without a handler, and a `ComputerCall` whose handler
-    failed, since only a screenshot can answer that (the failure is logged).
+    function, approvals and built-in tools without a handler, calls that nobody approved yet, and a
+    `ComputerCall` whose handler failed, since only a screenshot can answer that (the failure is
+    logged).
 
     When this is cancelled, in whatever way, running calls are, and no other begins. A sync function
     goes on in its thread, though, and so it does after a timeout; nobody waits for it.
@@ -82,13 +103,16 @@ async def run_calls(
         handlers: functions that get a whole call, by its kind: `{ApprovalRequest: ask}`. They
             return the call's output item. A handler for `FunctionCall` gets the calls that no
             function in `tools` is for; it, and one for `CustomToolCall`, may return any result.
+        approve: decides about calls of tools that are marked with `needs_approval`, and about
+            approvals that a provider asks for, unless a handler does. If it raises, the call does
+            not run.
 
     Raises:
         ValueError: the limit is less than 1, or two tools have the same name.
         TypeError: an element of `tools` is not a tool, or a function has no name.
     """
-    toolbox = Toolbox(tools, limit=limit, timeout=timeout, handlers=handlers)
-    return await toolbox.run(response)
+    toolbox = Toolbox(tools, limit=limit, timeout=timeout, handlers=handlers, approve=approve)
+    return await toolbox.run(response.pending)
 
 
 class Toolbox:
@@ -101,11 +125,13 @@ class Toolbox:
         limit: int = 8,
         timeout: float | None = None,
         handlers: Handlers | None = None,
+        approve: Approve | None = None,
     ) -> None:
         self._tools = tuple(tools)
         self._limit = at_least_one("limit", limit)
         self._timeout = timeout
         self._handlers = handlers or {}
+        self._approve = approve
         self._functions: dict[str, Function | None] = {}
         """Functions by the name of their tool; None where a tool has none."""
         for tool in self._tools:
@@ -140,16 +166,17 @@ class Toolbox:
         return specs
 
     async def run(
-        self, response: Response, on_output: Callable[[CallOutput], None] | None = None
+        self,
+        pending: Sequence[PendingCall],
+        on_output: Callable[[CallOutput], None] | None = None,
     ) -> list[CallOutput]:
-        """Runs the calls of a response, as `run_calls` does.
+        """Runs calls, as `run_calls` does.
 
         Args:
-            response: the response.
+            pending: the calls.
             on_output: called with each output when it is there.
         """
         caller = anyio.get_current_task()
-        pending = response.pending
         waiting = iter(enumerate(pending))
         free = anyio.Semaphore(self._limit, fast_acquire=True)
         outputs: dict[int, CallOutput] = {}
@@ -185,6 +212,11 @@ class Toolbox:
             run = self._runner(call)
             if run is None:
                 return None
+            decision = await self._decision(call)
+            if decision is None:
+                return None
+            if decision is not True:
+                return error_output(call, scrub_text(decision or DENIED))
             with anyio.move_on_after(self._timeout):
                 return as_output(call, await run())
             message = f"the call gave no result within {self._timeout:g} seconds"
@@ -203,6 +235,20 @@ class Toolbox:
         # An exception may quote the URL or the header that it failed with.
         return error_output(call, redact(scrub_text(message)))
 
+    async def _decision(self, call: PendingCall) -> bool | str | None:
+        """What somebody decided about a call; True where nobody has to."""
+        if isinstance(call, (FunctionCall, CustomToolCall)):
+            function = self._functions.get(flat_call_name(call))
+            needs_decision = getattr(function, "needs_approval", False)
+        else:
+            needs_decision = type(call) not in self._handlers
+        if not needs_decision:
+            return True
+        if self._approve is None:
+            return None
+        decision: bool | str | None = await _run(self._approve, call)
+        return decision
+
     def _runner(self, call: PendingCall) -> Callable[[], Awaitable[Any]] | None:
         """What runs a call; None: the caller answers it.
 
@@ -211,6 +257,8 @@ class Toolbox:
             InvalidArguments: the arguments do not fit the function's parameters.
         """
         handler = self._handlers.get(type(call))
+        if isinstance(call, ApprovalRequest) and handler is None:
+            return partial(_approved, call)
         if not isinstance(call, (FunctionCall, CustomToolCall)):
             return partial(_run, handler, call) if handler else None
         name = flat_call_name(call)
@@ -262,6 +310,10 @@ async def _run(function: Function, /, *positional: Any, **named: Any) -> Any:
     if inspect.isawaitable(result):  # `lambda call: session.call_tool(…)`
         return await result
     return result
+
+
+async def _approved(call: ApprovalRequest) -> Any:
+    return call.respond(approve=True)
 
 
 def question_after(response: Response, prompt: Prompt) -> tuple[Message, ...]:

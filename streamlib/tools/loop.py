@@ -14,9 +14,10 @@ from streamlib.client import Client, StreamOptions
 from streamlib.client.options import wrap_key_of
 from streamlib.request.conversation import History
 from streamlib.request.prompt import Prompt
-from streamlib.tools.calls import Handlers, Tool, Toolbox, at_least_one, question_after
+from streamlib.tools.calls import Approve, Handlers, Tool, Toolbox, at_least_one, question_after
 from streamlib.tools.piped_run import PipedRun, check_async
-from streamlib_parsers import CallOutput, ErrorInfo, PendingCall, Response, ResponseItem, RunEvent
+from streamlib.tools.rounds import Round, unanswered_calls
+from streamlib_parsers import ErrorInfo, PendingCall, Response, ResponseItem, RunEvent
 from streamlib_parsers.stream_error import StreamError, invalid_request
 
 
@@ -36,6 +37,8 @@ class AgentRun(PipedRun):
         limit: calls that run at the same time.
         timeout: seconds that a call may take.
         handlers: functions for kinds of calls; see `run_calls`.
+        approve: decides about calls; see `run_calls`. With it, calls at the end of the prompt that
+            wait for an output come first: a page's user has decided since (`UIRequest.approve`).
         **options: the options of `Client.stream`, for each request.
     """
 
@@ -50,19 +53,24 @@ class AgentRun(PipedRun):
         limit: int = 8,
         timeout: float | None = None,
         handlers: Handlers | None = None,
+        approve: Approve | None = None,
         **options: Unpack[StreamOptions],
     ) -> None:
         wrap_key_of(options)
         self.pending: list[PendingCall] = []
         """Calls that no tool or handler is for: they ended the run, and wait for your outputs."""
-        self._toolbox = Toolbox(tools, limit=limit, timeout=timeout, handlers=handlers)
+        self._toolbox = Toolbox(
+            tools, limit=limit, timeout=timeout, handlers=handlers, approve=approve
+        )
         first = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
         self._prompt = replace(first, tools=(*first.tools, *self._toolbox.specs()))
         self._send = partial(check_async(client).stream, model=model, **options)
         self._stream = self._send(self._prompt)  # the current response; after the end the last
         self._turns_left = at_least_one("max_turns", max_turns) - 1
+        self._round = Round(unanswered_calls(first.items) if approve is not None else ())
+        if self._round.calls:
+            self._turns_left += 1  # their response was of an earlier run
         self._state = "response"
-        self._outputs: list[CallOutput] = []  # of the current response, as they finished
         self._ready: deque[RunEvent] = deque()  # outputs to deliver, or events of a refusal
 
     @property
@@ -73,14 +81,15 @@ class AgentRun(PipedRun):
     @property
     def history(self) -> History:
         """The conversation so far, at any time: a next request sends errors for missing outputs."""
-        order = [call.call_id for call in self.response.pending]
-        outputs = sorted(self._outputs, key=lambda output: order.index(output.call_id))
-        return History([*self._prompt.items, *self.response.items, *outputs])
+        return History([*self._prompt.items, *self._round.items(self.response)])
 
     async def __aenter__(self) -> AgentRun:
         # It lives as long as the block: within `__anext__` it would cross scopes of the caller.
         self._group = await anyio.create_task_group().__aenter__()
         try:
+            if self._round.calls:
+                self._start_calls()
+                return self
             await self._stream.__aenter__()
             if self._stream.status is None or self._stream.status >= 400:
                 self._ready.extend([event async for event in self._stream])
@@ -104,9 +113,10 @@ class AgentRun(PipedRun):
                     return await anext(self._stream)
                 except StopAsyncIteration:
                     self._state = "ended"
-                    if self.response.unfinished or question_after(self.response, self._prompt):
-                        self._state, self._arrived = "calls", anyio.Event()
-                        self._group.start_soon(self._cancellable, self._run_calls)
+                    self._round = self._round.after(self.response)
+                    is_asked = self._round.errors or question_after(self.response, self._prompt)
+                    if self.response.unfinished or is_asked:
+                        self._start_calls()
             elif self._state == "calls":
                 await self._arrived.wait()
                 self._arrived = anyio.Event()
@@ -116,22 +126,12 @@ class AgentRun(PipedRun):
                 raise StopAsyncIteration
         return self._ready.popleft()
 
-    async def _run_calls(self) -> None:
-        await self._toolbox.run(self.response, self._deliver)
-        self._state = "answered"
-        self._arrived.set()
-
-    def _deliver(self, output: CallOutput) -> None:
-        self._outputs.append(output)
-        self._ready.append(output)
-        self._arrived.set()
-
     async def _next_request(self) -> None:
         self._state = "ended"
-        answered = {output.call_id for output in self._outputs}
-        self.pending = [call for call in self.response.pending if call.call_id not in answered]
+        self.pending = self._round.pending
         if self.pending:
             return
+        self._round.check(self.response)
         if self._turns_left < 1:
             message = "the model called tools in the last turn that `max_turns` allows"
             raise StreamError(ErrorInfo("limit_exceeded", message, code="max_turns"), self.response)
@@ -142,7 +142,7 @@ class AgentRun(PipedRun):
         stream = self._send(prompt)
         if stream.request.body == self._stream.request.body:
             raise invalid_request("the next request would repeat this one", "repeated_request")
-        self._prompt, self._stream, self._outputs = prompt, stream, []
+        self._prompt, self._stream, self._round = prompt, stream, self._round.next()
         self._turns_left -= 1
         self._state = "response"
         await stream.__aenter__()

@@ -31,6 +31,10 @@ OUTPUT_KINDS: Final[dict[type, type]] = {
 }
 """Kind of call -> the kind of its output."""
 
+CALLS: Final = (FunctionCall, CustomToolCall, *BUILT_IN_CALLS)
+OUTPUTS: Final = (FunctionCallOutput, CustomToolCallOutput, *BUILT_IN_OUTPUTS)
+"""The classes of both, for `isinstance`."""
+
 
 def as_output(call: PendingCall, result: Any) -> CallOutput:
     """The output item of a call.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections import deque
 from typing import ClassVar, Literal, Self, TypeVar
 
 import anyio
 
 from streamlib.client.stream import ResponseStream
 from streamlib.pipeline.opening import pipe as pipe_method
+from streamlib.tools.calls import Toolbox
+from streamlib.tools.rounds import Round
 from streamlib_parsers.events import RunEvent
+from streamlib_parsers.items import CallOutput
 
 ClientT = TypeVar("ClientT")
 
@@ -25,6 +28,14 @@ class PipedRun:
     _state: Literal["response", "calls", "answered", "ended"]
     _calls: anyio.CancelScope | None = None
     """The scope of the running calls."""
+    _group: anyio.abc.TaskGroup
+    _toolbox: Toolbox
+    _round: Round
+    """The calls of the current response, or of the prompt's end."""
+    _ready: deque[RunEvent]
+    """Outputs to deliver, or events of a refusal."""
+    _arrived: anyio.Event
+    """Set when an output was added, or all are there."""
 
     @property
     def is_new(self) -> bool:
@@ -44,9 +55,24 @@ class PipedRun:
             self._calls.cancel()
         await self._stream.aclose()
 
-    async def _cancellable(self, run_calls: Callable[[], Awaitable[None]]) -> None:
+    def _start_calls(self) -> None:
+        """Runs the calls of the round while the run is iterated."""
+        self._state = "calls"
+        self._arrived = anyio.Event()
+        self._group.start_soon(self._run_calls)
+
+    async def _run_calls(self) -> None:
         with anyio.CancelScope() as self._calls:
-            await run_calls()
+            for output in self._round.errors:
+                self._deliver(output)
+            await self._toolbox.run(self._round.calls, self._deliver)
+            self._state = "answered"
+            self._arrived.set()
+
+    def _deliver(self, output: CallOutput) -> None:
+        self._round.outputs.append(output)
+        self._ready.append(output)
+        self._arrived.set()
 
 
 def check_async(client: ClientT) -> ClientT:

@@ -18,6 +18,8 @@ from streamlib.web.parsed_request import ToolApproval
 from streamlib.web.public_errors import public_text
 from streamlib.web.request_body import UIRequestLimits
 from streamlib.web.request_errors import UIRequestError
+from streamlib.web.sealing import Seal
+from streamlib.web.ui_messages import to_ui_messages
 from streamlib.web.ui_request import UIRequest, parse_ui_request
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ByteIterator",
+    "Seal",
     "StreamResponse",
     "ToolApproval",
     "UIRequest",
@@ -35,6 +38,7 @@ __all__ = [
     "on_stream_error",
     "parse_ui_request",
     "public_text",
+    "to_ui_messages",
 ]
 
 

@@ -9,10 +9,13 @@ import msgspec
 
 from streamlib.web.public_errors import ErrorText, error_data, public_text
 from streamlib.wires.error_statuses import STATUS
-from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.errors import ErrorInfo, ErrorKind
 
 PUBLIC: Final = "public"
 """The code of an error whose message is for readers already."""
+
+OWN_CODES: Final = (PUBLIC, "ui_request")
+"""Codes of errors whose status is for readers already: `UIRequestError` has the second."""
 
 INTERNAL: Final = ErrorInfo("server_error", "The server failed.", status=500, code=PUBLIC)
 """A failure of the application's own code, without any details for the browser."""
@@ -45,12 +48,32 @@ def public_error(error: ErrorInfo, error_text: ErrorText = public_text) -> Error
     )
 
 
+PAGES_BUSINESS: Final = (429, 503, 504)
+"""A provider's statuses that a page can act on: it waits, and asks again."""
+
+KEPT_STATUSES: Final[dict[ErrorKind, int]] = {
+    "overloaded": 503,
+    # A key that is wrong is the server's fault: with 401 a page would ask its user to sign in.
+    "authentication": 502,
+    "permission": 502,
+}
+"""ErrorKind -> status, where it differs from that of an API."""
+
+
 def http_status(error: ErrorInfo) -> int:
-    """The provider's own HTTP status of an error; without one, the status of its kind."""
-    if error.status is not None and 400 <= error.status < 600:
+    """The HTTP status of a failure for a page.
+
+    Of a provider's statuses only 429, 503 and 504 are the page's business; any other is 502, and
+    529 is 503. A failure without a status has that of its kind.
+    """
+    if error.code in OWN_CODES and error.status is not None:
         return error.status
-    if error.kind == "overloaded":
-        return 503
+    if error.status in PAGES_BUSINESS:
+        return error.status
+    if error.kind in KEPT_STATUSES:
+        return KEPT_STATUSES[error.kind]
+    if error.status is not None and error.status >= 400:
+        return 502
     return STATUS.get(error.kind, 500)
 
 

@@ -10,11 +10,12 @@ import msgspec
 from streamlib.web.public_errors import ErrorText
 from streamlib.web.public_events import PublicView
 from streamlib.web.run_encoder import PendingCalls, RunUsage, Waiting
-from streamlib.web.ui_parts import CallIds, ReasoningGaps
-from streamlib.wires.encoders import sse
+from streamlib.web.sealing import SEALED, Seal
+from streamlib.web.ui_parts import CallIds, ReasoningGaps, opaque_state, without_state
+from streamlib.wires.encoders import RunEncoder, sse
 from streamlib.wires.event_encoder import EventEncoder
 from streamlib.wires.missing_deltas import events_of
-from streamlib_parsers.events import Completed, ResponseEvent
+from streamlib_parsers.events import Completed, Notice, OutputItemDone, ResponseEvent
 from streamlib_parsers.items import JsonObject, ResponseItem
 from streamlib_parsers.response import Response
 
@@ -35,14 +36,18 @@ class MessageEncoder(EventEncoder, ABC):
         approval_tools: Collection[str],
         public: bool,
         error_text: ErrorText | None,
+        seal: Seal | None,
     ) -> None:
         super().__init__(sse)
         self.ended = False
         """Whether the end of the message was sent."""
         self._view: PublicView | None = None
         """What a browser may see of the events; None: all that the protocol has a form for."""
-        if public:
+        if public or seal is not None:
             self._view = PublicView(self._report, error_text)
+        self._seal = seal
+        self._sealed: str | None = None
+        """The sealed state of the item that ends now; None if it has none, or without a seal."""
         self._model = model
         """The newest model that an event named; before the first, the caller's."""
         self._is_run = run
@@ -61,6 +66,8 @@ class MessageEncoder(EventEncoder, ABC):
         self._running: list[str] = []
         """Ids of provider-run calls that have no result yet."""
         self._pending = PendingCalls(page_tools, approval_tools)
+        self._broken: set[int] = set()
+        """In a run, indexes of calls whose arguments are broken: an output tells the model so."""
         self._usage = RunUsage()
         self._last: Completed | None = None
         """The end of a response after which the run goes on."""
@@ -70,12 +77,31 @@ class MessageEncoder(EventEncoder, ABC):
     def feed(self, event: ResponseEvent) -> bytes:
         """The parts of one event."""
         if self._view is not None:
+            if type(event) is OutputItemDone and self._seal is not None:
+                event = self._with_sealed_state(event, self._seal)
             event = self._view.of(event)
         # As in the base: calling it would cost each delta a tenth more.
         method = self._methods.get(type(event))
         if method is None:
             return self._drop(event)
         return method(self, event)
+
+    def _with_sealed_state(self, event: OutputItemDone, seal: Seal) -> OutputItemDone:
+        """The end of an item whose state goes to the page as `_sealed`."""
+        self._sealed = None
+        if not isinstance(event.item, SEALED) or not opaque_state(event.item):
+            return event
+        self._sealed = seal.close(event.item)
+        return msgspec.structs.replace(event, item=without_state(event.item))
+
+    def _on_notice(self, event: Notice) -> bytes:
+        if not self._is_run or event.index is None:
+            return b""
+        if event.code == "invalid_arguments":
+            self._broken.add(event.index)
+        elif event.code == "leaked_tool_call":
+            self._pending.may_be_asked_again = True
+        return b""
 
     def _begin_agent(self, index: int, item: ResponseItem) -> None:
         """Notes who makes an item that begins."""
@@ -92,6 +118,7 @@ class MessageEncoder(EventEncoder, ABC):
         out = self._end_calls(self._pending.next_response()) + self._finish_step()
         self._last = None
         self._agents.clear()
+        self._broken.clear()
         self._usage.next_response()
         self._call_ids.next_response()
         self._gaps = ReasoningGaps()
@@ -136,12 +163,18 @@ class MessageEncoder(EventEncoder, ABC):
         """The error of a call that gets no output."""
 
 
-def frames_of(encode: MessageEncoder, response: Response) -> Iterator[JsonObject]:
+def frames_of(encode: MessageEncoder | RunEncoder, response: Response) -> Iterator[JsonObject]:
     """The JSON values of a response's stream, which its body is made of."""
     for seq, event in enumerate(events_of(response)):
         # The ids of sources are made of it.
         numbered = msgspec.structs.replace(event, seq=seq)
-        for frame in encode.feed(numbered).split(b"\n\n"):
-            lines = [line.removeprefix(b"data: ") for line in frame.split(b"\n")]
-            if frame:
-                yield msgspec.json.decode(b"\n".join(lines))
+        yield from values_of(encode.feed(numbered))
+
+
+def values_of(stream: bytes) -> Iterator[JsonObject]:
+    """The JSON values of a part of a stream, without its end mark."""
+    for frame in stream.split(b"\n\n"):
+        lines = [line.removeprefix(b"data: ") for line in frame.split(b"\n")]
+        data = b"\n".join(lines)
+        if data not in (b"", b"[DONE]"):
+            yield msgspec.json.decode(data)

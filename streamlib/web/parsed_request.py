@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,7 +11,19 @@ from streamlib.request.conversation import History
 from streamlib.request.report import Report
 from streamlib.web.request_body import UIRequestLimits
 from streamlib.web.request_tools import RequestTools, UICall, UIOutput, output_of
-from streamlib_parsers.items import JsonObject, Message, Origin, ResponseItem, ToolSpec
+from streamlib.web.sealing import Seal
+from streamlib.web.ui_parts import call_input
+from streamlib_parsers.items import (
+    JsonObject,
+    Message,
+    Origin,
+    Refusal,
+    ResponseItem,
+    Text,
+    ToolSpec,
+)
+
+ItemT = TypeVar("ItemT", bound=ResponseItem)
 
 NOT_OFFERED: Final = "the server offers no such tool"
 NO_CALL: Final = "the output of a call that the conversation does not have"
@@ -19,6 +31,8 @@ SECOND_OUTPUT: Final = "a second output of one call"
 DENIED: Final = "the user did not allow this call"
 """The output of a call that was denied without a reason."""
 UNSIGNED: Final = "reasoning without a signature: no provider takes it back"
+NOT_SEALED: Final = "this server did not seal it for this user, or it was changed"
+CHANGED: Final = "the page changed what is sealed"
 
 
 class ToolApproval(Struct, frozen=True, kw_only=True):
@@ -48,6 +62,7 @@ class RequestContext(Struct, frozen=True, kw_only=True):
         report: receives what was left out.
         takes_urls: whether files are accepted by URL.
         origin: where signed state of the conversation was made; None: not known.
+        seal: opens state that the page keeps sealed; None: it has none.
     """
 
     offered: RequestTools
@@ -55,6 +70,7 @@ class RequestContext(Struct, frozen=True, kw_only=True):
     report: Report
     takes_urls: bool
     origin: Origin | None
+    seal: Seal | None
 
 
 class ParsedRequest:
@@ -90,6 +106,39 @@ class ParsedRequest:
     def dropped(self, path: str, reason: str) -> None:
         """Reports something that is left out."""
         self.context.report.dropped(path, reason)
+
+    def unsealed(self, text: str, kind: type[ItemT], path: str) -> ItemT | None:
+        """The item in a sealed text of the page; None, and a report, if it cannot be opened."""
+        item: ResponseItem | None = None
+        if self.context.seal is not None:
+            item = self.context.seal.open(text)
+        if isinstance(item, kind):
+            return item
+        self.dropped(path, NOT_SEALED)
+        return None
+
+    def sealed_message(self, text: str, shown: str, path: str) -> Message | None:
+        """The message in a sealed text, if the page shows its words as they were."""
+        item = self.unsealed(text, Message, path)
+        if item is None:
+            return None
+        # Files of the message are parts of their own.
+        parts = tuple([part for part in item.content if isinstance(part, (Text, Refusal))])
+        item = replace(item, content=parts)
+        words = [part.text if isinstance(part, Text) else part.refusal for part in parts]
+        if "".join(words) == shown:
+            return item
+        self.dropped(path, CHANGED)
+        return None
+
+    def sealed_call(self, text: str, call: UICall, path: str) -> UICall:
+        """The call in a sealed text, whatever arguments the page has; else the page's call."""
+        item = self.unsealed(text, type(call), path)
+        if item is None or (item.name, item.status) != (call.name, call.status):
+            return call
+        if call_input(item)[0] != call_input(call)[0]:
+            self.dropped(path, CHANGED)
+        return replace(item, call_id=call.call_id)
 
     def add(self, item: ResponseItem) -> None:
         """Appends an item."""

@@ -48,16 +48,25 @@ class RequestTools:
         self._takes_any = tools is None
         self._tools: dict[str, ToolSpec | None] = {}
         """The tools by name; None where only the name is known."""
+        self.approval_names: list[str] = []
+        """Names of tools whose calls somebody approves first."""
         for tool in tools or ():
             match tool:
                 case ToolSpec():
                     self.add(tool)
-                case (ToolSpec() as spec, _):
+                case (ToolSpec() as spec, function):
                     self.add(spec)
+                    self._note_approval(spec.name, function)
                 case str():
                     self._tools[tool] = None
                 case _:
-                    self._tools[_function_name(tool)] = None
+                    name = _function_name(tool)
+                    self._tools[name] = None
+                    self._note_approval(name, tool)
+
+    def _note_approval(self, name: str, function: Any) -> None:
+        if getattr(function, "needs_approval", False):
+            self.approval_names.append(name)
 
     def add(self, tool: ToolSpec) -> None:
         """Adds a tool, and the functions of a namespace."""

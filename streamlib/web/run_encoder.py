@@ -138,9 +138,17 @@ class PendingCalls:
         """In the order in which the calls were complete."""
         self._has_items = False
         """Whether the response has any item."""
+        self.may_be_asked_again = False
+        """Whether the model wrote a call as text: a run may ask it to write the call again."""
 
-    def add(self, item: ResponseItem, shown_id: str | None) -> None:
-        """Records an item that is done: a call to answer, or the provider's own output."""
+    def add(self, item: ResponseItem, shown_id: str | None, *, is_broken: bool = False) -> None:
+        """Records an item that is done: a call to answer, or the provider's own output.
+
+        Args:
+            item: the item.
+            shown_id: the id of a call that the page shows.
+            is_broken: whether it is an incomplete call that gets an error as its output.
+        """
         if item.choice:
             return
         self._has_items = True
@@ -148,7 +156,7 @@ class PendingCalls:
             # An output of a kind that only the provider knows: it ran the call itself.
             self.take(item.answers or "")
         elif isinstance(item, (FunctionCall, CustomToolCall, *BUILT_IN_CALLS)):
-            if item.status == "completed":
+            if item.status == "completed" or is_broken:
                 self._waiting.append(Waiting(item, shown_id))
 
     def take(self, call_id: str) -> Waiting | None:
@@ -188,23 +196,28 @@ class PendingCalls:
         """Whether the run goes on after this end of a response, as `Response.unfinished` says."""
         if event.stop_reason == "pause":
             return self._has_items
-        return bool(self._waiting)
+        return bool(self._waiting) or self.may_be_asked_again
 
     def next_response(self) -> list[Waiting]:
         """Removes and returns all waiting calls: none is carried over to the next response."""
         self._has_items = False
+        self.may_be_asked_again = False
         taken = self._waiting
         self._waiting = []
         return taken
 
     def _is_for_page(self, item: PendingCall) -> bool:
         """Whether somebody at the page answers a call: by running a tool, or by an approval."""
+        if item.status != "completed":
+            return False
         if isinstance(item, (FunctionCall, CustomToolCall)) and item.name in self._page_tools:
             return True
         return self._needs_approval(item)
 
     def _needs_approval(self, item: PendingCall) -> bool:
         """Whether somebody at the page approves a complete call, before it is made."""
+        if item.status != "completed":
+            return False
         if isinstance(item, (FunctionCall, CustomToolCall)):
             return item.name in self._approval_tools
         return isinstance(item, ApprovalRequest)

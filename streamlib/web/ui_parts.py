@@ -91,6 +91,13 @@ def opaque_state(item: ResponseItem) -> str | None:
     return None
 
 
+def without_state(item: ResponseItem) -> ResponseItem:
+    """The item without its signature and encrypted content."""
+    if isinstance(item, (Reasoning, Compaction)):
+        return msgspec.structs.replace(item, signature=None, encrypted_content=None)
+    return msgspec.structs.replace(item, signature=None)
+
+
 class CallIds:
     """The ids of calls as the front end sees them: never empty, always unique."""
 

@@ -22,9 +22,10 @@ from streamlib.web.http_errors import kept_text
 from streamlib.web.parsed_request import ParsedRequest, RequestContext, ToolApproval
 from streamlib.web.request_body import DEFAULT_LIMITS, RequestBody, UIRequestLimits, read_body
 from streamlib.web.request_tools import OfferedTool, RequestTools
+from streamlib.web.sealing import Seal
 from streamlib.web.vercel.request import parse_vercel
 from streamlib.wires.encoders import RunEncoder, encoder
-from streamlib_parsers.items import JsonObject, Origin, ToolSpec
+from streamlib_parsers.items import JsonObject, Origin, PendingCall, ToolSpec
 
 RequestProtocol: TypeAlias = Literal["vercel", "agui"]
 
@@ -52,6 +53,9 @@ class UIRequest(Struct, frozen=True, kw_only=True):
         extra: further keys of the body (vercel), or ``forwardedProps`` (agui).
         report: what was left out, with JSON pointers into the body.
         offered: names of all tools, the server's and the page's.
+        approval_tools: names of the server's tools that are marked with
+            `streamlib.tools.needs_approval`.
+        seal: the seal that was given; `encoder` uses it too.
     """
 
     protocol: RequestProtocol
@@ -70,27 +74,48 @@ class UIRequest(Struct, frozen=True, kw_only=True):
     extra: JsonObject = {}
     report: tuple[Change, ...] = ()
     offered: Sequence[str] = ()
+    approval_tools: Sequence[str] = ()
+    seal: Seal | None = None
+
+    def approve(self, call: PendingCall) -> bool | None:
+        """What the user decided about a call in this request: ``agent(…, approve=asked.approve)``.
+
+        None: nothing yet, so the call waits, and the page is asked. The id alone decides, so keep
+        calls on your server, or seal them, where a page must not change their arguments.
+        """
+        for approval in self.approvals:
+            if approval.call_id == call.call_id:
+                return approval.approved
+        return None
 
     def encoder(self, **options: Any) -> RunEncoder:
         """An encoder of the response, for one stream or a run, with the page's ids.
 
         A call that nobody has answered when the response ends is left to the page. Error messages
-        of providers are left out. Signatures of reasoning are for AG-UI, whose page sends them
-        back; `public=True` leaves them out too.
+        of providers are left out. Signatures and encrypted state are sealed where a seal was given.
+        Without one an AG-UI page gets them as they are, unless `public=True`, and ``useChat`` none.
 
         Args:
             **options: options of `streamlib.encoder`, which win over the request's.
         """
-        values: dict[str, Any] = {"page_tools": self.offered, "error_text": kept_text}
-        if self.protocol == "agui":
-            values["thread_id"] = self.chat_id
-            values["run_id"] = self.run_id
-        else:
-            values["message_id"] = self.continues
+        values = {**self.encoder_options, "error_text": kept_text, "seal": self.seal}
+        if self.protocol == "vercel":
             values["public"] = True
         values.update(options)
-        made: RunEncoder = encoder(self.protocol, run=True, **values)
+        made: RunEncoder = encoder(self.protocol, **values)
         return made
+
+    @property
+    def encoder_options(self) -> JsonObject:
+        """The encoder's options that are JSON: the `meta` of a log that a page resumes.
+
+        ``log.create(id, {**asked.encoder_options, "message_id": …})``
+        """
+        values: JsonObject = {"run": True, "page_tools": list(self.offered)}
+        values["approval_tools"] = list(self.approval_tools)
+        if self.protocol == "agui":
+            return {**values, "thread_id": self.chat_id, "run_id": self.run_id}
+        return {**values, "tools": list(self.offered), "message_id": self.continues}
 
 
 def parse_ui_request(
@@ -101,6 +126,7 @@ def parse_ui_request(
     origin: Origin | None = None,
     urls: bool = True,
     limits: UIRequestLimits = DEFAULT_LIMITS,
+    seal: Seal | None = None,
 ) -> UIRequest:
     """The request of a page: of `useChat` (AI SDK 6 and 7), or of an AG-UI 1.0 client.
 
@@ -115,6 +141,8 @@ def parse_ui_request(
         urls: whether files by http(s) address are taken. They are never fetched here, but the
             model's provider may: False where that is a server of your own.
         limits: limits of the body.
+        seal: opens the signatures and the encrypted state that `UIRequest.encoder` sealed for the
+            page; what is sealed otherwise, or changed, is left out and reported.
 
     Raises:
         UIRequestError: the body is not such a request, exceeds a limit, or has instructions (roles
@@ -126,7 +154,12 @@ def parse_ui_request(
         raise ValueError(f"no requests of protocol {protocol!r}; one of vercel, agui")
     offered = RequestTools(tools)
     context = RequestContext(
-        offered=offered, limits=limits, report=Report(), takes_urls=urls, origin=origin
+        offered=offered,
+        limits=limits,
+        report=Report(),
+        takes_urls=urls,
+        origin=origin,
+        seal=seal,
     )
     parsed = ParsedRequest(context)
     fields = read_body(body, limits)
@@ -151,4 +184,6 @@ def parse_ui_request(
         extra=parsed.extra,
         report=tuple(context.report.changes),
         offered=tuple(offered.names),
+        approval_tools=tuple(offered.approval_names),
+        seal=seal,
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import anyio
 
-from streamlib.durable import Log, open_log
+from streamlib.durable import Log, LogError, open_log
 from streamlib.durable.http import LogApp, log_app
 from streamlib.transport.deadlines import Deadlines
 from tests.support.asgi_calls import AsgiCall
@@ -100,4 +100,30 @@ def messages_in(body: bytes) -> list[Any]:
     for event in sse(body):
         if event["event"] == "data":
             found += json.loads(event["data"])
+    return found
+
+
+class HeldStream:
+    """A response whose end waits until `may_end` is set."""
+
+    def __init__(self) -> None:
+        self.may_end = anyio.Event()
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        async with stream(*FRAMES) as events:
+            held = [event async for event in events]
+        for event in held[:-1]:
+            yield event
+        await self.may_end.wait()
+        yield held[-1]
+
+
+async def kinds(log: Log, after: str | None = None) -> list[str]:
+    """What a reader gets: the names of events, at the end the kind of an error."""
+    found: list[str] = []
+    try:
+        async for entry in log.read("a", after):
+            found.append(type(entry.event).__name__)
+    except LogError as error:
+        found.append(error.kind)
     return found

@@ -48,8 +48,12 @@ class _VercelPage:
         elif family in ("text", "reasoning"):
             self._take_text(family, verb, part)
         elif kind == "tool-input-start":
-            shown = {"type": "dynamic-tool", "state": "input-streaming"}
-            for key in ("toolName", "toolCallId", "providerExecuted"):
+            shown = {"type": f"tool-{part['toolName']}", "state": "input-streaming"}
+            names = ["toolCallId", "providerExecuted"]
+            if part.get("dynamic"):
+                shown["type"] = "dynamic-tool"
+                names.append("toolName")
+            for key in names:
                 if key in part:
                     shown[key] = part[key]
             self._tools[part["toolCallId"]] = shown
@@ -69,6 +73,8 @@ class _VercelPage:
             shown["text"] += part["delta"]
         elif verb == "end":
             shown["state"] = "done"
+        if "providerMetadata" in part:
+            shown["providerMetadata"] = part["providerMetadata"]
 
     def _end_tool(self, part: Message) -> None:
         shown = self._tools[part["toolCallId"]]
@@ -76,6 +82,8 @@ class _VercelPage:
         for key in ("input", "output", "errorText"):
             if key in part:
                 shown[key] = part[key]
+        if "providerMetadata" in part:
+            shown["callProviderMetadata"] = part["providerMetadata"]
         if "approvalId" in part:
             shown["approval"] = {"id": part["approvalId"]}
         elif part["type"] == "tool-output-denied":

@@ -47,7 +47,14 @@ from streamlib.providers.wire_specs import gateway_spec
 from streamlib.wires.responses.background import NumberedFrames, StoredResponse, response_object
 from streamlib_parsers.accumulate import Accumulator
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.events import Completed, Created, Failed, RateLimits, ResponseEvent
+from streamlib_parsers.events import (
+    Completed,
+    Created,
+    Event,
+    Failed,
+    RateLimits,
+    ResponseEvent,
+)
 from streamlib_parsers.items import JsonObject
 from streamlib_parsers.stream_error import StreamError
 
@@ -329,8 +336,9 @@ class BackgroundResponses:
         end = parse_cursor(head.cursor).position
         if end:
             async for entry in self._durable.read(stored.response_id):
-                last = entry.event
-                accumulator.feed(last)
+                if isinstance(entry.event, Event):  # always: the log holds one response
+                    last = entry.event
+                    accumulator.feed(last)
                 if parse_cursor(entry.cursor).position >= end:
                     break
         status: str | None = None
@@ -398,7 +406,8 @@ class BackgroundResponses:
         yield frames.start()
         try:
             async for entries in self._durable.read(response_id).batches():
-                yield b"".join([frames.feed(entry.event) for entry in entries])
+                events = [entry.event for entry in entries if isinstance(entry.event, Event)]
+                yield b"".join([frames.feed(event) for event in events])
             yield frames.close()
         except LogError as error:
             yield frames.feed(Failed(_failure(error)))

@@ -44,6 +44,7 @@ from streamlib.web.agui.events import (
 from streamlib.web.message_encoder import MessageEncoder, frames_of
 from streamlib.web.public_errors import ErrorText, error_data
 from streamlib.web.run_encoder import NOT_RUN, MessageRunEncoder
+from streamlib.web.sealing import Seal
 from streamlib.web.ui_parts import (
     ABANDONED,
     CALLS,
@@ -108,6 +109,7 @@ class AguiEncoder(MessageEncoder):
         public: whether to leave out what a browser must not see: signatures and encrypted state,
             the provider's own objects and error messages.
         error_text: with `public`, returns the message for a failure.
+        seal: seals signatures and encrypted state for the page; includes `public`.
     """
 
     no_such_event = "the protocol has no such event"
@@ -125,6 +127,7 @@ class AguiEncoder(MessageEncoder):
         approval_tools: Collection[str] = (),
         public: bool = False,
         error_text: ErrorText | None = None,
+        seal: Seal | None = None,
     ) -> None:
         super().__init__(
             model=model,
@@ -134,6 +137,7 @@ class AguiEncoder(MessageEncoder):
             approval_tools=approval_tools,
             public=public,
             error_text=error_text,
+            seal=seal,
         )
         self._thread_id = thread_id
         self._run_id = run_id or new_id("run-")
@@ -457,7 +461,8 @@ class AguiEncoder(MessageEncoder):
 
     def _on_done(self, event: OutputItemDone) -> bytes:
         index, item = event.index, event.item
-        self._pending.add(item, self._call_ids.get(index))
+        is_broken = index in self._broken
+        self._pending.add(item, self._call_ids.get(index), is_broken=is_broken)
         out = self._end_item(index, item)
         if why_hidden(item) is None:
             self._end_agent(index, item)
@@ -468,12 +473,13 @@ class AguiEncoder(MessageEncoder):
             call_id = self._open_calls.pop(index, None)
             if call_id is None:
                 return b""
-            return self._end_call(call_id, item)
+            return self._end_call(call_id, item, gets_output=index in self._broken)
         if isinstance(item, ServerToolResult) and not item.choice:
             return self._result(index, item)
         if index in self._reasonings:
             message_id = self._reasonings.pop(index)
-            return encrypted_value(item, message_id) + end_reasoning(message_id)
+            state = encrypted_value(item, message_id, self._sealed)
+            return state + end_reasoning(message_id)
         if isinstance(item, Message) and index in self._texts:
             return self._end_text(index, item)
         return b""
@@ -481,10 +487,10 @@ class AguiEncoder(MessageEncoder):
     def _end_text(self, index: int, item: Message) -> bytes:
         message_id = self._texts[index]
         out = b""
-        if item.signature:
+        if item.signature or self._sealed:
             # The encrypted value needs a message, even an empty one.
             out = self._start_text(index)
-        out += encrypted_value(item, message_id)
+        out += encrypted_value(item, message_id, self._sealed)
         if index in self._open:
             self._open.discard(index)
             out += event_frame("TEXT_MESSAGE_END", messageId=message_id)
@@ -497,13 +503,16 @@ class AguiEncoder(MessageEncoder):
                 self._report.dropped("/media", NOT_SENT_BACK)
         return out
 
-    def _end_call(self, call_id: str, item: Call) -> bytes:
+    def _end_call(self, call_id: str, item: Call, *, gets_output: bool) -> bytes:
         out = b""
         if isinstance(item, ApprovalRequest) and item.arguments:
             # These arguments come with the item, not in deltas.
             out = event_frame("TOOL_CALL_ARGS", toolCallId=call_id, delta=item.arguments)
-        out += encrypted_value(item, call_id) + event_frame("TOOL_CALL_END", toolCallId=call_id)
+        out += encrypted_value(item, call_id, self._sealed)
+        out += event_frame("TOOL_CALL_END", toolCallId=call_id)
         result = inline_result(item)
+        if gets_output:
+            return out
         if item.status == "incomplete":
             if result is not None:
                 self._report.dropped("/items/server_tool_result", "the result of a truncated call")

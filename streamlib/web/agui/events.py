@@ -71,13 +71,14 @@ def output_fields(item: CallOutput) -> JsonObject:
     fields: JsonObject = {"content": as_text(value)}
     parts = output_parts(item)
     if len(parts) > 1 or (parts and not isinstance(parts[0], Text)):
-        fields["content"] = [_content_part(part) for part in parts]
+        fields["content"] = [part_of_content(part) for part in parts]
     if fault is not None:
         fields["metadata"] = {"is_error": True}
     return fields
 
 
-def _content_part(part: ContentPart) -> JsonObject:
+def part_of_content(part: ContentPart) -> JsonObject:
+    """A content part of a message."""
     match part:
         case Text():
             return {"type": "text", "text": part.text}
@@ -124,9 +125,15 @@ def end_reasoning(message_id: str) -> bytes:
     return out + event_frame("REASONING_END", messageId=message_id)
 
 
-def encrypted_value(item: ResponseItem, entity_id: str) -> bytes:
-    """The protocol's event for a signature or encrypted reasoning, if there is one."""
-    state = opaque_state(item)
+def encrypted_value(item: ResponseItem, entity_id: str, sealed: str | None) -> bytes:
+    """The protocol's event for a signature or encrypted reasoning, if there is one.
+
+    Args:
+        item: the item.
+        entity_id: the id of its message or call.
+        sealed: its state as the page may have it; None: as the provider sent it.
+    """
+    state = sealed or opaque_state(item)
     if not state:
         return b""
     subtype = "message"

@@ -31,6 +31,7 @@ from streamlib.web.request_files import (
     file_from_url,
 )
 from streamlib.web.request_tools import tool_spec
+from streamlib.web.sealing import is_sealed
 from streamlib.web.ui_parts import TRUNCATED_CALL
 from streamlib_parsers.items import (
     Audio,
@@ -240,11 +241,18 @@ def _read_message(value: Any, path: str, parsed: ParsedRequest) -> None:
 
 
 def _read_assistant(message: _AssistantMessage, path: str, parsed: ParsedRequest) -> None:
-    if message.content or message.encryptedValue:
+    state = message.encryptedValue
+    if state is not None and _may_be_sealed(state, parsed):
+        whole = parsed.sealed_message(state, message.content or "", f"{path}/encryptedValue")
+        state = None
+        if whole is not None:
+            parsed.add(whole)
+            message = replace(message, content=None)
+    if message.content or state:
         item = Message(
             "assistant",
             (Text(message.content or ""),),
-            signature=message.encryptedValue,
+            signature=state,
             origin=parsed.context.origin,
             agent=message.subagentRunId,
         )
@@ -262,8 +270,11 @@ def _read_call(call: _ToolCall, agent: str | None, path: str, parsed: ParsedRequ
     item = parsed.context.offered.call(
         call.id, name, call.function.arguments, is_complete=True, provider_run=False
     )
-    if call.encryptedValue and not isinstance(item, ServerToolCall):
-        item = replace(item, signature=call.encryptedValue, origin=parsed.context.origin)
+    state = call.encryptedValue
+    if state and _may_be_sealed(state, parsed):
+        item = parsed.sealed_call(state, item, f"{path}/encryptedValue")
+    elif state and not isinstance(item, ServerToolCall):
+        item = replace(item, signature=state, origin=parsed.context.origin)
     parsed.add_call(replace(item, agent=agent))
 
 
@@ -290,6 +301,11 @@ def _read_reasoning(message: _ReasoningMessage, path: str, parsed: ParsedRequest
     if not state:
         parsed.dropped(path, UNSIGNED)
         return
+    if _may_be_sealed(state, parsed):
+        whole = parsed.unsealed(state, Reasoning, path)
+        if whole is not None:
+            parsed.add(whole)
+        return
     if not message.content:
         item = Reasoning(encrypted_content=state, redacted=True, origin=origin)
     elif origin is not None and origin.wire_api == "responses":
@@ -297,6 +313,11 @@ def _read_reasoning(message: _ReasoningMessage, path: str, parsed: ParsedRequest
     else:
         item = Reasoning(content=message.content, signature=state, origin=origin)
     parsed.add(replace(item, agent=message.subagentRunId))
+
+
+def _may_be_sealed(state: str, parsed: ParsedRequest) -> bool:
+    """Whether state is to be opened: with a seal, a provider's own is taken from nobody."""
+    return parsed.context.seal is not None or is_sealed(state)
 
 
 # --- parts ---

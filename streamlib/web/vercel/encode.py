@@ -19,9 +19,10 @@ A run (`run=True`) is one message of several steps, with the outputs of its tool
     … finish-step, start-step … tool-output-available | tool-output-error …
 
 Usage is in the message's metadata, in the SDK's own shape, and grows; rate limits are a transient
-`data-rate-limits` part; an error has a `data-error` part before it. Tools are dynamic parts, since
-only the page knows their types. Each item is one part; a text starts with its first delta, so that
-none is empty. Signatures and encrypted state of items stay on the server, where the history is.
+`data-rate-limits` part; an error has a `data-error` part before it. Declared tools are static
+parts (`tool-weather`), as the SDK sends them, any other tool is a dynamic one. Each item is one
+part; a text starts with its first delta, so that none is empty. Signatures and encrypted state of
+items stay on the server, where the history is, or go to the page sealed.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ import msgspec
 from streamlib.web.message_encoder import MessageEncoder, frames_of
 from streamlib.web.public_errors import ErrorText
 from streamlib.web.run_encoder import NOT_RUN, MessageRunEncoder
+from streamlib.web.sealing import Seal
 from streamlib.web.ui_parts import (
     ABANDONED,
     CALLS,
@@ -47,14 +49,15 @@ from streamlib.web.ui_parts import (
 )
 from streamlib.web.vercel.body import message_of
 from streamlib.web.vercel.parts import (
-    agent_metadata,
     approval_frames,
+    citation,
     custom_frame,
     error_body,
     error_frames,
     file_frames,
     message_metadata,
     output_frame,
+    own_metadata,
     part_frame,
     provider_executed,
     source_frame,
@@ -134,9 +137,13 @@ class VercelEncoder(MessageEncoder):
             after the end.
         approval_tools: names of tools whose calls a person at the page approves first; they wait
             too, as approvals that a provider asks for do.
+        tools: names of declared tools: the page gets their calls as `tool-{name}`.
+        metadata: the application's own metadata of the message, which the page gets first.
         public: whether to leave out what a browser must not see: encrypted parts of results, and a
             provider's error messages.
         error_text: with `public`, returns the message for a failure.
+        seal: seals signatures and encrypted state for the page, as ``providerMetadata``; includes
+            `public`.
     """
 
     headers = PROTOCOL_HEADERS
@@ -152,8 +159,11 @@ class VercelEncoder(MessageEncoder):
         run: bool = False,
         page_tools: Collection[str] = (),
         approval_tools: Collection[str] = (),
+        tools: Collection[str] = (),
+        metadata: JsonObject | None = None,
         public: bool = False,
         error_text: ErrorText | None = None,
+        seal: Seal | None = None,
     ) -> None:
         super().__init__(
             model=model,
@@ -163,8 +173,13 @@ class VercelEncoder(MessageEncoder):
             approval_tools=approval_tools,
             public=public,
             error_text=error_text,
+            seal=seal,
         )
         self._message_id = message_id
+        self._tools = frozenset(tools)
+        self._metadata = metadata
+        self._citations: dict[int, list[JsonObject]] = {}
+        """Citations of each open text, by index, for the end of its part (version 7)."""
         self._version = version
         self._kinds: dict[int, str] = {}
         """`text` or `reasoning` by index of a shown item."""
@@ -198,6 +213,8 @@ class VercelEncoder(MessageEncoder):
         fields: JsonObject = {}
         if self._message_id:
             fields["messageId"] = self._message_id
+        if self._metadata:
+            fields["messageMetadata"] = self._metadata
         return part_frame("start", **fields)
 
     def _on_rate_limits(self, event: RateLimits) -> bytes:
@@ -280,6 +297,7 @@ class VercelEncoder(MessageEncoder):
     def next_response(self) -> bytes:
         """The end of a step: another response of the run begins."""
         self._kinds.clear()
+        self._citations.clear()
         return super().next_response()
 
     def output(self, item: CallOutput) -> bytes:
@@ -325,7 +343,7 @@ class VercelEncoder(MessageEncoder):
         if index in self._open:
             return b""
         self._open.add(index)
-        agent = agent_metadata(self._agents.get(index))
+        agent = own_metadata(self._agents.get(index))
         return part_frame(f"{self._kinds[index]}-start", id=self._part_id(index), **agent)
 
     def _part_id(self, index: int) -> str:
@@ -337,10 +355,17 @@ class VercelEncoder(MessageEncoder):
     def _start_call(self, index: int, item: Call) -> bytes:
         call_id = self._call_ids.add(index, item.call_id)
         self._open_calls[index] = call_id
-        fields: JsonObject = {"toolCallId": call_id, "toolName": item.name, "dynamic": True}
+        fields = self._tool_fields(call_id, item)
         if isinstance(item, CustomToolCall):
             fields["inputEncoding"] = "text"
-        return part_frame("tool-input-start", **fields, **provider_executed(item))
+        return part_frame("tool-input-start", **fields)
+
+    def _tool_fields(self, call_id: str, item: Call) -> JsonObject:
+        """The fields of both ends of a tool's input."""
+        fields: JsonObject = {"toolCallId": call_id, "toolName": item.name}
+        if item.name not in self._tools:
+            fields["dynamic"] = True
+        return {**fields, **provider_executed(item)}
 
     def _on_text(self, event: OutputTextDelta | RefusalDelta) -> bytes:
         return self._text_delta(event.index, event.delta)
@@ -377,13 +402,18 @@ class VercelEncoder(MessageEncoder):
             reason = "a citation that names neither a page nor a document"
             self._report.dropped("/annotations", reason)
             return b""
-        return source_frame(cited, f"{self._part_id(event.index)}-{event.seq}")
+        source_id = f"{self._part_id(event.index)}-{event.seq}"
+        if self._version == 7:
+            quoted = citation(cited, source_id, event.annotation)
+            self._citations.setdefault(event.index, []).append(quoted)
+        return source_frame(cited, source_id)
 
     # --- ends of parts ---
 
     def _on_done(self, event: OutputItemDone) -> bytes:
         index, item = event.index, event.item
-        self._pending.add(item, self._call_ids.get(index))
+        is_broken = index in self._broken
+        self._pending.add(item, self._call_ids.get(index), is_broken=is_broken)
         out = self._end_item(index, item)
         if why_hidden(item) is None:
             self._end_agent(index, item)
@@ -403,9 +433,14 @@ class VercelEncoder(MessageEncoder):
 
     def _end_text(self, index: int, item: ResponseItem) -> bytes:
         out = b""
+        metadata = self._item_metadata(item)
+        if self._sealed and index in self._kinds:
+            out = self._start_part(index)  # sealed state needs a part, even an empty one
         if index in self._open:
             self._open.discard(index)
-            out = part_frame(f"{self._kinds[index]}-end", id=self._part_id(index))
+            if index in self._citations:
+                metadata["citations"] = self._citations.pop(index)
+            out += part_frame(f"{self._kinds[index]}-end", id=self._part_id(index), **metadata)
         self._report_state(item)
         if isinstance(item, Message) and index in self._kinds:
             out += file_frames(item, self._report)
@@ -415,11 +450,16 @@ class VercelEncoder(MessageEncoder):
         if opaque_state(item):
             self._report.dropped("/signatures", "signed and encrypted state stays in the history")
 
+    def _item_metadata(self, item: ResponseItem) -> JsonObject:
+        """The metadata at the end of a part, which replaces that of its start: agent and state."""
+        if self._sealed is None and not isinstance(item, CALLS):
+            return {}
+        return own_metadata(item.agent, self._sealed)
+
     def _end_call(self, call_id: str, item: Call) -> bytes:
         self._report_state(item)
-        fields: JsonObject = {"toolCallId": call_id, "toolName": item.name, "dynamic": True}
-        fields.update(provider_executed(item))
-        fields.update(agent_metadata(item.agent))
+        fields = self._tool_fields(call_id, item)
+        fields.update(self._item_metadata(item))
         value, fault = call_input(item)
         fields["input"] = value
         if fault is not None:

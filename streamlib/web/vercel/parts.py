@@ -41,21 +41,33 @@ def provider_executed(item: ResponseItem) -> JsonObject:
     return {}
 
 
-def agent_metadata(agent: str | None) -> JsonObject:
-    """The field that names the agent of a part, if it is another than the one that was asked.
+def own_metadata(agent: str | None, sealed: str | None = None) -> JsonObject:
+    """The field with what the protocol has no field for, and the page sends back.
 
-    The protocol has no field of its own: pages get it in the part's ``providerMetadata``.
+    Args:
+        agent: of a part, if it is another than the one that was asked.
+        sealed: the sealed state of a part.
     """
-    if agent is None:
+    own = without_none({"agent": agent, "sealed": sealed})
+    if not own:
         return {}
-    return {"providerMetadata": {OWN_METADATA: {"agent": agent}}}
+    return {"providerMetadata": {OWN_METADATA: own}}
 
 
 def named_agent(metadata: JsonObject | None) -> str | None:
     """The agent in a part's metadata that a page sent back."""
+    return _own_text(metadata, "agent")
+
+
+def sealed_state(metadata: JsonObject | None) -> str | None:
+    """The sealed state in a part's metadata that a page sent back."""
+    return _own_text(metadata, "sealed")
+
+
+def _own_text(metadata: JsonObject | None, key: str) -> str | None:
     own = (metadata or {}).get(OWN_METADATA)
-    agent = own.get("agent") if isinstance(own, dict) else None
-    return agent if isinstance(agent, str) and agent else None
+    text = own.get(key) if isinstance(own, dict) else None
+    return text if isinstance(text, str) and text else None
 
 
 def custom_frame(item: Opaque | BuiltInCall) -> bytes:
@@ -83,6 +95,27 @@ def source_frame(cited: CitedSource, source_id: str) -> bytes:
     if cited.filename:
         fields["filename"] = cited.filename
     return part_frame("source-document", **fields)
+
+
+def citation(cited: CitedSource, source_id: str, annotation: JsonObject) -> JsonObject:
+    """A citation at the end of a text (version 7): its source, and where the text cites it."""
+    source: JsonObject = {"type": "source", "id": source_id}
+    if cited.url is not None:
+        source |= {"sourceType": "url", "url": cited.url}
+    else:
+        source |= {"sourceType": "document", "mediaType": "text/plain"}
+    source |= without_none({"title": cited.title, "filename": cited.filename})
+    if cited.url is not None:
+        source.pop("filename", None)
+    fields = {**annotation, **(annotation.get("url_citation") or {})}
+    places = {"startIndex": fields.get("start_index"), "endIndex": fields.get("end_index")}
+    quoted: JsonObject = {"source": source}
+    for name, place in places.items():
+        if isinstance(place, int) and place >= 0:
+            quoted[name] = place
+    if isinstance(fields.get("cited_text"), str):
+        quoted["citedText"] = fields["cited_text"]
+    return quoted
 
 
 def file_frames(item: Message, report: Report) -> bytes:

@@ -29,7 +29,7 @@ from streamlib.web.request_files import PROVIDERS_FILE, file_from_url
 from streamlib.web.request_outputs import output_value
 from streamlib.web.request_tools import UICall, UIOutput
 from streamlib.web.ui_parts import TRUNCATED_CALL, opaque_state
-from streamlib.web.vercel.parts import OWN_METADATA, named_agent
+from streamlib.web.vercel.parts import OWN_METADATA, named_agent, sealed_state
 from streamlib.web.vercel.signatures import (
     SignedPart,
     merged_reasoning,
@@ -284,6 +284,12 @@ class _Steps:
     def _read_text(self, part: _TextPart, path: str) -> None:
         if part.citations:
             self._parsed.dropped(f"{path}/citations", NO_PART)
+        sealed = sealed_state(part.providerMetadata)
+        if sealed is not None:
+            whole = self._parsed.sealed_message(sealed, part.text, f"{path}/providerMetadata")
+            if whole is not None:
+                self._items.append(whole)
+                return
         signed = self._signed(part.providerMetadata, path)
         if part.text or signed.signature:
             content = (Text(part.text),)
@@ -306,6 +312,13 @@ class _Steps:
         return signed
 
     def _read_reasoning(self, part: _TextPart, path: str) -> None:
+        sealed = sealed_state(part.providerMetadata)
+        if sealed is not None:
+            # The text is the sealed one: a signature is valid for no other.
+            whole = self._parsed.unsealed(sealed, Reasoning, path)
+            if whole is not None:
+                self._items.append(whole)
+            return
         item = signed_reasoning(part.text, part.providerMetadata)
         if item is None:
             self._parsed.dropped(path, UNSIGNED)
@@ -366,6 +379,9 @@ class _Steps:
     def _signed_call(self, call: UICall, part: _ToolPart, path: str) -> UICall:
         if isinstance(call, ServerToolCall) or not part.callProviderMetadata:
             return call
+        sealed = sealed_state(part.callProviderMetadata)
+        if sealed is not None:
+            return self._parsed.sealed_call(sealed, call, f"{path}/callProviderMetadata")
         signed = self._signed(part.callProviderMetadata, path)
         agent = named_agent(part.callProviderMetadata)
         return replace(call, signature=signed.signature, origin=signed.origin, agent=agent)

@@ -15,7 +15,7 @@ import anyio
 import pytest
 
 from lab.durable.scenarios import counts, run_many
-from streamlib.durable import LogError, open_log
+from streamlib.durable import Log, LogError, open_log
 from streamlib.testing.engines import check_engine
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import accumulate
@@ -92,7 +92,7 @@ async def test_stop_of_another_process_ends_the_stream(server: RedisServer) -> N
             began = time.monotonic()
             await theirs.stop(log_id)
             with anyio.fail_after(5):
-                events = [entry.event async for entry in theirs.read(log_id)]
+                events: list[Any] = [entry.event async for entry in theirs.read(log_id)]
         assert time.monotonic() - began < 1
     assert events[-1].error.code == "user"
 
@@ -198,3 +198,91 @@ async def refused(url: str, message: str) -> None:
             pass
     assert info.value.kind == "unavailable"
     assert "secret-pass" not in str(info.value)
+
+
+# --- what somebody changed on the server ---
+
+
+async def outcome(log: Log, log_id: str, after: str | None = None) -> str:
+    """How a reader ends: the name of the last event, or the kind of the error."""
+    last = "nothing"
+    try:
+        async for entry in log.read(log_id, after):
+            last = type(entry.event).__name__
+    except LogError as error:
+        last = error.kind
+    return last
+
+
+async def test_foreign_pushes_end_no_process(server: RedisServer) -> None:
+    log_id = f"pushed-{time.time_ns()}"
+    found: list[str] = []
+    async with open_log(server.url) as log, anyio.create_task_group() as group:
+        await log.create(log_id)
+
+        async def read() -> None:
+            found.append(await outcome(log, log_id))
+
+        group.start_soon(read)
+        log.start(group, log_id, slow_stream(0.02))
+        for message in ("x y z\nno event", "1 1\n{}", "1 1 90 \n{}", "1 x 9\n{}"):
+            await anyio.sleep(0.1)
+            async with connected(server) as engine:
+                await engine._client.publish(f"sl:{{{log_id}}}", message)
+                await engine._client.publish(f"sl:{{{log_id}}}", b"\xff 1 1\n\xff")
+    assert found == ["Completed"]
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("HSET {h} epoch x", "unreadable"),
+        ("HSET {h} last many", "unreadable"),
+        ("HDEL {h} epoch", "unreadable"),
+        ("HDEL {h} owner", "unreadable"),
+        ("HSET {h} last 99999", "unreadable"),
+        ("SET {h} text", "unreadable"),
+        ("SET {l} text", "unreadable"),
+        ("XTRIM {l} MAXLEN 1", "unreadable"),
+        ("DEL {l}", "Failed"),
+    ],
+)
+async def test_changed_log_gives_one_end(server: RedisServer, command: str, expected: str) -> None:
+    log_id = f"changed-{time.time_ns()}"
+    async with open_log(server.url, lease=0.5) as log:
+        await log.write(log_id, slow_stream(0.005))
+        state, records = f"sl:{{{log_id}}}:h", f"sl:{{{log_id}}}:l"
+        server.ask(command.replace("{h}", state).replace("{l}", records))
+        with anyio.fail_after(10):
+            assert await outcome(log, log_id) == expected
+
+
+async def test_lost_records_are_appended_again(server: RedisServer) -> None:
+    log_id = f"halved-{time.time_ns()}"
+    async with open_log(server.url, lease=1.5) as log, anyio.create_task_group() as group:
+        await log.create(log_id)
+        log.start(group, log_id, slow_stream(0.02))
+        await anyio.sleep(0.3)
+        server.ask(f"DEL sl:{{{log_id}}}:l")
+        with anyio.fail_after(10):
+            found: list[Any] = [entry.event async for entry in log.read(log_id)]
+    assert accumulate(found).text == TEXT
+
+
+async def test_full_server_is_waited_for(tmp_path: Path) -> None:
+    with running_server(valkey_binary(), tmp_path) as own:
+        async with open_log(own.url, lease=2) as log, anyio.create_task_group() as group:
+            await log.create("a")
+            log.start(group, "a", slow_stream(0.02))
+            await anyio.sleep(0.2)
+            own.ask("CONFIG SET maxmemory 1")
+            await anyio.sleep(1)
+            own.ask("CONFIG SET maxmemory 0")
+            with anyio.fail_after(10):
+                assert await outcome(log, "a") == "Completed"
+
+
+async def test_missing_log_with_a_cursor_is_gone_at_once(server: RedisServer) -> None:
+    async with open_log(server.url) as log:
+        with anyio.fail_after(2):
+            assert await outcome(log, f"none-{time.time_ns()}", "1-500") == "gone"

@@ -164,7 +164,7 @@ async def test_sentinels_name_the_primary(tmp_path: Path) -> None:
         two = url.replace("://", f"://127.0.0.1:{free_port()},")
         async with open_log(two) as log, open_log(primary.url) as direct:
             await log.write("a", slow_stream(0))
-            found = [entry.event async for entry in direct.read("a")]
+            found: list[Any] = [entry.event async for entry in direct.read("a")]
         with pytest.raises(LogError, match="Redis: "):
             async with open_log(url.replace("/primary", "/another")):
                 pass
@@ -183,7 +183,7 @@ async def test_log_follows_the_primary_of_sentinels(tmp_path: Path) -> None:
                     group.start_soon(log.write, "a", slow_stream(0.02))
                     await anyio.sleep(0.3)
                     primary.kill()
-            found = [entry.event async for entry in log.read("a")]
+            found: list[Any] = [entry.event async for entry in log.read("a")]
         assert "role:master" in replica.ask("INFO replication")
     assert accumulate(found).text == TEXT
 
@@ -230,7 +230,7 @@ async def test_log_behind_tls_with_an_own_certificate(tmp_path: Path, certificat
         url = f"rediss://:secret-pass@127.0.0.1:{port}"
         async with open_log(f"{url}?ssl_ca_certs={certificate}") as log:
             await log.write("a", slow_stream(0))
-            found = [entry.event async for entry in log.read("a")]
+            found: list[Any] = [entry.event async for entry in log.read("a")]
         assert accumulate(found).text == TEXT
         with pytest.raises(LogError) as info:  # a certificate that nobody vouches for
             async with open_log(url):

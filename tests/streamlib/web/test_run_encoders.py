@@ -16,14 +16,18 @@ from streamlib.client.stream import CANCELLED
 from streamlib.gateway.requests.handler import JsonArray
 from streamlib.pipeline import aggregate, coalesce, through
 from streamlib.recording import load_events
+from streamlib.web import parse_ui_request
 from streamlib.web.run_encoder import PendingCalls
+from streamlib.wires.missing_deltas import events_of
 from streamlib_parsers import (
     Failed,
     FunctionCallOutput,
     Image,
+    Message,
     Opaque,
     OutputItemDone,
     Reasoning,
+    Response,
     ResponseEvent,
     RunEvent,
     Text,
@@ -38,6 +42,7 @@ from tests.support.runs import (
     said,
     three_steps,
 )
+from tests.support.ui_requests import vercel_body
 from tests.support.ui_streams import open_calls, payloads, read_agui, read_vercel
 
 each_protocol = pytest.mark.parametrize("protocol", ["vercel", "agui"])
@@ -350,3 +355,35 @@ def test_item_whose_end_a_stage_dropped_is_ended(protocol: str) -> None:
     body = b"".join([encode.feed(event) for event in left]) + encode.close()
     read(protocol, body)
     assert {change.path for change in encode.report} == {"/items/0", "/items/1", "/items/2"}
+
+
+# --- as the AI SDK sends it ---
+
+
+def test_declared_tools_are_static_parts() -> None:
+    """A page that switches on `tool-weather` rendered nothing."""
+    run = [*response(call("a"), call("b", "other"), stop="tool_calls")]
+    parts = payloads(encoded("vercel", run, tools=["weather"]))
+    dynamic = {part["toolName"]: part.get("dynamic") for part in parts if "toolName" in part}
+    assert dynamic == {"weather": None, "other": True}
+    assert parse_ui_request("vercel", vercel_body(), tools=["weather"]).encoder_options[
+        "tools"
+    ] == ["weather"]
+
+
+def test_metadata_of_the_page_is_in_the_start() -> None:
+    start = payloads(encoded("vercel", three_steps(), metadata={"createdAt": 7}))[1]
+    assert start == {"type": "start", "messageMetadata": {"createdAt": 7}}
+
+
+def test_citations_are_at_the_end_of_their_text() -> None:
+    annotation = {"url": "https://a.example", "title": "A", "start_index": 0, "end_index": 4}
+    cited = Message("assistant", (Text("text", annotations=(annotation, {"title": "B"})),))
+    events = list(events_of(Response(status="completed", items=(cited,), stop_reason="stop")))
+    for version, expected in ((6, None), (7, 2)):
+        parts = payloads(encoded("vercel", events, version=version))
+        [end] = [part for part in parts if isinstance(part, dict) and part["type"] == "text-end"]
+        assert len(end.get("citations", ())) == (expected or 0)
+    first, second = end["citations"]
+    assert (first["startIndex"], first["endIndex"]) == (0, 4)
+    assert (first["source"]["sourceType"], second["source"]["sourceType"]) == ("url", "document")

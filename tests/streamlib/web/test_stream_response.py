@@ -64,23 +64,29 @@ async def test_an_encoder_of_your_own_is_used_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("status", "headers", "expected"),
     [
-        (401, {}, {}),
-        (429, {"retry-after": "7"}, {"retry-after": "7"}),
-        (529, {}, {}),
+        (400, {}, 502),
+        (401, {}, 502),
+        (403, {}, 502),
+        (404, {}, 502),
+        (429, {"retry-after": "7"}, 429),
+        (500, {}, 502),
+        (503, {}, 503),
+        (504, {}, 504),
+        (529, {}, 503),
     ],
 )
-async def test_an_early_failure_keeps_its_status(
-    status: int, headers: dict[str, str], expected: dict[str, str]
+async def test_an_early_failure_has_the_pages_status(
+    status: int, headers: dict[str, str], expected: int
 ) -> None:
-    """D1, E5."""
+    """A provider's 401 says that the server's key is wrong: the page's user is signed in."""
     done: list[Response] = []
     async with loopback(status=status, headers=headers, client=NO_RETRY) as client:
         stream = client.stream("hi", MODEL)
         app = StreamResponse(stream, "vercel", on_done=done.append, headers={"X-Own": "1"})
         call = await AsgiCall()(app)
-    assert (call.status, call.is_complete) == (status, True)
+    assert (call.status, call.is_complete) == (expected, True)
     assert call.headers["content-type"] == "application/json"
-    assert call.headers.get("retry-after") == expected.get("retry-after")
+    assert call.headers.get("retry-after") == headers.get("retry-after")
     assert call.headers["x-own"] == "1"
     assert "x-vercel-ai-ui-message-stream" not in call.headers
     assert call.error["message"] == TEXTS[call.error["kind"]]
@@ -139,7 +145,7 @@ async def test_a_run_that_is_refused_is_a_status() -> None:
     call = await AsgiCall()(
         StreamResponse(Run(StreamError(ErrorInfo("authentication", "key", status=401))), "vercel")
     )
-    assert (call.status, call.error["kind"]) == (401, "authentication")
+    assert (call.status, call.error["kind"]) == (502, "authentication")
 
 
 def test_every_kind_has_a_text_and_a_status_of_an_error() -> None:
@@ -319,7 +325,7 @@ async def test_an_agent_is_sent_with_what_its_tools_say() -> None:
 async def test_an_agent_that_is_refused_is_a_status() -> None:
     async with loopback(status=401, client=NO_RETRY) as client:
         call = await AsgiCall()(StreamResponse(agent(client, "hi", (), MODEL), "agui"))
-    assert call.status == 401
+    assert call.status == 502
 
 
 async def test_a_run_is_one_message_with_its_outputs() -> None:

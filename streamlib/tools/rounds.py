@@ -1,0 +1,101 @@
+"""What is answered between two responses of a run: calls to make, and calls that are broken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from streamlib.tools.outputs import CALLS, OUTPUTS, scrub_text
+from streamlib_parsers.accumulate import Response
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.items import CallOutput, FunctionCall, Message, PendingCall, ResponseItem
+from streamlib_parsers.stream_error import StreamError
+
+BROKEN: Final = (
+    "The arguments of this call are not complete JSON, so it was not run. "
+    "Write the call again, with complete arguments."
+)
+"""What the model reads about a call whose arguments it broke."""
+
+MAX_BROKEN: Final = 3
+"""Responses in a row with such calls: a model that has not learned from three errors does not."""
+
+
+class Round:
+    """The calls that are answered before the next request, and their outputs.
+
+    Attributes:
+        calls: the calls to make.
+        errors: outputs of calls whose arguments the model broke. Such a call is incomplete, though
+            its response is complete; in the next request its arguments are wrapped as `_raw`, as
+            builders wrap what is no JSON object.
+        outputs: all outputs so far, as they finished.
+    """
+
+    def __init__(self, calls: Sequence[PendingCall] = (), broken_before: int = 0) -> None:
+        self.calls = calls
+        self.errors: list[CallOutput] = []
+        self.outputs: list[CallOutput] = []
+        self._whole: dict[int, FunctionCall] = {}
+        """Calls with broken arguments, as the next request has them, by their index."""
+        self._broken = broken_before
+        """How many responses in a row had such calls."""
+
+    def after(self, response: Response) -> Round:
+        """The round after a response; this one is the round before it."""
+        following = Round(response.pending, self._broken)
+        following._take_broken(response)
+        return following
+
+    def _take_broken(self, response: Response) -> None:
+        broken = {each.index for each in response.notices if each.code == "invalid_arguments"}
+        if response.status == "completed":
+            for index, item in enumerate(response.items):
+                if index in broken and isinstance(item, FunctionCall):
+                    wrapped = msgspec.json.encode({"_raw": scrub_text(item.arguments)}).decode()
+                    whole = replace(item, status="completed", arguments=wrapped)
+                    self._whole[index] = whole
+                    self.errors.append(whole.output(BROKEN, is_error=True))
+        self._broken = self._broken + 1 if self._whole else 0
+
+    def items(self, response: Response) -> list[ResponseItem]:
+        """The items of the response, and the outputs in the order of their calls."""
+        items = [self._whole.get(index, item) for index, item in enumerate(response.items)]
+        order = [call.call_id for call in (*self._whole.values(), *self.calls)]
+        outputs = sorted(self.outputs, key=lambda output: order.index(output.call_id))
+        return [*items, *outputs]
+
+    @property
+    def pending(self) -> list[PendingCall]:
+        """The calls that got no output."""
+        answered = {output.call_id for output in self.outputs}
+        return [call for call in self.calls if call.call_id not in answered]
+
+    def check(self, response: Response) -> None:
+        """Raises:
+        StreamError: the model breaks the arguments of its calls again and again.
+        """
+        if self._broken >= MAX_BROKEN:
+            message = f"the model broke the arguments of its calls {MAX_BROKEN} times in a row"
+            info = ErrorInfo("limit_exceeded", message, code="broken_arguments")
+            raise StreamError(info, response)
+
+    def next(self) -> Round:
+        """An empty round, for the response to the next request."""
+        return Round((), self._broken)
+
+
+def unanswered_calls(items: Sequence[ResponseItem]) -> list[PendingCall]:
+    """The calls at the end of a conversation that have no output, in order."""
+    answered = {item.call_id for item in items if isinstance(item, OUTPUTS)}
+    waiting: list[PendingCall] = []
+    for item in items:
+        if isinstance(item, Message) and item.role == "user":
+            waiting.clear()  # the user went on without an answer to them
+        elif isinstance(item, CALLS) and item.status == "completed":
+            if item.call_id not in answered:
+                waiting.append(item)
+    return waiting

@@ -1,0 +1,228 @@
+"""Calls that somebody approves first, and calls whose arguments the model broke."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import anyio.lowlevel
+import pytest
+
+from streamlib import (
+    AgentRun,
+    ApprovalRequest,
+    FunctionCall,
+    FunctionCallOutput,
+    RunEvent,
+    StreamError,
+    ToolSpec,
+    agent,
+    run_calls,
+    user,
+)
+from streamlib.testing import MODEL, scripted
+from streamlib.tools import needs_approval
+from streamlib.tools.rounds import MAX_BROKEN
+from streamlib.web import StreamResponse, parse_ui_request
+from streamlib_parsers import ApprovalResponse, Response
+from tests.support.asgi_calls import AsgiCall
+from tests.support.ui_pages import vercel_page
+from tests.support.ui_requests import page_message, text, vercel_body
+
+paid: list[int] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_paid() -> None:
+    paid.clear()
+
+
+@needs_approval
+def pay(amount: int) -> str:
+    """Pays an amount."""
+    paid.append(amount)
+    return f"paid {amount}"
+
+
+def look(place: str) -> str:
+    """Looks at a place."""
+    return f"{place} is fine"
+
+
+PAY = FunctionCall("", "pay", '{"amount": 3}')
+LOOK = FunctionCall("", "look", '{"place": "Paris"}')
+BROKEN = FunctionCall("", "look", '{"place": "Par')
+
+
+async def finish(run: AgentRun) -> list[RunEvent]:
+    async with run:
+        return [event async for event in run]
+
+
+def outputs(events: list[RunEvent]) -> list[tuple[object, bool]]:
+    return [(e.output, e.is_error) for e in events if isinstance(e, FunctionCallOutput)]
+
+
+# --- approvals ---
+
+
+async def later(call: Any) -> bool:
+    await anyio.lowlevel.checkpoint()
+    return bool(call.name == "pay")
+
+
+def raises(call: Any) -> bool:
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("approve", "expected"),
+    [
+        (lambda call: True, ("paid 3", False)),
+        (later, ("paid 3", False)),
+        (lambda call: False, ("the user did not allow this call", True)),
+        (lambda call: "too much", ("too much", True)),
+        (raises, ("ZeroDivisionError: ", True)),
+    ],
+)
+async def test_approval_decides_whether_a_call_runs(approve: Any, expected: Any) -> None:
+    async with scripted([[PAY, LOOK], "Done."]) as client:
+        run = agent(client, "Go.", [pay, look], MODEL, approve=approve)
+        events = await finish(run)
+    assert sorted(map(str, outputs(events))) == sorted(
+        map(str, [expected, ("Paris is fine", False)])
+    )
+    assert bool(paid) is (not expected[1])
+    assert run.response.text == "Done."
+
+
+@pytest.mark.parametrize("approve", [None, lambda call: None])
+async def test_undecided_call_waits(approve: Any) -> None:
+    async with scripted([[PAY, LOOK], "Done."]) as client:
+        run = agent(client, "Go.", [pay, look], MODEL, approve=approve)
+        events = await finish(run)
+        assert len(client.requests) == 1
+    assert outputs(events) == [("Paris is fine", False)]
+    assert [call.name for call in run.pending] == ["pay"]  # type: ignore[union-attr]
+    assert paid == []
+
+
+async def test_call_of_the_prompt_runs_before_its_request() -> None:
+    history: Any = [user("Pay."), FunctionCall("c1", "pay", '{"amount": 3}')]
+    async with scripted(["Done."]) as client:
+        run = agent(client, history, [pay], MODEL, max_turns=1, approve=lambda call: True)
+        events = await finish(run)
+        sent = client.requests[0].prompt.items
+    assert isinstance(events[0], FunctionCallOutput)
+    assert "paid 3" in str(sent[-1])
+    assert paid == [3]
+    assert [type(item).__name__ for item in run.history] == [
+        "Message",
+        "FunctionCall",
+        "FunctionCallOutput",
+        "Message",
+    ]
+
+
+async def test_call_that_the_user_passed_over_does_not_run() -> None:
+    history: Any = [user("Pay."), FunctionCall("c1", "pay", '{"amount": 3}'), user("No.")]
+    async with scripted(["Fine."]) as client:
+        await finish(agent(client, history, [pay], MODEL, approve=lambda call: True))
+    assert paid == []
+
+
+async def test_approval_of_a_provider_is_decided_too() -> None:
+    request = ApprovalRequest("p1", "files", "delete", "{}")
+    response = Response(status="completed", items=(request,), stop_reason="tool_calls")
+    assert await run_calls(response) == []
+    [found] = await run_calls(response, approve=lambda call: True)
+    assert isinstance(found, ApprovalResponse)
+    assert found.approve is True
+    [found] = await run_calls(response, approve=lambda call: False)
+    assert isinstance(found, ApprovalResponse)
+    assert found.approve is False
+
+
+async def test_marked_pair_needs_an_approval_too() -> None:
+    pair = (ToolSpec("pay", "Pays.", {"type": "object"}), pay)
+    response = Response(
+        status="completed",
+        items=(FunctionCall("c", "pay", '{"amount": 3}'),),
+        stop_reason="tool_calls",
+    )
+    assert await run_calls(response, [pair]) == []
+    assert parse_ui_request("vercel", vercel_body(), tools=[pair]).approval_tools == ("pay",)
+
+
+async def test_page_approves_a_call_in_few_lines() -> None:
+    """From the question to the answer, over two requests of `useChat`."""
+    async with scripted([[PAY], "Paid."]) as client:
+
+        async def chat(body: Any) -> Any:
+            asked = parse_ui_request("vercel", body, tools=[pay, look])
+            run = agent(client, asked.history, [pay, look], MODEL, approve=asked.approve)
+            return await AsgiCall()(StreamResponse(run, asked.encoder()))
+
+        question = page_message(text("Pay 3."))
+        first = vercel_page((await chat(vercel_body(question))).body)
+        [part] = [part for part in first["parts"] if part["type"] == "tool-pay"]
+        assert part["state"] == "approval-requested"
+        assert paid == []
+        part["state"] = "approval-responded"
+        part["approval"] = {"id": part["approval"]["id"], "approved": True}
+        second = await chat(vercel_body(question, first))
+    assert paid == [3]
+    assert b'"tool-output-available"' in second.body
+    assert b"Paid." in second.body
+
+
+# --- broken arguments ---
+
+
+async def test_broken_arguments_are_told_to_the_model() -> None:
+    async with scripted([[BROKEN, LOOK], [LOOK], "Fine."]) as client:
+        run = agent(client, "Go.", [look], MODEL)
+        events = await finish(run)
+        sent = client.requests[1].prompt.items
+    assert run.response.text == "Fine."
+    told, ran, again = outputs(events)
+    assert told[1]
+    assert "not complete JSON" in str(told[0])
+    assert ran == again == ("Paris is fine", False)
+    calls = [item for item in sent if isinstance(item, FunctionCall)]
+    assert len(calls) == 2
+    assert json.loads(calls[0].arguments) == {"_raw": '{"place": "Par'}
+
+
+async def test_broken_arguments_end_a_run_in_time() -> None:
+    async with scripted([[BROKEN]] * 20) as client:
+        run = agent(client, "Go.", [look], MODEL)
+        with pytest.raises(StreamError) as raised:
+            await finish(run)
+        assert len(client.requests) == MAX_BROKEN
+    assert raised.value.info.code == "broken_arguments"
+
+
+async def test_broken_call_that_was_mended_counts_anew() -> None:
+    turns: Any = [[BROKEN], [BROKEN], [LOOK], [BROKEN], [BROKEN], "Fine."]
+    async with scripted(turns) as client:
+        run = agent(client, "Go.", [look], MODEL)
+        await finish(run)
+    assert run.response.text == "Fine."
+
+
+@pytest.mark.parametrize("protocol", ["vercel", "agui"])
+async def test_page_sees_the_run_go_on_after_broken_arguments(protocol: Any) -> None:
+    async with scripted([[BROKEN], "Fine."]) as client:
+        run = agent(client, "Go.", [look], MODEL)
+        call = await AsgiCall()(StreamResponse(run, protocol))
+    assert b"Fine." in call.body
+    assert b"not complete JSON" in call.body
+    if protocol == "vercel":
+        page = vercel_page(call.body)
+        [part] = [part for part in page["parts"] if part["type"] == "dynamic-tool"]
+        assert part["state"] == "output-error"
+        assert call.body.count(b'"tool-input-error"') == 1
+        assert call.body.count(b'"finish"') == 1
+    else:
+        assert call.body.count(b"TOOL_CALL_RESULT") == 1
