@@ -22,7 +22,7 @@ from streamlib.client.hooks import AttemptRequest, AttemptResponse
 from streamlib.client.model_list import ModelInfo, models_request, read_models
 from streamlib.client.options import ClientOptions, ResumeOptions, StreamOptions
 from streamlib.client.retry import NO_RETRY, RetryPolicy
-from streamlib.client.setup import STREAM_NAMES, ClientSetup, with_headers, with_retry
+from streamlib.client.setup import STREAM_NAMES, ClientSetup, with_headers, with_waits
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode
 from streamlib.client.stream_text import text_error
@@ -32,6 +32,7 @@ from streamlib.request.build import Request, build_for
 from streamlib.request.mistakes import refuse_unknown
 from streamlib.request.prompt import Prompt
 from streamlib.transport.deadline_timer import DeadlineTimer
+from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import ResponseItem, ToolSpec, WireApi
@@ -145,6 +146,7 @@ class Client(ClientSetup):
         headers: Mapping[str, str] | None = None,
         resume: bool | None = None,
         retry: RetryPolicy | None = None,
+        deadlines: Deadlines | None = None,
         **unknown: Never,
     ) -> ResponseStream | StartedStream:
         """Prepares the stream of one response, to be used with `async with`.
@@ -182,6 +184,7 @@ class Client(ClientSetup):
             resume: whether the stream of a background response goes on over
                 another connection if it breaks. None: the client's own.
             retry: when this request is sent again. None: as the client's others.
+            deadlines: time limits of this stream. None: those of the client.
 
         Raises:
             StreamError: the request, the key or a header is invalid.
@@ -200,6 +203,7 @@ class Client(ClientSetup):
             headers=headers,
             resume=resume,
             retry=retry,
+            deadlines=deadlines,
         )
         del api_key  # a traceback shows the locals of this frame
         wrap_key_of(options)
@@ -226,6 +230,7 @@ class Client(ClientSetup):
         headers: Mapping[str, str] | None = None,
         resume: bool | None = None,
         retry: RetryPolicy | None = None,
+        deadlines: Deadlines | None = None,
     ) -> ResponseStream:
         tools: Sequence[ToolSpec] = ()
         if isinstance(prompt, Request):
@@ -238,7 +243,7 @@ class Client(ClientSetup):
             target, service = self._target(name, provider, wire_api, base_url, account)
             request = build_for(wanted, target, strict=strict, strict_origin=strict_origin)
         config = self._config(request, service, api_key, tools, dialects, errors)
-        config = with_retry(config, retry)
+        config = with_waits(config, retry, deadlines)
         if is_background(request):
             config = self._resumable(config, service, api_key, None, automatic=resume)
         return self._make_stream(config)

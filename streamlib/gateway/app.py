@@ -49,7 +49,7 @@ from streamlib.gateway.state.store import StateStore
 from streamlib.gateway.state.urls import open_state
 from streamlib.gateway.targets.pool import TargetPool
 from streamlib.gateway.targets.routes import RouteTable
-from streamlib.gateway.targets.streams import GatewayRequest, Services, TargetStreams
+from streamlib.gateway.targets.streams import RETRY, GatewayRequest, Services, TargetStreams
 from streamlib.gateway.watch.health import HealthPages, Readiness
 from streamlib.gateway.watch.live_view import LiveView
 from streamlib.gateway.watch.metrics_page import MetricsPage, metrics_if_installed
@@ -168,6 +168,7 @@ class Gateway:
                 workers=self._workers,
                 pool=self.pool,
                 keep_alive=self._keep_alive,
+                retry=options.get("retry") or RETRY,
                 state=await self._entered_state(),
             )
             await self._enter_background()

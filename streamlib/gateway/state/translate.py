@@ -20,6 +20,7 @@ reported.
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from typing import Final, TypeAlias
 
 import msgspec
@@ -116,14 +117,21 @@ class EventTranslator:
     becomes.
     """
 
-    def __init__(self, wire_api: WireApi, custom: frozenset[QualifiedName] = frozenset()) -> None:
+    def __init__(
+        self,
+        wire_api: WireApi,
+        custom: frozenset[QualifiedName] = frozenset(),
+        echoed: Collection[str] = (),
+    ) -> None:
         """Starts a response.
 
         Args:
             wire_api: the client's wire. If it has no field for encrypted reasoning, state is lost,
                 and `report` names the loss.
             custom: namespaces and names of the tools that the client declared as free-form.
+            echoed: metadata of the model's wire that is no loss (`WireSpec.echoed`).
         """
+        self._echoed = echoed
         self._origin = Origin(wire_api)
         self._custom = custom
         self._spec = WIRE_SPECS[wire_api].gateway
@@ -387,6 +395,8 @@ class EventTranslator:
     # --- the envelope of the response ---
 
     def _drop_metadata(self, name: str) -> None:
+        if name in self._echoed:
+            return
         self._report.dropped(f"/metadata/{name}", "a field of the model's wire")
 
     def _count(self, event: TokenCount) -> None:

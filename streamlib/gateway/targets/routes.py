@@ -48,6 +48,10 @@ failure here was already attempted up to three times."""
 COOLDOWN_SECONDS: Final = 30.0
 """Length of the first cooldown in seconds; other proxies have the same default."""
 
+HEADERS_SECONDS: Final = 30.0
+"""Seconds in which a target must send its response headers where another one could be asked: these
+are sent before a model thinks, and SDKs give up after some minutes."""
+
 QUEUE_SECONDS: Final = 10.0
 """Seconds that a request waits for a free slot. Below the 15 seconds after which a keep-alive
 starts the stream: until then the client receives an HTTP error, which it can handle."""
@@ -64,6 +68,22 @@ OTHERWISE: Final = "*"
 
 OF_ONE_SERVER: Final = ("base_url", "key_env", "headers")
 """Fields of a route that are valid for one server only."""
+
+TARGET_LIMITS: Final = (
+    "max_streams",
+    "cooldown_failures",
+    "cooldown_seconds",
+    "retries",
+    "headers_seconds",
+    "first_output_seconds",
+    "total_seconds",
+)
+"""Fields of `RouteTarget` that a route sets for all its targets, or a target for itself."""
+
+INHERITED: Final = ("base_url", "wire_api", "key_env", *TARGET_LIMITS)
+"""Fields of a route that a target has unless it sets its own."""
+
+Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
 
 
 class RouteTo(
@@ -83,6 +103,10 @@ class RouteTo(
         cooldown_failures: failures in a row after which other targets are preferred.
         cooldown_seconds: length of the first cooldown in seconds; each further one is twice as
             long. 0: no cooldown.
+        retries: how often it is asked again where no other target can be.
+        headers_seconds: seconds to its response headers.
+        first_output_seconds: seconds to its first output.
+        total_seconds: seconds to the end of its response.
     """
 
     model: str
@@ -94,6 +118,10 @@ class RouteTo(
     max_streams: Annotated[int, Meta(ge=1)] | None = None
     cooldown_failures: Annotated[int, Meta(ge=1)] | None = None
     cooldown_seconds: Annotated[float, Meta(ge=0)] | None = None
+    retries: Annotated[int, Meta(ge=0)] | None = None
+    headers_seconds: Seconds | None = None
+    first_output_seconds: Seconds | None = None
+    total_seconds: Seconds | None = None
 
     def __post_init__(self) -> None:
         _refuse_keys(self.model, self.headers)
@@ -132,6 +160,13 @@ class RouteRule(
         cooldown_seconds: length of the first cooldown in seconds; each further one is twice as
             long. 0: no cooldown.
         queue_seconds: seconds that a request waits if all targets are full.
+        retries: how often a target is asked again where no other can be; None: as often as the
+            gateway's client does, which is twice.
+        headers_seconds: seconds in which a target must send its response headers. None: 30 where
+            another target could be asked, else as the gateway's client.
+        first_output_seconds: seconds in which its model must have output; None: as long as it
+            likes, since models may reason for minutes.
+        total_seconds: seconds that the response of a target may take; None: no limit.
     """
 
     model: str
@@ -148,6 +183,10 @@ class RouteRule(
     cooldown_failures: Annotated[int, Meta(ge=1)] = COOLDOWN_FAILURES
     cooldown_seconds: Annotated[float, Meta(ge=0)] = COOLDOWN_SECONDS
     queue_seconds: Annotated[float, Meta(ge=0)] = QUEUE_SECONDS
+    retries: Annotated[int, Meta(ge=0)] | None = None
+    headers_seconds: Seconds | None = None
+    first_output_seconds: Seconds | None = None
+    total_seconds: Seconds | None = None
 
     def __post_init__(self) -> None:
         # The struct is frozen, but this is part of its construction.
@@ -162,26 +201,15 @@ class RouteRule(
         targets: list[RouteTo] = []
         for to in _several(self.to):
             target = RouteTo(to) if isinstance(to, str) else to
-            targets.append(
-                msgspec.structs.replace(
-                    target,
-                    base_url=target.base_url or self.base_url,
-                    wire_api=target.wire_api or self.wire_api,
-                    key_env=target.key_env or self.key_env,
-                    headers={**self.headers, **target.headers},
-                    overrides=merged(self.overrides, target.overrides),
-                    max_streams=target.max_streams or self.max_streams,
-                    cooldown_failures=target.cooldown_failures or self.cooldown_failures,
-                    cooldown_seconds=self._cooldown_seconds(target),
-                )
-            )
+            fields: dict[str, Any] = {}
+            for name in INHERITED:
+                # 0 is a valid value, so `or` would be wrong.
+                if getattr(target, name) is None:
+                    fields[name] = getattr(self, name)
+            fields["headers"] = {**self.headers, **target.headers}
+            fields["overrides"] = merged(self.overrides, target.overrides)
+            targets.append(msgspec.structs.replace(target, **fields))
         return tuple(targets)
-
-    def _cooldown_seconds(self, target: RouteTo) -> float:
-        # 0 is a valid value, so `or` would be wrong.
-        if target.cooldown_seconds is None:
-            return self.cooldown_seconds
-        return target.cooldown_seconds
 
     @property
     def is_pattern(self) -> bool:
@@ -212,6 +240,10 @@ class RouteTarget(Struct, frozen=True):
         max_streams: limit of simultaneous streams; None: no limit.
         cooldown_failures: failures in a row after which it cools down.
         cooldown_seconds: length of its first cooldown in seconds; 0: no cooldown.
+        retries: as `RouteRule.retries`; the following too.
+        headers_seconds: seconds to its response headers.
+        first_output_seconds: seconds to its first output.
+        total_seconds: seconds to the end of its response.
     """
 
     provider: Provider
@@ -224,6 +256,10 @@ class RouteTarget(Struct, frozen=True):
     max_streams: int | None = None
     cooldown_failures: int = COOLDOWN_FAILURES
     cooldown_seconds: float = COOLDOWN_SECONDS
+    retries: int | None = None
+    headers_seconds: float | None = None
+    first_output_seconds: float | None = None
+    total_seconds: float | None = None
 
 
 class RouteFile(Struct, forbid_unknown_fields=True):
@@ -329,14 +365,8 @@ class RouteTable:
             name=" ".join([f"{provider.name}:{model}", *server]),
             slot_key=" ".join([to.model, *server]),
             overrides=to.overrides,
-            max_streams=to.max_streams,
-            cooldown_failures=to.cooldown_failures or COOLDOWN_FAILURES,
-            cooldown_seconds=_or(to.cooldown_seconds, COOLDOWN_SECONDS),
+            **{name: getattr(to, name) for name in TARGET_LIMITS},
         )
-
-
-def _or(seconds: float | None, otherwise: float) -> float:
-    return otherwise if seconds is None else seconds
 
 
 def _read_key(variable: str) -> Secret:

@@ -102,6 +102,19 @@ async def run(
         return anyio.current_time() - began, None, stream
 
 
+async def test_stream_has_deadlines_of_its_own() -> None:
+    transport = MemoryTransport([START, 1000.0])
+    async with make_client(URL, transport, deadlines=LIMITS, retry=NO_RETRY) as client:
+        began = anyio.current_time()
+        with pytest.raises(StreamError) as caught:
+            async with client.stream(make_request(URL), deadlines=Deadlines(idle=7)) as stream:
+                await stream.collect()
+        assert anyio.current_time() - began == pytest.approx(7)
+        assert failure(caught.value) == ("stalled", "idle")
+        with pytest.raises(TypeError, match="deadlines"):
+            client.stream(make_request(URL), deadlines=30)  # type: ignore[arg-type]
+
+
 # --- the arithmetic ---
 
 
