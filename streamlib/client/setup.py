@@ -197,7 +197,10 @@ class ClientSetup:
         """What a stream needs: its request, and the client's settings where it has none."""
         if dialects is None:  # and not `()`, which turns them off
             dialects = dialects_for(
-                request.model, parses_calls=service.parses_calls, overrides=self._dialects
+                request.model,
+                parses_calls=service.parses_calls,
+                types_reasoning=WIRE_SPECS[request.wire_api].types_reasoning,
+                overrides=self._dialects,
             )
         return StreamConfig(
             source=source,

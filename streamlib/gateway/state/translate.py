@@ -144,7 +144,9 @@ class EventTranslator:
         self._sequencer: ItemSequencer | None = None
         """Reorders items, for a wire that cannot interleave them."""
         if not WIRE_SPECS[wire_api].has_blocks:
-            self._sequencer = ItemSequencer()
+            self._sequencer = ItemSequencer(SEQUENTIAL)
+        elif self._spec is not None and self._spec.is_sequential:
+            self._sequencer = ItemSequencer((object,))
         self._items: dict[int, OpenItem] = {}
         """Index on the model's wire -> the client's item, closed ones included. Hidden items have
         none."""
@@ -498,12 +500,18 @@ SEQUENTIAL: Final = (Message, Reasoning)
 
 
 class ItemSequencer:
-    """Delays messages and reasoning, so that each choice has one open at a time, in order of start.
+    """Delays items, so that each choice has one open at a time, in order of start.
 
     It only changes the order of events; `EventTranslator` numbers them afterwards.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: tuple[type, ...]) -> None:
+        """Starts a response.
+
+        Args:
+            kinds: classes of the items that are delayed; others may overlap.
+        """
+        self._kinds = kinds
         self._open: dict[int, int] = {}
         """Choice -> index of its open item: each choice has an order of its own."""
         self._buffered: dict[int, list[ResponseEvent]] = {}
@@ -512,7 +520,7 @@ class ItemSequencer:
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
         """The event and those that waited for it; nothing if it has to wait itself."""
-        if isinstance(event, OutputItemAdded) and isinstance(event.item, SEQUENTIAL):
+        if isinstance(event, OutputItemAdded) and isinstance(event.item, self._kinds):
             open_index = self._open.setdefault(event.item.choice, event.index)
             if open_index != event.index:
                 self._buffered[event.index] = []

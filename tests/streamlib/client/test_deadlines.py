@@ -106,11 +106,13 @@ async def test_stream_has_deadlines_of_its_own() -> None:
     transport = MemoryTransport([START, 1000.0])
     async with make_client(URL, transport, deadlines=LIMITS, retry=NO_RETRY) as client:
         began = anyio.current_time()
-        with pytest.raises(StreamError) as caught:
-            async with client.stream(make_request(URL), deadlines=Deadlines(idle=7)) as stream:
-                await stream.collect()
+        limits = Deadlines(idle=7)
+        async with client.stream(make_request(URL), deadlines=limits, errors="event") as stream:
+            async for _ in stream:
+                pass
         assert anyio.current_time() - began == pytest.approx(7)
-        assert failure(caught.value) == ("stalled", "idle")
+        assert stream.response.error is not None
+        assert stream.response.error.detail == {"phase": "idle"}
         with pytest.raises(TypeError, match="deadlines"):
             client.stream(make_request(URL), deadlines=30)  # type: ignore[arg-type]
 
