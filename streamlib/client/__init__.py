@@ -168,21 +168,18 @@ class Client(ClientSetup):
                 last, since another model is worth more than a wait.
             provider: its name or value; "custom" with `base_url` and `wire_api`.
             wire_api: one of the provider's wires, by default its first.
-            base_url: base URL of this request. The client's keys are not sent
-                there; `api_key` is.
+            base_url: base URL of this request; no key is sent there but `api_key`.
             api_key: key of this request, a text or a function; sent anywhere.
             dialects: syntaxes of calls and reasoning to parse out of the text
                 (docs/dialects.md). None: those that the model needs; `()`: none.
             strict: raise `invalid_request` where the report would name a change.
             strict_origin: treat what is unknown of an item's origin as that of
                 another provider: its signed state is downgraded and reported.
-            account: the account that pays, part of the origin of items. Sent where
-                the provider has a header for it (openai-codex).
+            account: the account that pays, for providers with a header for it.
             errors: "raise", or "event": `Failed` is last. None: the client's own.
             headers: HTTP headers of this request, before `Prompt.headers`. No keys;
                 betas of a built `Request` for Bedrock are in its body.
-            resume: whether the stream of a background response goes on over
-                another connection if it breaks. None: the client's own.
+            resume: whether a background response goes on over a new connection.
             retry: when this request is sent again. None: as the client's others.
             deadlines: time limits of this stream. None: those of the client.
 

@@ -69,7 +69,7 @@ async def test_next_target_is_tried_at_once(wire: WireApi, stream: bool) -> None
 
 
 @pytest.mark.parametrize(("delay", "waits"), [("1", True), ("2", True), ("3", False)])
-async def test_only_target_is_asked_again_after_a_short_delay(delay: str, waits: bool) -> None:
+async def test_only_target_is_asked_again_after_short_delay(delay: str, waits: bool) -> None:
     """A longer one is for the client, whose SDK obeys it."""
     limited = error_response("messages", 429, ErrorInfo("rate_limited", "no"), retry_after=delay)
     upstream = Upstream(limited, WHOLE)
@@ -86,7 +86,7 @@ async def test_only_target_is_asked_again_after_a_short_delay(delay: str, waits:
 
 
 @pytest.mark.parametrize("retries", [0, 1, 4])
-async def test_only_target_is_asked_as_often_as_its_route_says(retries: int) -> None:
+async def test_only_target_is_asked_as_often_as_told(retries: int) -> None:
     busy = error_response("messages", 529, ErrorInfo("overloaded", "busy"))
     upstream = Upstream(busy)
     async with serving(upstream, one(retries=retries)) as client:

@@ -215,7 +215,7 @@ async def logged_error(caplog: pytest.LogCaptureFixture, text: str, **headers: s
     return [record.getMessage(), JsonFormatter().format(record)]
 
 
-async def test_two_errors_have_two_lines_in_the_providers_words(
+async def test_two_errors_have_two_lines_in_their_words(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     request_id = {"x-request-id": "req_at_provider"}
@@ -231,7 +231,7 @@ async def test_two_errors_have_two_lines_in_the_providers_words(
     assert msgspec.json.decode(json_line)["upstream_request_id"] is None
 
 
-async def test_providers_words_are_masked_bounded_and_one_line(
+async def test_providers_words_are_masked_and_bounded(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     text = f"wrong key sk-proj-0123456789abcdef\nforged line {'x' * 5000}"
