@@ -86,7 +86,7 @@ async def test_only_target_is_asked_again_after_short_delay(delay: str, waits: b
 
 
 @pytest.mark.parametrize("retries", [0, 1, 4])
-async def test_only_target_is_asked_as_often_as_told(retries: int) -> None:
+async def test_only_target_is_asked_again_as_configured(retries: int) -> None:
     busy = error_response("messages", 529, ErrorInfo("overloaded", "busy"))
     upstream = Upstream(busy)
     async with serving(upstream, one(retries=retries)) as client:
@@ -128,7 +128,7 @@ async def test_only_target_has_time_for_its_headers() -> None:
     assert models(upstream) == ["one"]
 
 
-async def test_headers_are_due_when_the_target_says() -> None:
+async def test_headers_are_due_at_the_time_of_the_target() -> None:
     rule = RouteRule(
         "*",
         (RouteTo("custom:one", headers_seconds=5), "custom:two"),
@@ -146,7 +146,7 @@ async def test_headers_are_due_when_the_target_says() -> None:
 
 @each_client
 @stream_or_body
-async def test_first_output_is_due_when_the_route_says(wire: WireApi, stream: bool) -> None:
+async def test_first_output_is_due_at_the_time_of_the_route(wire: WireApi, stream: bool) -> None:
     """`Created` and pings are none."""
     start_of_response, *_ = weather_chunks("messages")
     ping = b'event: ping\ndata: {"type": "ping"}\n\n'

@@ -242,7 +242,7 @@ async def test_providers_words_are_masked_and_bounded(
         assert len(line) < 1500
 
 
-async def test_repeated_settings_of_a_response_are_no_losses() -> None:
+async def test_repeated_settings_are_not_reported() -> None:
     """OpenAI repeats the settings of the request in each response."""
     settings = dict.fromkeys((*DEFAULTS, "created_at", "completed_at"), "as requested")
     metadata = {**settings, "moderation": "a value of the response"}

@@ -304,7 +304,7 @@ def test_counts_inside_a_block_are_sent_after_it() -> None:
         ),
     ],
 )
-def test_full_context_is_told_in_anthropics_words(said: str, message: str) -> None:
+def test_full_context_has_anthropics_words(said: str, message: str) -> None:
     """It compacts its history at these words, whatever provider has said what."""
     error = ErrorInfo("context_window_exceeded", said)
     assert error_body("messages", error)["error"]["message"] == message
