@@ -19,7 +19,8 @@ from typing import Any, Final
 import msgspec
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.routing import Match, Route
+from starlette.routing import Match, Route, WebSocketRoute
+from starlette.websockets import WebSocket
 
 from streamlib.asgi import AsgiExchange, Receive, Scope, Send
 from streamlib.client import Client
@@ -59,6 +60,7 @@ from streamlib.gateway.watch.page_access import PageAccess
 from streamlib.gateway.watch.record import ExchangeFiles
 from streamlib.gateway.watch.request_log import RequestLog
 from streamlib.gateway.workers import Workers
+from streamlib.wires.encoders import error_body
 from streamlib.wires.responses.background import StoredResponse
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.stream_error import StreamError
@@ -73,6 +75,9 @@ HANDLERS: Final[dict[Operation, type[RequestHandler]]] = {
     "compaction": CompactionHandler,
 }
 """What a client asks for -> what serves it."""
+
+POLICY_VIOLATION: Final = 1008
+"""Code with which a WebSocket is closed whose messages are not taken (RFC 6455)."""
 
 SERVED: Final = "/v1/messages, /v1/chat/completions, /v1/responses, /v1beta/models, /v1/models"
 
@@ -348,6 +353,18 @@ class Gateway:
         await refuse("responses", ErrorInfo("not_found", message, code="log"), asgi)
 
 
+async def refuse_socket(socket: WebSocket) -> None:
+    """Tells a client of Responses over WebSocket what is served instead, as an event of its wire.
+
+    A refused handshake would have a status and no message.
+    """
+    message = "this gateway has no WebSockets: send the request to POST /v1/responses"
+    error = ErrorInfo("invalid_request", message, code="websocket")
+    await socket.accept()
+    await socket.send_json({"type": "error", "status": 400, **error_body("responses", error)})
+    await socket.close(POLICY_VIOLATION, "no WebSockets")
+
+
 class OpenRoute(Route):
     """A route that also handles other methods on its path: they receive 405 with ``Allow``.
 
@@ -415,6 +432,7 @@ def gateway(
         Route("/v1/responses/{response_id}", stored, methods=["GET", "DELETE"]),
         Route("/v1/responses/{response_id}/cancel", stored, methods=["POST"]),
         Route("/{path:path}", _Endpoint(served.answer), methods=["POST"]),
+        WebSocketRoute("/{path:path}", refuse_socket),
     ]
     return Starlette(
         routes=routes,

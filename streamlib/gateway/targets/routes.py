@@ -18,6 +18,7 @@ import copy
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
@@ -66,7 +67,10 @@ OTHERWISE: Final = "*"
 """Key of `RouteRule.reasoning` for every other level."""
 
 
-OF_ONE_SERVER: Final = ("base_url", "key_env", "headers")
+KEY_SOURCES: Final = ("key_env", "key_file")
+"""Fields that name where a key is; a target that has one of them has no other."""
+
+OF_ONE_SERVER: Final = ("base_url", *KEY_SOURCES, "headers")
 """Fields of a route that are valid for one server only."""
 
 TARGET_LIMITS: Final = (
@@ -80,7 +84,7 @@ TARGET_LIMITS: Final = (
 )
 """Fields of `RouteTarget` that a route sets for all its targets, or a target for itself."""
 
-INHERITED: Final = ("base_url", "wire_api", "key_env", *TARGET_LIMITS)
+INHERITED: Final = ("base_url", "wire_api", *KEY_SOURCES, *TARGET_LIMITS)
 """Fields of a route that a target has unless it sets its own."""
 
 Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
@@ -96,6 +100,7 @@ class RouteTo(
         base_url: replaces the provider's base URL.
         wire_api: replaces the provider's first wire.
         key_env: environment variable with the key; required if a `base_url` needs a key.
+        key_file: file with the key instead, read whenever the routes are.
         headers: request headers for the provider, beside those of the route.
         overrides: fields of the model's wire, merged last, over those of the route.
         max_streams: limit of simultaneous streams; None: no limit. With `*` in `model` it is for
@@ -113,6 +118,7 @@ class RouteTo(
     base_url: str | None = None
     wire_api: WireApi | None = None
     key_env: str | None = None
+    key_file: str | None = None
     headers: dict[str, str] = {}
     overrides: dict[str, Any] = {}
     max_streams: Annotated[int, Meta(ge=1)] | None = None
@@ -125,6 +131,11 @@ class RouteTo(
 
     def __post_init__(self) -> None:
         _refuse_keys(self.model, self.headers)
+
+    @property
+    def key_source(self) -> str | None:
+        """The variable or the file of its key; None: the key is that of its provider."""
+        return self.key_env or self.key_file
 
 
 def _refuse_keys(model: str, headers: Mapping[str, str]) -> None:
@@ -146,9 +157,10 @@ class RouteRule(
         to: `provider:model`, with `*` for the client's own name, or a `RouteTo`; of several, the
             others are fallbacks.
         wire_api: replaces the provider's first wire.
-        base_url: replaces the provider's base URL. It, `key_env` and `headers` are for one server:
+        base_url: replaces the provider's base URL. It, the key and `headers` are for one server:
             if targets have different servers, each target needs its own.
         key_env: environment variable with the key; required if a `base_url` needs a key.
+        key_file: file with the key instead, read whenever the routes are.
         dialects: dialects of calls or reasoning in text; None: those known for the model.
         reasoning: level requested by the client (or `unset`, `budget`, `*`) -> level or tokens.
         overrides: fields of the model's wire, merged last into the request.
@@ -174,6 +186,7 @@ class RouteRule(
     wire_api: WireApi | None = None
     base_url: str | None = None
     key_env: str | None = None
+    key_file: str | None = None
     dialects: tuple[str, ...] | None = None
     reasoning: dict[str, ReasoningLevel] = {}
     overrides: dict[str, Any] = {}
@@ -203,6 +216,8 @@ class RouteRule(
             target = RouteTo(to) if isinstance(to, str) else to
             fields: dict[str, Any] = {}
             for name in INHERITED:
+                if name in KEY_SOURCES and target.key_source is not None:
+                    continue
                 # 0 is a valid value, so `or` would be wrong.
                 if getattr(target, name) is None:
                     fields[name] = getattr(self, name)
@@ -293,17 +308,17 @@ class RouteTable:
 
         Raises:
             ValueError: a route has no valid target, or two clients have the same name or token.
-            StreamError: the environment variable of a route's key is not set.
+            StreamError: the key of a route is not there.
         """
         self.clients = ClientTable(clients)
         self.rules = tuple(rules) or (CATCH_ALL,)
         self._providers = tuple(providers)
         self._keys: dict[str, Secret] = {}
-        """Variable -> key, for all `RouteTo.key_env`; each is read once."""
+        """Variable or file -> key, for all `RouteTo.key_source`; each is read once."""
         for rule in self.rules:
             for target in rule.targets:
-                if target.key_env:
-                    self._keys[target.key_env] = _read_key(target.key_env)
+                if target.key_source is not None:
+                    self._keys[target.key_source] = _read_key(target)
         for rule in self.rules:
             self._check(rule)
 
@@ -356,12 +371,12 @@ class RouteTable:
             headers = {**provider.headers, **to.headers}
             provider = msgspec.structs.replace(provider, headers=headers)
         resolved = resolve_target(provider, model, to.wire_api, to.base_url)
-        server = [text for text in (to.wire_api, to.base_url, to.key_env) if text]
+        server = [text for text in (to.wire_api, to.base_url, to.key_source) if text]
         return RouteTarget(
             provider,
             resolved,
             to.base_url,
-            self._keys.get(to.key_env or ""),
+            self._keys.get(to.key_source or ""),
             name=" ".join([f"{provider.name}:{model}", *server]),
             slot_key=" ".join([to.model, *server]),
             overrides=to.overrides,
@@ -369,12 +384,26 @@ class RouteTable:
         )
 
 
-def _read_key(variable: str) -> Secret:
-    key = os.environ.get(variable)
+def _read_key(target: RouteTo) -> Secret:
+    """The key of a target. One that is missing is reported now: no client could mend it.
+
+    Raises:
+        StreamError: it is not there.
+    """
+    problem = ""
+    key: str | None = None
+    if target.key_env is not None and target.key_file is not None:
+        problem = f"the target {target.model!r} has a key_env and a key_file: name one of them"
+    elif target.key_env is not None:
+        key = os.environ.get(target.key_env)
+        problem = f"key_env: the variable {target.key_env} is not set"
+    elif target.key_file is not None:
+        problem = f"key_file: {target.key_file} is empty, or cannot be read"
+        # The error of a file that is no text would quote it.
+        with suppress(OSError, ValueError):
+            key = Path(target.key_file).read_text(encoding="utf-8").strip()
     if not key:
-        message = f"key_env: the variable {variable} is not set"
-        # Reported now, because the client of the first request could not fix it.
-        raise StreamError(ErrorInfo("authentication", message, code="missing_key"))
+        raise StreamError(ErrorInfo("authentication", problem, code="missing_key"))
     return Secret(key)
 
 

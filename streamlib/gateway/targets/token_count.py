@@ -40,6 +40,9 @@ class TokenCounter(Struct, frozen=True):
     inside: str = ""
 
 
+WITHOUT_ROUTE: Final = frozenset({404, 405, 501})
+"""HTTP statuses of a server without such a route: a proxy in front of the provider, for example."""
+
 COUNTERS: Final[Mapping[tuple[str, WireApi], TokenCounter]] = {
     ("anthropic", "messages"): TokenCounter(
         "/count_tokens",
@@ -85,7 +88,7 @@ async def count_tokens(
     """Counts the tokens of a prompt, whose request had a body of `size` bytes.
 
     Returns:
-        The count, and whether it is an estimate.
+        The count, and whether it is an estimate: of a provider that cannot count.
 
     Raises:
         StreamError: the provider refused to count.
@@ -94,7 +97,12 @@ async def count_tokens(
     if counter is None:
         return await workers.run(size, estimate, prompt), True
     request = await workers.run(size, _count_request, prompt, target, counter)
-    response = await client.fetch(request, target.provider, api_key=target.key)
+    try:
+        response = await client.fetch(request, target.provider, api_key=target.key)
+    except StreamError as error:
+        if error.info.status not in WITHOUT_ROUTE:
+            raise
+        return await workers.run(size, estimate, prompt), True
     try:
         count = msgspec.json.decode(response, type=dict[str, Any])[counter.count]
         return msgspec.convert(count, int), False
