@@ -247,7 +247,7 @@ async def test_half_sent_requests_leave_room_for_others() -> None:
 
 
 @asyncio_alone
-async def test_websocket_client_is_told_what_is_served() -> None:
+async def test_websocket_client_gets_a_message() -> None:
     with gateway_process() as gateway:
         await ask_until_served(gateway.url)
         url = gateway.url.replace("http", "ws", 1) + "/v1/responses"
@@ -273,14 +273,14 @@ class Connection:
 
 
 async def test_connection_has_ten_seconds_for_its_headers(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 100.0
-    monkeypatch.setattr(anyio, "current_time", lambda: now)
+    times = iter([100.0, 109.0, 111.0])
+    monkeypatch.setattr(anyio, "current_time", lambda: next(times))
     config = uvicorn.Config("module:app")
     server = GatewayServer(config, Gateway(), grace=1, connections=50, read_routes=RouteTable)
     busy, ended = SimpleNamespace(response_complete=False), SimpleNamespace(response_complete=True)
     half_sent, streaming, used = Connection(), Connection(busy), Connection(ended)
     server.server_state.connections = {half_sent, streaming, used}  # type: ignore[arg-type]
-    for now in (100.0, 109.0, 111.0):
+    for _ in range(3):
         server._close_waiting()
         # A request between two looks: its connection waits anew.
         used.cycle = SimpleNamespace(response_complete=True)
