@@ -106,6 +106,13 @@ def add(commands: Any) -> None:
         help=f"connections of clients that may be open (default {CONNECTIONS})",
     )
     command.add_argument(
+        "--memory",
+        type=int,
+        default=256,
+        metavar="MIB",
+        help="MiB that the open streams may hold; beyond, the largest end (default 256)",
+    )
+    command.add_argument(
         "--log-content", action="store_true", help="write requests and responses to the log too"
     )
     _add_operation(command)
@@ -369,6 +376,7 @@ def _serve_alone(
         observers=observers(arguments),
         record=record,
         grace_seconds=arguments.grace,
+        held_bytes=arguments.memory << 20,
     )
     with ExitStack() as stack:
         try:

@@ -101,8 +101,9 @@ def check_workers(arguments: argparse.Namespace) -> None:
         raise ValueError("--ask goes with --check FILE")
     if arguments.workers < 1:
         raise ValueError("--workers must be at least 1")
-    if arguments.connections < 1:
-        raise ValueError("--connections must be at least 1")
+    for option in ("connections", "memory"):
+        if getattr(arguments, option) < 1:
+            raise ValueError(f"--{option} must be at least 1")
     if arguments.workers == 1:
         return
     if not hasattr(os, "fork"):

@@ -48,6 +48,7 @@ from streamlib.gateway.requests.side_handlers import CompactionHandler, CountHan
 from streamlib.gateway.state.client_state import ClientState
 from streamlib.gateway.state.store import StateStore
 from streamlib.gateway.state.urls import open_state
+from streamlib.gateway.targets.memory import HELD_BYTES, StreamMemory
 from streamlib.gateway.targets.pool import TargetPool
 from streamlib.gateway.targets.routes import RouteTable
 from streamlib.gateway.targets.streams import RETRY, GatewayRequest, Services, TargetStreams
@@ -102,6 +103,7 @@ class Gateway:
         limits: ClientLimits | str | None = None,
         record: ExchangeFiles | None = None,
         grace_seconds: float = 0.0,
+        held_bytes: int = HELD_BYTES,
     ) -> None:
         """Configures a gateway.
 
@@ -122,6 +124,7 @@ class Gateway:
                 several gateways share them; None: each gateway counts for itself.
             record: keeps whole exchanges in files. None: nothing is kept.
             grace_seconds: how long responses in the background may go on when the block ends.
+            held_bytes: bytes that the open streams may hold together; beyond, the largest end.
         """
         self.readiness = Readiness()
         """Whether requests should be sent here; `/ready` serves it."""
@@ -133,6 +136,7 @@ class Gateway:
         self._observers = [*filter(None, own), *observers]
         self._record = record
         self._grace_seconds = grace_seconds
+        self._memory = StreamMemory(held_bytes)
         self.table = table or RouteTable()
         """The routes."""
         self._options = dict(client or {})
@@ -173,6 +177,7 @@ class Gateway:
                 workers=self._workers,
                 pool=self.pool,
                 keep_alive=self._keep_alive,
+                memory=self._memory,
                 retry=options.get("retry") or RETRY,
                 state=await self._entered_state(),
             )

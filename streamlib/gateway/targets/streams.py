@@ -8,7 +8,7 @@ from typing import Final
 
 import anyio
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from streamlib.client import Client
 from streamlib.client.retry import NO_RETRY, RetryPolicy
@@ -20,6 +20,7 @@ from streamlib.gateway.state.client_state import ClientState
 from streamlib.gateway.state.envelopes import hashed_origins
 from streamlib.gateway.state.restore import StoredResponse, restore_history
 from streamlib.gateway.state.translate import EventTranslator, QualifiedName
+from streamlib.gateway.targets.memory import HeldBatches, StreamMemory
 from streamlib.gateway.targets.pool import Slot, TargetPool
 from streamlib.gateway.targets.routes import (
     HEADERS_SECONDS,
@@ -59,6 +60,7 @@ class Services(Struct, frozen=True, kw_only=True, eq=False):
         workers: builds and decodes large requests.
         pool: chooses targets.
         keep_alive: seconds of silence before a client is sent a keep-alive.
+        memory: bounds what all streams hold.
         retry: when the only target of a request is asked again.
         state: stores state for clients; None: nothing is stored.
     """
@@ -67,6 +69,7 @@ class Services(Struct, frozen=True, kw_only=True, eq=False):
     workers: Workers
     pool: TargetPool
     keep_alive: float
+    memory: StreamMemory = field(default_factory=StreamMemory)
     retry: RetryPolicy = RETRY
     state: ClientState | None = None
 
@@ -254,7 +257,9 @@ class TargetStreams:
         seconds = target.first_output_seconds
         with anyio.move_on_after(seconds):
             await stream.__aenter__()
-            return await read_opening(stream.batches())
+            batches = HeldBatches(stream.batches(), self._services.memory)
+            stack.callback(batches.close)
+            return await read_opening(batches)
         message = f"the model had no output within {seconds:g} s"
         return Opened([], failure=ErrorInfo("stalled", message, retryable=True))
 
