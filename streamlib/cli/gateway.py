@@ -84,52 +84,26 @@ def add(commands: Any) -> None:
         metavar="NAME",
         help="the variable with the token that clients send as their API key",
     )
-    command.add_argument(
-        "--keep-alive",
-        type=float,
-        default=15.0,
-        metavar="SECONDS",
-        help="send a keep-alive after this much silence (default 15)",
+    _add_number(command, "--keep-alive", 15.0, "SECONDS", "of silence before a keep-alive is sent")
+    _add_number(command, "--body-timeout", 60.0, "SECONDS", "in which a request's body must arrive")
+    _add_number(
+        command, "--connections", CONNECTIONS, "N", "connections of clients that may be open"
     )
-    command.add_argument(
-        "--body-timeout",
-        type=float,
-        default=60.0,
-        metavar="SECONDS",
-        help="refuse a request whose body takes longer to arrive (default 60)",
-    )
-    command.add_argument(
-        "--connections",
-        type=int,
-        default=CONNECTIONS,
-        metavar="N",
-        help=f"connections of clients that may be open (default {CONNECTIONS})",
-    )
-    command.add_argument(
-        "--memory",
-        type=int,
-        default=256,
-        metavar="MIB",
-        help="MiB that the open streams may hold; beyond, the largest end (default 256)",
+    _add_number(
+        command, "--memory", 256, "MIB", "that the open streams may hold; beyond, the largest end"
     )
     command.add_argument(
         "--log-content", action="store_true", help="write requests and responses to the log too"
     )
     _add_operation(command)
-    command.add_argument(
+    _add_number(
+        command,
         "--grace",
-        type=float,
-        default=GRACE_SECONDS,
-        metavar="SECONDS",
-        help="at SIGTERM or Ctrl-C, how long open streams may go on (default 25)",
+        GRACE_SECONDS,
+        "SECONDS",
+        "at SIGTERM or Ctrl-C, how long open streams may go on",
     )
-    command.add_argument(
-        "--workers",
-        type=int,
-        default=1,
-        metavar="N",
-        help="processes that serve the port together (default 1)",
-    )
+    _add_number(command, "--workers", 1, "N", "processes that serve the port together")
     _add_stores(command)
     command.set_defaults(run=run)
 
@@ -183,12 +157,21 @@ def _add_operation(command: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="record complete exchanges there, with keys masked; `streamlib inspect` opens them",
     )
+    _add_number(
+        command, "--record-files", 1000, "N", "with --record, how many of the newest files to keep"
+    )
+
+
+def _add_number(
+    command: argparse.ArgumentParser, option: str, default: float, unit: str, text: str
+) -> None:
+    """Adds an option that is a number, whole if its default is."""
     command.add_argument(
-        "--record-files",
-        type=int,
-        default=1000,
-        metavar="N",
-        help="with --record, keep the newest N files (default 1000)",
+        option,
+        type=type(default),
+        default=default,
+        metavar=unit,
+        help=f"{text} (default {default:g})",
     )
 
 

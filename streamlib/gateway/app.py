@@ -27,6 +27,7 @@ from streamlib.client import Client
 from streamlib.client.credentials import Secret
 from streamlib.durable import Log, open_log
 from streamlib.gateway.clients.access import AccessControl, refuse, wire_of
+from streamlib.gateway.clients.identity import ClientIdentity
 from streamlib.gateway.clients.limits import ClientLimits, MemoryLimits
 from streamlib.gateway.headers import id_header, status_of
 from streamlib.gateway.log_text import escaped
@@ -273,6 +274,20 @@ class Gateway:
     def keeps_responses(self) -> bool:
         """Whether a response may outlive its request."""
         return self._background is not None
+
+    async def check_ids(self, identity: ClientIdentity, ids: Sequence[str]) -> None:
+        """Refuses ids of a provider that a named client did not get.
+
+        Raises:
+            StreamError: `not_found`, as for an id that does not exist.
+        """
+        state = self.services.state
+        unknown = list(ids)
+        if state is not None and ids:
+            unknown = await state.unknown_ids(identity, ids)
+        if unknown:
+            message = f"{unknown[0][:80]!r} was not given to this client"
+            raise StreamError(ErrorInfo("not_found", message, code="id"))
 
     def note_refusal(self, scope: Scope, error: ErrorInfo, status: int) -> None:
         """Tells the observers of a request that may not use the gateway.

@@ -111,8 +111,6 @@ class WireSpec(Struct, frozen=True, kw_only=True):
         repeated: dotted names of fields that a decoded request keeps beside a typed field with the
             same meaning: for this wire alone, so another one loses nothing. `parameters` belongs
             to a tool, the others to `Prompt.extra`.
-        echoed: metadata of a response that repeats its request, or says when it was made: a client
-            of another wire loses nothing without it.
         gateway: how the gateway serves clients of this wire; None: it does not.
         resume: how a truncated stream is resumed; None: it cannot be.
     """
@@ -143,7 +141,6 @@ class WireSpec(Struct, frozen=True, kw_only=True):
     tool_cache: bool = False
     tool_options: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
-    echoed: tuple[str, ...] = ()
     gateway: GatewaySpec | None = None
     resume: ResumeSpec | None = None
 
@@ -216,34 +213,6 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         call_ids=Charset(_PRINTABLE),
         schema_rules=_OPENAI_SCHEMAS,
         resume=ResumeSpec(after="starting_after", numbered=True),
-        echoed=(
-            "background",
-            "completed_at",
-            "created_at",
-            "frequency_penalty",
-            "incomplete_details",  # the stop reason has it
-            "instructions",
-            "max_output_tokens",
-            "max_tool_calls",
-            "metadata",
-            "parallel_tool_calls",
-            "presence_penalty",
-            "previous_response_id",
-            "prompt_cache_key",
-            "prompt_cache_retention",
-            "reasoning",
-            "safety_identifier",
-            "service_tier",
-            "store",
-            "temperature",
-            "text",
-            "tool_choice",
-            "tools",
-            "top_logprobs",
-            "top_p",
-            "truncation",
-            "user",
-        ),
         gateway=GatewaySpec(
             keep_alive=b": keep-alive\n\n",
             stateful_fields=("previous_response_id", "conversation", "background"),

@@ -129,7 +129,7 @@ class EventTranslator:
             wire_api: the client's wire. If it has no field for encrypted reasoning, state is lost,
                 and `report` names the loss.
             custom: namespaces and names of the tools that the client declared as free-form.
-            echoed: metadata of the model's wire that is no loss (`WireSpec.echoed`).
+            echoed: metadata of the model's wire that is no loss (`encoders.echoed_metadata`).
         """
         self._echoed = echoed
         self._origin = Origin(wire_api)

@@ -33,7 +33,7 @@ class StreamMemory:
             limit: bytes that all streams may hold together.
         """
         self.limit = limit
-        self.held = 0
+        self.used = 0
         """Bytes that all streams hold."""
         self.streams = 0
         """Number of open streams."""
@@ -43,7 +43,7 @@ class StreamMemory:
 
         The largest ends, since it holds more than its share; others go on.
         """
-        if self.held <= self.limit or size * self.streams < self.limit:
+        if self.used <= self.limit or size * self.streams < self.limit:
             return None
         message = f"the streams of this gateway hold more than {self.limit >> 20} MiB"
         return ErrorInfo("limit_exceeded", message, code="memory")
@@ -72,7 +72,7 @@ class HeldBatches:
             if type(event) in TOKEN_EVENTS:
                 size += size_of(event)
         self._size += size
-        self._memory.held += size
+        self._memory.used += size
         failure = self._memory.failure_of(self._size)
         if failure is None:
             return batch
@@ -81,7 +81,7 @@ class HeldBatches:
 
     def close(self) -> None:
         """The stream holds nothing any more."""
-        self._memory.held -= self._size
+        self._memory.used -= self._size
         self._memory.streams -= 1
         self._size = 0
 

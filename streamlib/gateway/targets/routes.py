@@ -42,13 +42,6 @@ from streamlib_parsers.stream_error import StreamError
 ReasoningLevel: TypeAlias = Effort | int
 """A level of reasoning, or a budget in tokens."""
 
-COOLDOWN_FAILURES: Final = 3
-"""Failures in a row after which a target cools down. Other proxies count 5 single requests; each
-failure here was already attempted up to three times."""
-
-COOLDOWN_SECONDS: Final = 30.0
-"""Length of the first cooldown in seconds; other proxies have the same default."""
-
 HEADERS_SECONDS: Final = 30.0
 """Seconds in which a target must send its response headers where another one could be asked: these
 are sent before a model thinks, and SDKs give up after some minutes."""
@@ -73,48 +66,41 @@ KEY_SOURCES: Final = ("key_env", "key_file")
 OF_ONE_SERVER: Final = ("base_url", *KEY_SOURCES, "headers")
 """Fields of a route that are valid for one server only."""
 
-TARGET_LIMITS: Final = (
-    "max_streams",
-    "cooldown_failures",
-    "cooldown_seconds",
-    "retries",
-    "headers_seconds",
-    "first_output_seconds",
-    "total_seconds",
-)
-"""Fields of `RouteTarget` that a route sets for all its targets, or a target for itself."""
-
-INHERITED: Final = ("base_url", "wire_api", *KEY_SOURCES, *TARGET_LIMITS)
-"""Fields of a route that a target has unless it sets its own."""
-
 Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
 
 
-class RouteTo(
-    Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
+class TargetSettings(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
 ):
-    """One target of a route, with its own server. A field that is None has the route's value.
+    """What a route says for all its targets, or a target for itself.
 
     Attributes:
-        model: `provider:model`, with `*` for the client's own name.
-        base_url: replaces the provider's base URL.
+        base_url: replaces the provider's base URL. It, the key and `headers` are for one server:
+            if targets have different servers, each target needs its own.
         wire_api: replaces the provider's first wire.
         key_env: environment variable with the key; required if a `base_url` needs a key.
         key_file: file with the key instead, read whenever the routes are.
-        headers: request headers for the provider, beside those of the route.
-        overrides: fields of the model's wire, merged last, over those of the route.
-        max_streams: limit of simultaneous streams; None: no limit. With `*` in `model` it is for
-            all its models together.
+        headers: request headers for the provider (`anthropic-beta` …).
+        overrides: fields of the model's wire, merged last into the request.
+        max_streams: limit of simultaneous streams of a target; None: no limit. With `*` in its
+            model it is for all its models together.
         cooldown_failures: failures in a row after which other targets are preferred.
         cooldown_seconds: length of the first cooldown in seconds; each further one is twice as
             long. 0: no cooldown.
-        retries: how often it is asked again where no other target can be.
-        headers_seconds: seconds to its response headers.
-        first_output_seconds: seconds to its first output.
-        total_seconds: seconds to the end of its response.
+        retries: how often a target is asked again where no other can be; None: as often as the
+            gateway's client does, which is twice.
+        headers_seconds: seconds in which a target must send its response headers. None: 30 where
+            another target could be asked, else as the gateway's client.
+        first_output_seconds: seconds in which its model must have output; None: as long as it
+            likes, since models may reason for minutes.
+        total_seconds: seconds that the response of a target may take; None: no limit.
     """
 
-    model: str
     base_url: str | None = None
     wire_api: WireApi | None = None
     key_env: str | None = None
@@ -129,13 +115,23 @@ class RouteTo(
     first_output_seconds: Seconds | None = None
     total_seconds: Seconds | None = None
 
-    def __post_init__(self) -> None:
-        _refuse_keys(self.model, self.headers)
-
     @property
     def key_source(self) -> str | None:
         """The variable or the file of its key; None: the key is that of its provider."""
         return self.key_env or self.key_file
+
+
+class RouteTo(TargetSettings, frozen=True):
+    """One target of a route, with its own server. A setting that is None has the route's value.
+
+    Attributes:
+        model: `provider:model`, with `*` for the client's own name.
+    """
+
+    model: str
+
+    def __post_init__(self) -> None:
+        _refuse_keys(self.model, self.headers)
 
 
 def _refuse_keys(model: str, headers: Mapping[str, str]) -> None:
@@ -147,59 +143,26 @@ def _refuse_keys(model: str, headers: Mapping[str, str]) -> None:
         raise ValueError(f"the route {model!r}: {message}") from None
 
 
-class RouteRule(
-    Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
-):
+class RouteRule(TargetSettings, frozen=True):
     """One route.
 
     Attributes:
         model: pattern of the client's model names; `*`, `?` and `[…]` as in file names.
         to: `provider:model`, with `*` for the client's own name, or a `RouteTo`; of several, the
             others are fallbacks.
-        wire_api: replaces the provider's first wire.
-        base_url: replaces the provider's base URL. It, the key and `headers` are for one server:
-            if targets have different servers, each target needs its own.
-        key_env: environment variable with the key; required if a `base_url` needs a key.
-        key_file: file with the key instead, read whenever the routes are.
         dialects: dialects of calls or reasoning in text; None: those known for the model.
         reasoning: level requested by the client (or `unset`, `budget`, `*`) -> level or tokens.
-        overrides: fields of the model's wire, merged last into the request.
         drop: fields of the client's request that `Prompt` does not have, and that would be refused
             otherwise (`context_management`).
-        headers: request headers for the provider (`anthropic-beta` …).
-        max_streams: limit of simultaneous streams of each target; None: no limit.
-        cooldown_failures: failures of a target in a row after which others are preferred.
-        cooldown_seconds: length of the first cooldown in seconds; each further one is twice as
-            long. 0: no cooldown.
         queue_seconds: seconds that a request waits if all targets are full.
-        retries: how often a target is asked again where no other can be; None: as often as the
-            gateway's client does, which is twice.
-        headers_seconds: seconds in which a target must send its response headers. None: 30 where
-            another target could be asked, else as the gateway's client.
-        first_output_seconds: seconds in which its model must have output; None: as long as it
-            likes, since models may reason for minutes.
-        total_seconds: seconds that the response of a target may take; None: no limit.
     """
 
     model: str
     to: str | RouteTo | tuple[str | RouteTo, ...]
-    wire_api: WireApi | None = None
-    base_url: str | None = None
-    key_env: str | None = None
-    key_file: str | None = None
     dialects: tuple[str, ...] | None = None
     reasoning: dict[str, ReasoningLevel] = {}
-    overrides: dict[str, Any] = {}
     drop: tuple[str, ...] = ()
-    headers: dict[str, str] = {}
-    max_streams: Annotated[int, Meta(ge=1)] | None = None
-    cooldown_failures: Annotated[int, Meta(ge=1)] = COOLDOWN_FAILURES
-    cooldown_seconds: Annotated[float, Meta(ge=0)] = COOLDOWN_SECONDS
     queue_seconds: Annotated[float, Meta(ge=0)] = QUEUE_SECONDS
-    retries: Annotated[int, Meta(ge=0)] | None = None
-    headers_seconds: Seconds | None = None
-    first_output_seconds: Seconds | None = None
-    total_seconds: Seconds | None = None
 
     def __post_init__(self) -> None:
         # The struct is frozen, but this is part of its construction.
@@ -215,7 +178,7 @@ class RouteRule(
         for to in _several(self.to):
             target = RouteTo(to) if isinstance(to, str) else to
             fields: dict[str, Any] = {}
-            for name in INHERITED:
+            for name in TargetSettings.__struct_fields__:
                 if name in KEY_SOURCES and target.key_source is not None:
                     continue
                 # 0 is a valid value, so `or` would be wrong.
@@ -247,34 +210,23 @@ class RouteTarget(Struct, frozen=True):
     Attributes:
         provider: provider, with the route's headers.
         resolved: the model, wire and address of its requests.
-        base_url: base URL of the route; None: the provider's own.
+        to: its settings, with those of the route.
         key: the route's own key; None: the key that the client has for this provider.
         name: key of its failures: model, server, and owner of the key.
         slot_key: key of its stream count: the target as written in the route.
-        overrides: fields of the model's wire, merged last into the request.
-        max_streams: limit of simultaneous streams; None: no limit.
-        cooldown_failures: failures in a row after which it cools down.
-        cooldown_seconds: length of its first cooldown in seconds; 0: no cooldown.
-        retries: as `RouteRule.retries`; the following too.
-        headers_seconds: seconds to its response headers.
-        first_output_seconds: seconds to its first output.
-        total_seconds: seconds to the end of its response.
     """
 
     provider: Provider
     resolved: Target
-    base_url: str | None = None
+    to: RouteTo
     key: Secret | None = None
     name: str = ""
     slot_key: str = ""
-    overrides: dict[str, Any] = {}
-    max_streams: int | None = None
-    cooldown_failures: int = COOLDOWN_FAILURES
-    cooldown_seconds: float = COOLDOWN_SECONDS
-    retries: int | None = None
-    headers_seconds: float | None = None
-    first_output_seconds: float | None = None
-    total_seconds: float | None = None
+
+    @property
+    def base_url(self) -> str | None:
+        """Base URL of the route; None: the provider's own."""
+        return self.to.base_url
 
 
 class RouteFile(Struct, forbid_unknown_fields=True):
@@ -375,12 +327,10 @@ class RouteTable:
         return RouteTarget(
             provider,
             resolved,
-            to.base_url,
+            to,
             self._keys.get(to.key_source or ""),
             name=" ".join([f"{provider.name}:{model}", *server]),
             slot_key=" ".join([to.model, *server]),
-            overrides=to.overrides,
-            **{name: getattr(to, name) for name in TARGET_LIMITS},
         )
 
 
@@ -476,14 +426,14 @@ def apply_overrides(prompt: Prompt, target: RouteTarget) -> Prompt:
 
     Fields that the client sent are kept only for the same wire: `extra` belongs to one wire.
     """
-    if not target.overrides:
+    if not target.to.overrides:
         return prompt
     wire_api = target.resolved.wire_api
     extra: dict[str, Any] = {}
     if prompt.extra is not None and prompt.extra_wire in (None, wire_api):
         extra = prompt.extra
     return msgspec.structs.replace(
-        prompt, extra=merged(extra, target.overrides), extra_wire=wire_api
+        prompt, extra=merged(extra, target.to.overrides), extra_wire=wire_api
     )
 
 

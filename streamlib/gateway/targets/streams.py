@@ -15,6 +15,7 @@ from streamlib.client.retry import NO_RETRY, RetryPolicy
 from streamlib.client.stream import ResponseStream
 from streamlib.gateway.clients.admission import Admission
 from streamlib.gateway.clients.identity import ANONYMOUS, ClientIdentity
+from streamlib.gateway.clients.stored_ids import brought_ids
 from streamlib.gateway.paths import Operation
 from streamlib.gateway.state.client_state import ClientState
 from streamlib.gateway.state.envelopes import hashed_origins
@@ -33,9 +34,10 @@ from streamlib.gateway.token_estimate import usage_so_far
 from streamlib.gateway.watch.observer import Watch
 from streamlib.gateway.workers import Workers
 from streamlib.pipeline.attempts import Opened, read_opening
-from streamlib.providers.wire_specs import WIRE_SPECS, gateway_spec
+from streamlib.providers.wire_specs import gateway_spec
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Change
+from streamlib.wires.encoders import echoed_metadata
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Completed, Created, Failed, RateLimits, ResponseEvent
 from streamlib_parsers.items import JsonObject, Origin, ResponseItem, WireApi
@@ -254,7 +256,7 @@ class TargetStreams:
     ) -> Opened:
         """Enters a stream, which `stack` closes, and reads it up to its first output."""
         stack.push_async_callback(stream.aclose)  # also where the entry is cancelled
-        seconds = target.first_output_seconds
+        seconds = target.to.first_output_seconds
         with anyio.move_on_after(seconds):
             await stream.__aenter__()
             batches = HeldBatches(stream.batches(), self._services.memory)
@@ -290,7 +292,7 @@ class TargetStreams:
         # `prompt_for` recognizes its items without envelopes.
         is_first_target = stream.request.origin == self.request.targets[0].resolved.origin
         if not is_first_target or stream.request.wire_api != self.request.wire_api:
-            echoed = WIRE_SPECS[stream.request.wire_api].echoed
+            echoed = echoed_metadata(stream.request.wire_api)
             self._translator = EventTranslator(request.wire_api, request.custom_tools, echoed)
         return stream
 
@@ -349,9 +351,9 @@ class TargetStreams:
         if not is_last:
             return NO_RETRY
         retry = self._services.retry
-        if target.retries is None:
+        if target.to.retries is None:
             return retry
-        return msgspec.structs.replace(retry, retries=target.retries)
+        return msgspec.structs.replace(retry, retries=target.to.retries)
 
     async def store_state(self) -> None:
         """Stores the state of the complete response that the client's next request needs.
@@ -362,6 +364,9 @@ class TargetStreams:
         if state is None or self.stream is None:
             return
         is_translated = self._translator is not None
+        # Of another wire, nothing that its provider stores can be named by the client.
+        if not is_translated and self.request.identity.name is not None:
+            await state.note_ids(self.request.identity, brought_ids(self.stream.response))
         # If both wires are equal, a client keeps the provider's own fields; else they are lost.
         if not is_translated and self.request.wire_api not in FORGETFUL:
             return
@@ -421,12 +426,12 @@ def _with_model(event: ResponseEvent, model: str | None) -> ResponseEvent:
 def _limits_at(target: RouteTarget, *, is_last: bool) -> dict[str, float]:
     """The deadlines of a target's stream that are not those of the gateway's client."""
     limits: dict[str, float] = {}
-    if target.headers_seconds is not None:
-        limits["headers"] = target.headers_seconds
+    if target.to.headers_seconds is not None:
+        limits["headers"] = target.to.headers_seconds
     elif not is_last:
         limits["headers"] = HEADERS_SECONDS
-    if target.total_seconds is not None:
-        limits["total"] = target.total_seconds
+    if target.to.total_seconds is not None:
+        limits["total"] = target.to.total_seconds
     return limits
 
 

@@ -55,9 +55,9 @@ async def test_stream_gives_back_what_it_held() -> None:
 @pytest.mark.parametrize(("size", "has_failed"), [(49, False), (51, True)])
 def test_stream_above_its_share_ends(size: int, has_failed: bool) -> None:
     memory = StreamMemory(100)
-    memory.held, memory.streams = 101, 2
+    memory.used, memory.streams = 101, 2
     assert (memory.failure_of(size) is not None) == has_failed
-    memory.held = 100
+    memory.used = 100
     assert memory.failure_of(size) is None
 
 
