@@ -85,7 +85,8 @@ _CODES: Final[dict[ErrorKind, str]] = {
     "overloaded": (
         "overloaded_error engine_overloaded engine_overloaded_error server_overloaded "
         "server_is_overloaded slow_down UNAVAILABLE ServiceUnavailableException "
-        "service_unavailable ModelNotReadyException compaction_unavailable capacity_exceeded 1312"
+        "service_unavailable service_unavailable_error ModelNotReadyException "
+        "compaction_unavailable capacity_exceeded 1312"
     ),
     "rate_limited": (
         "rate_limit_error rate_limit_exceeded rate_limit_reached rate_limit_reached_error "

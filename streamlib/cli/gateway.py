@@ -17,7 +17,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from streamlib.cli.commands import COMMANDS
-from streamlib.cli.gateway_checks import check_extras, check_servers, check_workers
+from streamlib.cli.gateway_checks import (
+    check_extras,
+    check_routes,
+    check_servers,
+    check_workers,
+)
 from streamlib.client.auth import KeyStore, variables_of
 from streamlib.client.credentials import Secret
 from streamlib.client.origins import LOOPBACK
@@ -29,6 +34,10 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS: Final = 25.0
 """Seconds for open streams to finish: below the 30 that Kubernetes gives a container."""
+
+CONNECTIONS: Final = 4096
+"""Connections of clients that may be open: one process carries 1,000 streams, and clients keep
+connections for their next request."""
 
 DESCRIPTION: Final = (
     "Serves clients of Messages, Chat, Responses, Gemini, Interactions and Cohere from the models "
@@ -55,6 +64,16 @@ def add(commands: Any) -> None:
         "--config", metavar="FILE", help="routes in a TOML file, after those of --route"
     )
     command.add_argument(
+        "--check",
+        metavar="FILE",
+        help="read the routes of a file and their keys, print them, and exit",
+    )
+    command.add_argument(
+        "--ask",
+        metavar="MODEL",
+        help="with --check, also send one short request to each target of this model",
+    )
+    command.add_argument(
         "--host",
         default="127.0.0.1",
         help="an address that other machines reach needs --token-env (default 127.0.0.1)",
@@ -65,38 +84,26 @@ def add(commands: Any) -> None:
         metavar="NAME",
         help="the variable with the token that clients send as their API key",
     )
-    command.add_argument(
-        "--keep-alive",
-        type=float,
-        default=15.0,
-        metavar="SECONDS",
-        help="send a keep-alive after this much silence (default 15)",
+    _add_number(command, "--keep-alive", 15.0, "SECONDS", "of silence before a keep-alive is sent")
+    _add_number(command, "--body-timeout", 60.0, "SECONDS", "in which a request's body must arrive")
+    _add_number(
+        command, "--connections", CONNECTIONS, "N", "connections of clients that may be open"
     )
-    command.add_argument(
-        "--body-timeout",
-        type=float,
-        default=60.0,
-        metavar="SECONDS",
-        help="refuse a request whose body takes longer to arrive (default 60)",
+    _add_number(
+        command, "--memory", 256, "MIB", "that the open streams may hold; beyond, the largest end"
     )
     command.add_argument(
         "--log-content", action="store_true", help="write requests and responses to the log too"
     )
     _add_operation(command)
-    command.add_argument(
+    _add_number(
+        command,
         "--grace",
-        type=float,
-        default=GRACE_SECONDS,
-        metavar="SECONDS",
-        help="at SIGTERM or Ctrl-C, how long open streams may go on (default 25)",
+        GRACE_SECONDS,
+        "SECONDS",
+        "at SIGTERM or Ctrl-C, how long open streams may go on",
     )
-    command.add_argument(
-        "--workers",
-        type=int,
-        default=1,
-        metavar="N",
-        help="processes that serve the port together (default 1)",
-    )
+    _add_number(command, "--workers", 1, "N", "processes that serve the port together")
     _add_stores(command)
     command.set_defaults(run=run)
 
@@ -150,12 +157,21 @@ def _add_operation(command: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="record complete exchanges there, with keys masked; `streamlib inspect` opens them",
     )
+    _add_number(
+        command, "--record-files", 1000, "N", "with --record, how many of the newest files to keep"
+    )
+
+
+def _add_number(
+    command: argparse.ArgumentParser, option: str, default: float, unit: str, text: str
+) -> None:
+    """Adds an option that is a number, whole if its default is."""
     command.add_argument(
-        "--record-files",
-        type=int,
-        default=1000,
-        metavar="N",
-        help="with --record, keep the newest N files (default 1000)",
+        option,
+        type=type(default),
+        default=default,
+        metavar=unit,
+        help=f"{text} (default {default:g})",
     )
 
 
@@ -167,6 +183,8 @@ def run(arguments: argparse.Namespace) -> int:
         # Checked before the routes are read: without uvicorn nothing else matters.
         importlib.import_module("uvicorn")
         check_workers(arguments)
+        if arguments.check is not None:
+            arguments.config = arguments.check
         table = read_routes(arguments)
         token = _token(arguments)
         check_extras(arguments)
@@ -183,6 +201,9 @@ def run(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         print(printable(str(error)), file=sys.stderr)
         return 1
+    if arguments.check is not None:
+        print("\n".join(route_lines(table)))
+        return check_routes(table, keyless(table), arguments.ask)
     return _serve(arguments, table, token)
 
 
@@ -338,6 +359,7 @@ def _serve_alone(
         observers=observers(arguments),
         record=record,
         grace_seconds=arguments.grace,
+        held_bytes=arguments.memory << 20,
     )
     with ExitStack() as stack:
         try:
@@ -354,6 +376,7 @@ def _serve_alone(
             config,
             running,
             grace=arguments.grace,
+            connections=arguments.connections,
             read_routes=lambda: read_routes(arguments),
             parent=parent,
         )
@@ -438,16 +461,11 @@ def url_of(host: str, port: int) -> str:
     return f"http://{host}:{port}"
 
 
-def greeting(table: RouteTable, token: Secret | None, address: tuple[Any, ...]) -> str:
-    """The lines of the start: the addresses, and the process that SIGHUP is sent to."""
+def route_lines(table: RouteTable) -> list[str]:
+    """A line for each route: its pattern and its targets."""
     from streamlib.gateway.log_text import server_of
 
-    url = url_of(*address[:2])
-    key = "the token" if token or table.clients else "any"
-    lines = [f"gateway on {url}  (process {os.getpid()}; Ctrl-C stops, streams finish)"]
-    if table.clients:
-        names = [client.name for client in table.clients.clients]
-        lines.append(f"  clients                      {', '.join(names)}")
+    lines: list[str] = []
     for rule in table.rules:
         targets: list[str] = []
         for target in rule.targets:
@@ -456,6 +474,18 @@ def greeting(table: RouteTable, token: Secret | None, address: tuple[Any, ...]) 
                 text += f" at {server_of(target.base_url)}"
             targets.append(text)
         lines.append(f"  {rule.model:<24} -> {', '.join(targets)}")
+    return lines
+
+
+def greeting(table: RouteTable, token: Secret | None, address: tuple[Any, ...]) -> str:
+    """The lines of the start: the addresses, and the process that SIGHUP is sent to."""
+    url = url_of(*address[:2])
+    key = "the token" if token or table.clients else "any"
+    lines = [f"gateway on {url}  (process {os.getpid()}; Ctrl-C stops, streams finish)"]
+    if table.clients:
+        names = [client.name for client in table.clients.clients]
+        lines.append(f"  clients                      {', '.join(names)}")
+    lines += route_lines(table)
     lines += [
         f"  Anthropic SDK, Claude Code   ANTHROPIC_BASE_URL={url} ANTHROPIC_API_KEY={key}",
         f"  OpenAI SDK                   OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY={key}",

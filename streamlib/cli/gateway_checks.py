@@ -6,8 +6,89 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+import sys
+import time
+from typing import TYPE_CHECKING
 
 import anyio
+
+from streamlib.client import Client
+from streamlib.client.retry import NO_RETRY
+from streamlib.printable import printable
+from streamlib.providers.loopback import loopback_at
+from streamlib.request.prompt import Prompt
+from streamlib.testing import running as running_loopback
+from streamlib_parsers.stream_error import StreamError
+
+if TYPE_CHECKING:
+    from streamlib.gateway import RouteRule, RouteTable
+    from streamlib.gateway.targets.routes import RouteTarget
+
+
+def check_routes(table: RouteTable, problems: list[str], model: str | None) -> int:
+    """The exit code of `--check`: 0 if every target has its key, and has answered.
+
+    Args:
+        table: the routes, which are valid.
+        problems: a line for each target without a key.
+        model: what `--ask` names: each target of its route is sent one short request; None: no
+            request is sent.
+    """
+    for line in problems:
+        print(line, file=sys.stderr)
+    if model is None:
+        return 1 if problems else 0
+    try:
+        rule = table.rule(model)
+    except StreamError as error:
+        print(printable(error.message), file=sys.stderr)
+        return 1
+    return anyio.run(_ask_all, table, rule, model)
+
+
+async def _ask_all(table: RouteTable, rule: RouteRule, model: str) -> int:
+    """Sends the requests of `--ask`, and prints what each target does; returns the exit code."""
+    code = 0
+    async with running_loopback() as url, Client() as client:
+        for target in table.using(loopback_at(url)).targets(rule, model):
+            began = time.monotonic()
+            failure = await _ask(client, rule, target)
+            name = printable(f"{target.provider.name}:{target.resolved.model}")
+            if failure is not None:
+                code = 1
+                print(f"{name} fails: {failure}", file=sys.stderr)
+            else:
+                print(f"{name} answers in {time.monotonic() - began:.2g} s")
+    return code
+
+
+async def _ask(client: Client, rule: RouteRule, target: RouteTarget) -> str | None:
+    """Sends one short request to a target; why it failed, in its own words, or None."""
+    from streamlib.gateway.targets.routes import apply_overrides
+    from streamlib.gateway.watch.request_log import error_text
+
+    prompt = apply_overrides(Prompt("Say OK."), target)
+    try:
+        stream = client.stream(
+            prompt,
+            target.resolved.model,
+            provider=target.provider,
+            wire_api=target.resolved.wire_api,
+            base_url=target.base_url,
+            api_key=target.key,
+            dialects=rule.dialects,
+            errors="event",
+            retry=NO_RETRY,
+        )
+    except StreamError as error:
+        return error_text(error.info)
+    async with stream:
+        async for _ in stream:
+            pass
+    if stream.response.error is None:
+        return None
+    limits = stream.rate_limits
+    return error_text(stream.response.error, None if limits is None else limits.request_id)
 
 
 def check_workers(arguments: argparse.Namespace) -> None:
@@ -16,8 +97,13 @@ def check_workers(arguments: argparse.Namespace) -> None:
     Raises:
         ValueError: such an option is set.
     """
+    if arguments.ask is not None and arguments.check is None:
+        raise ValueError("--ask goes with --check FILE")
     if arguments.workers < 1:
         raise ValueError("--workers must be at least 1")
+    for option in ("connections", "memory"):
+        if getattr(arguments, option) < 1:
+            raise ValueError(f"--{option} must be at least 1")
     if arguments.workers == 1:
         return
     if not hasattr(os, "fork"):

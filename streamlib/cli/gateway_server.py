@@ -4,6 +4,9 @@ SIGHUP           reads the route file again; one that makes no sense changes not
 SIGTERM, SIGINT  accepts no more connections and lets open streams, and responses in the
                  background, finish for `--grace` seconds; the others then end with an error
 a second one     ends them at once
+
+It also closes connections that send no request: a client that opens many and sends half of its
+headers would leave none to others.
 """
 
 from __future__ import annotations
@@ -13,10 +16,11 @@ import math
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import uvicorn
@@ -34,6 +38,16 @@ if TYPE_CHECKING:
 TICK_SECONDS: Final = 0.05
 """Seconds between two looks of a stopping server at whether a second signal came."""
 
+HEADER_SECONDS: Final = 10.0
+"""Seconds in which a connection must send the headers of a request; clients take milliseconds."""
+
+TICKS: Final = 10
+"""Ticks of uvicorn, a second, between two looks for such connections."""
+
+SPARE: Final = 100
+"""Connections above the limit that are accepted until the next look, and open files of other kinds:
+the log, stores, recordings."""
+
 SPARE_SECONDS: Final = 2.0
 """Seconds after the end of all streams until connections are closed by force."""
 
@@ -50,6 +64,7 @@ class GatewayServer(uvicorn.Server):
         *,
         grace: float,
         read_routes: Callable[[], RouteTable],
+        connections: int,
         parent: int | None = None,
     ) -> None:
         """Prepares the server.
@@ -59,8 +74,12 @@ class GatewayServer(uvicorn.Server):
             running: the gateway to serve.
             grace: seconds for open streams to finish.
             read_routes: reads routes and clients again.
+            connections: connections of clients that may be open.
             parent: process id of the parent, whose end stops the server; None without one.
         """
+        self._connections = connection_limit(connections)
+        # Beyond these, uvicorn responds with 503.
+        config.limit_concurrency = self._connections + SPARE
         config.timeout_graceful_shutdown = math.ceil(grace + END_SECONDS + SPARE_SECONDS)
         super().__init__(config)
         self.was_interrupted = False
@@ -69,6 +88,8 @@ class GatewayServer(uvicorn.Server):
         self._grace = grace
         self._read_routes = read_routes
         self._parent = parent
+        self._waiting: dict[Any, tuple[float, object]] = {}
+        """Connection without a request under way -> since when, and its last request."""
         self._is_urgent = False
         """Whether a second signal came, which ends open streams at once."""
         self._is_outdated = False
@@ -118,9 +139,34 @@ class GatewayServer(uvicorn.Server):
         if self._is_outdated:
             self._is_outdated = False
             await self._reload()
+        is_over = len(self.server_state.connections) > self._connections
+        if is_over or counter % TICKS == 0:
+            self._close_waiting()
         if self._parent is not None and os.getppid() != self._parent:
             self.should_exit = True
         return await super().on_tick(counter)
+
+    def _close_waiting(self) -> None:
+        """Closes connections whose headers are late; the oldest at once, where there are too many.
+
+        uvicorn has a limit for the time between two requests alone.
+        """
+        now = anyio.current_time()
+        waiting: dict[Any, tuple[float, object]] = {}
+        for connection in self.server_state.connections:
+            # uvicorn's name for a request under way, or the last one.
+            request = getattr(connection, "cycle", None)
+            if request is not None and not request.response_complete:
+                continue
+            since, last = self._waiting.get(connection, (now, request))
+            waiting[connection] = (since if last is request else now, request)
+        self._waiting = waiting
+        excess = len(self.server_state.connections) - self._connections
+        for connection, (since, _) in sorted(waiting.items(), key=lambda entry: entry[1][0]):
+            if excess <= 0 and now - since < HEADER_SECONDS:
+                break
+            excess -= 1
+            connection.transport.close()
 
     async def _reload(self) -> None:
         try:
@@ -154,6 +200,28 @@ class GatewayServer(uvicorn.Server):
         if self._running.background_count:
             text += f" and {self._running.background_count} responses in the background"
         return text
+
+
+def connection_limit(wanted: int) -> int:
+    """How many connections may be open, with as many to providers: as the system allows.
+
+    Args:
+        wanted: the limit, unless the system allows fewer.
+    """
+    if sys.platform == "win32":
+        return wanted
+    import resource  # not on Windows
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = 2 * (wanted + SPARE)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        if hard != resource.RLIM_INFINITY:
+            needed = min(needed, hard)
+        # macOS has a further limit, which nothing names.
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+        needed = min(needed, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    return max(1, min(wanted, needed // 2 - SPARE))
 
 
 def _needs_loopback(table: RouteTable) -> bool:

@@ -22,7 +22,7 @@ from streamlib.client.hooks import AttemptRequest, AttemptResponse
 from streamlib.client.model_list import ModelInfo, models_request, read_models
 from streamlib.client.options import ClientOptions, ResumeOptions, StreamOptions, wrap_key_of
 from streamlib.client.retry import NO_RETRY, RetryPolicy
-from streamlib.client.setup import STREAM_NAMES, ClientSetup, with_headers, with_retry
+from streamlib.client.setup import STREAM_NAMES, ClientSetup, with_headers, with_waits
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode
 from streamlib.client.stream_text import text_error
@@ -32,8 +32,15 @@ from streamlib.providers.websocket import WebSocketSettings
 from streamlib.request.build import Request, build_for
 from streamlib.request.mistakes import refuse_unknown
 from streamlib.request.prompt import Prompt
-from streamlib.request.token_count import ItemCounter, PromptTokens, count_locally
+from streamlib.request.token_count import (
+    ItemCounter,
+    PromptTokens,
+    count_locally,
+    count_request,
+    endpoint_of,
+)
 from streamlib.transport.deadline_timer import DeadlineTimer
+from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import ResponseItem, ToolSpec, WireApi
@@ -147,6 +154,7 @@ class Client(ClientSetup):
         headers: Mapping[str, str] | None = None,
         resume: bool | None = None,
         retry: RetryPolicy | None = None,
+        deadlines: Deadlines | None = None,
         **unknown: Never,
     ) -> ResponseStream | StartedStream:
         """Prepares the stream of one response, to be used with `async with`.
@@ -168,22 +176,20 @@ class Client(ClientSetup):
                 last, since another model is worth more than a wait.
             provider: its name or value; "custom" with `base_url` and `wire_api`.
             wire_api: one of the provider's wires, by default its first.
-            base_url: base URL of this request. The client's keys are not sent
-                there; `api_key` is.
+            base_url: base URL of this request; no key is sent there but `api_key`.
             api_key: key of this request, a text or a function; sent anywhere.
             dialects: syntaxes of calls and reasoning to parse out of the text
                 (docs/dialects.md). None: those that the model needs; `()`: none.
             strict: raise `invalid_request` where the report would name a change.
             strict_origin: treat what is unknown of an item's origin as that of
                 another provider: its signed state is downgraded and reported.
-            account: the account that pays, part of the origin of items. Sent where
-                the provider has a header for it (openai-codex).
+            account: the account that pays, for providers with a header for it.
             errors: "raise", or "event": `Failed` is last. None: the client's own.
             headers: HTTP headers of this request, before `Prompt.headers`. No keys;
                 betas of a built `Request` for Bedrock are in its body.
-            resume: whether the stream of a background response goes on over
-                another connection if it breaks. None: the client's own.
+            resume: whether a background response goes on over a new connection.
             retry: when this request is sent again. None: as the client's others.
+            deadlines: time limits of this stream. None: those of the client.
 
         Raises:
             StreamError: the request, the key or a header is invalid.
@@ -202,6 +208,7 @@ class Client(ClientSetup):
             headers=headers,
             resume=resume,
             retry=retry,
+            deadlines=deadlines,
         )
         del api_key  # a traceback shows the locals of this frame
         wrap_key_of(options)
@@ -228,6 +235,7 @@ class Client(ClientSetup):
         headers: Mapping[str, str] | None = None,
         resume: bool | None = None,
         retry: RetryPolicy | None = None,
+        deadlines: Deadlines | None = None,
     ) -> ResponseStream:
         tools: Sequence[ToolSpec] = ()
         if isinstance(prompt, Request):
@@ -240,7 +248,7 @@ class Client(ClientSetup):
             target, service = self._target(name, provider, wire_api, base_url, account)
             request = build_for(wanted, target, strict=strict, strict_origin=strict_origin)
         config = self._config(request, service, api_key, tools, dialects, errors)
-        config = with_retry(config, retry)
+        config = with_waits(config, retry, deadlines)
         if is_background(request):
             config = self._resumable(config, service, api_key, None, automatic=resume)
         return self._make_stream(config)
@@ -267,13 +275,9 @@ class Client(ClientSetup):
         """A stream for each model, made at once, so that a wrong request is found at once."""
         if isinstance(prompt, Request):
             raise TypeError("a Request is of one model: give a Prompt with a list of models")
-        streams: list[ResponseStream] = []
-        for model in models[:-1]:
-            own = options.copy()
-            own["retry"] = NO_RETRY
-            streams.append(self._stream_of_one(prompt, model, **own))
-        for model in models[-1:]:
-            streams.append(self._stream_of_one(prompt, model, **options))
+        own: StreamOptions = {**options, "retry": NO_RETRY}
+        streams = [self._stream_of_one(prompt, model, **own) for model in models[:-1]]
+        streams += [self._stream_of_one(prompt, model, **options) for model in models[-1:]]
         return streams
 
     def resume(
@@ -467,7 +471,12 @@ class Client(ClientSetup):
         prompt = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
         name = model or prompt.model or ""
         target, service = self._target(name, provider, wire_api, base_url, account)
-        counted = await counted_tokens(self, prompt, target, service, options.get("api_key"))
+        endpoint = endpoint_of(target)
+        counted: PromptTokens | None = None
+        if endpoint is not None:
+            request = count_request(prompt, target, endpoint)
+            key = options.get("api_key")
+            counted = await counted_tokens(self, request, endpoint, service, key)
         return counted or count_locally(prompt, target, last, estimate)
 
     async def fetch(

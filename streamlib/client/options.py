@@ -35,6 +35,7 @@ class StreamOptions(TypedDict, total=False):
     headers: Mapping[str, str] | None
     resume: bool | None
     retry: RetryPolicy | None
+    deadlines: Deadlines | None
 
 
 class ResumeOptions(TypedDict, total=False):

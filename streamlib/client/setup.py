@@ -136,6 +136,11 @@ class ClientSetup:
             with anyio.CancelScope(shield=True):
                 await transport.aclose()
 
+    @property
+    def deadlines(self) -> Deadlines:
+        """The time limits of its streams."""
+        return self._deadlines
+
     def _require_open(self) -> None:
         if self._closed:
             raise RuntimeError("the client is closed")
@@ -192,7 +197,10 @@ class ClientSetup:
         """What a stream needs: its request, and the client's settings where it has none."""
         if dialects is None:  # and not `()`, which turns them off
             dialects = dialects_for(
-                request.model, parses_calls=service.parses_calls, overrides=self._dialects
+                request.model,
+                parses_calls=service.parses_calls,
+                types_reasoning=WIRE_SPECS[request.wire_api].types_reasoning,
+                overrides=self._dialects,
             )
         return StreamConfig(
             source=source,
@@ -307,18 +315,28 @@ def _check_settings(
     retry: RetryPolicy | None,
 ) -> None:
     """Refuses a number where a class with names says what it is."""
-    check_kind("deadlines", deadlines, Deadlines, "`Deadlines(…)`, such as Deadlines(total=30)")
+    check_deadlines(deadlines)
     check_kind("limits", limits, Limits, "`Limits(…)`")
     check_kind("connections", connections, int, "a whole number")
     check_retry(retry)
 
 
-def with_retry(config: StreamConfig, retry: RetryPolicy | None) -> StreamConfig:
-    """The configuration of a stream that has a policy of its own; None: the client's."""
+def with_waits(
+    config: StreamConfig, retry: RetryPolicy | None, deadlines: Deadlines | None
+) -> StreamConfig:
+    """The configuration of a stream with its own policy and deadlines; None: the client's."""
     check_retry(retry)
-    if retry is None:
-        return config
-    return msgspec.structs.replace(config, retry=retry)
+    check_deadlines(deadlines)
+    if retry is not None:
+        config = msgspec.structs.replace(config, retry=retry)
+    if deadlines is not None:
+        config = msgspec.structs.replace(config, deadlines=deadlines)
+    return config
+
+
+def check_deadlines(deadlines: Deadlines | None) -> None:
+    """Refuses a number of seconds alone."""
+    check_kind("deadlines", deadlines, Deadlines, "`Deadlines(…)`, such as Deadlines(total=30)")
 
 
 def check_retry(retry: RetryPolicy | None) -> None:

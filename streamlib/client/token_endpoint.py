@@ -7,15 +7,7 @@ from typing import Protocol
 from streamlib.client.credentials import ApiKey
 from streamlib.providers import Provider
 from streamlib.request.build import Request
-from streamlib.request.prompt import Prompt
-from streamlib.request.target import Target
-from streamlib.request.token_count import (
-    NO_ENDPOINT,
-    PromptTokens,
-    count_request,
-    endpoint_of,
-    read_count,
-)
+from streamlib.request.token_count import NO_ENDPOINT, PromptTokens, TokenEndpoint, read_count
 from streamlib_parsers.stream_error import StreamError
 
 
@@ -34,17 +26,24 @@ class Fetcher(Protocol):
 
 
 async def counted_tokens(
-    client: Fetcher, prompt: Prompt, target: Target, provider: Provider, key: ApiKey | None
+    client: Fetcher,
+    request: Request,
+    endpoint: TokenEndpoint,
+    provider: Provider,
+    key: ApiKey | None,
 ) -> PromptTokens | None:
     """The tokens of a prompt as its provider counts them; None if it does not count.
+
+    Args:
+        client: sends the request.
+        request: of `count_request`.
+        endpoint: of the provider.
+        provider: whose key is sent.
+        key: key of this request.
 
     Raises:
         StreamError: the request failed, or the response is no count.
     """
-    endpoint = endpoint_of(target)
-    if endpoint is None:
-        return None
-    request = count_request(prompt, target, endpoint)
     try:
         body = await client.fetch(request, provider, api_key=key)
     except StreamError as error:

@@ -19,13 +19,15 @@ from typing import Any, Final
 import msgspec
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.routing import Match, Route
+from starlette.routing import Match, Route, WebSocketRoute
+from starlette.websockets import WebSocket
 
 from streamlib.asgi import AsgiExchange, Receive, Scope, Send
 from streamlib.client import Client
 from streamlib.client.credentials import Secret
 from streamlib.durable import Log, open_log
 from streamlib.gateway.clients.access import AccessControl, refuse, wire_of
+from streamlib.gateway.clients.identity import ClientIdentity
 from streamlib.gateway.clients.limits import ClientLimits, MemoryLimits
 from streamlib.gateway.headers import id_header, status_of
 from streamlib.gateway.log_text import escaped
@@ -47,9 +49,10 @@ from streamlib.gateway.requests.side_handlers import CompactionHandler, CountHan
 from streamlib.gateway.state.client_state import ClientState
 from streamlib.gateway.state.store import StateStore
 from streamlib.gateway.state.urls import open_state
+from streamlib.gateway.targets.memory import HELD_BYTES, StreamMemory
 from streamlib.gateway.targets.pool import TargetPool
 from streamlib.gateway.targets.routes import RouteTable
-from streamlib.gateway.targets.streams import GatewayRequest, Services, TargetStreams
+from streamlib.gateway.targets.streams import RETRY, GatewayRequest, Services, TargetStreams
 from streamlib.gateway.watch.health import HealthPages, Readiness
 from streamlib.gateway.watch.live_view import LiveView
 from streamlib.gateway.watch.metrics_page import MetricsPage, metrics_if_installed
@@ -59,6 +62,7 @@ from streamlib.gateway.watch.page_access import PageAccess
 from streamlib.gateway.watch.record import ExchangeFiles
 from streamlib.gateway.watch.request_log import RequestLog
 from streamlib.gateway.workers import Workers
+from streamlib.wires.encoders import error_body
 from streamlib.wires.responses.background import StoredResponse
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.stream_error import StreamError
@@ -73,6 +77,9 @@ HANDLERS: Final[dict[Operation, type[RequestHandler]]] = {
     "compaction": CompactionHandler,
 }
 """What a client asks for -> what serves it."""
+
+POLICY_VIOLATION: Final = 1008
+"""Code with which a WebSocket is closed whose messages are not taken (RFC 6455)."""
 
 SERVED: Final = "/v1/messages, /v1/chat/completions, /v1/responses, /v1beta/models, /v1/models"
 
@@ -97,6 +104,7 @@ class Gateway:
         limits: ClientLimits | str | None = None,
         record: ExchangeFiles | None = None,
         grace_seconds: float = 0.0,
+        held_bytes: int = HELD_BYTES,
     ) -> None:
         """Configures a gateway.
 
@@ -117,6 +125,7 @@ class Gateway:
                 several gateways share them; None: each gateway counts for itself.
             record: keeps whole exchanges in files. None: nothing is kept.
             grace_seconds: how long responses in the background may go on when the block ends.
+            held_bytes: bytes that the open streams may hold together; beyond, the largest end.
         """
         self.readiness = Readiness()
         """Whether requests should be sent here; `/ready` serves it."""
@@ -128,6 +137,7 @@ class Gateway:
         self._observers = [*filter(None, own), *observers]
         self._record = record
         self._grace_seconds = grace_seconds
+        self._memory = StreamMemory(held_bytes)
         self.table = table or RouteTable()
         """The routes."""
         self._options = dict(client or {})
@@ -168,6 +178,8 @@ class Gateway:
                 workers=self._workers,
                 pool=self.pool,
                 keep_alive=self._keep_alive,
+                memory=self._memory,
+                retry=options.get("retry") or RETRY,
                 state=await self._entered_state(),
             )
             await self._enter_background()
@@ -263,6 +275,20 @@ class Gateway:
         """Whether a response may outlive its request."""
         return self._background is not None
 
+    async def check_ids(self, identity: ClientIdentity, ids: Sequence[str]) -> None:
+        """Refuses ids of a provider that a named client did not get.
+
+        Raises:
+            StreamError: `not_found`, as for an id that does not exist.
+        """
+        state = self.services.state
+        unknown = list(ids)
+        if state is not None and ids:
+            unknown = await state.unknown_ids(identity, ids)
+        if unknown:
+            message = f"{unknown[0][:80]!r} was not given to this client"
+            raise StreamError(ErrorInfo("not_found", message, code="id"))
+
     def note_refusal(self, scope: Scope, error: ErrorInfo, status: int) -> None:
         """Tells the observers of a request that may not use the gateway.
 
@@ -347,6 +373,18 @@ class Gateway:
         await refuse("responses", ErrorInfo("not_found", message, code="log"), asgi)
 
 
+async def refuse_socket(socket: WebSocket) -> None:
+    """Tells a client of Responses over WebSocket what is served instead, as an event of its wire.
+
+    A refused handshake would have a status and no message.
+    """
+    message = "this gateway has no WebSockets: send the request to POST /v1/responses"
+    error = ErrorInfo("invalid_request", message, code="websocket")
+    await socket.accept()
+    await socket.send_json({"type": "error", "status": 400, **error_body("responses", error)})
+    await socket.close(POLICY_VIOLATION, "no WebSockets")
+
+
 class OpenRoute(Route):
     """A route that also handles other methods on its path: they receive 405 with ``Allow``.
 
@@ -414,6 +452,7 @@ def gateway(
         Route("/v1/responses/{response_id}", stored, methods=["GET", "DELETE"]),
         Route("/v1/responses/{response_id}/cancel", stored, methods=["POST"]),
         Route("/{path:path}", _Endpoint(served.answer), methods=["POST"]),
+        WebSocketRoute("/{path:path}", refuse_socket),
     ]
     return Starlette(
         routes=routes,

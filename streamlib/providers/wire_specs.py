@@ -45,6 +45,7 @@ class GatewaySpec(Struct, frozen=True, kw_only=True):
         hidden_reasoning_slot: the same for an item that holds nothing else.
         hides_as_redacted: an item that holds nothing else is marked as redacted.
         has_media: responses can hold images.
+        is_sequential: clients read one item after another: deltas of several are mixed up.
     """
 
     keep_alive: bytes
@@ -55,6 +56,7 @@ class GatewaySpec(Struct, frozen=True, kw_only=True):
     hidden_reasoning_slot: EnvelopeSlot
     hides_as_redacted: bool = False
     has_media: bool = True
+    is_sequential: bool = False
 
 
 class ResumeSpec(Struct, frozen=True, kw_only=True):
@@ -83,6 +85,8 @@ class WireSpec(Struct, frozen=True, kw_only=True):
         named_events: server-sent events carry an `event:` name.
         event_prefixes: beginnings of event names that no other wire has.
         has_blocks: a text ends before the next one starts, so texts need no reordering.
+        types_reasoning: reasoning has a form of its own, so none is in a text. Servers of Chat that
+            do not know a model leave it there.
         has_tail: frames may follow the one that completes the response (usage, `[DONE]`, a
             repeated `finishReason`, `metadata`): the reader waits for `Deadlines.tail`.
         json_is_complete_body: `application/json` is a complete body. Gemini streams a JSON array
@@ -119,6 +123,7 @@ class WireSpec(Struct, frozen=True, kw_only=True):
     named_events: bool = False
     event_prefixes: tuple[str, ...] = ()
     has_blocks: bool = False
+    types_reasoning: bool = False
     has_tail: bool = False
     json_is_complete_body: bool = False
     completed_by: str
@@ -163,6 +168,7 @@ of a request are in one."""
 
 WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
     "messages": WireSpec(
+        types_reasoning=True,
         path="/v1/messages",
         models_path="/v1/models?limit=1000",
         served_paths=(ServedPath(r"(?:/v1)?/messages"),),
@@ -191,6 +197,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         ),
     ),
     "responses": WireSpec(
+        types_reasoning=True,
         beta_header=OPENAI_BETA,
         tool_options=("defer_loading", "allowed_callers", "output_schema"),
         path="/responses",
@@ -211,6 +218,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
             stateful_fields=("previous_response_id", "conversation", "background"),
             is_dated=True,
             repeats_settings=True,
+            is_sequential=True,
             reasoning_slot="encrypted_content",
             hidden_reasoning_slot="encrypted_content",
         ),
@@ -234,6 +242,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         ),
     ),
     "gemini": WireSpec(
+        types_reasoning=True,
         tool_options=("output_schema",),
         repeated=("parameters", "generationConfig.responseSchema"),
         path="/models/{model}:streamGenerateContent?alt=sse",
@@ -257,6 +266,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         ),
     ),
     "interactions": WireSpec(
+        types_reasoning=True,
         tool_options=("defer_loading",),
         path="/interactions",
         models_path="/models?pageSize=1000",
@@ -287,6 +297,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         ),
     ),
     "converse": WireSpec(
+        types_reasoning=True,
         path="/model/{model}/converse-stream",
         served_paths=(
             ServedPath(r"/model/([^/]+)/converse-stream", stream=True),
@@ -319,6 +330,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         tool_options=_CLAUDE_TOOL_OPTIONS,
     ),
     "ollama": WireSpec(
+        types_reasoning=True,
         path="/api/chat",
         models_path="/api/tags",
         served_paths=(ServedPath(r"/api/chat"),),
@@ -328,6 +340,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         call_ids=Charset(_PRINTABLE, 256),
     ),
     "cohere": WireSpec(
+        types_reasoning=True,
         path="/v2/chat",
         models_path="/v1/models?page_size=1000&endpoint=chat",
         served_paths=(ServedPath(r"(?:/cohere)?/v2/chat"),),

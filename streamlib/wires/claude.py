@@ -284,6 +284,13 @@ def _is_assistant(item: ResponseItem) -> bool:
     return not isinstance(item, OUTPUTS)
 
 
+def takes_prefill(thinking: JsonObject | None, context: BuildContext) -> bool:
+    """Whether a request may end with a turn of the assistant, which the model then goes on with."""
+    if thinking is not None and thinking.get("type") in THINKING_ON:
+        return False
+    return context.target.traits.prefill
+
+
 def is_thinking_off(thinking: JsonObject | None, context: BuildContext) -> bool:
     """Whether the model does not think: the request says so, or it is the model's default."""
     if thinking is not None:

@@ -254,6 +254,16 @@ def request_settings(
     return settings
 
 
+def echoed_metadata(wire_api: WireApi) -> tuple[str, ...]:
+    """Metadata of a wire's responses that clients of another wire lose nothing with: it repeats the
+    request, or says when the response was made."""
+    gateway = WIRE_SPECS[wire_api].gateway
+    if gateway is None or not gateway.repeats_settings:
+        return ()
+    names: tuple[str, ...] = _module(wire_api).ECHOED
+    return names
+
+
 def is_event_of_other_wire(wire_api: str, kind: str) -> bool:
     """Whether an unknown event of this name certainly belongs to a wire other than `wire_api`."""
     for other, spec in WIRE_SPECS.items():

@@ -13,7 +13,6 @@ ERROR_CODES: Final[dict[ErrorKind, str]] = {
     "permission": "permission_denied",
     "rate_limited": "rate_limit_exceeded",
     "quota_exhausted": "insufficient_quota",
-    "overloaded": "server_is_overloaded",
     "context_window_exceeded": "context_length_exceeded",
     "request_too_large": "request_too_large",
     "invalid_request": "invalid_request_error",
@@ -22,19 +21,25 @@ ERROR_CODES: Final[dict[ErrorKind, str]] = {
     "not_found": "model_not_found",
     "cancelled": "cancelled",
 }
-"""Codes that clients of OpenAI know. Any other kind is `server_error`."""
+"""Codes that clients of OpenAI know. Any other kind is `server_error`: `overloaded` too, since at
+OpenAI's own code for it (`server_is_overloaded`) Codex ends, and after this one it tries again."""
 
 INVALID_REQUEST_KINDS: Final[frozenset[ErrorKind]] = frozenset(
     {
         "authentication",
         "permission",
+        "content_filter",
         "context_window_exceeded",
         "invalid_request",
         "invalid_history",
         "not_found",
+        "request_too_large",
     }
 )
-"""Kinds whose `type` is `invalid_request_error`; the `type` of other kinds is their code."""
+"""Kinds whose `type` is `invalid_request_error`."""
+
+OVERLOADED_TYPE: Final = "service_unavailable_error"
+"""The `type` of `overloaded`; that of other kinds is their code."""
 
 
 def error_object(error: ErrorInfo) -> JsonObject:
@@ -50,14 +55,24 @@ def error_object(error: ErrorInfo) -> JsonObject:
     )
     if has_own_shape and classify(None, {"error": detail}).kind == error.kind:
         return detail  # type: ignore[no-any-return]
-    code = ERROR_CODES.get(error.kind, "server_error")
-    error_type = code
-    if error.kind in INVALID_REQUEST_KINDS:
-        error_type = "invalid_request_error"
-    body: JsonObject = {"type": error_type, "code": code, "message": error.message, "param": None}
+    body: JsonObject = {
+        "type": error_type(error.kind),
+        "code": ERROR_CODES.get(error.kind, "server_error"),
+        "message": error.message,
+        "param": None,
+    }
     if error.retry_after is not None:
         body["retry_after"] = error.retry_after
     return body
+
+
+def error_type(kind: ErrorKind) -> str:
+    """The `type` of an error."""
+    if kind in INVALID_REQUEST_KINDS:
+        return "invalid_request_error"
+    if kind == "overloaded":
+        return OVERLOADED_TYPE
+    return ERROR_CODES.get(kind, "server_error")
 
 
 def error_body(error: ErrorInfo) -> JsonObject:

@@ -78,6 +78,8 @@ class Setting:
             its rules know.
         needs: the trait (`Traits`) without which a model takes no such setting.
         longest: the most characters it may have; the hash of a longer one is sent.
+        least: the smallest number that the wire takes; it is sent in place of a smaller one.
+        most: the largest one.
         fixed: the value that the wire has anyway, without a field for it.
         write: the rule that makes what is sent, in place of the prompt's value. With no `path` it
             returns fields of the body.
@@ -89,6 +91,8 @@ class Setting:
     also: tuple[str, ...] = ()
     needs: str = ""
     longest: int | None = None
+    least: float | None = None
+    most: float | None = None
     fixed: Any = None
     write: Write | None = None
     read: Read | None = None
@@ -111,6 +115,12 @@ class Setting:
             reason = f"longer than {self.longest} characters: its hash is sent"
             report.add("changed", path, reason)
             return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+        if self.least is not None and value < self.least:
+            report.add("changed", path, f"the wire takes {self.least} at least")
+            return self.least
+        if self.most is not None and value > self.most:
+            report.add("changed", path, f"the wire takes {self.most} at most")
+            return self.most
         return value
 
     def taken(self, fields: JsonObject) -> Any:

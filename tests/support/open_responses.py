@@ -22,8 +22,17 @@ MEMBERS: Final = frozenset({*types.ResponseResource.model_fields, "user"})
 and not in the types."""
 
 ERROR_TYPES: Final = frozenset(
-    {"server_error", "invalid_request", "not_found", "model_error", "too_many_requests"}
+    {
+        "cancelled",
+        "insufficient_quota",
+        "invalid_request_error",
+        "rate_limit_exceeded",
+        "server_error",
+        "service_unavailable_error",
+    }
 )
+"""What OpenAI writes: the standard's own names (`invalid_request`, `too_many_requests`) are known to
+no client of OpenAI."""
 
 ENDS: Final = ("response.completed", "response.incomplete", "response.failed")
 

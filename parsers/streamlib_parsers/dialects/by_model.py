@@ -1,11 +1,14 @@
-"""Which dialects a model gets, as data: the first row whose substring its id contains wins.
+"""Which dialects a model gets, as data: the first row whose name stands in its id wins.
+
+A name stands there as a word: `step` in `stepfun-ai/Step-1`, and not in `stepwise-7b`. Digits may
+follow it (`qwen3`), and a row may end with the sign behind the word (`glm-`).
 
     dialects_for("Qwen/Qwen3-32B")                          -> ("hermes", "qwen3_coder", "think")
     dialects_for("gpt-5.5", parses_calls=True)              -> (), the provider parses them
     dialects_for("my-qwen", overrides=[("my-", ("xai",))])  -> ("xai",)
 
-A model that reasons from its first character has `think:open`, which only matters where the server
-does not separate the reasoning itself.
+A model that is known to reason from its first character has `think:open`, which only matters where
+the server does not separate the reasoning itself.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 Row: TypeAlias = tuple[str, tuple[str, ...]]
-"""(substring of the model's id in lower case, names of dialects in the order they are tried)."""
+"""(part of the model's id in lower case, names of dialects in the order they are tried)."""
 
 DIALECTS_BY_MODEL: Final[tuple[Row, ...]] = (
     ("grok", ("xai", "hermes")),
@@ -55,6 +58,7 @@ DIALECTS_BY_MODEL: Final[tuple[Row, ...]] = (
     ("nemotron", ("nemotron", "qwen3_coder", "hermes", "think")),
     ("llama", ("llama3_json", "pythonic")),
     ("mistral", ("mistral", "think")),
+    ("mixtral", ("mistral", "think")),
     ("devstral", ("mistral", "think")),
     ("magistral", ("mistral", "think")),
     ("codestral", ("mistral", "think")),
@@ -75,7 +79,9 @@ DIALECTS_BY_MODEL: Final[tuple[Row, ...]] = (
     # Qwen3-Coder's form, not that of Step 3.
     ("step-3.", ("qwen3_coder", "step3", "think:open")),
     ("step-5", ("qwen3_coder", "think:open")),
-    ("step", ("step3", "think:open")),
+    ("step-3", ("step3", "think:open")),
+    ("step3", ("step3", "think:open")),
+    ("step", ("step3", "think")),
     ("dots", ("dots", "think")),
     ("minicpm", ("minicpm5", "hermes", "think")),
     ("gigachat3.5", ("gigachat35", "gigachat3", "think:open")),
@@ -83,10 +89,10 @@ DIALECTS_BY_MODEL: Final[tuple[Row, ...]] = (
     ("apertus", ("apertus", "think")),
     ("lfm", ("pythonic", "think")),
     ("olmo", ("pythonic", "think")),
-    # Command R and R+ do not reason; Command R7B writes both tags.
-    ("command-r", ("cohere", "think")),
-    ("command", ("cohere", "think:open")),
-    ("cohere", ("cohere", "think:open")),
+    # The others do not reason; Command R7B writes both tags.
+    ("command-a-reasoning", ("cohere", "think:open")),
+    ("command", ("cohere", "think")),
+    ("cohere", ("cohere", "think")),
     # The form of GLM 4.7.
     ("spark", ("glm47", "think")),
     ("ling-3", ("glm47", "think")),
@@ -108,16 +114,25 @@ DIALECTS_BY_MODEL: Final[tuple[Row, ...]] = (
 )
 """The more specific id is before the more general one; the last row is every other model."""
 
+REASONING_DIALECTS: Final = frozenset({"think", "think:open", "think:start"})
+"""Dialects that find reasoning, and no calls."""
+
 
 def dialects_for(
-    model: str, *, parses_calls: bool = False, overrides: Iterable[Row] = ()
+    model: str,
+    *,
+    parses_calls: bool = False,
+    types_reasoning: bool = False,
+    overrides: Iterable[Row] = (),
 ) -> tuple[str, ...]:
     """Names of the dialects a model needs.
 
     Args:
         model: name of the model, with or without its vendor.
         parses_calls: the provider parses calls itself (`Provider.parses_calls`).
-        overrides: rows that are tried first; they also win over `parses_calls`.
+        types_reasoning: the wire has a form for reasoning (`WireSpec.types_reasoning`): tags in a
+            text are text.
+        overrides: rows that are tried first; they also win over both.
     """
     name = model.lower()
     override = _first_row(name, tuple(overrides))
@@ -125,7 +140,10 @@ def dialects_for(
         return override
     if parses_calls:
         return ()
-    return _shipped_dialects(name)
+    dialects = _shipped_dialects(name)
+    if types_reasoning:
+        dialects = tuple([dialect for dialect in dialects if dialect not in REASONING_DIALECTS])
+    return dialects
 
 
 @lru_cache(256)  # else each request would search all rows
@@ -134,7 +152,18 @@ def _shipped_dialects(name: str) -> tuple[str, ...]:
 
 
 def _first_row(name: str, rows: Sequence[Row]) -> tuple[str, ...] | None:
-    for substring, dialects in rows:
-        if substring.lower() in name:
+    for part, dialects in rows:
+        if stands_in(part.lower(), name):
             return dialects
     return None
+
+
+def stands_in(part: str, name: str) -> bool:
+    """Whether a part of a name is a word of it; digits may follow the word."""
+    start = name.find(part)
+    while start >= 0:
+        before, after = name[start - 1 : start], name[start + len(part) :][:1]
+        if not before.isalnum() and not (part[-1:].isalpha() and after.isalpha()):
+            return True
+        start = name.find(part, start + 1)
+    return False

@@ -234,6 +234,7 @@ MODEL_SOURCES: Final[dict[str, DialectSource]] = {
     "nemotron": _VLLM_PARSER,
     "llama": _GUIDE,
     "mistral": _GUIDE,
+    "mixtral": _FAMILY,
     "devstral": _GUIDE,
     "magistral": _VLLM_PARSER,
     "codestral": _GUIDE,
@@ -253,6 +254,8 @@ MODEL_SOURCES: Final[dict[str, DialectSource]] = {
     "longcat": _GUIDE,
     "step-3.": _GUIDE,
     "step-5": _VLLM_PARSER,
+    "step-3": _VLLM_PARSER,
+    "step3": _VLLM_PARSER,
     "step": _VLLM_PARSER,
     "dots": _VLLM_PARSER,
     "minicpm": _VLLM_PARSER,
@@ -261,8 +264,8 @@ MODEL_SOURCES: Final[dict[str, DialectSource]] = {
     "apertus": _GUIDE,
     "lfm": _VLLM_PARSER,
     "olmo": _GUIDE,
-    "command-r": DialectSource("the prompt of Command R+, in public repositories", READ),
-    "command": _GUIDE,
+    "command-a-reasoning": _GUIDE,
+    "command": DialectSource("the prompt of Command R+, in public repositories", READ),
     "cohere": _GUIDE,
     "spark": _SGLANG_PARSER,
     "ling-3": _VLLM_PARSER,
@@ -270,4 +273,4 @@ MODEL_SOURCES: Final[dict[str, DialectSource]] = {
     "reka": DialectSource("its description, of its reasoning; its calls: not read", READ),
     "": DialectSource("the forms of the most used models", READ),
 }
-"""By the substring of a row of `DIALECTS_BY_MODEL`."""
+"""By the name of a row of `DIALECTS_BY_MODEL`."""

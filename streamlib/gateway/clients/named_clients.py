@@ -52,6 +52,8 @@ class NamedClient(
         requests_per_minute: limit of requests; None: no limit.
         tokens_per_minute: limit of tokens in requests and responses together, cached tokens
             included; None: no limit.
+        ids: patterns of ids at its providers (files, vector stores …) that it may name, beside
+            those that its own responses bring.
     """
 
     name: str
@@ -59,6 +61,7 @@ class NamedClient(
     models: tuple[str, ...] = ("*",)
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
+    ids: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -83,6 +86,10 @@ class NamedClient(
         """Whether the client may see and request a model."""
         # `fnmatchcase`, because `fnmatch` ignores case on Windows.
         return any(fnmatchcase(model, pattern) for pattern in self.models)
+
+    def may_name(self, stored_id: str) -> bool:
+        """Whether the route file lets the client name an id at its providers."""
+        return any(fnmatchcase(stored_id, pattern) for pattern in self.ids)
 
 
 class ClientTable:

@@ -39,6 +39,7 @@ from streamlib.gateway.targets.streams import (
     hide_missing_key,
 )
 from streamlib.gateway.watch.observer import Watch
+from streamlib.gateway.watch.request_log import error_text
 from streamlib.pipeline.attempts import Opened
 from streamlib.providers.wire_specs import gateway_spec
 from streamlib.request.report import Change
@@ -123,7 +124,7 @@ class RequestHandler:
                     "%s %s failed with %s: trying the next target",
                     self.request.request_id,
                     log_name(self.targets.model),
-                    attempts.failures[-1].kind,
+                    error_text(attempts.failures[-1], self._exchange.upstream_request_id),
                 )
             with slot:
                 failure = await self._try(slot)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
@@ -10,9 +10,10 @@ import msgspec
 
 from streamlib.asgi import Receive, Scope
 from streamlib.gateway.clients.admission import Admission, LimitExceeded, admit, reserve
-from streamlib.gateway.clients.identity import identity_of
+from streamlib.gateway.clients.identity import ClientIdentity, identity_of
 from streamlib.gateway.clients.limits import ClientLimits
 from streamlib.gateway.clients.named_clients import NamedClient, check_model, client_of
+from streamlib.gateway.clients.stored_ids import named_ids
 from streamlib.gateway.headers import limit_headers
 from streamlib.gateway.paths import Endpoint, endpoint_of
 from streamlib.gateway.requests.background import refuse_own_history
@@ -58,6 +59,10 @@ class Reading(Protocol):
     @property
     def keeps_responses(self) -> bool:
         """Whether a response may outlive its request."""
+        ...
+
+    async def check_ids(self, identity: ClientIdentity, ids: Sequence[str]) -> None:
+        """Refuses ids that a named client did not get."""
         ...
 
 
@@ -114,6 +119,9 @@ class RequestReader:
         rule = table.rule(model)
         note_route(watch, model, rule.model)
         targets = table.targets(rule, model)
+        if client is not None:
+            ids = await self._workers.run(size, named_ids, body, client)
+            await self._served.check_ids(identity_of(scope), ids)
         # The last step that may wait: after it nothing can fail before the admission is settled.
         admission = await self._admission(endpoint, client, prompt, size)
         return GatewayRequest(

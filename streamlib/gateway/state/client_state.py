@@ -57,6 +57,9 @@ OFF_SECONDS: Final = 5.0
 _RANDOM_ID: Final = re.compile(r"[0-9A-Za-z]{16}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-")
 """Ids that a provider has drawn: nobody else has the same one."""
 
+ID_KEY: Final = "id "
+"""Beginning of the keys of ids; those of responses have other words."""
+
 _log: Final = logging.getLogger("streamlib.gateway")
 
 
@@ -132,6 +135,27 @@ class ClientState:
             await self._store.put(identity.key, key, msgspec.json.encode(envelopes))
         except StateUnavailableError as error:
             self._turn_off(error)
+
+    async def note_ids(self, identity: ClientIdentity, ids: Sequence[str]) -> None:
+        """Remembers that a client got these ids of its provider."""
+        if identity.key is None or self._is_off():
+            return
+        try:
+            for stored_id in ids:
+                await self._store.put(identity.key, ID_KEY + stored_id, b"1")
+        except StateUnavailableError as error:
+            self._turn_off(error)
+
+    async def unknown_ids(self, identity: ClientIdentity, ids: Sequence[str]) -> list[str]:
+        """Those of the ids that the client did not get, as far as the store knows."""
+        if identity.key is None or self._is_off():
+            return list(ids)
+        try:
+            values = await self._store.get(identity.key, [ID_KEY + text for text in ids])
+        except StateUnavailableError as error:
+            self._turn_off(error)
+            return list(ids)
+        return [text for text, value in zip(ids, values, strict=True) if value is None]
 
     def _is_off(self) -> bool:
         return anyio.current_time() < self._off_until

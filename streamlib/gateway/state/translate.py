@@ -20,6 +20,7 @@ reported.
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from typing import Final, TypeAlias
 
 import msgspec
@@ -116,14 +117,21 @@ class EventTranslator:
     becomes.
     """
 
-    def __init__(self, wire_api: WireApi, custom: frozenset[QualifiedName] = frozenset()) -> None:
+    def __init__(
+        self,
+        wire_api: WireApi,
+        custom: frozenset[QualifiedName] = frozenset(),
+        echoed: Collection[str] = (),
+    ) -> None:
         """Starts a response.
 
         Args:
             wire_api: the client's wire. If it has no field for encrypted reasoning, state is lost,
                 and `report` names the loss.
             custom: namespaces and names of the tools that the client declared as free-form.
+            echoed: metadata of the model's wire that is no loss (`encoders.echoed_metadata`).
         """
+        self._echoed = echoed
         self._origin = Origin(wire_api)
         self._custom = custom
         self._spec = WIRE_SPECS[wire_api].gateway
@@ -136,7 +144,9 @@ class EventTranslator:
         self._sequencer: ItemSequencer | None = None
         """Reorders items, for a wire that cannot interleave them."""
         if not WIRE_SPECS[wire_api].has_blocks:
-            self._sequencer = ItemSequencer()
+            self._sequencer = ItemSequencer(SEQUENTIAL)
+        elif self._spec is not None and self._spec.is_sequential:
+            self._sequencer = ItemSequencer((object,))
         self._items: dict[int, OpenItem] = {}
         """Index on the model's wire -> the client's item, closed ones included. Hidden items have
         none."""
@@ -387,6 +397,8 @@ class EventTranslator:
     # --- the envelope of the response ---
 
     def _drop_metadata(self, name: str) -> None:
+        if name in self._echoed:
+            return
         self._report.dropped(f"/metadata/{name}", "a field of the model's wire")
 
     def _count(self, event: TokenCount) -> None:
@@ -488,12 +500,18 @@ SEQUENTIAL: Final = (Message, Reasoning)
 
 
 class ItemSequencer:
-    """Delays messages and reasoning, so that each choice has one open at a time, in order of start.
+    """Delays items, so that each choice has one open at a time, in order of start.
 
     It only changes the order of events; `EventTranslator` numbers them afterwards.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: tuple[type, ...]) -> None:
+        """Starts a response.
+
+        Args:
+            kinds: classes of the items that are delayed; others may overlap.
+        """
+        self._kinds = kinds
         self._open: dict[int, int] = {}
         """Choice -> index of its open item: each choice has an order of its own."""
         self._buffered: dict[int, list[ResponseEvent]] = {}
@@ -502,7 +520,7 @@ class ItemSequencer:
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
         """The event and those that waited for it; nothing if it has to wait itself."""
-        if isinstance(event, OutputItemAdded) and isinstance(event.item, SEQUENTIAL):
+        if isinstance(event, OutputItemAdded) and isinstance(event.item, self._kinds):
             open_index = self._open.setdefault(event.item.choice, event.index)
             if open_index != event.index:
                 self._buffered[event.index] = []

@@ -27,6 +27,13 @@ from streamlib.pipeline.attempts import Attempts
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.stream_error import StreamError
 
+COOLDOWN_FAILURES: Final = 3
+"""Failures in a row after which a target cools down. Other proxies count 5 single requests; each
+failure here was already attempted up to three times."""
+
+COOLDOWN_SECONDS: Final = 30.0
+"""Length of the first cooldown in seconds; other proxies have the same default."""
+
 LONGEST_COOLDOWN: Final = 300.0
 """Maximum length of a cooldown in seconds; other proxies have the same. Each cooldown is twice as
 long as the one before. A provider's `retry_after` has the same maximum."""
@@ -224,7 +231,8 @@ class TargetPool:
         self._open[target.slot_key] = self._open.get(target.slot_key, 0) + 1
 
     def _is_free(self, target: RouteTarget) -> bool:
-        return target.max_streams is None or self._open.get(target.slot_key, 0) < target.max_streams
+        limit = target.to.max_streams
+        return limit is None or self._open.get(target.slot_key, 0) < limit
 
     def _slot_at(self, target: RouteTarget) -> Slot:
         """The slot at a target whose open streams already count it."""
@@ -297,15 +305,19 @@ class TargetPool:
 
     def failed(self, target: RouteTarget, started: float, error: ErrorInfo) -> None:
         """A request failed. If it was sent before the end of a cooldown, it is ignored."""
-        if target.cooldown_seconds == 0:
+        cooldown = target.to.cooldown_seconds
+        if cooldown is None:
+            cooldown = COOLDOWN_SECONDS
+        if cooldown == 0:
             return
         health = self._health.setdefault(target.name, _Health())
         if started < health.until:
             return
         health.failures += 1
         seconds = 0.0
-        if health.failures >= target.cooldown_failures or health.cooldowns:
-            seconds = min(target.cooldown_seconds * 2.0**health.cooldowns, LONGEST_COOLDOWN)
+        tolerated = target.to.cooldown_failures or COOLDOWN_FAILURES
+        if health.failures >= tolerated or health.cooldowns:
+            seconds = min(cooldown * 2.0**health.cooldowns, LONGEST_COOLDOWN)
         # The provider knows when it will be ready again.
         if error.retry_after is not None:
             seconds = max(seconds, min(error.retry_after, LONGEST_COOLDOWN))

@@ -18,6 +18,7 @@ import copy
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
@@ -41,12 +42,9 @@ from streamlib_parsers.stream_error import StreamError
 ReasoningLevel: TypeAlias = Effort | int
 """A level of reasoning, or a budget in tokens."""
 
-COOLDOWN_FAILURES: Final = 3
-"""Failures in a row after which a target cools down. Other proxies count 5 single requests; each
-failure here was already attempted up to three times."""
-
-COOLDOWN_SECONDS: Final = 30.0
-"""Length of the first cooldown in seconds; other proxies have the same default."""
+HEADERS_SECONDS: Final = 30.0
+"""Seconds in which a target must send its response headers where another one could be asked: these
+are sent before a model thinks, and SDKs give up after some minutes."""
 
 QUEUE_SECONDS: Final = 10.0
 """Seconds that a request waits for a free slot. Below the 15 seconds after which a keep-alive
@@ -62,38 +60,75 @@ OTHERWISE: Final = "*"
 """Key of `RouteRule.reasoning` for every other level."""
 
 
-OF_ONE_SERVER: Final = ("base_url", "key_env", "headers")
+KEY_SOURCES: Final = ("key_env", "key_file")
+"""Fields that name where a key is; a target that has one of them has no other."""
+
+OF_ONE_SERVER: Final = ("base_url", *KEY_SOURCES, "headers")
 """Fields of a route that are valid for one server only."""
 
+Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
 
-class RouteTo(
-    Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
+
+class TargetSettings(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
 ):
-    """One target of a route, with its own server. A field that is None has the route's value.
+    """What a route says for all its targets, or a target for itself.
 
     Attributes:
-        model: `provider:model`, with `*` for the client's own name.
-        base_url: replaces the provider's base URL.
+        base_url: replaces the provider's base URL. It, the key and `headers` are for one server:
+            if targets have different servers, each target needs its own.
         wire_api: replaces the provider's first wire.
         key_env: environment variable with the key; required if a `base_url` needs a key.
-        headers: request headers for the provider, beside those of the route.
-        overrides: fields of the model's wire, merged last, over those of the route.
-        max_streams: limit of simultaneous streams; None: no limit. With `*` in `model` it is for
-            all its models together.
+        key_file: file with the key instead, read whenever the routes are.
+        headers: request headers for the provider (`anthropic-beta` …).
+        overrides: fields of the model's wire, merged last into the request.
+        max_streams: limit of simultaneous streams of a target; None: no limit. With `*` in its
+            model it is for all its models together.
         cooldown_failures: failures in a row after which other targets are preferred.
         cooldown_seconds: length of the first cooldown in seconds; each further one is twice as
             long. 0: no cooldown.
+        retries: how often a target is asked again where no other can be; None: as often as the
+            gateway's client does, which is twice.
+        headers_seconds: seconds in which a target must send its response headers. None: 30 where
+            another target could be asked, else as the gateway's client.
+        first_output_seconds: seconds in which its model must have output; None: as long as it
+            likes, since models may reason for minutes.
+        total_seconds: seconds that the response of a target may take; None: no limit.
     """
 
-    model: str
     base_url: str | None = None
     wire_api: WireApi | None = None
     key_env: str | None = None
+    key_file: str | None = None
     headers: dict[str, str] = {}
     overrides: dict[str, Any] = {}
     max_streams: Annotated[int, Meta(ge=1)] | None = None
     cooldown_failures: Annotated[int, Meta(ge=1)] | None = None
     cooldown_seconds: Annotated[float, Meta(ge=0)] | None = None
+    retries: Annotated[int, Meta(ge=0)] | None = None
+    headers_seconds: Seconds | None = None
+    first_output_seconds: Seconds | None = None
+    total_seconds: Seconds | None = None
+
+    @property
+    def key_source(self) -> str | None:
+        """The variable or the file of its key; None: the key is that of its provider."""
+        return self.key_env or self.key_file
+
+
+class RouteTo(TargetSettings, frozen=True):
+    """One target of a route, with its own server. A setting that is None has the route's value.
+
+    Attributes:
+        model: `provider:model`, with `*` for the client's own name.
+    """
+
+    model: str
 
     def __post_init__(self) -> None:
         _refuse_keys(self.model, self.headers)
@@ -108,45 +143,25 @@ def _refuse_keys(model: str, headers: Mapping[str, str]) -> None:
         raise ValueError(f"the route {model!r}: {message}") from None
 
 
-class RouteRule(
-    Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
-):
+class RouteRule(TargetSettings, frozen=True):
     """One route.
 
     Attributes:
         model: pattern of the client's model names; `*`, `?` and `[…]` as in file names.
         to: `provider:model`, with `*` for the client's own name, or a `RouteTo`; of several, the
             others are fallbacks.
-        wire_api: replaces the provider's first wire.
-        base_url: replaces the provider's base URL. It, `key_env` and `headers` are for one server:
-            if targets have different servers, each target needs its own.
-        key_env: environment variable with the key; required if a `base_url` needs a key.
         dialects: dialects of calls or reasoning in text; None: those known for the model.
         reasoning: level requested by the client (or `unset`, `budget`, `*`) -> level or tokens.
-        overrides: fields of the model's wire, merged last into the request.
         drop: fields of the client's request that `Prompt` does not have, and that would be refused
             otherwise (`context_management`).
-        headers: request headers for the provider (`anthropic-beta` …).
-        max_streams: limit of simultaneous streams of each target; None: no limit.
-        cooldown_failures: failures of a target in a row after which others are preferred.
-        cooldown_seconds: length of the first cooldown in seconds; each further one is twice as
-            long. 0: no cooldown.
         queue_seconds: seconds that a request waits if all targets are full.
     """
 
     model: str
     to: str | RouteTo | tuple[str | RouteTo, ...]
-    wire_api: WireApi | None = None
-    base_url: str | None = None
-    key_env: str | None = None
     dialects: tuple[str, ...] | None = None
     reasoning: dict[str, ReasoningLevel] = {}
-    overrides: dict[str, Any] = {}
     drop: tuple[str, ...] = ()
-    headers: dict[str, str] = {}
-    max_streams: Annotated[int, Meta(ge=1)] | None = None
-    cooldown_failures: Annotated[int, Meta(ge=1)] = COOLDOWN_FAILURES
-    cooldown_seconds: Annotated[float, Meta(ge=0)] = COOLDOWN_SECONDS
     queue_seconds: Annotated[float, Meta(ge=0)] = QUEUE_SECONDS
 
     def __post_init__(self) -> None:
@@ -162,26 +177,17 @@ class RouteRule(
         targets: list[RouteTo] = []
         for to in _several(self.to):
             target = RouteTo(to) if isinstance(to, str) else to
-            targets.append(
-                msgspec.structs.replace(
-                    target,
-                    base_url=target.base_url or self.base_url,
-                    wire_api=target.wire_api or self.wire_api,
-                    key_env=target.key_env or self.key_env,
-                    headers={**self.headers, **target.headers},
-                    overrides=merged(self.overrides, target.overrides),
-                    max_streams=target.max_streams or self.max_streams,
-                    cooldown_failures=target.cooldown_failures or self.cooldown_failures,
-                    cooldown_seconds=self._cooldown_seconds(target),
-                )
-            )
+            fields: dict[str, Any] = {}
+            for name in TargetSettings.__struct_fields__:
+                if name in KEY_SOURCES and target.key_source is not None:
+                    continue
+                # 0 is a valid value, so `or` would be wrong.
+                if getattr(target, name) is None:
+                    fields[name] = getattr(self, name)
+            fields["headers"] = {**self.headers, **target.headers}
+            fields["overrides"] = merged(self.overrides, target.overrides)
+            targets.append(msgspec.structs.replace(target, **fields))
         return tuple(targets)
-
-    def _cooldown_seconds(self, target: RouteTo) -> float:
-        # 0 is a valid value, so `or` would be wrong.
-        if target.cooldown_seconds is None:
-            return self.cooldown_seconds
-        return target.cooldown_seconds
 
     @property
     def is_pattern(self) -> bool:
@@ -204,26 +210,23 @@ class RouteTarget(Struct, frozen=True):
     Attributes:
         provider: provider, with the route's headers.
         resolved: the model, wire and address of its requests.
-        base_url: base URL of the route; None: the provider's own.
+        to: its settings, with those of the route.
         key: the route's own key; None: the key that the client has for this provider.
         name: key of its failures: model, server, and owner of the key.
         slot_key: key of its stream count: the target as written in the route.
-        overrides: fields of the model's wire, merged last into the request.
-        max_streams: limit of simultaneous streams; None: no limit.
-        cooldown_failures: failures in a row after which it cools down.
-        cooldown_seconds: length of its first cooldown in seconds; 0: no cooldown.
     """
 
     provider: Provider
     resolved: Target
-    base_url: str | None = None
+    to: RouteTo
     key: Secret | None = None
     name: str = ""
     slot_key: str = ""
-    overrides: dict[str, Any] = {}
-    max_streams: int | None = None
-    cooldown_failures: int = COOLDOWN_FAILURES
-    cooldown_seconds: float = COOLDOWN_SECONDS
+
+    @property
+    def base_url(self) -> str | None:
+        """Base URL of the route; None: the provider's own."""
+        return self.to.base_url
 
 
 class RouteFile(Struct, forbid_unknown_fields=True):
@@ -257,17 +260,17 @@ class RouteTable:
 
         Raises:
             ValueError: a route has no valid target, or two clients have the same name or token.
-            StreamError: the environment variable of a route's key is not set.
+            StreamError: the key of a route is not there.
         """
         self.clients = ClientTable(clients)
         self.rules = tuple(rules) or (CATCH_ALL,)
         self._providers = tuple(providers)
         self._keys: dict[str, Secret] = {}
-        """Variable -> key, for all `RouteTo.key_env`; each is read once."""
+        """Variable or file -> key, for all `RouteTo.key_source`; each is read once."""
         for rule in self.rules:
             for target in rule.targets:
-                if target.key_env:
-                    self._keys[target.key_env] = _read_key(target.key_env)
+                if target.key_source is not None:
+                    self._keys[target.key_source] = _read_key(target)
         for rule in self.rules:
             self._check(rule)
 
@@ -320,31 +323,37 @@ class RouteTable:
             headers = {**provider.headers, **to.headers}
             provider = msgspec.structs.replace(provider, headers=headers)
         resolved = resolve_target(provider, model, to.wire_api, to.base_url)
-        server = [text for text in (to.wire_api, to.base_url, to.key_env) if text]
+        server = [text for text in (to.wire_api, to.base_url, to.key_source) if text]
         return RouteTarget(
             provider,
             resolved,
-            to.base_url,
-            self._keys.get(to.key_env or ""),
+            to,
+            self._keys.get(to.key_source or ""),
             name=" ".join([f"{provider.name}:{model}", *server]),
             slot_key=" ".join([to.model, *server]),
-            overrides=to.overrides,
-            max_streams=to.max_streams,
-            cooldown_failures=to.cooldown_failures or COOLDOWN_FAILURES,
-            cooldown_seconds=_or(to.cooldown_seconds, COOLDOWN_SECONDS),
         )
 
 
-def _or(seconds: float | None, otherwise: float) -> float:
-    return otherwise if seconds is None else seconds
+def _read_key(target: RouteTo) -> Secret:
+    """The key of a target. One that is missing is reported now: no client could mend it.
 
-
-def _read_key(variable: str) -> Secret:
-    key = os.environ.get(variable)
+    Raises:
+        StreamError: it is not there.
+    """
+    problem = ""
+    key: str | None = None
+    if target.key_env is not None and target.key_file is not None:
+        problem = f"the target {target.model!r} has a key_env and a key_file: name one of them"
+    elif target.key_env is not None:
+        key = os.environ.get(target.key_env)
+        problem = f"key_env: the variable {target.key_env} is not set"
+    elif target.key_file is not None:
+        problem = f"key_file: {target.key_file} is empty, or cannot be read"
+        # The error of a file that is no text would quote it.
+        with suppress(OSError, ValueError):
+            key = Path(target.key_file).read_text(encoding="utf-8").strip()
     if not key:
-        message = f"key_env: the variable {variable} is not set"
-        # Reported now, because the client of the first request could not fix it.
-        raise StreamError(ErrorInfo("authentication", message, code="missing_key"))
+        raise StreamError(ErrorInfo("authentication", problem, code="missing_key"))
     return Secret(key)
 
 
@@ -417,7 +426,7 @@ def apply_overrides(prompt: Prompt, target: RouteTarget) -> Prompt:
 
     Fields that the client sent are kept only for the same wire: `extra` belongs to one wire.
     """
-    if not target.overrides:
+    if not target.to.overrides:
         return prompt
     wire_api = target.resolved.wire_api
     extra = prompt.extra or {}
@@ -426,7 +435,7 @@ def apply_overrides(prompt: Prompt, target: RouteTarget) -> Prompt:
         # The overrides are for this target alone, and no request of its wire was decoded.
         extra, extra_wire = {}, None
     return msgspec.structs.replace(
-        prompt, extra=merged(extra, target.overrides), extra_wire=extra_wire
+        prompt, extra=merged(extra, target.to.overrides), extra_wire=extra_wire
     )
 
 

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
+import anyio
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from streamlib.client import Client
 from streamlib.client.retry import NO_RETRY, RetryPolicy
 from streamlib.client.stream import ResponseStream
 from streamlib.gateway.clients.admission import Admission
 from streamlib.gateway.clients.identity import ANONYMOUS, ClientIdentity
+from streamlib.gateway.clients.stored_ids import brought_ids
 from streamlib.gateway.paths import Operation
 from streamlib.gateway.state.client_state import ClientState
 from streamlib.gateway.state.envelopes import hashed_origins
 from streamlib.gateway.state.restore import StoredResponse, restore_history
 from streamlib.gateway.state.translate import EventTranslator, QualifiedName
+from streamlib.gateway.targets.memory import HeldBatches, StreamMemory
 from streamlib.gateway.targets.pool import Slot, TargetPool
 from streamlib.gateway.targets.routes import (
+    HEADERS_SECONDS,
     RouteRule,
     RouteTarget,
     apply_overrides,
@@ -33,6 +37,7 @@ from streamlib.pipeline.attempts import Opened, read_opening
 from streamlib.providers.wire_specs import gateway_spec
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Change
+from streamlib.wires.encoders import echoed_metadata
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Completed, Created, Failed, RateLimits, ResponseEvent
 from streamlib_parsers.items import JsonObject, Origin, ResponseItem, WireApi
@@ -44,6 +49,11 @@ FORGETFUL: Final[frozenset[WireApi]] = frozenset({"chat", "gemini"})
 the extension ``reasoning_details``, and Gemini CLI resumes sessions without signatures."""
 
 
+RETRY: Final = RetryPolicy(retry_after_cap=2.0)
+"""How the only target is asked again. A longer `retry-after` is for the client, whose SDK obeys it:
+while the gateway waits, the client does not know why."""
+
+
 class Services(Struct, frozen=True, kw_only=True, eq=False):
     """What all requests of a running gateway share.
 
@@ -52,6 +62,8 @@ class Services(Struct, frozen=True, kw_only=True, eq=False):
         workers: builds and decodes large requests.
         pool: chooses targets.
         keep_alive: seconds of silence before a client is sent a keep-alive.
+        memory: bounds what all streams hold.
+        retry: when the only target of a request is asked again.
         state: stores state for clients; None: nothing is stored.
     """
 
@@ -59,6 +71,8 @@ class Services(Struct, frozen=True, kw_only=True, eq=False):
     workers: Workers
     pool: TargetPool
     keep_alive: float
+    memory: StreamMemory = field(default_factory=StreamMemory)
+    retry: RetryPolicy = RETRY
     state: ClientState | None = None
 
 
@@ -229,13 +243,27 @@ class TargetStreams:
             self.watch.failed(error.info)
             yield Opened([], failure=error.info)
             return
-        async with stream:
-            opened = await read_opening(stream.batches())
+        async with AsyncExitStack() as stack:
+            opened = await self._read_opening(stream, stack, slot.target)
             if opened.failure is None:
                 slot.responded()
             else:
-                self.watch.failed(opened.failure)
+                self._note_failure(opened.failure)
             yield opened
+
+    async def _read_opening(
+        self, stream: ResponseStream, stack: AsyncExitStack, target: RouteTarget
+    ) -> Opened:
+        """Enters a stream, which `stack` closes, and reads it up to its first output."""
+        stack.push_async_callback(stream.aclose)  # also where the entry is cancelled
+        seconds = target.to.first_output_seconds
+        with anyio.move_on_after(seconds):
+            await stream.__aenter__()
+            batches = HeldBatches(stream.batches(), self._services.memory)
+            stack.callback(batches.close)
+            return await read_opening(batches)
+        message = f"the model had no output within {seconds:g} s"
+        return Opened([], failure=ErrorInfo("stalled", message, retryable=True))
 
     async def build(self, target: RouteTarget, *, is_last: bool = True) -> ResponseStream:
         """The stream of a target, whose request is built but not sent.
@@ -254,8 +282,9 @@ class TargetStreams:
             self._stored = await state.find(
                 request.identity, request.prompt.items, workers, request.size
             )
-        retry = None if is_last else NO_RETRY
-        stream = await workers.run(request.size, self._build, target, retry)
+        retry = self._retry_at(target, is_last=is_last)
+        limits = _limits_at(target, is_last=is_last)
+        stream = await workers.run(request.size, self._build, target, retry, limits)
         self.stream = stream
         self.report = list(stream.request.report)
         self._translator = None
@@ -263,13 +292,19 @@ class TargetStreams:
         # `prompt_for` recognizes its items without envelopes.
         is_first_target = stream.request.origin == self.request.targets[0].resolved.origin
         if not is_first_target or stream.request.wire_api != self.request.wire_api:
-            self._translator = EventTranslator(self.request.wire_api, self.request.custom_tools)
+            echoed = echoed_metadata(stream.request.wire_api)
+            self._translator = EventTranslator(request.wire_api, request.custom_tools, echoed)
         return stream
 
     def note_tried(self, target: RouteTarget) -> None:
         """Records that the request is sent to a target."""
         self.model = f"{target.provider.name}:{target.resolved.model}"
         self.watch.tried(self.model, target.resolved.wire_api, target.base_url)
+
+    def _note_failure(self, error: ErrorInfo) -> None:
+        """Records the failure of the stream, with the id by which its provider can find it."""
+        limits = self.rate_limits
+        self.watch.failed(error, None if limits is None else limits.request_id)
 
     def note_body(self, response: Response) -> None:
         """Records a response that is not streamed; called again when more of it is known."""
@@ -291,11 +326,14 @@ class TargetStreams:
             return self.stream.response
         return self.body
 
-    def _build(self, target: RouteTarget, retry: RetryPolicy | None) -> ResponseStream:
+    def _build(
+        self, target: RouteTarget, retry: RetryPolicy, limits: dict[str, float]
+    ) -> ResponseStream:
+        client = self._services.client
         # Restored once for all targets.
         if self._restored is None:
             self._restored = restored_prompt(self.request, self._stored)
-        return self._services.client.stream(
+        return client.stream(
             prompt_for(self.request, self._restored, target),
             target.resolved.model,
             provider=target.provider,
@@ -305,7 +343,17 @@ class TargetStreams:
             dialects=self.request.rule.dialects,
             errors="event",
             retry=retry,
+            deadlines=msgspec.structs.replace(client.deadlines, **limits),
         )
+
+    def _retry_at(self, target: RouteTarget, *, is_last: bool) -> RetryPolicy:
+        """When a target is asked again: not where another one can be asked at once."""
+        if not is_last:
+            return NO_RETRY
+        retry = self._services.retry
+        if target.to.retries is None:
+            return retry
+        return msgspec.structs.replace(retry, retries=target.to.retries)
 
     async def store_state(self) -> None:
         """Stores the state of the complete response that the client's next request needs.
@@ -316,6 +364,9 @@ class TargetStreams:
         if state is None or self.stream is None:
             return
         is_translated = self._translator is not None
+        # Of another wire, nothing that its provider stores can be named by the client.
+        if not is_translated and self.request.identity.name is not None:
+            await state.note_ids(self.request.identity, brought_ids(self.stream.response))
         # If both wires are equal, a client keeps the provider's own fields; else they are lost.
         if not is_translated and self.request.wire_api not in FORGETFUL:
             return
@@ -335,7 +386,7 @@ class TargetStreams:
         self.watch.received(batch)
         last = batch[-1]
         if isinstance(last, Failed):
-            self.watch.failed(last.error)
+            self._note_failure(last.error)
         requested = self.request.prompt.model
         if not self.model.endswith(f":{requested}"):
             batch = [_with_model(event, requested) for event in batch]
@@ -370,6 +421,18 @@ def _with_model(event: ResponseEvent, model: str | None) -> ResponseEvent:
     if isinstance(event, (Created, Completed)):
         return msgspec.structs.replace(event, model=model)
     return event
+
+
+def _limits_at(target: RouteTarget, *, is_last: bool) -> dict[str, float]:
+    """The deadlines of a target's stream that are not those of the gateway's client."""
+    limits: dict[str, float] = {}
+    if target.to.headers_seconds is not None:
+        limits["headers"] = target.to.headers_seconds
+    elif not is_last:
+        limits["headers"] = HEADERS_SECONDS
+    if target.to.total_seconds is not None:
+        limits["total"] = target.to.total_seconds
+    return limits
 
 
 def hide_missing_key(error: ErrorInfo) -> ErrorInfo:

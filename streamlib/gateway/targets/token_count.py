@@ -6,19 +6,15 @@ An estimate is marked, because agents decide by it when to compact their history
 from __future__ import annotations
 
 from streamlib.client import Client
+from streamlib.client.token_endpoint import counted_tokens
 from streamlib.gateway.targets.routes import RouteTarget
 from streamlib.gateway.workers import Workers
 from streamlib.request.prompt import Prompt
-from streamlib.request.token_count import (
-    count_request,
-    endpoint_of,
-    estimated_tokens,
-    read_count,
-)
+from streamlib.request.token_count import count_request, endpoint_of, estimated_tokens
 
 
 def counts_itself(target: RouteTarget) -> bool:
-    """Whether a target counts the tokens of its requests."""
+    """Whether a target's provider counts the tokens of its requests."""
     return endpoint_of(target.resolved) is not None
 
 
@@ -28,14 +24,15 @@ async def count_tokens(
     """Counts the tokens of a prompt, whose request had a body of `size` bytes.
 
     Returns:
-        The count, and whether it is an estimate.
+        The count, and whether it is an estimate: of a provider that cannot count.
 
     Raises:
         StreamError: the provider refused to count.
     """
     endpoint = endpoint_of(target.resolved)
-    if endpoint is None:
-        return await workers.run(size, estimated_tokens, prompt), True
-    request = await workers.run(size, count_request, prompt, target.resolved, endpoint)
-    response = await client.fetch(request, target.provider, api_key=target.key)
-    return read_count(response, endpoint), False
+    if endpoint is not None:
+        request = await workers.run(size, count_request, prompt, target.resolved, endpoint)
+        counted = await counted_tokens(client, request, endpoint, target.provider, target.key)
+        if counted is not None:
+            return counted.tokens, False
+    return await workers.run(size, estimated_tokens, prompt), True

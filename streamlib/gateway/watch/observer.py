@@ -62,6 +62,7 @@ class Exchange(Struct, kw_only=True, eq=False):
         stop_reason: stop reason of the response.
         status: HTTP status that the client received; None before that.
         error: error that ended the request; None if it succeeded.
+        upstream_request_id: id that the target gave the request; None if it gave none.
         is_refused: whether no target was tried; the error's message is then the library's own.
         report: changes and losses in translation between the two wires.
         seconds: duration from start to end; None before the end.
@@ -90,6 +91,7 @@ class Exchange(Struct, kw_only=True, eq=False):
     stop_reason: str | None = None
     status: int | None = None
     error: ErrorInfo | None = None
+    upstream_request_id: str | None = None
     is_refused: bool = False
     report: Sequence[Change] = ()
     seconds: float | None = None
@@ -175,11 +177,18 @@ class Watch:
         exchange.target = target
         exchange.target_wire = wire_api
         exchange.base_url = base_url
+        exchange.upstream_request_id = None
         exchange.targets_tried += 1
         self._call(lambda observer: observer.target_tried(exchange))
 
-    def failed(self, error: ErrorInfo) -> None:
-        """The target that was tried last failed."""
+    def failed(self, error: ErrorInfo, request_id: str | None = None) -> None:
+        """The target that was tried last failed.
+
+        Args:
+            error: why.
+            request_id: the id that the target gave the request.
+        """
+        self.exchange.upstream_request_id = request_id
         self._call(lambda observer: observer.upstream_failed(self.exchange, error))
 
     def received(self, events: Sequence[ResponseEvent]) -> None:

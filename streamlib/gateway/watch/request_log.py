@@ -20,12 +20,12 @@ import msgspec
 from streamlib.gateway.log_text import log_name, log_text, server_of
 from streamlib.gateway.watch.observer import AccessRefusal, Exchange, Observer
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
+from streamlib_parsers.redaction import redact
 from streamlib_parsers.usage import Usage
 
-LOGGED_MESSAGES: Final[frozenset[ErrorKind]] = frozenset(
-    {"connection", "stalled", "deadline", "authentication", "permission"}
-)
-"""Failures whose messages are the library's own and contain no content, so they are logged."""
+PROVIDER_CHARACTERS: Final = 300
+"""Characters of a provider's message in a log line: what is wrong comes first, and a value of the
+request that it quotes is cut."""
 
 QUOTING: Final[frozenset[ErrorKind]] = frozenset({"invalid_request", "invalid_history"})
 """Failures whose messages may quote the request that was refused."""
@@ -168,18 +168,33 @@ def changed_paths(exchange: Exchange) -> list[str]:
 def shown_message(
     error: ErrorInfo, *, is_own: bool = False, with_content: bool = False
 ) -> str | None:
-    """The message of a failure; None if it might contain content.
+    """The message of a failure, on one line, without keys; None if nothing of it may be shown.
 
     Args:
         error: the failure.
         is_own: whether the library wrote the message, not a provider (`Exchange.is_refused`).
         with_content: whether a message of the library may quote the request.
     """
-    if is_own and error.kind in QUOTING and not with_content:
+    if not is_own:
+        return log_text(redact(error.message), PROVIDER_CHARACTERS)
+    if error.kind in QUOTING and not with_content:
         return _without_quotes(error)
-    if is_own or error.kind in LOGGED_MESSAGES:
-        return log_text(error.message)
-    return None
+    return log_text(error.message)
+
+
+def error_text(error: ErrorInfo, request_id: str | None = None) -> str:
+    """A target's failure in a line of the log: its kind, then what the provider said.
+
+    Args:
+        error: the failure.
+        request_id: the id that the provider gave the request.
+    """
+    details = [shown_message(error) or "no message"]
+    if error.code is not None:
+        details.append(f"code {log_name(redact(error.code))}")
+    if request_id is not None:
+        details.append(f"request {log_name(redact(request_id))}")
+    return f"{error.kind} ({', '.join(details)})"
 
 
 def _without_quotes(error: ErrorInfo) -> str | None:
@@ -195,10 +210,8 @@ def _without_quotes(error: ErrorInfo) -> str | None:
 
 
 def _result(exchange: Exchange) -> str:
-    error = exchange.error
-    if error is not None:
-        message = shown_message(error)
-        return f"{error.kind} ({message})" if message else error.kind
+    if exchange.error is not None:
+        return error_text(exchange.error, exchange.upstream_request_id)
     if exchange.stop_reason is not None:
         return log_name(exchange.stop_reason)
     if exchange.operation == "response":
@@ -224,11 +237,14 @@ def fields_of(exchange: Exchange, *, with_content: bool = False) -> dict[str, An
         with_content: whether a message that may quote the request is in it.
     """
     usage = exchange.usage or Usage()
+    request_id = exchange.upstream_request_id
     lost = Counter(change.action for change in exchange.report)
     kind: str | None = None
     message: str | None = None
+    code: str | None = None
     if exchange.error is not None:
         kind = exchange.error.kind
+        code = exchange.error.code and log_name(redact(exchange.error.code))
         message = shown_message(
             exchange.error, is_own=exchange.is_refused, with_content=with_content
         )
@@ -247,6 +263,8 @@ def fields_of(exchange: Exchange, *, with_content: bool = False) -> dict[str, An
         "stop_reason": exchange.stop_reason,
         "error": kind,
         "error_message": message,
+        "error_code": code,
+        "upstream_request_id": request_id and log_name(redact(request_id)),
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "cached_tokens": usage.cache_read_input_tokens,

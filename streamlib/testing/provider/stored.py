@@ -70,5 +70,5 @@ def _not_found(name: str, response_id: str) -> ErrorInfo:
     """The error for an id of no stored response (``previous_response_not_found``)."""
     message = f"Previous response with id {response_id[:80]!r} not found."
     code = f"{name.removesuffix('_id')}_not_found"
-    detail = {"type": "invalid_request", "code": code, "message": message, "param": name}
+    detail = {"type": "invalid_request_error", "code": code, "message": message, "param": name}
     return ErrorInfo("not_found", message, code=code, detail=detail)

@@ -178,8 +178,8 @@ def is_unreasoned_tool_turn(turns: Sequence[Turn]) -> bool:
 def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: ConverseContext) -> None:
     """Removes or adds what the API wants at the end of a request.
 
-    It refuses blank ends, reasoning while thinking is off, and for some models a last turn of the
-    assistant.
+    It refuses blank ends, reasoning while thinking is off, and a last turn of the assistant while
+    thinking is on; some models always do.
     """
     last = turns[-1]
     if last.role != "assistant":
@@ -189,7 +189,7 @@ def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: Conve
         claude.drop_reasoning(last.blocks, report)
     if last.blocks[-1].member == "text":
         _trim_end(last)
-    if not context.target.traits.prefill and not _is_paused(last):
+    if not claude.takes_prefill(thinking, context) and not _is_paused(last):
         report.add(
             "generated",
             "/input",

@@ -319,7 +319,7 @@ def _take_effort(fields: JsonObject) -> Any:
 SETTINGS: Final = SettingsTable(
     "Converse",
     Setting("max_output_tokens", "inferenceConfig.maxTokens", write=output_limit),
-    Setting("temperature", "inferenceConfig.temperature"),
+    Setting("temperature", "inferenceConfig.temperature", most=1),
     Setting("top_p", "inferenceConfig.topP"),
     Setting("stop", "inferenceConfig.stopSequences", write=stop_sequences),
     Setting("output_schema", "outputConfig", write=_output_config, read=_read_schema),

@@ -187,8 +187,8 @@ def fix_first_turn(turns: list[Turn], context: BuildContext) -> None:
 def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: BuildContext) -> None:
     """Removes or adds what the API wants at the end of a request.
 
-    It refuses blank ends, reasoning while thinking is off, and for some models a last turn of the
-    assistant.
+    It refuses blank ends, reasoning while thinking is off, and a last turn of the assistant while
+    thinking is on; some models always do.
     """
     last = turns[-1]
     if last.role != "assistant":
@@ -197,7 +197,7 @@ def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: Build
         claude.drop_reasoning(last.blocks, context.report)
     if last.blocks[-1].type == "text":
         _trim_end(last)
-    if not context.target.traits.prefill and not _is_paused(last):
+    if not claude.takes_prefill(thinking, context) and not _is_paused(last):
         context.report.add(
             "generated",
             "/input",

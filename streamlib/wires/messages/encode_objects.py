@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import msgspec
@@ -256,7 +257,37 @@ def messages_usage(usage: Usage | None) -> JsonObject | None:
     return body
 
 
+OVERFLOW: Final = "prompt is too long"
+"""What Anthropic says of a full context. Claude Code looks for these words, and compacts then."""
+
+_MAXIMUM: Final = re.compile(
+    r"(?:maximum|limit|exceed|context (?:length|window|size))\D{0,60}(\d[\d,]{0,15})", re.IGNORECASE
+)
+"""The limit of tokens in a provider's message."""
+
+
 def error_body(error: ErrorInfo) -> JsonObject:
     """The wire's error object."""
     error_type = ERROR_TYPES.get(error.kind, "api_error")
-    return {"type": "error", "error": {"type": error_type, "message": error.message}}
+    message = error.message
+    if error.kind == "context_window_exceeded":
+        message = _overflow_message(message)
+    return {"type": "error", "error": {"type": error_type, "message": message}}
+
+
+def _overflow_message(message: str) -> str:
+    """What a provider says of a full context, in the words of Anthropic."""
+    if OVERFLOW in message.lower():
+        return message
+    limit = _MAXIMUM.search(message)
+    if limit is None:
+        return f"{OVERFLOW}: {message}"
+    maximum = _number(limit[1])
+    sent = max([_number(text) for text in re.findall(r"\d[\d,]{0,15}", message)])
+    if sent <= maximum:
+        return f"{OVERFLOW}: {message}"
+    return f"{OVERFLOW}: {sent} tokens > {maximum} maximum"
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", ""))

@@ -261,7 +261,7 @@ SETTINGS: Final = SettingsTable(
     Setting("reasoning.display"),
     Setting("thinking_mismatch", also=("thinking.block_binding.prefix_mismatch_behavior",)),
     Setting("output_schema", "output_config.format", write=_format, read=_read_schema),
-    Setting("temperature", "temperature"),
+    Setting("temperature", "temperature", most=1),
     Setting("top_p", "top_p"),
     Setting("top_k", "top_k"),
     Setting("stop", "stop_sequences", write=stop_sequences),

@@ -16,7 +16,12 @@ from streamlib.request.history import IndexedItem
 from streamlib.request.prompt import Prompt
 from streamlib.request.target import BuiltRequest, Target
 from streamlib.wires.responses.build_input import ResponsesContext, wire_input
-from streamlib.wires.responses.build_input_rules import has_lifetimes, mark_cache
+from streamlib.wires.responses.build_input_rules import (
+    drop_breakpoints,
+    has_lifetimes,
+    knows_breakpoints,
+    mark_cache,
+)
 from streamlib.wires.responses.build_tools import wire_tools
 from streamlib.wires.responses.settings import (
     SETTINGS,
@@ -66,7 +71,10 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
         body["instructions"] = prompt.instructions
     if prompt.tools:
         body["tools"] = wire_tools(prompt.tools, "/tools", report)
-    mark_cache(sent, prompt, report)
+    if knows_breakpoints(target):
+        mark_cache(sent, prompt, report)
+    else:
+        drop_breakpoints(sent, prompt, report)
     # An empty list where items were given would say that there were none.
     if sent or not items:
         body["input"] = [sent_object.body for sent_object in sent]

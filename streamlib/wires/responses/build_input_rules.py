@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple
 from streamlib.request.history import OUTPUTS, IndexedItem
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.request.report import Report
+from streamlib.request.target import Target
+from streamlib.wires.json_objects import without_keys
 from streamlib_parsers.items import (
     BUILT_IN_OUTPUTS,
     JsonObject,
@@ -25,6 +27,10 @@ OUTPUT_KINDS: Final = frozenset(kind for _, kind in TO_ANSWER.values())
 
 BREAKPOINT: Final = "prompt_cache_breakpoint"
 """Key of a part up to which the input is cached."""
+
+
+BREAKPOINT_PROVIDERS: Final = ("openai", "openai-codex", "azure")
+"""Providers that are known to have breakpoints; other servers of the wire may refuse them."""
 
 
 class InputObject(NamedTuple):
@@ -175,6 +181,25 @@ def mark_cache(sent: list[InputObject], prompt: Prompt, report: Report) -> None:
             report.dropped(
                 f"/cache/breakpoints/{position}", "the item has no part that can carry a breakpoint"
             )
+
+
+def knows_breakpoints(target: Target) -> bool:
+    """Whether a target is known to have cache breakpoints."""
+    return target.provider.name in BREAKPOINT_PROVIDERS
+
+
+def drop_breakpoints(sent: list[InputObject], prompt: Prompt, report: Report) -> None:
+    """Leaves out all breakpoints, for a server that is not known to have them."""
+    reason = "only OpenAI and Azure are known to have cache breakpoints"
+    if isinstance(prompt.cache, CacheOptions):
+        for position in prompt.cache.breakpoints:
+            report.dropped(f"/cache/breakpoints/{position}", reason)
+    for body, entry in sent:
+        parts = _input_parts(body)
+        for number, part in enumerate(parts):
+            if BREAKPOINT in part:
+                parts[number] = without_keys(part, BREAKPOINT)
+                report.dropped(f"{entry.path}/{BREAKPOINT}", reason)
 
 
 def has_lifetimes(sent: list[InputObject]) -> bool:

@@ -39,7 +39,7 @@ from streamlib.wires.responses.encode_objects import (
     response_object,
     responses_usage,
 )
-from streamlib.wires.responses.repeated_settings import request_settings
+from streamlib.wires.responses.repeated_settings import DEFAULTS, request_settings
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
@@ -69,7 +69,16 @@ from streamlib_parsers.usage import Usage
 from streamlib_parsers.wires.responses.events import PROGRESS, TYPED_KEYS
 from streamlib_parsers.wires.responses.items import outline
 
-__all__ = ["Encoder", "body_of", "error_body", "request_settings"]
+__all__ = ["ECHOED", "Encoder", "body_of", "error_body", "request_settings"]
+
+ECHOED: Final = (
+    *DEFAULTS,
+    "completed_at",
+    "created_at",
+    "incomplete_details",  # the stop reason has it
+    "prompt_cache_retention",
+)
+"""Metadata that repeats the request, or says when the response was made."""
 
 REPEATED_KEYS: Final = 64
 """Maximum metadata keys in each response object but the last. Without it, a provider that sends a

@@ -23,6 +23,7 @@ from streamlib.request.prompt import EFFORTS, CacheOptions, Prompt, ReasoningOpt
 from streamlib.request.schemas import ANY_OBJECT, strict_schema
 from streamlib.request.target import Target
 from streamlib.wires.json_objects import rest_of
+from streamlib.wires.responses.build_input_rules import knows_breakpoints
 from streamlib.wires.settings import (
     Setting,
     SettingsTable,
@@ -349,14 +350,17 @@ def read_include(fields: JsonObject) -> None:
 
 def _cache_options(prompt: Prompt, context: BuildContext) -> JsonObject | None:
     """Only a lifetime needs a field: the API caches by itself, with breakpoints or without."""
-    if not isinstance(prompt.cache, CacheOptions):
+    if not isinstance(prompt.cache, CacheOptions) or prompt.cache.ttl is None:
+        return None
+    if not knows_breakpoints(context.target):
+        context.report.dropped("/cache/ttl", "only OpenAI and Azure are known to have lifetimes")
         return None
     requested = prompt.cache.ttl
-    ttl = LIFETIMES.get(requested or "", requested)
+    ttl = LIFETIMES.get(requested, requested)
     if ttl != requested:
         reason = f"Responses keeps prefixes 30m or 12h: {ttl}"
         context.report.add("changed", "/cache/ttl", reason)
-    return {"ttl": ttl} if ttl else None
+    return {"ttl": ttl}
 
 
 def _read_user(fields: JsonObject) -> Any:
@@ -386,7 +390,7 @@ SETTINGS: Final = SettingsTable(
     Setting("cache", "prompt_cache_options", write=_cache_options, read=left_in_extra),
     Setting("cache.ttl"),
     Setting("cache.breakpoints"),
-    Setting("max_output_tokens", "max_output_tokens"),
+    Setting("max_output_tokens", "max_output_tokens", least=16),
     Setting("metadata", "metadata"),
     Setting("service_tier", "service_tier"),
     Setting("user_id", "safety_identifier", longest=IDENTIFIER_LENGTH, read=_read_user),

@@ -7,6 +7,7 @@ import pytest
 from streamlib.providers import shipped
 from streamlib_parsers import accumulate, parser
 from streamlib_parsers.dialects import DIALECTS, DIALECTS_BY_MODEL, Dialect, Opener, dialects_for
+from streamlib_parsers.dialects.by_model import stands_in
 from streamlib_parsers.dialects.grammars.json_calls import JsonCalls
 from tests.support.cases import each_case
 from tests.support.dialect_calls import (
@@ -80,6 +81,7 @@ ROWS = [
     ("ByteDance/Seed-OSS-36B", ("seed_oss", "qwen3_coder", "think")),
     ("meta-llama/Llama-4-Scout", ("llama3_json", "pythonic")),
     ("mistral-large", ("mistral", "think")),
+    ("mistralai/Mixtral-8x7B", ("mistral", "think")),
     ("Devstral-2", ("mistral", "think")),
     ("Magistral-Small", ("mistral", "think")),
     ("codestral-2", ("mistral", "think")),
@@ -99,6 +101,8 @@ ROWS = [
     ("jamba-1.6", ("jamba",)),
     ("longcat-flash", ("longcat", "think")),
     ("step-3", ("step3", "think:open")),
+    ("stepfun-ai/Step3", ("step3", "think:open")),
+    ("step-2-16k", ("step3", "think")),
     ("dots.llm2", ("dots", "think")),
     ("MiniCPM5-8B", ("minicpm5", "hermes", "think")),
     ("ai-sage/GigaChat3.5-Ultra", ("gigachat35", "gigachat3", "think:open")),
@@ -107,8 +111,9 @@ ROWS = [
     ("LFM2-8B", ("pythonic", "think")),
     ("olmo-3", ("pythonic", "think")),
     ("command-r-plus", ("cohere", "think")),
-    ("command-a", ("cohere", "think:open")),
-    ("cohere/other", ("cohere", "think:open")),
+    ("command-a-reasoning-08-2025", ("cohere", "think:open")),
+    ("command-a", ("cohere", "think")),
+    ("cohere/other", ("cohere", "think")),
     (
         "something-else",
         (
@@ -130,9 +135,25 @@ def test_model_gets_the_dialects_of_its_row(model: str, dialects: tuple[str, ...
     assert dialects_for(model) == dialects_for(model, parses_calls=False) == dialects
 
 
+@each_case(
+    "model", ["stepwise-7b", "my-footstep", "commander-1", "bandcamp/cohereless", "seedream"]
+)
+def test_name_inside_a_word_is_no_name(model: str) -> None:
+    assert dialects_for(model) == dialects_for("something-else")
+
+
+def test_wire_that_types_reasoning_has_no_tags_of_it() -> None:
+    for model, dialects in ROWS:
+        expected = tuple([name for name in dialects if not name.startswith("think")])
+        assert dialects_for(model, types_reasoning=True) == expected
+    own = [("step", ("think:open",))]
+    assert dialects_for("step-3", types_reasoning=True, overrides=own) == ("think:open",)
+
+
 def test_every_row_of_the_table_is_tested() -> None:
     reached = {
-        next(part for part, _ in DIALECTS_BY_MODEL if part in model.lower()) for model, _ in ROWS
+        next(part for part, _ in DIALECTS_BY_MODEL if stands_in(part, model.lower()))
+        for model, _ in ROWS
     }
     assert reached == {part for part, _ in DIALECTS_BY_MODEL}
     assert {name for _, names in DIALECTS_BY_MODEL for name in names} <= set(DIALECTS)

@@ -102,6 +102,21 @@ async def run(
         return anyio.current_time() - began, None, stream
 
 
+async def test_stream_has_deadlines_of_its_own() -> None:
+    transport = MemoryTransport([START, 1000.0])
+    async with make_client(URL, transport, deadlines=LIMITS, retry=NO_RETRY) as client:
+        began = anyio.current_time()
+        limits = Deadlines(idle=7)
+        async with client.stream(make_request(URL), deadlines=limits, errors="event") as stream:
+            async for _ in stream:
+                pass
+        assert anyio.current_time() - began == pytest.approx(7)
+        assert stream.response.error is not None
+        assert stream.response.error.detail == {"phase": "idle"}
+        with pytest.raises(TypeError, match="deadlines"):
+            client.stream(make_request(URL), deadlines=30)  # type: ignore[arg-type]
+
+
 # --- the arithmetic ---
 
 

@@ -155,3 +155,46 @@ def test_command_serves_without_a_key_and_stops_cleanly(log_format: str) -> None
     else:
         assert "chat fast -> loopback:echo: stop" in errors
     assert "Traceback" not in errors
+
+
+def checked(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str, str]:
+    """Exit code and output of `--check`."""
+    code = main(["gateway", "--check", *options])
+    output, errors = capsys.readouterr()
+    return code, output, errors
+
+
+def test_check_reads_routes_and_keys_and_serves_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "routes.toml"
+    file.write_text('[[route]]\nmodel = "a-*"\nto = ["loopback:echo", "groq:x"]\n', "utf-8")
+    monkeypatch.setenv("GROQ_API_KEY", "gsk_1")
+    code, output, errors = checked(capsys, str(file))
+    assert (code, errors) == (0, "")
+    assert "a-*                      -> loopback:echo, groq:x" in output
+    monkeypatch.delenv("GROQ_API_KEY")
+    code, _, errors = checked(capsys, str(file))
+    assert (code, errors) == (1, "no key for groq (route a-*): set GROQ_API_KEY\n")
+    file.write_text("[[route]]\nmodel = 1\n", "utf-8")
+    code, _, errors = checked(capsys, str(file))
+    assert code == 1
+    assert "the route file: " in errors
+    assert "--ask goes with --check" in error_of(capsys, "--ask", "m")
+
+
+def test_check_asks_each_target_of_a_model(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A target that fails is told in its own words, although another one would serve."""
+    file = tmp_path / "routes.toml"
+    away = '{ model = "custom:m", base_url = "http://127.0.0.1:9/v1" }'
+    file.write_text(f'[[route]]\nmodel = "a-*"\nto = ["loopback:echo", {away}]\n', "utf-8")
+    code, output, errors = checked(capsys, str(file), "--ask", "a-1")
+    assert code == 1
+    assert "loopback:echo answers in " in output
+    assert errors.startswith("custom:m fails: connection (")
+    file.write_text('[[route]]\nmodel = "a-*"\nto = "loopback:echo"\n', "utf-8")
+    assert checked(capsys, str(file), "--ask", "a-1")[0] == 0
+    code, _, errors = checked(capsys, str(file), "--ask", "b-1")
+    assert (code, errors) == (1, "no route for the model 'b-1'\n")

@@ -3,19 +3,26 @@ SIGTERM lets streams finish and then ends them with an error, a second one ends 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 import sys
 import time
 from pathlib import Path
-from typing import Final
+from types import SimpleNamespace
+from typing import Any, Final
 
 import anyio
 import httpx
+import msgspec
 import pytest
+import uvicorn
+import websockets
 
 from streamlib.cli import main
+from streamlib.cli.gateway_server import GatewayServer
+from streamlib.gateway import Gateway, RouteTable
 from tests.support.gateway_commands import GatewayProcess, ask_until_served, gateway_process
 from tests.support.gateways import parse_stream
 from tests.support.loops import asyncio_alone
@@ -199,3 +206,96 @@ def test_workers_refuse_what_each_would_keep_for_itself(
     filled = [option.replace("{file}", str(file)) for option in options]
     assert main(["gateway", "--port", "0", *filled]) == 1
     assert message in capsys.readouterr().err
+
+
+@asyncio_alone
+async def test_sighup_reads_the_keys_of_files_again(tmp_path: Path) -> None:
+    file, key = tmp_path / "routes.toml", tmp_path / "key"
+    async with scripted(SHORT, SHORT, SHORT) as upstream:
+        write_routes(file, upstream.url)
+        file.write_text(file.read_text("utf-8") + f'key_file = "{key}"\n', "utf-8")
+        key.write_text("first-key\n", "utf-8")
+        with gateway_process("--config", str(file)) as gateway:
+            assert (await ask_until_served(gateway.url)).status_code == 200
+            key.write_text("second-key\n", "utf-8")
+            gateway.send(signal.SIGHUP)
+            await gateway.wait_for("the routes were read again")
+            assert (await ask_until_served(gateway.url)).status_code == 200
+            key.unlink()
+            gateway.send(signal.SIGHUP)
+            await gateway.wait_for("the routes stay as they are")
+            assert f"key_file: {key} is empty, or cannot be read" in gateway.log
+            assert (await ask_until_served(gateway.url)).status_code == 200
+            assert "-key" not in gateway.log.replace("key_file", "")
+    keys = [re.findall(rb"(first|second)-key", request) for request in upstream.requests]
+    assert keys == [[b"first"], [b"second"], [b"second"]]
+
+
+@asyncio_alone
+async def test_half_sent_requests_leave_room_for_others() -> None:
+    with gateway_process("--connections", "40") as gateway:
+        assert (await ask_until_served(gateway.url)).status_code == 200
+        port = int(gateway.url.rpartition(":")[2])
+        async with contextlib.AsyncExitStack() as stack:
+            for _ in range(200):
+                stream = await anyio.connect_tcp("127.0.0.1", port)
+                await stack.enter_async_context(stream)
+                await stream.send(b"POST /v1/messages HTTP/1.1\r\nHost: ")
+            await anyio.sleep(0.5)
+            with anyio.fail_after(2):
+                assert (await ask_until_served(gateway.url)).status_code == 200
+
+
+@asyncio_alone
+async def test_websocket_client_gets_a_message() -> None:
+    with gateway_process() as gateway:
+        await ask_until_served(gateway.url)
+        url = gateway.url.replace("http", "ws", 1) + "/v1/responses"
+        async with websockets.connect(url) as socket:
+            event = msgspec.json.decode(await socket.recv())
+            assert (event["type"], event["error"]["code"]) == ("error", "invalid_request_error")
+            assert "POST /v1/responses" in event["error"]["message"]
+            with pytest.raises(websockets.ConnectionClosed):
+                await socket.recv()
+        assert "Traceback" not in gateway.log
+
+
+class Connection:
+    """A connection of uvicorn: its last request, and whether it was closed."""
+
+    def __init__(self, cycle: Any = None) -> None:
+        self.cycle = cycle
+        self.transport = self
+        self.is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+async def test_connection_has_ten_seconds_for_its_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([100.0, 109.0, 111.0])
+    monkeypatch.setattr(anyio, "current_time", lambda: next(times))
+    config = uvicorn.Config("module:app")
+    server = GatewayServer(config, Gateway(), grace=1, connections=50, read_routes=RouteTable)
+    busy, ended = SimpleNamespace(response_complete=False), SimpleNamespace(response_complete=True)
+    half_sent, streaming, used = Connection(), Connection(busy), Connection(ended)
+    server.server_state.connections = {half_sent, streaming, used}  # type: ignore[arg-type]
+    for _ in range(3):
+        server._close_waiting()
+        # A request between two looks: its connection waits anew.
+        used.cycle = SimpleNamespace(response_complete=True)
+    assert (half_sent.is_closed, streaming.is_closed, used.is_closed) == (True, False, False)
+
+
+async def test_oldest_connections_without_a_request_leave_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 95.0
+    monkeypatch.setattr(anyio, "current_time", lambda: now)
+    config = uvicorn.Config("module:app")
+    server = GatewayServer(config, Gateway(), grace=1, connections=2, read_routes=RouteTable)
+    connections = [Connection() for _ in range(4)]
+    server.server_state.connections = set(connections)  # type: ignore[arg-type]
+    server._waiting = {each: (90.0 + n, None) for n, each in enumerate(connections)}
+    server._close_waiting()
+    assert [connection.is_closed for connection in connections] == [True, True, False, False]

@@ -240,6 +240,20 @@ async def test_count_of_another_server_is_a_marked_estimate(wire: WireApi) -> No
     assert "error" in bad.json()
 
 
+@pytest.mark.parametrize("status", [404, 405, 501])
+@pytest.mark.parametrize(("target", "count", "path"), COUNTERS)
+async def test_count_is_estimated_where_the_route_is_missing(
+    target: str, count: bytes, path: str, status: int
+) -> None:
+    page = ProviderResponse(status, {"content-type": "text/html"}, [b"<h1>no such page</h1>"])
+    route = RouteRule("*", target, base_url="http://proxy")
+    async with serving(Upstream(page), route, client={"api_key": "k"}) as client:
+        body = client_request("messages", weather_prompt()).body
+        response = await client.post("/v1/messages/count_tokens", content=body)
+    assert (response.status_code, response.headers["x-streamlib-estimate"]) == (200, "true")
+    assert response.json()["input_tokens"] > 10
+
+
 async def test_gemini_count_takes_a_complete_request() -> None:
     body = msgspec.json.decode(client_request("gemini", weather_prompt()).body)
     path = COUNTS["gemini"][0]

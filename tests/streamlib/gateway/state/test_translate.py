@@ -196,3 +196,24 @@ def test_signed_text_stays_a_message_beside_its_envelope(client: WireApi) -> Non
     response = accumulate(translated(client, signed_end(" there")))
     assert [type(item) for item in response.items] == [Message, Message, Reasoning]
     assert response.text == "Hello there"
+
+
+def test_responses_client_gets_one_call_after_another() -> None:
+    """LangChain joins the deltas of calls that overlap; OpenAI never sends such."""
+    assembler = EventAssembler(LIMITS, Origin("chat"), lambda n: f"c{n}")
+    assembler.identify("r1", "m")
+    first = assembler.open(FunctionCall("c1", "f"))
+    second = assembler.open(FunctionCall("c2", "g"))
+    for call, text in ((second, '{"x":'), (first, '{"y":'), (second, "1}"), (first, "2}")):
+        assembler.arguments(call, text)
+    assembler.close(first)
+    assembler.close(second)
+    assembler.complete("tool_calls")
+    events = translated("responses", assembler.take())
+    check(events)
+    assert [event.index for event in events if hasattr(event, "index")] == [0] * 4 + [1] * 4
+    calls = accumulate(events).calls
+    assert [call.parsed() for call in calls if isinstance(call, FunctionCall)] == [
+        {"y": 2},
+        {"x": 1},
+    ]

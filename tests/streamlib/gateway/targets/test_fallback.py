@@ -8,12 +8,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 import anyio
+import msgspec
 import pytest
 
-from streamlib.gateway import RouteRule
+from streamlib.gateway import RouteRule, RouteTo
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 from tests.support.gateways import (
+    ProviderResponse,
     Upstream,
     common_fields,
     each_client,
@@ -41,6 +43,10 @@ LIMITED: Final = error_response(
 )
 
 
+def one(**options: Any) -> RouteRule:
+    return RouteRule("*", "custom:one", wire_api="messages", base_url="http://upstream", **options)
+
+
 def models(upstream: Upstream) -> list[str]:
     return [upstream.body(index)["model"] for index in range(len(upstream.requests))]
 
@@ -62,14 +68,117 @@ async def test_next_target_is_tried_at_once(wire: WireApi, stream: bool) -> None
     assert (models(upstream), seconds) == (["one", "two"], 0)
 
 
-async def test_only_target_is_asked_again_after_its_delay() -> None:
-    upstream = Upstream(LIMITED, WHOLE)
-    one = RouteRule("*", "custom:one", wire_api="messages", base_url="http://upstream")
-    async with serving(upstream, one) as client:
+@pytest.mark.parametrize(("delay", "waits"), [("1", True), ("2", True), ("3", False)])
+async def test_only_target_is_asked_again_after_short_delay(delay: str, waits: bool) -> None:
+    """A longer one is for the client, whose SDK obeys it."""
+    limited = error_response("messages", 429, ErrorInfo("rate_limited", "no"), retry_after=delay)
+    upstream = Upstream(limited, WHOLE)
+    async with serving(upstream, one()) as client:
         start = anyio.current_time()
         response = await send(client, "chat", weather_prompt())
-        assert anyio.current_time() - start == pytest.approx(37)
-    assert (response.status_code, models(upstream)) == (200, ["one", "one"])
+        seconds = anyio.current_time() - start
+    if waits:
+        assert response.status_code == 200
+        assert seconds == pytest.approx(float(delay))
+    else:
+        assert (response.status_code, seconds) == (429, 0)
+        assert response.headers["retry-after"] == delay
+
+
+@pytest.mark.parametrize("retries", [0, 1, 4])
+async def test_only_target_is_asked_again_as_configured(retries: int) -> None:
+    busy = error_response("messages", 529, ErrorInfo("overloaded", "busy"))
+    upstream = Upstream(busy)
+    async with serving(upstream, one(retries=retries)) as client:
+        response = await send(client, "chat", weather_prompt())
+    assert (response.status_code, len(upstream.requests)) == (503, 1 + retries)
+
+
+class Late(Upstream):
+    """A provider whose first response has no headers for some seconds."""
+
+    def __init__(self, seconds: float, *responses: ProviderResponse) -> None:
+        super().__init__(*responses)
+        self.seconds = seconds
+
+    async def send(self, *request: Any) -> Any:
+        response = await super().send(*request)
+        if len(self.requests) == 1:
+            await anyio.sleep(self.seconds)
+        return response
+
+
+@each_client
+@stream_or_body
+async def test_target_without_headers_is_left_after_30_s(wire: WireApi, stream: bool) -> None:
+    upstream = Late(1000, WHOLE)
+    async with serving(upstream, TWO) as client:
+        start = anyio.current_time()
+        response = await send(client, wire, weather_prompt(), stream=stream)
+        seconds = anyio.current_time() - start
+    assert common_fields(read(wire, response, stream=stream)) == expected()
+    assert (models(upstream), seconds) == (["one", "two"], 30)
+
+
+async def test_only_target_has_time_for_its_headers() -> None:
+    upstream = Late(300, WHOLE)
+    async with serving(upstream, one()) as client:
+        response = await send(client, "chat", weather_prompt())
+    assert parse_stream("chat", response.content).stop_reason == "tool_calls"
+    assert models(upstream) == ["one"]
+
+
+async def test_headers_are_due_at_the_time_of_the_target() -> None:
+    rule = RouteRule(
+        "*",
+        (RouteTo("custom:one", headers_seconds=5), "custom:two"),
+        wire_api="messages",
+        base_url="http://upstream",
+        headers_seconds=7,
+    )
+    upstream = Late(1000, WHOLE)
+    async with serving(upstream, rule) as client:
+        start = anyio.current_time()
+        await send(client, "chat", weather_prompt())
+        assert anyio.current_time() - start == 5
+    assert models(upstream) == ["one", "two"]
+
+
+@each_client
+@stream_or_body
+async def test_first_output_is_due_at_the_time_of_the_route(wire: WireApi, stream: bool) -> None:
+    """`Created` and pings are none."""
+    start_of_response, *_ = weather_chunks("messages")
+    ping = b'event: ping\ndata: {"type": "ping"}\n\n'
+    silent = stream_response("messages", start_of_response, 4.0, ping, 4.0, ping, 400.0)
+    upstream = Upstream(silent, WHOLE)
+    rule = msgspec.structs.replace(TWO, first_output_seconds=10)
+    async with serving(upstream, rule) as client:
+        start = anyio.current_time()
+        response = await send(client, wire, weather_prompt(), stream=stream)
+        assert anyio.current_time() - start == 10
+    assert common_fields(read(wire, response, stream=stream)) == expected()
+    assert (models(upstream), upstream.open) == (["one", "two"], 0)
+
+
+async def test_only_target_without_output_is_an_error() -> None:
+    upstream = Upstream(stream_response("messages", 400.0))
+    async with serving(upstream, one(first_output_seconds=10)) as client:
+        response = await send(client, "messages", weather_prompt())
+    assert response.status_code == 504
+    assert response.json()["error"]["message"] == "the model had no output within 10 s"
+
+
+async def test_response_of_a_target_ends_after_total_seconds() -> None:
+    *most, _ = weather_chunks("messages")
+    upstream = Upstream(stream_response("messages", *most, 400.0))
+    async with serving(upstream, one(total_seconds=20)) as client:
+        start = anyio.current_time()
+        response = await send(client, "chat", weather_prompt())
+        assert anyio.current_time() - start == 20
+    error = parse_stream("chat", response.content).error
+    assert error is not None
+    assert "within 20 s" in error.message
 
 
 @each_client

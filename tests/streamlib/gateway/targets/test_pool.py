@@ -293,7 +293,8 @@ class Crowd:
         return "failed"
 
     def is_free(self, target: RouteTarget) -> bool:
-        return target.max_streams is None or self.open.get(target.name, 0) < target.max_streams
+        limit = target.to.max_streams
+        return limit is None or self.open.get(target.name, 0) < limit
 
     async def stream(self, target: RouteTarget, ask: Ask) -> bool:
         assert self.is_free(target), "over the limit of streams"
@@ -410,8 +411,8 @@ def test_settings_of_targets_are_read() -> None:
         '  { model = "custom:b", base_url = "http://b", cooldown_seconds = 0 },\n'
         "]\n"
     )
-    first, second = RouteTable([rule]).targets(rule, "m")
-    assert (first.max_streams, first.cooldown_seconds, first.cooldown_failures) == (2, 10, 3)
+    first, second = [target.to for target in RouteTable([rule]).targets(rule, "m")]
+    assert (first.max_streams, first.cooldown_seconds, first.cooldown_failures) == (2, 10, None)
     assert (second.max_streams, second.cooldown_seconds, rule.queue_seconds) == (8, 0, 2)
     with pytest.raises(ValueError, match="max_streams"):
         read_table('[[route]]\nmodel = "*"\nto = "openai:*"\nmax_streams = 0\n')

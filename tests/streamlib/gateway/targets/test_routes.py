@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -195,3 +196,37 @@ async def test_each_target_has_its_own_overrides() -> None:
     first, second = upstream.body(0), upstream.body(1)
     assert (first["seed"], first["metadata"]) == (1, {"a": "route", "b": "a"})
     assert (second["seed"], second["metadata"]) == (2, {"a": "route", "b": "route"})
+
+
+def test_key_file_is_read_with_the_routes(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    text = """
+[[route]]
+model = "*"
+to = [{ model = "custom:a", base_url = "http://a" }, { model = "custom:b", base_url = "http://b" }]
+wire_api = "chat"
+"""
+    with_file = text.replace('"http://a"', f'"http://a", key_file = "{file}"')
+    for content in ("sk-first\n", "sk-second"):
+        file.write_text(content, encoding="utf-8")
+        table = RouteTable(read_table(with_file))
+        first, second = table.targets(table.rules[0], "m")
+        assert first.key is not None
+        assert first.key.reveal() == content.strip()
+        assert second.key is None
+    file.write_text("\n", encoding="utf-8")
+    for wrong in (with_file, with_file.replace(str(file), str(tmp_path / "no-such"))):
+        with pytest.raises(StreamError, match=r"key_file: .* is empty, or cannot be read"):
+            RouteTable(read_table(wrong))
+    both = with_file.replace(", key_file", ', key_env = "A", key_file')
+    with pytest.raises(StreamError, match="a key_env and a key_file: name one"):
+        RouteTable(read_table(both))
+
+
+def test_targets_own_key_replaces_that_of_the_route(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("sk-1", encoding="utf-8")
+    to = RouteTo("custom:a", key_file=str(tmp_path / "key"))
+    rule = RouteRule("*", to, key_env="NO_SUCH_KEY", base_url="http://a", wire_api="chat")
+    [target] = RouteTable([rule]).targets(rule, "m")
+    assert target.key is not None
+    assert target.key.reveal() == "sk-1"

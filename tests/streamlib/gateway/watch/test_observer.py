@@ -14,9 +14,13 @@ from streamlib.gateway import RouteRule, RouteTable
 from streamlib.gateway.targets.pool import TargetPool
 from streamlib.gateway.targets.routes import RouteTo
 from streamlib.gateway.watch.observer import Exchange, Observer
-from streamlib.gateway.watch.request_log import FIELDS, JsonFormatter, fields_of
+from streamlib.gateway.watch.request_log import FIELDS, JsonFormatter
+from streamlib.wires.encoders import encode_all
+from streamlib.wires.responses.repeated_settings import DEFAULTS
 from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import Completed, Created, ResponseMetadata
 from tests.support.gateways import (
+    ProviderResponse,
     Upstream,
     error_response,
     rule,
@@ -199,8 +203,65 @@ def test_json_line_of_another_logger_is_one_line() -> None:
     assert msgspec.json.decode(line)["message"] == "two\nlines x"
 
 
-def test_error_message_that_may_quote_content_is_left_out() -> None:
-    exchange = Exchange(request_id="r", wire_api="chat", error=OVERLOADED)
-    assert fields_of(exchange)["error_message"] is None
-    exchange = Exchange(request_id="r", wire_api="chat", error=ErrorInfo("connection", "refused"))
-    assert fields_of(exchange)["error_message"] == "refused"
+async def logged_error(caplog: pytest.LogCaptureFixture, text: str, **headers: str) -> list[str]:
+    """The lines of a request whose target refuses it with this text: for people, for programs."""
+    caplog.clear()
+    caplog.set_level(logging.INFO, "streamlib.gateway")
+    body = msgspec.json.encode({"error": {"message": text, "code": "weird_code"}})
+    refusal = ProviderResponse(400, {"content-type": "application/json", **headers}, [body])
+    async with serving(Upstream(refusal), rule("chat")) as client:
+        await send(client, "messages", weather_prompt())
+    [record] = [record for record in caplog.records if hasattr(record, FIELDS)]
+    return [record.getMessage(), JsonFormatter().format(record)]
+
+
+async def test_two_errors_have_two_lines_in_their_words(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    request_id = {"x-request-id": "req_at_provider"}
+    line, json_line = await logged_error(caplog, "n must be 1", **request_id)
+    said = "invalid_request (n must be 1, code weird_code, request req_at_provider)"
+    assert said in line
+    fields = msgspec.json.decode(json_line)
+    assert fields["error_message"] == "n must be 1"
+    assert fields["error_code"] == "weird_code"
+    assert fields["upstream_request_id"] == "req_at_provider"
+    line, json_line = await logged_error(caplog, "stop has 9 texts")
+    assert "invalid_request (stop has 9 texts, code weird_code)" in line
+    assert msgspec.json.decode(json_line)["upstream_request_id"] is None
+
+
+async def test_providers_words_are_masked_and_bounded(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    text = f"wrong key sk-proj-0123456789abcdef\nforged line {'x' * 5000}"
+    for line in await logged_error(caplog, text):
+        assert "sk-proj" not in line
+        assert "wrong key ***" in line
+        assert "\n" not in line
+        assert len(line) < 1500
+
+
+async def test_repeated_settings_are_not_reported() -> None:
+    """OpenAI repeats the settings of the request in each response."""
+    settings = dict.fromkeys((*DEFAULTS, "created_at", "completed_at"), "as requested")
+    metadata = {**settings, "moderation": "a value of the response"}
+    made = encode_all("responses", [Created("r", "m"), ResponseMetadata(metadata), Completed("r")])
+    notes = Notes()
+    upstream = Upstream(stream_response("responses", made))
+    async with serving(upstream, rule("responses"), observers=[notes]) as client:
+        await send(client, "messages", weather_prompt())
+    paths = [change.path for change in notes.exchanges[0].report]
+    assert [path for path in paths if "metadata" in path] == ["/metadata/moderation"]
+
+
+async def test_failed_target_is_logged_in_its_words(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "streamlib.gateway")
+    busy = error_response("messages", 529, ErrorInfo("overloaded", "at capacity"), request_id="r_1")
+    route = RouteRule("*", ("custom:a", "custom:b"), wire_api="messages", base_url="http://up")
+    async with serving(Upstream(busy, weather_response("messages")), route) as client:
+        await send(client, "chat", weather_prompt())
+    said = "overloaded (at capacity, code overloaded_error, request r_1): trying the next target"
+    assert f"custom:a failed with {said}" in caplog.text
+    [record] = [record for record in caplog.records if hasattr(record, FIELDS)]
+    assert "r_1" not in record.getMessage()

@@ -93,7 +93,7 @@ async def test_failure_is_an_error_in_its_form() -> None:
     served = await posting(Behaviour(turns=[ErrorInfo("rate_limited", "slow")]))({"input": "Hi"})
     error = json.loads(served.body)
     check_error(error)
-    assert (served.status, error["error"]["type"]) == (429, "too_many_requests")
+    assert (served.status, error["error"]["type"]) == (429, "rate_limit_exceeded")
 
 
 async def test_failed_stream_ends_with_its_end_mark() -> None:

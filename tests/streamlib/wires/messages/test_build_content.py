@@ -210,3 +210,13 @@ def test_a23_at_most_four_breakpoints_and_none_on_reasoning() -> None:
     assert 1 <= len(marked) <= 4
     assert {block["type"] for block in marked}.isdisjoint({"thinking"})
     assert marked[0]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
+
+
+@pytest.mark.parametrize(("reasoning", "is_added"), [("high", True), ("off", False)])
+def test_thinking_model_gets_a_user_turn_last(reasoning: Any, is_added: bool) -> None:
+    """A client that repeats a request after a cut has the text so far at its end."""
+    reply = Message("assistant", [Text("so f")])
+    request = built(user("x"), reply, model="anthropic:claude-sonnet-4-5", reasoning=reasoning)
+    roles = [role for role, _ in turns(request)]
+    assert roles == (["user", "assistant", "user"] if is_added else ["user", "assistant"])
+    assert any("'Continue.' added" in reason for reason in reasons(request)) == is_added

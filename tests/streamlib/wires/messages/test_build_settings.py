@@ -373,3 +373,13 @@ def test_build_sends_a_version_to_servers_of_ones_own() -> None:
     in_body = {"anthropic_version": "vertex-2023-10-16"}
     vertex = Provider("mine", wires=("messages",), base_url="http://x", overrides=in_body)
     assert "anthropic-version" not in build(Prompt(input="hi"), "m", provider=vertex).headers
+
+
+def test_temperature_is_one_at_most() -> None:
+    request = built(temperature=1.7)
+    assert body(request)["temperature"] == 1
+    assert [(change.action, change.path) for change in request.report] == [
+        ("changed", "/temperature")
+    ]
+    assert built(temperature=1).report == []
+    assert body(built(temperature=0))["temperature"] == 0

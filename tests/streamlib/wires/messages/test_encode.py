@@ -36,6 +36,7 @@ from streamlib.wires.encoders import encode_all, error_body
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.items import ToolSpec
 from streamlib_parsers.limits import LIMITS
+from tests.support.cases import each_case
 from tests.support.messages_frames import block, end, start
 from tests.support.sdks import anthropic
 from tests.support.shared import STREAMS, Recording, each_recording
@@ -272,3 +273,39 @@ def test_counts_inside_a_block_are_sent_after_it() -> None:
     response = accumulate(parsed(stream))
     assert response.usage is not None
     assert response.usage.output_tokens == 3
+
+
+@each_case(
+    "said, message",
+    [
+        (
+            "This model's maximum context length is 128000 tokens. You requested 135,000 tokens.",
+            "prompt is too long: 135000 tokens > 128000 maximum",
+        ),
+        (
+            "The input token count (1200000) exceeds the maximum number of tokens (1048576).",
+            "prompt is too long: 1200000 tokens > 1048576 maximum",
+        ),
+        (
+            "too many tokens: the prompt cannot exceed 4081 - received 5000",
+            "prompt is too long: 5000 tokens > 4081 maximum",
+        ),
+        (
+            "prompt is too long: 210000 tokens > 200000 maximum",
+            "prompt is too long: 210000 tokens > 200000 maximum",
+        ),
+        (
+            "Your input exceeds the context window of this model.",
+            "prompt is too long: Your input exceeds the context window of this model.",
+        ),
+        (
+            "exceeds the available context size (4096 tokens)",
+            "prompt is too long: exceeds the available context size (4096 tokens)",
+        ),
+    ],
+)
+def test_full_context_has_anthropics_words(said: str, message: str) -> None:
+    """It compacts its history at these words, whatever provider has said what."""
+    error = ErrorInfo("context_window_exceeded", said)
+    assert error_body("messages", error)["error"]["message"] == message
+    assert message.encode() in encode_all("messages", [Failed(error)])

@@ -311,7 +311,8 @@ def test_format_in_extra_is_not_mixed_with_ours() -> None:
 
 
 def test_cache_breakpoints_are_on_the_last_part_of_an_item() -> None:
-    request = built(user("a", PNG), MESSAGE, user("b"), cache=CacheOptions("1h", [0, 1]))
+    cache = CacheOptions("1h", [0, 1])
+    request = built(user("a", PNG), MESSAGE, user("b"), model="azure:any", cache=cache)
     fields = body(request)
     marked = [
         ["prompt_cache_breakpoint" in part for part in item["content"]] for item in fields["input"]
@@ -323,7 +324,8 @@ def test_cache_breakpoints_are_on_the_last_part_of_an_item() -> None:
 
 def test_automatic_caching_sends_no_field() -> None:
     assert "prompt_cache_options" not in body(built(cache="auto"))
-    assert body(built(cache=CacheOptions("30m")))["prompt_cache_options"] == {"ttl": "30m"}
+    lasting = built(model="azure:any", cache=CacheOptions("30m"))
+    assert body(lasting)["prompt_cache_options"] == {"ttl": "30m"}
 
 
 def test_empty_input_is_refused_unless_the_server_has_state() -> None:
@@ -389,3 +391,24 @@ def test_encrypted_reasoning_that_no_model_gives_is_reported() -> None:
         assert changes(thinking) == []
     own = Prompt("x", extra={"include": values[:1]})
     assert body(build(own, "openai:gpt-4.1"))["include"] == values[:1]
+
+
+@pytest.mark.parametrize(("requested", "sent"), [(1, 16), (15, 16), (16, 16), (17, 17)])
+def test_output_has_sixteen_tokens_at_least(requested: int, sent: int) -> None:
+    request = built(max_output_tokens=requested)
+    assert body(request)["max_output_tokens"] == sent
+    reported = [("changed", "/max_output_tokens")] if requested < sent else []
+    assert changes(request) == reported
+
+
+def test_unknown_server_gets_no_cache_breakpoints() -> None:
+    """A client's own part may carry one too."""
+    part = {"type": "input_text", "text": "a"}
+    lasting = {**part, "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "12h"}}
+    raw = {"model": "m", "input": [{"role": "user", "content": [lasting, part]}]}
+    prompt = parse_request("responses", msgspec.json.encode(raw))
+    prompt = msgspec.structs.replace(prompt, cache=CacheOptions("30m", [0]))
+    for model, is_known in (("custom:any", False), ("azure:any", True)):
+        request = build(prompt, model, wire_api="responses", base_url="http://x")
+        assert (b"prompt_cache" in request.body) == is_known
+        assert (("dropped", "/cache/breakpoints/0") in changes(request)) == (not is_known)

@@ -51,7 +51,7 @@ def items(*given_items: Any) -> list[Any]:
 
 def rebuilt(fields: dict[str, Any]) -> dict[str, Any]:
     prompt = parse_request("responses", json.dumps(fields).encode())
-    request = build(prompt, f"custom:{prompt.model}", wire_api="responses", base_url="http://x")
+    request = build(prompt, prompt.model, provider="openai", base_url="http://x")
     return msgspec.json.decode(request.body)  # type: ignore[no-any-return]
 
 

@@ -765,3 +765,23 @@ def test_response_objects_repeat_a_bounded_number_of_metadata() -> None:
     assert max(counts) == REPEATED_KEYS
     assert last.items() >= keys.items()
     assert accumulate(read(body)).metadata.items() >= keys.items()
+
+
+@pytest.mark.parametrize(
+    ("kind", "error_type", "code"),
+    [
+        ("authentication", "invalid_request_error", "invalid_api_key"),
+        ("invalid_request", "invalid_request_error", "invalid_request_error"),
+        ("not_found", "invalid_request_error", "model_not_found"),
+        ("context_window_exceeded", "invalid_request_error", "context_length_exceeded"),
+        ("quota_exhausted", "insufficient_quota", "insufficient_quota"),
+        ("rate_limited", "rate_limit_exceeded", "rate_limit_exceeded"),
+        # Codex ends at `server_is_overloaded`, and tries again after any other code.
+        ("overloaded", "service_unavailable_error", "server_error"),
+        ("stalled", "server_error", "server_error"),
+    ],
+)
+def test_error_has_type_and_code_of_openai(kind: Any, error_type: str, code: str) -> None:
+    error = ErrorInfo(kind, "broken")
+    for value in (error_body("responses", error), error_body("chat", error)):
+        assert (value["error"]["type"], value["error"]["code"]) == (error_type, code)
