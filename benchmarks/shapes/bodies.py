@@ -129,8 +129,7 @@ def _deltas(statistics: Statistics, count: int) -> list[Delta]:
     spaces = _spread(statistics.spaces, count, draw)
     around = _steps(statistics.around, count)
     keys = _steps(statistics.keys, count)
-    # Arguments get no escapes here: they are fragments of one JSON object.
-    is_escaped = _share(statistics.escaped / (1 - statistics.arguments), count, draw)
+    is_escaped = _share(statistics.escaped, count, draw)
     is_obfuscated = _share(statistics.obfuscated, count, draw)
     obfuscation = iter(_spread(statistics.obfuscation, sum(is_obfuscated), draw))
     made: list[Delta] = []

@@ -55,7 +55,7 @@ class Statistics(Struct):
         reasoning: share of the deltas that bring reasoning.
         arguments: share of the deltas that bring arguments of a call.
         crlf: share of the events that end with CRLF.
-        escaped: share of the deltas with an escape in their JSON.
+        escaped: share of the other deltas with an escape in their JSON.
         obfuscated: share of the deltas with text of random length beside their own.
         characters: characters of a delta.
         around: bytes of a delta without its text, spaces and obfuscation.
@@ -108,15 +108,17 @@ def statistics(streams: Iterable[Stream]) -> Statistics:
         around.append(len(delta.chunk) - own)
     obfuscation = [length for length in all_obfuscation if length is not None]
 
-    def share(holds: Callable[[_Delta], bool]) -> float:
-        return round(sum(map(holds, deltas)) / len(deltas), 3)
+    texts = [delta for delta in deltas if FunctionCallArgumentsDelta not in delta.kinds]
+
+    def share(holds: Callable[[_Delta], bool], among: Sequence[_Delta] = deltas) -> float:
+        return round(sum(map(holds, among)) / max(1, len(among)), 3)
 
     return Statistics(
         deltas=round(len(deltas) / count, 3),
         reasoning=share(lambda delta: not delta.kinds.isdisjoint(DELTAS[1:3])),
         arguments=share(lambda delta: FunctionCallArgumentsDelta in delta.kinds),
         crlf=round(crlf / count, 3),
-        escaped=share(lambda delta: b"\\" in delta.chunk),
+        escaped=share(lambda delta: b"\\" in delta.chunk, texts),
         obfuscated=round(len(obfuscation) / len(deltas), 3),
         characters=_percentiles([len(delta.text) for delta in deltas]),
         around=_percentiles(around),
