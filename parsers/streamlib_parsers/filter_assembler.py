@@ -66,8 +66,8 @@ class FilterAssembler(EventAssembler):
         self._used_call_ids: set[str] = set()
         """Ids given to `reserve_call_id` or returned by `unique_call_id`."""
 
-    def _with_origin(self, item: ResponseItem) -> ResponseItem:
-        return item
+    def _with_origin(self, item: ResponseItem, status: ItemStatus) -> ResponseItem:
+        return replace(item, status=status)
 
     # --- call ids ---
 
