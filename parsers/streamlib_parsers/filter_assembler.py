@@ -22,7 +22,7 @@ from streamlib_parsers.events import (
     RefusalDelta,
     ResponseEvent,
 )
-from streamlib_parsers.items import Origin, ResponseItem
+from streamlib_parsers.items import ItemStatus, Origin, ResponseItem
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.open_items import OpenItem
 

@@ -204,21 +204,25 @@ class SSEFraming:
         event_end = _LF_END
         if CR in chunk:
             event_end = _CRLF_END
-        start = 0
-        unread = 0  # where the lines begin that no usual event holds: read in one go, for speed
-        while (end := chunk.find(event_end, start)) >= 0:
-            end += len(event_end)
-            payload = self.single(chunk[start:end])
-            if payload is not None:
-                if unread < start:
-                    self._read_lines(chunk[unread:start], frames)
-                name, data = payload
-                frames.append(Frame(name, data, self.last_event_id))
-                unread = end
-            # Whatever stood before: the bytes that were searched for end with a blank line.
+        events = chunk.split(event_end)
+        rest = events.pop()
+        # What no usual event holds is read in one go, for speed.
+        unread: list[bytes] = []
+        for text in events:
+            event = text + event_end
+            payload = self.single(event)
+            # Whatever stood before: a blank line ended it.
             self._at_event_start = True
-            start = end
-        self._read_lines(chunk[unread:], frames)
+            if payload is None:
+                unread.append(event)
+                continue
+            if unread:
+                self._read_lines(b"".join(unread), frames)
+                unread.clear()
+            name, data = payload
+            frames.append(Frame(name, data, self.last_event_id))
+        unread.append(rest)
+        self._read_lines(b"".join(unread), frames)
 
     def _read_lines(self, chunk: bytes, frames: list[Frame]) -> None:
         """Reads every line that ends in `chunk`."""

@@ -161,6 +161,7 @@ class CallInput(Struct, gc=False):
 
 
 decode_call: Final = msgspec.json.Decoder(CallInput).decode
+decode_values: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 
 DELTAS: Final[tuple[type[Delta], ...]] = get_args(Delta)
 NAMES: Final[dict[type[WireEvent], str]] = {kind: tag(kind) for kind in get_args(WireEvent)}

@@ -79,6 +79,7 @@ from streamlib_parsers.wires.messages.events import (
     WireEvent,
     decode,
     decode_call,
+    decode_values,
 )
 from streamlib_parsers.wires.messages.token_counts import ESTIMATE, usage
 
@@ -313,7 +314,7 @@ class Machine:
         if index in self._seen:
             # Its deltas could not be distinguished from those of the first one.
             raise malformed(f"block {index} was started twice", data)
-        block = decode_any(raw)
+        block = _decode_block(raw)
         if not isinstance(block, dict):
             raise malformed("content_block_start: a block is not an object", data)
         kind = string_at(block, "type")
@@ -516,6 +517,18 @@ _register(MessageDelta, Machine._on_message_delta)
 _register(MessageStop, Machine._on_message_stop)
 _register(Ping, Machine._on_ping)
 _register(ErrorEvent, Machine._on_error)
+
+
+def _decode_block(raw: bytes) -> Any:
+    try:
+        return decode_any(raw)
+    except ParseFailure:
+        values = decode_values(raw)
+    # The arguments of a call are text, and may hold a number that Python has not.
+    block = {key: decode_any(bytes(value)) for key, value in values.items() if key != "input"}
+    if string_at(block, "type") not in CALLS and "input" in values:
+        block["input"] = decode_any(bytes(values["input"]))
+    return block
 
 
 def _has_unknown_delta(value: dict[str, Any]) -> bool:
