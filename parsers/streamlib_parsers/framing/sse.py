@@ -180,7 +180,7 @@ class SSEFraming:
         The last line counts as complete although its end is missing.
         """
         frames: list[Frame] = []
-        if self.failure is not None:
+        if self.failure is not None or self._at_event_start:
             return frames
         try:
             if self._partial_line:

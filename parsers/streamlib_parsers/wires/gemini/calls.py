@@ -98,6 +98,11 @@ class Calls:
             self._add_nameless(part, call, wire_id)
         # Else it is the end of a call that has ended already.
 
+    @property
+    def is_streaming(self) -> bool:
+        """Whether a call is streamed that has not ended."""
+        return self._streamed is not None
+
     def stop(self, *, by_model: bool) -> None:
         """End the streamed call, although its last part announced another.
 

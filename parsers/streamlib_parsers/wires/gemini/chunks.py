@@ -5,7 +5,7 @@ Any other key makes the decoder reject a chunk: then `Machine._read_chunk` reads
 
 from __future__ import annotations
 
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Meta, Raw, Struct
@@ -69,6 +69,8 @@ class TypedCandidate(Struct, gc=False, forbid_unknown_fields=True):
     content: Content | None = None
     index: Index = 0
     finishReason: str | int | None = None  # noqa: N815
+    finishMessage: Any = None  # noqa: N815
+    groundingMetadata: Any = None  # noqa: N815
 
 
 class Chunk(Struct, gc=False, forbid_unknown_fields=True):

@@ -68,6 +68,9 @@ CHUNK_KEYS: Final = frozenset({"candidates", "usageMetadata", "modelVersion", "r
 """Keys of a chunk that are read. Every other key is metadata."""
 
 CANDIDATE_KEYS: Final = frozenset({"index", "content", "finishReason"})
+REPORTED: Final = ("finishMessage", "groundingMetadata")
+"""Keys of a candidate that are metadata, and sent often."""
+
 CONTENT_KEYS: Final = frozenset({"role", "parts"})
 
 RESPONSE_KEYS: Final = frozenset(
@@ -104,7 +107,10 @@ class Machine:
         """
         if not self._candidates:
             return self._is_body or bool(self._blocked)
-        return all(self._has_ended(candidate) for candidate in self._candidates.values())
+        for candidate in self._candidates.values():
+            if not self._has_ended(candidate):
+                return False
+        return True
 
     def frame(self, event: str | None, data: bytes) -> None:
         """Read one chunk."""
@@ -153,6 +159,10 @@ class Machine:
                     candidate.append(part.text, is_reasoning=bool(part.thought))
         # 0 and "" mean none: serialisers write them for an enum that is not set.
         candidate.reason = typed.finishReason or candidate.reason
+        if typed.finishMessage is not None or typed.groundingMetadata is not None:
+            prefix = f"candidates[{typed.index}]." if typed.index else ""
+            metadata = {prefix + name: getattr(typed, name) for name in REPORTED}
+            self._assembler.other_metadata(metadata)
         if chunk.createTime is not None and chunk.createTime != self._create_time:
             self._read_envelope({"createTime": chunk.createTime})
         if chunk.usageMetadata is not None:
@@ -289,7 +299,9 @@ class Machine:
 
     def _close_items(self) -> None:
         for candidate in self._candidates.values():
-            candidate.calls.stop(by_model=self._finished_choice(candidate).stop_reason == "stop")
+            if candidate.calls.is_streaming:
+                by_model = self._finished_choice(candidate).stop_reason == "stop"
+                candidate.calls.stop(by_model=by_model)
         # In order of start, over all candidates: text that is still open is among them.
         for item in self._assembler.open_items:
             calls = self._candidates[item.item.choice].calls

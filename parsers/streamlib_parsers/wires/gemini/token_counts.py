@@ -66,6 +66,10 @@ class Reports:
 
 def usage(raw: dict[str, Any]) -> Usage:
     """The meaning of a report of any shape."""
+    try:
+        return usage_of_counts(msgspec.convert(raw, Counts), raw)
+    except msgspec.ValidationError:
+        pass
     known: dict[str, Any] = {name: count(raw, name) for name in NUMBERS if name in raw}
     for name in DETAILS:
         if isinstance(raw.get(name), list):
