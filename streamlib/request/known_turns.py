@@ -159,27 +159,27 @@ class KnownTurns:
         self, prefix: Prefix, rest: Sequence[ResponseItem], draft: D, write: Callable[[Prompt], D]
     ) -> None:
         """Keeps the prefix up to the last cut in the rest, if there is one."""
-        at = _last_cut(rest)
-        if at == 0 or not _is_unchanged(draft):
+        boundary = _last_cut(rest)
+        if boundary == 0 or not _is_unchanged(draft):
             return
         try:
-            behind = write(replace(prefix.settings, input=rest[at:]))
+            behind = write(replace(prefix.settings, input=rest[boundary:]))
         except StreamError:
             return
         both, alone = _turns(draft), _turns(behind)
         if both is None or alone is None or not _differ_in_turns_alone(draft, behind):
             return
-        found = _overlap(both[1], alone[1])
-        if found is None or (prefix.count and found[0] != prefix.leading):
+        overlap = _overlap(both[1], alone[1])
+        if overlap is None or (prefix.count and overlap[0] != prefix.leading):
             return
-        leading, repeated, same = found
+        leading, repeated, same = overlap
         start = leading + prefix.repeated
         turns = msgspec.json.encode(both[1][start : len(both[1]) - same])[1:-1]
         extended = replace_fields(
             prefix,
-            count=prefix.count + at,
-            items=[*prefix.items[: prefix.count], *rest[: at + 2]],
-            call_ids=prefix.call_ids.union(_call_ids(rest[:at], ALL_CALLS)),
+            count=prefix.count + boundary,
+            items=[*prefix.items[: prefix.count], *rest[: boundary + 2]],
+            call_ids=prefix.call_ids.union(_call_ids(rest[:boundary], ALL_CALLS)),
             turns=b",".join(filter(None, (prefix.turns, turns))),
             leading=leading,
             repeated=repeated,
@@ -190,7 +190,7 @@ class KnownTurns:
         with self._lock:
             self._prefixes[id(prefix.items[0])] = prefix
             self._prefixes.move_to_end(id(prefix.items[0]))
-            size = sum(len(kept.turns) for kept in self._prefixes.values())
+            size = sum(len(prefix.turns) for prefix in self._prefixes.values())
             while self._prefixes and (len(self._prefixes) > MOST or size > MOST_BYTES):
                 _, oldest = self._prefixes.popitem(last=False)
                 size -= len(oldest.turns)
@@ -226,12 +226,12 @@ def _is_of_user(item: ResponseItem) -> bool:
 
 
 def _call_ids(items: Sequence[ResponseItem], kinds: tuple[type, ...]) -> set[str]:
-    found: set[str] = set()
+    call_ids: set[str] = set()
     for item in items:
         if isinstance(item, kinds):
             call_id: Any = getattr(item, "call_id", None)
-            found.add(call_id)
-    return found
+            call_ids.add(call_id)
+    return call_ids
 
 
 def _is_separate(draft: Draft, rest: Sequence[ResponseItem], prefix: Prefix) -> bool:
