@@ -255,6 +255,10 @@ class SSEFraming:
 
     def _without_skipped(self, chunk: bytes) -> bytes:
         """`chunk` without the BOM or LF to skip, which may itself arrive in fragments."""
+        if not self._partial_line and chunk[:1] != self._skip[:1] and chunk:
+            self._skip = b""
+            self._at_event_start = not self._block_has_lines
+            return chunk
         start = b"".join((self._partial_line, chunk))
         self._partial_line.clear()
         if len(start) < len(self._skip) and self._skip.startswith(start):
