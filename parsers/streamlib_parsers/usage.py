@@ -114,13 +114,13 @@ def count(raw: Any, *paths: str) -> int | None:
             continue
         for key in rest:
             value = value.get(key) if isinstance(value, dict) else None
-        number = _number(value)
-        if number is not None:
-            return number
+        counted = number(value)
+        if counted is not None:
+            return counted
     return None
 
 
-def _number(value: Any) -> int | None:
+def number(value: Any) -> int | None:
     """A count; None for anything else, a bool too."""
     if type(value) is float and value.is_integer():
         value = int(value)
@@ -149,9 +149,9 @@ def counts_of(raw: dict[str, Any], kind: type[Counts]) -> Counts:
     for name in kind.__struct_fields__:
         value = raw.get(name)
         if isinstance(value, dict):
-            value = {key: _number(inner) for key, inner in value.items()}
+            value = {key: number(inner) for key, inner in value.items()}
         else:
-            value = _number(value)
+            value = number(value)
         with suppress(msgspec.ValidationError):
             msgspec.convert({name: value}, kind)
             known[name] = value

@@ -144,7 +144,8 @@ class Machine:
     def _read_typed(self, chunk: Chunk) -> None:
         """Read a chunk of the usual shape."""
         assembler = self._assembler
-        if self._ends_before(chunk.responseId):
+        is_other = chunk.responseId != assembler.response_id
+        if is_other and self._ends_before(chunk.responseId):
             return
         if not self._identified:
             assembler.identify(chunk.responseId, chunk.modelVersion)
