@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Final, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from streamlib_parsers.envelope import Envelope
 from streamlib_parsers.errors import ErrorInfo, limit_exceeded
@@ -143,16 +144,18 @@ class EventAssembler(Envelope):
         """
         if self._item_count >= self.limits.items:
             raise limit_exceeded("items", self.limits.items)
-        self._create()
-        item = msgspec.structs.replace(self._with_origin(item), status="incomplete")
-        item = self._clean_item(item)
-        open_item = self._open[self._item_count] = OpenItem(self._item_count, item)
-        self._item_count += 1
+        if not self._has_created:
+            self._create()
+        item = self._with_origin(item, "incomplete")
+        if self.surrogates is not None:
+            item = self._clean_item(item)
+        index = self._item_count
+        self._item_count = index + 1
+        open_item = self._open[index] = OpenItem(index, item)
         if isinstance(item, (FunctionCall, CustomToolCall)):
             self.has_call = True
-        self._events.append(
-            OutputItemAdded(open_item.index, item, seq=self._next_seq(), agent=item.agent)
-        )
+        self._seq = seq = self._seq + 1
+        self._events.append(OutputItemAdded(index, item, seq=seq, agent=item.agent))
         return open_item
 
     # `text`, `reasoning`, `summary` and `arguments` run once per delta. So they number their event
@@ -295,7 +298,8 @@ class EventAssembler(Envelope):
         Returns:
             The status that the item got.
         """
-        self.flush_surrogates(item)
+        if self.surrogates is not None:
+            self.flush_surrogates(item)
         if status == "completed" and self._has_invalid_arguments(item):
             status = "incomplete"
             self.notice("invalid_arguments", "the arguments are not complete JSON", item)
@@ -318,7 +322,7 @@ class EventAssembler(Envelope):
         stays.
         """
         self.flush_surrogates(item)
-        streamed, final = item.snapshot("incomplete"), self._with_origin(final)
+        streamed, final = item.snapshot("incomplete"), self._with_origin(final, final.status)
         replaced = final_lacks_parts(streamed, final)
         for emit, before, after, part in text_changes(streamed, final):
             if not after.startswith(before):
@@ -332,26 +336,29 @@ class EventAssembler(Envelope):
         item.clear()
         self.close(item, final.status)
 
-    def _with_origin(self, item: ResponseItem) -> ResponseItem:
-        """The item with the origin of this response, and with the caller's own name of a tool."""
+    def _with_origin(self, item: ResponseItem, status: ItemStatus) -> ResponseItem:
+        """The item with a status, this response's origin, and the caller's own name of a tool."""
         if isinstance(item, (FunctionCall, CustomToolCall)) and item.name in self._names:
             name = self._names[item.name]
-            return msgspec.structs.replace(item, origin=self.origin, name=name)
-        return msgspec.structs.replace(item, origin=self.origin)
+            return replace(item, origin=self.origin, status=status, name=name)
+        return replace(item, origin=self.origin, status=status)
 
     def original_tool_name(self, name: str) -> str:
         """The caller's own name of a tool that was sent under another one."""
         return self._names.get(name, name)
 
     def _done(self, item: OpenItem, final: ResponseItem) -> None:
+        index = item.index
         item.closed = True
-        item.item = self._clean_item(final)
-        del self._open[item.index]
+        done = final
+        if self.surrogates is not None:
+            done = self._clean_item(final)
+        item.item = done
+        del self._open[index]
         if isinstance(final, (FunctionCall, CustomToolCall)) and final.status == "completed":
             self.complete_calls.append(final)
-        self._events.append(
-            OutputItemDone(item.index, item.item, seq=self._next_seq(), agent=item.item.agent)
-        )
+        self._seq = seq = self._seq + 1
+        self._events.append(OutputItemDone(index, done, seq=seq, agent=done.agent))
 
     # --- the end ---
 
@@ -416,8 +423,6 @@ class EventAssembler(Envelope):
                     _DELTAS[kind](self, item, rest, part)
 
     def _clean_item(self, item: ResponseItem) -> ResponseItem:
-        if self.surrogates is None:
-            return item
         try:
             cleaned: ResponseItem = msgspec.convert(
                 scrub(msgspec.to_builtins(item)), type=ResponseItem

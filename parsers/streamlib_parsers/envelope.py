@@ -140,6 +140,8 @@ class Envelope:
 
     def metadata(self, values: Mapping[str, Any]) -> None:
         """Emits those envelope keys that are new or have changed."""
+        if not values:
+            return
         changed: dict[str, Any] = {
             key: value
             for key, value in values.items()

@@ -22,7 +22,7 @@ from streamlib_parsers.events import (
     RefusalDelta,
     ResponseEvent,
 )
-from streamlib_parsers.items import Origin, ResponseItem
+from streamlib_parsers.items import ItemStatus, Origin, ResponseItem
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.open_items import OpenItem
 
@@ -66,8 +66,8 @@ class FilterAssembler(EventAssembler):
         self._used_call_ids: set[str] = set()
         """Ids given to `reserve_call_id` or returned by `unique_call_id`."""
 
-    def _with_origin(self, item: ResponseItem) -> ResponseItem:
-        return item
+    def _with_origin(self, item: ResponseItem, status: ItemStatus) -> ResponseItem:
+        return replace(item, status=status)
 
     # --- call ids ---
 

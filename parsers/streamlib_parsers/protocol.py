@@ -11,8 +11,9 @@ does no I/O; input after the terminal event is ignored.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast, get_args
 
 from streamlib_parsers.assembler import EventAssembler, default_call_id
@@ -76,6 +77,7 @@ class Wire(Protocol):
     body_frames: Callable[[bytes], Iterator[tuple[str | None, bytes]]]
 
 
+@cache
 def wire(wire_api: str) -> Wire:
     """The module of a wire API, imported at first use.
 
@@ -398,8 +400,10 @@ def parser(
     module = wire(wire_api)
     if namespaces:
         tools = flat_tools(tools, namespaces)
-    # The keys of `names` are the names as they were sent.
-    offered = {tool.name for tool in tools} | set(names or ())
+    offered: Collection[str] = ()
+    if tools or names:
+        # The keys of `names` are the names as they were sent.
+        offered = {tool.name for tool in tools} | set(names or ())
     assembler = EventAssembler(
         limits, origin or Origin(wire_api), call_id or default_call_id, names, offered
     )

@@ -7,10 +7,12 @@ that wire's own file, and reads numbers with `count`.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
 from streamlib_parsers.upward import upward
@@ -102,25 +104,65 @@ def count(raw: Any, *paths: str) -> int | None:
 
     The paths must be constants of the code: they are kept for good, divided into their keys.
     """
+    if not isinstance(raw, dict):
+        return None
     for path in paths:
-        value = raw
-        for key in _keys_of(path):
-            if not isinstance(value, dict):
-                value = None
-                break
-            value = value.get(key)
+        first, rest = _keys_of(path)
+        value = raw.get(first)
+        # Most paths lead nowhere: a server has one of several names for a count.
         if value is None:
             continue
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-            return value
+        for key in rest:
+            value = value.get(key) if isinstance(value, dict) else None
+        counted = number(value)
+        if counted is not None:
+            return counted
     return None
 
 
+def number(value: Any) -> int | None:
+    """A count; None for anything else, a bool too."""
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    if type(value) is int and value >= 0:
+        return value
+    return None
+
+
+Count: TypeAlias = Annotated[int, Meta(ge=0)] | None
+Counts = TypeVar("Counts", bound=Struct)
+
+
+def counts_of(raw: dict[str, Any], kind: type[Counts]) -> Counts:
+    """The counts of a usage object.
+
+    Args:
+        raw: the object.
+        kind: its counts by name, and structs of counts; None stands for what is no count.
+    """
+    try:
+        return msgspec.convert(raw, kind)
+    except msgspec.ValidationError:
+        pass
+    # Read name by name: what is no count is left out, and 4.0 is one.
+    known: dict[str, Any] = {}
+    for name in kind.__struct_fields__:
+        value = raw.get(name)
+        if isinstance(value, dict):
+            value = {key: number(inner) for key, inner in value.items()}
+        else:
+            value = number(value)
+        with suppress(msgspec.ValidationError):
+            msgspec.convert({name: value}, kind)
+            known[name] = value
+    return msgspec.convert(known, kind)
+
+
 @cache
-def _keys_of(path: str) -> tuple[str, ...]:
-    return tuple(path.split("."))
+def _keys_of(path: str) -> tuple[str, tuple[str, ...]]:
+    """The first key of a path, and the others."""
+    first, *rest = path.split(".")
+    return first, tuple(rest)
 
 
 def total(*counts: int | None) -> int | None:

@@ -68,8 +68,8 @@ class Client(ClientSetup):
     One client serves any number of concurrent streams, all on the event loop of the first one.
 
     Args:
-        http: None (the library creates an HTTP client), "httpx", "httpx2" or "aiohttp" (one of
-            that library), an `httpx.AsyncClient`, an `httpx2.AsyncClient`, any object with their
+        http: None (on asyncio aiohttp where it is installed, else httpx or httpx2), the name of one
+            of these, an `httpx.AsyncClient`, an `httpx2.AsyncClient`, any object with their
             methods, an `aiohttp.ClientSession`, or a `Transport`. One that is passed in stays its
             owner's to close. docs/transports.md says which to choose.
         api_key: one key (for `base_url`, else for the first provider that is used), a function
@@ -105,6 +105,8 @@ class Client(ClientSetup):
         return f"<Client {'closed' if self._closed else 'open'}>"
 
     async def __aenter__(self) -> Self:
+        # The HTTP library is loaded here, which takes 200 ms, not by the first stream.
+        self._open_transport()
         return self
 
     async def __aexit__(

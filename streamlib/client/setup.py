@@ -302,6 +302,9 @@ class ClientSetup:
 
     @property
     def _transport(self) -> Transport:
+        return self._open_transport()
+
+    def _open_transport(self) -> Transport:
         # Created late: an HTTP library is imported, and its TLS context read, only when needed.
         if self._opened_transport is None:
             self._opened_transport = transport_for(self._http, self._connections)

@@ -1,6 +1,6 @@
 """Prompt to request: the same stages for every wire, around the wire's own builder.
 
-`build_for` lists them in their order. No key is needed: the request is signed when it is sent.
+`_write` lists them in their order. No key is needed: the request is signed when it is sent.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from streamlib.request.fit_tools import fit_tools
 from streamlib.request.headers import with_headers
 from streamlib.request.history import CALLS, OUTPUTS, IndexedItem, repair
 from streamlib.request.json_objects import merged, without
+from streamlib.request.known_turns import KNOWN_TURNS
 from streamlib.request.media import report_corrected_types
 from streamlib.request.mistakes import check_tool_choice
 from streamlib.request.origins import downgrade
@@ -134,6 +135,18 @@ def build_for(
     prompt: Prompt, target: Target, *, strict: bool = False, strict_origin: bool = False
 ) -> Request:
     """Builds the request for a target that is resolved already; see `build`."""
+
+    def write(part: Prompt) -> _Draft:
+        return _write(part, target, strict_origin=strict_origin)
+
+    draft = KNOWN_TURNS.draft(prompt, target, write, strict_origin=strict_origin)
+    if strict and draft.report.changes:
+        raise _strict_error(draft.report.changes)
+    return _request(draft)
+
+
+def _write(prompt: Prompt, target: Target, *, strict_origin: bool) -> _Draft:
+    """Writes a prompt as a request, stage by stage."""
     draft = _Draft(prompt, BuildContext(target, Report()), strict_origin=strict_origin)
     # what the prompt asks for, in what this wire knows
     _choose_structured_mode(draft)
@@ -156,9 +169,7 @@ def build_for(
     _apply_provider_fields(draft)
     _merge_extra(draft)
     _write_headers(draft)
-    if strict and draft.report.changes:
-        raise _strict_error(draft.report.changes)
-    return _request(draft)
+    return draft
 
 
 @dataclass(slots=True)

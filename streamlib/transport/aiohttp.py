@@ -16,9 +16,15 @@ from __future__ import annotations
 
 import asyncio
 import io
+import ssl
 from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from os import environ
 from typing import Any, Final, NoReturn
 from urllib.request import getproxies, proxy_bypass
+from weakref import WeakSet
 
 import aiohttp
 import anyio
@@ -54,6 +60,8 @@ class AiohttpTransport:
         self._owned = session is None
         self._proxies: dict[str, str] = {}
         """URLs of the environment's proxies by scheme; none for a session of the user's."""
+        self._open_responses: WeakSet[AiohttpResponse] = WeakSet()
+        """The responses that somebody holds: they end with a session that this transport owns."""
         if session is not None:
             _trace_reuse(session)
         self.slots = anyio.CapacityLimiter(connections or _pool_size(session))
@@ -70,12 +78,13 @@ class AiohttpTransport:
         session = self._open_session()
         target = URL(url, encoded=True)  # aiohttp would encode the path again: voids a signature
         proxy = await self._proxy_for(target)
+        tls = self._tls_for(target, proxy)
         has_replaced = False
         while True:
             trace = _ConnectionTrace()
             try:
                 response = await _send(
-                    session, method, target, headers, body, deadlines, trace, proxy
+                    session, method, target, headers, body, deadlines, trace, proxy, tls
                 )
             except Exception as error:
                 is_stale = trace.reused and is_connection_closed(error)
@@ -85,6 +94,7 @@ class AiohttpTransport:
                 continue
             came_too_early = trace.reused and body and not trace.is_sending
             if not (trace.has_unread or came_too_early):
+                self._open_responses.add(response)
                 return response
             # Earlier bytes were taken for the response. The request was not sent: `_AiohttpBody`.
             await response.aclose()
@@ -100,6 +110,15 @@ class AiohttpTransport:
             self._proxies = getproxies()
             _trace_reuse(self._session)
         return self._session
+
+    def _tls_for(self, url: URL, proxy: str | None) -> ssl.SSLContext | bool:
+        """The TLS context of a request; True for that of aiohttp, or for none.
+
+        Certificates are read when they are needed: a local server needs none.
+        """
+        if self._owned and (url.scheme == "https" or proxy):
+            return tls_context()
+        return True
 
     async def _proxy_for(self, url: URL) -> str | None:
         """The proxy that the environment names for a URL.
@@ -127,6 +146,9 @@ class AiohttpTransport:
     async def aclose(self) -> None:
         """Closes the session if the transport created it."""
         if self._owned and self._session is not None:
+            # aiohttp would let their readers wait for ever.
+            for response in list(self._open_responses):
+                await response.aclose()
             await self._session.close()
 
     def __reduce__(self) -> NoReturn:
@@ -152,6 +174,20 @@ def _pool_size(session: aiohttp.ClientSession | None) -> int:
     return min((limit for limit in limits if limit > 0), default=CONNECTIONS)
 
 
+@cache
+def tls_context() -> ssl.SSLContext:
+    """The certificates that httpx trusts: certifi's, unless the environment names others.
+
+    One for all sessions: reading them takes 23 ms.
+    """
+    file, folder = environ.get("SSL_CERT_FILE"), environ.get("SSL_CERT_DIR")
+    if not (file or folder) and find_spec("certifi") is not None:
+        file = import_module("certifi").where()
+    context = ssl.create_default_context(cafile=file, capath=folder)
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
 async def _send(
     session: aiohttp.ClientSession,
     method: str,
@@ -161,12 +197,14 @@ async def _send(
     deadlines: Deadlines,
     trace: _ConnectionTrace,
     proxy: str | None,
+    tls: ssl.SSLContext | bool,  # noqa: FBT001  # what aiohttp takes
 ) -> AiohttpResponse:
     response = await session.request(
         method,
         url,
         headers=headers,
         proxy=proxy,
+        ssl=tls,
         data=_AiohttpBody(body, trace) if body else None,
         skip_auto_headers=SKIPPED_HEADERS,
         allow_redirects=False,

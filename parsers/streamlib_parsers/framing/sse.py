@@ -180,7 +180,7 @@ class SSEFraming:
         The last line counts as complete although its end is missing.
         """
         frames: list[Frame] = []
-        if self.failure is not None:
+        if self.failure is not None or self._at_event_start:
             return frames
         try:
             if self._partial_line:
@@ -204,21 +204,25 @@ class SSEFraming:
         event_end = _LF_END
         if CR in chunk:
             event_end = _CRLF_END
-        start = 0
-        unread = 0  # where the lines begin that no usual event holds: read in one go, for speed
-        while (end := chunk.find(event_end, start)) >= 0:
-            end += len(event_end)
-            payload = self.single(chunk[start:end])
-            if payload is not None:
-                if unread < start:
-                    self._read_lines(chunk[unread:start], frames)
-                name, data = payload
-                frames.append(Frame(name, data, self.last_event_id))
-                unread = end
-            # Whatever stood before: the bytes that were searched for end with a blank line.
+        events = chunk.split(event_end)
+        rest = events.pop()
+        # What no usual event holds is read in one go, for speed.
+        unread: list[bytes] = []
+        for text in events:
+            event = text + event_end
+            payload = self.single(event)
+            # Whatever stood before: a blank line ended it.
             self._at_event_start = True
-            start = end
-        self._read_lines(chunk[unread:], frames)
+            if payload is None:
+                unread.append(event)
+                continue
+            if unread:
+                self._read_lines(b"".join(unread), frames)
+                unread.clear()
+            name, data = payload
+            frames.append(Frame(name, data, self.last_event_id))
+        unread.append(rest)
+        self._read_lines(b"".join(unread), frames)
 
     def _read_lines(self, chunk: bytes, frames: list[Frame]) -> None:
         """Reads every line that ends in `chunk`."""
@@ -251,6 +255,10 @@ class SSEFraming:
 
     def _without_skipped(self, chunk: bytes) -> bytes:
         """`chunk` without the BOM or LF to skip, which may itself arrive in fragments."""
+        if not self._partial_line and chunk[:1] != self._skip[:1] and chunk:
+            self._skip = b""
+            self._at_event_start = not self._block_has_lines
+            return chunk
         start = b"".join((self._partial_line, chunk))
         self._partial_line.clear()
         if len(start) < len(self._skip) and self._skip.startswith(start):

@@ -235,6 +235,6 @@ def trusted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
     # Libraries read it once in a process.
     read_again = httpx_transport.tls_context.__wrapped__
     monkeypatch.setattr(httpx_transport, "tls_context", read_again)
-    connector = pytest.importorskip("aiohttp.connector")
-    monkeypatch.setattr(connector, "_SSL_CONTEXT_VERIFIED", connector._make_ssl_context(True))
+    over_aiohttp = pytest.importorskip("streamlib.transport.aiohttp")
+    monkeypatch.setattr(over_aiohttp, "tls_context", over_aiohttp.tls_context.__wrapped__)
     return context

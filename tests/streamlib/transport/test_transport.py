@@ -88,8 +88,26 @@ def test_missing_library_is_named_with_its_installation(monkeypatch: pytest.Monk
             Client(http=name)
 
 
+async def test_aiohttp_is_taken_on_asyncio_alone(
+    anyio_backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("aiohttp")
+    taken = type(transport_for()).__name__
+    assert taken == {"asyncio": "AiohttpTransport", "trio": "OwnHttpxTransport"}[anyio_backend]
+    monkeypatch.setenv("all_proxy", "socks5://127.0.0.1:9")
+    assert isinstance(transport_for(), OwnHttpxTransport)  # aiohttp lacks SOCKS
+    monkeypatch.delenv("all_proxy")
+    monkeypatch.setattr(package, "find_spec", lambda name: None)
+    assert isinstance(transport_for(), OwnHttpxTransport)
+
+
+async def test_entering_a_client_loads_its_library() -> None:
+    async with Client() as client:
+        assert client._opened_transport is not None
+
+
 async def test_own_client_has_an_unlimited_pool() -> None:
-    ours = transport_for()
+    ours = transport_for("httpx")
     assert isinstance(ours, OwnHttpxTransport)
     client = ours._plain._client
     assert pool_size(client) == sys.maxsize
@@ -105,7 +123,7 @@ async def test_certificates_are_read_for_tls_and_for_proxies(
 ) -> None:
     if url.startswith("http://"):
         monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    ours = transport_for()
+    ours = transport_for("httpx")
     assert isinstance(ours, OwnHttpxTransport)
     with pytest.raises(Exception, match=r"connect"):
         await ours.send("POST", url, {}, b"{}", Deadlines())

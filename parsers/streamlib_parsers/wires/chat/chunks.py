@@ -6,10 +6,12 @@ chunk, which `delta.py` then reads from a dict.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
+
+from streamlib_parsers.items import JsonObject
 
 
 class Function(Struct, gc=False, forbid_unknown_fields=True):
@@ -37,6 +39,7 @@ class Delta(Struct, gc=False, forbid_unknown_fields=True):
     role: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    reasoning_details: list[Any] | None = None
     tool_calls: list[ToolCall] | None = None
     # Typed as None: a chunk that has one is not of the usual shape.
     refusal: None = None
@@ -52,10 +55,16 @@ class Choice(Struct, gc=False, forbid_unknown_fields=True, kw_only=True):
     # Keys that many servers send as null. With a value the chunk is read by `delta.py`.
     logprobs: None = None
     finish_reason: str | None = None
-    native_finish_reason: None = None
     matched_stop: None = None
     stop_reason: None = None
     token_ids: None = None
+    # Metadata; see `REPORTED`.
+    content_filter_results: Any = None
+    native_finish_reason: Any = None
+
+
+REPORTED: Final = ("content_filter_results", "native_finish_reason")
+"""Keys of a choice that are metadata, and sent often."""
 
 
 class Chunk(Struct, gc=False, forbid_unknown_fields=True, kw_only=True):
@@ -69,7 +78,7 @@ class Chunk(Struct, gc=False, forbid_unknown_fields=True, kw_only=True):
     service_tier: str | None = None
     system_fingerprint: str | None = None
     choices: list[Choice]
-    usage: None = None  # null in all chunks but the last
+    usage: JsonObject | None = None  # null in most chunks but the last
     obfuscation: str | None = None
     provider: str | None = None
     p: str | None = None

@@ -48,7 +48,14 @@ from streamlib_parsers.json_text import DECODE_ERRORS, decode_any
 from streamlib_parsers.usage import overlay
 from streamlib_parsers.wires.chat.calls import MAX_INDEX
 from streamlib_parsers.wires.chat.choice import REASONING, REFUSAL, ChoiceAssembler
-from streamlib_parsers.wires.chat.chunks import Chunk, ToolCall, decode_chunk
+from streamlib_parsers.wires.chat.chunks import (
+    REPORTED,
+    Choice,
+    Chunk,
+    Delta,
+    ToolCall,
+    decode_chunk,
+)
 from streamlib_parsers.wires.chat.delta import (
     EMPTY,
     failure_of,
@@ -148,13 +155,20 @@ class Machine:
         """Read one event."""
         if event is not None and self._handle_named_event(event, data):
             return
+        if data == b"[DONE]":
+            self._on_done()
+            return
         try:
             chunk = decode_chunk(data)
         except DECODE_ERRORS:
-            # Any other shape, `[DONE]`, a lone surrogate, or no JSON at all.
+            # Any other shape, a lone surrogate, or no JSON at all.
             self._read_untyped(event, data)
-        else:
+            return
+        if self._is_dated or _is_plain(chunk):
             self._read_typed(chunk)
+        else:
+            # All metadata of a first chunk that brings more than text is one event.
+            self._read_untyped(event, data)
 
     # --- the usual shape ---
 
@@ -166,20 +180,31 @@ class Machine:
             self._assembler.metadata({"created": chunk.created})
         if (chunk.system_fingerprint, chunk.service_tier, chunk.provider) != self._constants:
             self._on_constants(chunk)
+        for choice in chunk.choices:
+            self._read_typed_choice(choice)
+        if chunk.usage:
+            self._usage = overlay(self._usage, chunk.usage)
+            self._assembler.usage(usage(self._usage))
+
+    def _read_typed_choice(self, typed: Choice) -> None:
+        choice = self._choices.get(typed.index) or self._add_choice(typed.index)
+        delta = typed.delta
         # Both names of the reasoning carry the same text (X2), so one is read.
-        for typed in chunk.choices:
-            choice = self._choices.get(typed.index) or self._add_choice(typed.index)
-            delta = typed.delta
-            if delta.reasoning_content:
-                choice.append_reasoning(delta.reasoning_content)
-            elif delta.reasoning:
-                choice.append_named_reasoning(delta.reasoning, "reasoning")
-            if delta.content:
-                choice.append_text(delta.content)
-            if delta.tool_calls:
-                self._on_calls(choice, delta.tool_calls)
-            if typed.finish_reason:
-                self._on_finish(choice, typed.finish_reason)
+        if delta.reasoning_details:
+            choice.read_reasoning(_reasoning_of(delta))
+        elif delta.reasoning_content:
+            choice.append_reasoning(delta.reasoning_content)
+        elif delta.reasoning:
+            choice.append_named_reasoning(delta.reasoning, "reasoning")
+        if delta.content:
+            choice.append_text(delta.content)
+        if delta.tool_calls:
+            self._on_calls(choice, delta.tool_calls)
+        if typed.content_filter_results is not None or typed.native_finish_reason is not None:
+            prefix = f"choices[{typed.index}]." if typed.index else ""
+            self._metadata({prefix + name: getattr(typed, name) for name in REPORTED})
+        if typed.finish_reason:
+            self._on_finish(choice, typed.finish_reason)
 
     def _add_choice(self, index: int) -> ChoiceAssembler:
         if not 0 <= index <= MAX_INDEX:
@@ -281,6 +306,8 @@ class Machine:
             self._is_dated = True
             envelope["created"] = value["created"]
         self._metadata(envelope)
+        # It may have changed them: the next typed chunk reports its own again.
+        self._constants = ()
         raw = RawArguments(data)
         for position, choice in enumerate(choices or []):
             if not isinstance(choice, dict):
@@ -408,6 +435,27 @@ class Machine:
             for choice in self._choices.values():
                 choice.flush()
                 choice.calls.flush()
+
+
+def _is_plain(chunk: Chunk) -> bool:
+    """Whether a chunk brings text and calls alone."""
+    if chunk.usage is not None:
+        return False
+    for choice in chunk.choices:
+        if choice.delta.reasoning_details is not None:
+            return False
+        if choice.content_filter_results is not None or choice.native_finish_reason is not None:
+            return False
+    return True
+
+
+def _reasoning_of(delta: Delta) -> JsonObject:
+    """The keys of a delta that hold reasoning."""
+    return {
+        "reasoning_content": delta.reasoning_content,
+        "reasoning": delta.reasoning,
+        "reasoning_details": delta.reasoning_details,
+    }
 
 
 # --- complete bodies ---

@@ -18,7 +18,8 @@ to the streamed call. A call that has an id keeps it in `id`; one without gets a
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -40,6 +41,10 @@ from streamlib_parsers.wires.gemini.parts import (
     rest,
     state,
 )
+
+TYPED_KEYS: Final = ("id", "name", "args")
+NAMED_KEYS: Final = (*TYPED_KEYS, "willContinue", "partialArgs")
+"""Keys of a call without a name, and of one with it, that have a field."""
 
 PARTIAL_KEYS: Final = frozenset(
     {"jsonPath", "stringValue", "numberValue", "boolValue", "nullValue", "willContinue"}
@@ -98,6 +103,11 @@ class Calls:
             self._add_nameless(part, call, wire_id)
         # Else it is the end of a call that has ended already.
 
+    @property
+    def is_streaming(self) -> bool:
+        """Whether a call is streamed that has not ended."""
+        return self._streamed is not None
+
     def stop(self, *, by_model: bool) -> None:
         """End the streamed call, although its last part announced another.
 
@@ -134,9 +144,7 @@ class Calls:
         # Call ids must be unique in a history; the wire's stays in `id`.
         if is_duplicate or not wire_id:
             call_id = self._assembler.new_call_id()
-        item = self._open(
-            FunctionCall(call_id, name, id=wire_id or None, **self._state(part, call))
-        )
+        item = self._open(part, call, call_id, name, wire_id)
         started = Call(item, name)
         self._by_item[item.index] = started
         if is_duplicate:
@@ -187,21 +195,19 @@ class Calls:
     def _add_nameless(self, part: Object, call: Object, wire_id: str) -> None:
         """Add a call without a name: it is kept, but nobody can answer it."""
         call_id = wire_id or self._assembler.new_call_id()
-        item = self._open(FunctionCall(call_id, "", id=wire_id or None, **self._state(part, call)))
+        item = self._open(part, call, call_id, "", wire_id)
         self._assembler.arguments(item, arguments_of(call))
         self._assembler.notice("nameless_call", "a functionCall without a name", item)
         self._assembler.close(item, "incomplete")
 
-    def _open(self, call: FunctionCall) -> OpenItem:
-        return self._assembler.open(msgspec.structs.replace(call, choice=self._choice))
-
-    def _state(self, part: Object, call: Object) -> dict[str, Any]:
-        """`signature` and `native` of a call."""
-        typed = ["id", "name", "args"]
+    def _open(self, part: Object, call: Object, call_id: str, name: str, wire_id: str) -> OpenItem:
+        typed: Sequence[str] = TYPED_KEYS
         if "name" in call:
             # They become arguments. Without a name there is no call that they could be added to.
-            typed += ["willContinue", "partialArgs"]
-        return state(part, "functionCall", inner=rest(call, *typed))
+            typed = NAMED_KEYS
+        fields = state(part, "functionCall", inner=rest(call, *typed))
+        opened = FunctionCall(call_id, name, id=wire_id or None, choice=self._choice, **fields)
+        return self._assembler.open(opened)
 
     def _sign(self, call: Call, part: Object) -> None:
         """Take a signature that comes late; the first one is kept."""

@@ -1,17 +1,18 @@
-"""Gemini's chunks of the usual shape, as structs: text and counts, and nothing else.
+"""Gemini's chunks of the usual shape, as structs: text, calls and counts, and nothing else.
 
 Any other key makes the decoder reject a chunk: then `Machine._read_chunk` reads it key by key.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
+from msgspec.json import encode
 
 from streamlib_parsers.items import JsonObject
-from streamlib_parsers.wires.gemini.parts import Index
+from streamlib_parsers.wires.gemini.parts import Index, Object
 
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 Details: TypeAlias = list[JsonObject]
@@ -35,31 +36,47 @@ class Counts(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     serviceTier: str | None = None  # noqa: N815
 
 
-class TextPart(Struct, gc=False, forbid_unknown_fields=True):
-    """The part that most chunks consist of."""
+class Part(Struct, gc=False, forbid_unknown_fields=True):
+    """A part that is text, a signature or a call, as nearly all are."""
 
-    text: str
-    thought: bool = False
+    text: str | None = None
+    thought: bool | None = None
+    thoughtSignature: str | None = None  # noqa: N815
+    functionCall: Raw = Raw()  # noqa: N815
+
+    def as_object(self) -> Object:
+        """The part as the reader of all other parts takes it."""
+        values: Object = {}
+        if self.functionCall:
+            values["functionCall"] = self.functionCall
+        for key in ("text", "thought", "thoughtSignature"):
+            value = getattr(self, key)
+            if value is not None:
+                values[key] = Raw(encode(value))
+        return values
 
 
-class TextContent(Struct, gc=False, forbid_unknown_fields=True):
-    """Content of text parts."""
+class Content(Struct, gc=False, forbid_unknown_fields=True):
+    """Content of such parts."""
 
-    parts: list[TextPart]
+    parts: list[Part] | None = None
     role: str | None = None
 
 
-class TextCandidate(Struct, gc=False, forbid_unknown_fields=True):
-    """A candidate that only continues."""
+class TypedCandidate(Struct, gc=False, forbid_unknown_fields=True):
+    """A candidate that continues, or ends."""
 
-    content: TextContent
+    content: Content | None = None
     index: Index = 0
+    finishReason: str | int | None = None  # noqa: N815
+    finishMessage: Any = None  # noqa: N815
+    groundingMetadata: Any = None  # noqa: N815
 
 
-class TextChunk(Struct, gc=False, forbid_unknown_fields=True):
-    """A chunk that brings text and counts."""
+class Chunk(Struct, gc=False, forbid_unknown_fields=True):
+    """A chunk that brings content and counts."""
 
-    candidates: Annotated[list[TextCandidate], Meta(min_length=1, max_length=1)]
+    candidates: Annotated[list[TypedCandidate], Meta(min_length=1, max_length=1)]
     # The wire's names.
     usageMetadata: Counts | None = None  # noqa: N815
     modelVersion: str | None = None  # noqa: N815
@@ -67,4 +84,4 @@ class TextChunk(Struct, gc=False, forbid_unknown_fields=True):
     createTime: str | None = None  # noqa: N815
 
 
-decode_text_chunk: Final = msgspec.json.Decoder(TextChunk).decode
+decode_chunk: Final = msgspec.json.Decoder(Chunk).decode

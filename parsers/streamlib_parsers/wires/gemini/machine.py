@@ -37,7 +37,7 @@ from streamlib_parsers.events import FinishedChoice, StopReason
 from streamlib_parsers.framing.sse_or_json import SSEOrJsonFraming as framing  # noqa: N813
 from streamlib_parsers.json_text import DECODE_ERRORS, decode_any
 from streamlib_parsers.wires.gemini.candidate import Candidate
-from streamlib_parsers.wires.gemini.chunks import TextChunk, decode_text_chunk
+from streamlib_parsers.wires.gemini.chunks import Chunk, decode_chunk
 from streamlib_parsers.wires.gemini.parts import (
     NULL,
     Object,
@@ -68,6 +68,9 @@ CHUNK_KEYS: Final = frozenset({"candidates", "usageMetadata", "modelVersion", "r
 """Keys of a chunk that are read. Every other key is metadata."""
 
 CANDIDATE_KEYS: Final = frozenset({"index", "content", "finishReason"})
+REPORTED: Final = ("finishMessage", "groundingMetadata")
+"""Keys of a candidate that are metadata, and sent often."""
+
 CONTENT_KEYS: Final = frozenset({"role", "parts"})
 
 RESPONSE_KEYS: Final = frozenset(
@@ -104,17 +107,23 @@ class Machine:
         """
         if not self._candidates:
             return self._is_body or bool(self._blocked)
-        return all(self._has_ended(candidate) for candidate in self._candidates.values())
+        for candidate in self._candidates.values():
+            if not self._has_ended(candidate):
+                return False
+        return True
 
     def frame(self, event: str | None, data: bytes) -> None:
         """Read one chunk."""
         try:
-            chunk = decode_text_chunk(data)
+            chunk = decode_chunk(data)
         except DECODE_ERRORS:
             # A chunk with any other key, the end of a body, or no JSON at all.
             self._read_untyped(event, data)
-        else:
-            self._read_text_chunk(chunk)
+            return
+        try:
+            self._read_typed(chunk)
+        except DECODE_ERRORS as error:
+            raise malformed(f"not a GenerateContentResponse: {error}", data) from None
 
     # --- chunks ---
 
@@ -132,19 +141,29 @@ class Machine:
         self.end()
         return True
 
-    def _read_text_chunk(self, chunk: TextChunk) -> None:
+    def _read_typed(self, chunk: Chunk) -> None:
         """Read a chunk of the usual shape."""
         assembler = self._assembler
-        if self._ends_before(chunk.responseId):
+        is_other = chunk.responseId != assembler.response_id
+        if is_other and self._ends_before(chunk.responseId):
             return
         if not self._identified:
             assembler.identify(chunk.responseId, chunk.modelVersion)
             self._identified = bool(assembler.response_id and assembler.model)
         typed = chunk.candidates[0]
         candidate = self._candidates.get(typed.index) or self._add_candidate(typed.index)
-        for part in typed.content.parts:
-            if part.text:
-                candidate.append(part.text, is_reasoning=part.thought)
+        if typed.content is not None:
+            for part in typed.content.parts or ():
+                if part.text is None or part.thoughtSignature is not None or part.functionCall:
+                    candidate.read_part(part.as_object())
+                elif part.text:
+                    candidate.append(part.text, is_reasoning=bool(part.thought))
+        # 0 and "" mean none: serialisers write them for an enum that is not set.
+        candidate.reason = typed.finishReason or candidate.reason
+        if typed.finishMessage is not None or typed.groundingMetadata is not None:
+            prefix = f"candidates[{typed.index}]." if typed.index else ""
+            metadata = {prefix + name: getattr(typed, name) for name in REPORTED}
+            self._assembler.other_metadata(metadata)
         if chunk.createTime is not None and chunk.createTime != self._create_time:
             self._read_envelope({"createTime": chunk.createTime})
         if chunk.usageMetadata is not None:
@@ -199,7 +218,6 @@ class Machine:
         if parts != NULL:
             for part in as_objects(parts):
                 candidate.read_part(present(part))
-        # 0 and "" mean none: serialisers write them for an enum that is not set.
         candidate.reason = reason_of(values, "finishReason") or candidate.reason
 
         prefix = f"candidates[{index}]." if index else ""
@@ -282,7 +300,9 @@ class Machine:
 
     def _close_items(self) -> None:
         for candidate in self._candidates.values():
-            candidate.calls.stop(by_model=self._finished_choice(candidate).stop_reason == "stop")
+            if candidate.calls.is_streaming:
+                by_model = self._finished_choice(candidate).stop_reason == "stop"
+                candidate.calls.stop(by_model=by_model)
         # In order of start, over all candidates: text that is still open is among them.
         for item in self._assembler.open_items:
             calls = self._candidates[item.item.choice].calls

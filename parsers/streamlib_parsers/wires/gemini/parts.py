@@ -42,6 +42,8 @@ _MEDIA_KINDS: Final[dict[str, type[Image | Audio | Document]]] = {"image": Image
 
 def present(values: Object) -> Object:
     """The members that are not null; serialisers write those that are not set as null."""
+    if NULL not in values.values():
+        return values
     return {key: value for key, value in values.items() if value != NULL}
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import to_builtins
 
-from streamlib_parsers.usage import Usage, count, overlay, total
+from streamlib_parsers.usage import Usage, count, number, overlay, total
 from streamlib_parsers.wires.gemini.chunks import Counts, Details
 
 MODALITIES: Final[dict[int, str]] = {1: "text", 2: "image", 3: "video", 4: "audio", 5: "document"}
@@ -66,6 +66,10 @@ class Reports:
 
 def usage(raw: dict[str, Any]) -> Usage:
     """The meaning of a report of any shape."""
+    try:
+        return usage_of_counts(msgspec.convert(raw, Counts), raw)
+    except msgspec.ValidationError:
+        pass
     known: dict[str, Any] = {name: count(raw, name) for name in NUMBERS if name in raw}
     for name in DETAILS:
         if isinstance(raw.get(name), list):
@@ -155,7 +159,9 @@ def _modalities(details: Details | None, more: Details | None = None) -> dict[st
     """Tokens by modality, summed over lists of `{modality, tokenCount}`."""
     sums: dict[str, int] = {}
     for detail in (*(details or ()), *(more or ())):
-        tokens = count(detail, "tokenCount")
+        tokens = None
+        if isinstance(detail, dict):
+            tokens = number(detail.get("tokenCount"))
         if tokens is not None:
             modality: Any = detail.get("modality")
             # The usual case without a call: this runs for every report.

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct, field
 
 from streamlib_parsers.items import tag
+from streamlib_parsers.usage import Count
 
 Index: TypeAlias = Annotated[int, Meta(ge=0, le=1_000_000)]
 
@@ -76,10 +77,10 @@ class ContentBlockDelta(Event, tag="content_block_delta"):
 
 
 class ContentBlockStart(Event, tag="content_block_start"):
-    """Opens a block. Its values are raw: a call's `input` keeps the provider's own bytes."""
+    """Opens a block, which is raw: a call's `input` keeps the provider's own bytes."""
 
     index: Index
-    content_block: dict[str, Raw]
+    content_block: Raw
 
 
 class ContentBlockStop(Event, tag="content_block_stop"):
@@ -88,12 +89,40 @@ class ContentBlockStop(Event, tag="content_block_stop"):
     index: Index
 
 
-# The events below have no fields here: the machine reads their JSON again as a dict, because
-# every key that it does not know is reported as metadata.
+class CacheCreation(Struct, gc=False):
+    """Tokens written to a cache, by the time that they live."""
+
+    ephemeral_1h_input_tokens: Count = None
+    ephemeral_24h_input_tokens: Count = None
+
+
+class OutputDetails(Struct, gc=False):
+    """Parts of the output."""
+
+    thinking_tokens: Count = None
+
+
+class UsageCounts(Struct, gc=False):
+    """The counts of a usage object, and of each of its iterations."""
+
+    input_tokens: Count = None
+    output_tokens: Count = None
+    cache_creation_input_tokens: Count = None
+    cache_read_input_tokens: Count = None
+    cache_creation: CacheCreation | None = None
+    output_tokens_details: OutputDetails | None = None
+    # Ours: see `token_counts.ESTIMATE`.
+    estimated_tokens: Count = None
 
 
 class MessageStart(Event, tag="message_start"):
     """Opens the message: id, model, input usage."""
+
+    message: Any = None
+
+
+# The events below have no fields here: the machine reads their JSON again as a dict, because
+# every key that it does not know is reported as metadata.
 
 
 class MessageDelta(Event, tag="message_delta"):
@@ -124,8 +153,20 @@ WireEvent: TypeAlias = (
 )
 decode: Final = msgspec.json.Decoder(WireEvent).decode
 
+
+class CallInput(Struct, gc=False):
+    """The block of a call: its arguments, where no delta brings any."""
+
+    input: Raw = Raw()
+
+
+decode_call: Final = msgspec.json.Decoder(CallInput).decode
+decode_values: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+
 DELTAS: Final[tuple[type[Delta], ...]] = get_args(Delta)
-KINDS: Final = frozenset(tag(event) for event in get_args(WireEvent))
+NAMES: Final[dict[type[WireEvent], str]] = {kind: tag(kind) for kind in get_args(WireEvent)}
+"""Events -> their names on the wire."""
+KINDS: Final = frozenset(NAMES.values())
 """Wire names of the events."""
 DELTA_KINDS: Final = frozenset(tag(delta) for delta in DELTAS)
 """Wire names of the deltas."""

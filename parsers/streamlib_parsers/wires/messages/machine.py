@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -43,7 +43,6 @@ from streamlib_parsers.items import (
     ResponseItem,
     ServerToolCall,
     ServerToolResult,
-    tag,
 )
 from streamlib_parsers.json_text import (
     DECODE_ERRORS,
@@ -59,12 +58,15 @@ from streamlib_parsers.wires.messages.blocks import item_of
 from streamlib_parsers.wires.messages.events import (
     DELTA_KINDS,
     KINDS,
+    NAMES,
     CitationsDelta,
     CompactionDelta,
     ContentBlockDelta,
     ContentBlockStart,
     ContentBlockStop,
     Delta,
+    ErrorEvent,
+    Event,
     InputJsonDelta,
     MessageDelta,
     MessageStart,
@@ -76,6 +78,8 @@ from streamlib_parsers.wires.messages.events import (
     ThinkingDelta,
     WireEvent,
     decode,
+    decode_call,
+    decode_values,
 )
 from streamlib_parsers.wires.messages.token_counts import ESTIMATE, usage
 
@@ -228,14 +232,14 @@ class Machine:
         return False
 
     def _apply(self, message: WireEvent, data: bytes) -> None:
-        name = tag(type(message))
+        name = NAMES[type(message)]
         row = TRANSITIONS[self._state]
         if name not in row:
             self._assembler.notice("out_of_order", f"{name} {self._state.value}")
             self._assembler.passthrough(name, decode_any(data))
             return
         if type(message) is MessageStart and self._state is not State.START:
-            if self._is_other_response(data):
+            if self._is_other_response(message.message):
                 self._assembler.notice(
                     "second_response", "a message_start of another id follows: not read"
                 )
@@ -243,26 +247,7 @@ class Machine:
                 return
             self._restart()
         self._state = row[name]
-        self._dispatch(message, data)
-
-    def _dispatch(self, message: WireEvent, data: bytes) -> None:
-        match message:
-            case ContentBlockDelta():
-                self._on_delta(message, data)
-            case ContentBlockStart():
-                self._on_start(message, data)
-            case ContentBlockStop():
-                self._on_stop(message, data)
-            case MessageStart():
-                self._on_message_start(data)
-            case MessageDelta():
-                self._on_message_delta(data)
-            case MessageStop():
-                self._on_message_stop(data)
-            case Ping():
-                pass  # keeps the connection alive; it is no progress of the response
-            case _:
-                self._on_error(data)
+        HANDLERS[type(message)](self, message, data)
 
     # --- events that the decoder rejected ---
 
@@ -325,21 +310,21 @@ class Machine:
 
     def _on_start(self, message: ContentBlockStart, data: bytes) -> None:
         index = message.index
-        raw = message.content_block
+        raw = bytes(message.content_block)
         if index in self._seen:
             # Its deltas could not be distinguished from those of the first one.
             raise malformed(f"block {index} was started twice", data)
-        block = {key: decode_any(bytes(value)) for key, value in raw.items() if key != "input"}
+        block = _decode_block(raw)
+        if not isinstance(block, dict):
+            raise malformed("content_block_start: a block is not an object", data)
         kind = string_at(block, "type")
-        # The `input` of a call stays raw; of another block it is an ordinary key.
-        if kind not in CALLS and "input" in raw:
-            block["input"] = decode_any(bytes(raw["input"]))
         self._seen.add(index)
         item = self._open(item_of(kind, block))
         text_delta, emit_text = self._text_handling(item.item)
         self._blocks[index] = Block(item, text_delta, emit_text)
         if kind in CALLS:
-            self._inputs[index] = bytes(raw.get("input", b""))
+            # In the provider's own bytes.
+            self._inputs[index] = bytes(decode_call(raw).input)
         self._read_initial_content(item, kind, block)
 
     def _open(self, item: ResponseItem) -> OpenItem:
@@ -435,9 +420,8 @@ class Machine:
 
     # --- the envelope ---
 
-    def _is_other_response(self, data: bytes) -> bool:
+    def _is_other_response(self, message: Any) -> bool:
         """Whether a `message_start` after `message_stop` has another id: two captures in one."""
-        message = decode_any(data).get("message")
         if not self.complete or not isinstance(message, dict):
             return False
         response_id = string_or_none(message, "id")
@@ -453,8 +437,8 @@ class Machine:
         self._inputs.clear()
         self._seen.clear()
 
-    def _on_message_start(self, data: bytes) -> None:
-        start = decode_any(data).get("message")
+    def _on_message_start(self, message: MessageStart, data: bytes) -> None:
+        start = message.message
         if not isinstance(start, dict):
             raise malformed("message_start without a message", data)
         self._assembler.identify(string_or_none(start, "id"), string_or_none(start, "model"))
@@ -467,7 +451,7 @@ class Machine:
             # The wire has an empty list here; content comes in blocks only.
             self._assembler.passthrough("message_start.content", start["content"])
 
-    def _on_message_delta(self, data: bytes) -> None:
+    def _on_message_delta(self, message: MessageDelta, data: bytes) -> None:
         value = decode_any(data)
         delta = value.get("delta")
         if isinstance(delta, dict):
@@ -476,12 +460,15 @@ class Machine:
         self._read_usage(value.get("usage"))
         self._assembler.other_metadata(value, "type", "delta", "usage")
 
-    def _on_message_stop(self, data: bytes) -> None:
+    def _on_message_stop(self, message: MessageStop, data: bytes) -> None:
         # Blocks that are still open take no more deltas; the assembler closes them incomplete.
         self._blocks.clear()
         self._assembler.other_metadata(decode_any(data), "type")
 
-    def _on_error(self, data: bytes) -> None:
+    def _on_ping(self, message: Ping, data: bytes) -> None:
+        """It keeps the connection alive, and is no progress of the response."""
+
+    def _on_error(self, message: ErrorEvent, data: bytes) -> None:
         raise ParseFailure(classify(None, decode_any(data)))
 
     def _read_stop(self, values: dict[str, Any]) -> None:
@@ -505,9 +492,43 @@ class Machine:
         if isinstance(raw, dict):
             # Counts are cumulative: the newest replaces, it is never added. It replaces every
             # estimate, too.
-            counted = {key: value for key, value in self._usage.items() if key != ESTIMATE}
+            counted = self._usage
+            if ESTIMATE in counted:
+                counted = {key: value for key, value in counted.items() if key != ESTIMATE}
             self._usage = overlay(counted, raw)
             self._assembler.usage(usage(self._usage))
+
+
+_Event = TypeVar("_Event", bound=Event)
+
+HANDLERS: Final[dict[type[Event], Callable[[Machine, Any, bytes], None]]] = {}
+"""Handlers by class of the event; filled by `_register` alone, which checks that both agree."""
+
+
+def _register(event: type[_Event], handler: Callable[[Machine, _Event, bytes], None]) -> None:
+    HANDLERS[event] = handler
+
+
+_register(ContentBlockDelta, Machine._on_delta)
+_register(ContentBlockStart, Machine._on_start)
+_register(ContentBlockStop, Machine._on_stop)
+_register(MessageStart, Machine._on_message_start)
+_register(MessageDelta, Machine._on_message_delta)
+_register(MessageStop, Machine._on_message_stop)
+_register(Ping, Machine._on_ping)
+_register(ErrorEvent, Machine._on_error)
+
+
+def _decode_block(raw: bytes) -> Any:
+    try:
+        return decode_any(raw)
+    except ParseFailure:
+        values = decode_values(raw)
+    # The arguments of a call are text, and may hold a number that Python has not.
+    block = {key: decode_any(bytes(value)) for key, value in values.items() if key != "input"}
+    if string_at(block, "type") not in CALLS and "input" in values:
+        block["input"] = decode_any(bytes(values["input"]))
+    return block
 
 
 def _has_unknown_delta(value: dict[str, Any]) -> bool:

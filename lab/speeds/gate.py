@@ -1,0 +1,133 @@
+"""Whether reading takes longer than in the release before: `python -m lab.speeds.gate`.
+
+    python -m lab.speeds.gate [--before REVISION] [--rounds 15] [DIR ...]
+
+Both versions read the same bodies in turn, each in a process of its own: the shapes, or the
+recordings of the folders. The median of the ratios of CPU time, by wire, length and chunks, may be
+`MOST`. Without a release the commit of `FIRST` is compared; where git knows neither, nothing is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import statistics
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from benchmarks.contestants import Contestant
+from benchmarks.reader_process import ReaderProcess, checkout_process
+from benchmarks.recordings import streams_in
+from benchmarks.shapes import shapes
+from streamlib.testing.bench.corpus import CHUNKS, Stream, groups
+from streamlib.testing.bench.workloads import chunked, chunking
+from tests.support.shared import ROOT
+
+MOST: Final = 1.05
+"""How many times as long as before reading may take."""
+
+FIRST: Final = "1a1fa67c"
+"""What is compared as long as there is no tag of a release."""
+
+ROUNDS: Final = 15
+"""Each gives one ratio; the median of so many differs by about 2 % between two runs."""
+
+WINDOW: Final = 0.003
+"""CPU seconds for which a body is read in a round: the clock of a process is coarse."""
+
+
+class Compared(NamedTuple):
+    """How many times as long as before one kind of streams takes: the median of the rounds."""
+
+    name: str
+    ratio: float
+
+
+def release_before() -> str | None:
+    """The last release, else `FIRST`; None where git knows neither."""
+    for command in (
+        ("describe", "--tags", "--abbrev=0", "HEAD^"),
+        ("rev-parse", "--verify", "--quiet", f"{FIRST}^{{commit}}"),
+    ):
+        found = subprocess.run(
+            ("git", *command), cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        if found.returncode == 0:
+            return found.stdout.strip()
+    return None
+
+
+def unpack(revision: str, folder: str) -> Path:
+    """Writes the parsers of a revision into a folder."""
+    command = ("git", "archive", revision, "parsers", "streamlib")
+    packed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(folder, filter="data")
+    return Path(folder)
+
+
+def compare(
+    before: ReaderProcess, now: ReaderProcess, streams: Sequence[Stream], rounds: int
+) -> Iterator[Compared]:
+    """The ratio of each wire and length, in chunks of an event and of 16 KiB."""
+    for name, members in groups(streams).items():
+        for size in CHUNKS:
+            bodies = [chunked(stream.events, size) for stream in members]
+            wire = members[0].wire_api
+            readers = [process.contestant("", "parser", wire) for process in (before, now)]
+            ratios = [_ratio(readers, bodies) for _ in range(rounds)]
+            yield Compared(f"{name}, {chunking(size)}", statistics.median(ratios))
+
+
+def _ratio(readers: Sequence[Contestant], bodies: Sequence[list[bytes]]) -> float:
+    """How many times as long as the first reader the second takes, body by body in turn."""
+    spent = [0.0, 0.0]
+    for chunks in bodies:
+        for number, reader in enumerate(readers):
+            spent[number] += reader.seconds(chunks, WINDOW / len(bodies))
+    return spent[1] / spent[0]
+
+
+def show(line: str) -> None:
+    """Writes a line at once: the run takes a minute."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Prints the ratios; 1 if one is above `MOST`."""
+    command = argparse.ArgumentParser(description=__doc__)
+    command.add_argument("folders", nargs="*", metavar="DIR", help="recordings, not the shapes")
+    command.add_argument("--before", metavar="REVISION", help="not the last release")
+    command.add_argument("--rounds", type=int, default=ROUNDS)
+    command.add_argument("--wire", help="only this wire API")
+    arguments = command.parse_args(argv)
+    revision = arguments.before or release_before()
+    if revision is None:
+        show("!! not compared: git knows neither a release nor the commit to compare with")
+        return 0
+    streams = streams_in(arguments.folders) if arguments.folders else shapes()
+    if arguments.wire is not None:
+        streams = [stream for stream in streams if stream.wire_api == arguments.wire]
+    slower: list[Compared] = []
+    with tempfile.TemporaryDirectory() as folder:
+        before = checkout_process(unpack(revision, folder))
+        now = checkout_process(ROOT)
+        for compared in compare(before, now, streams, arguments.rounds):
+            show(f"{compared.ratio:5.2f}  {compared.name}")
+            if compared.ratio > MOST:
+                slower.append(compared)
+        before.close()
+        now.close()
+    for compared in slower:
+        show(f"slower than {revision}: {compared.name}, {compared.ratio:.2f} times")
+    return 1 if slower else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
