@@ -37,7 +37,6 @@ from streamlib.request.token_count import (
     PromptTokens,
     count_locally,
     count_request,
-    endpoint_of,
 )
 from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib.transport.deadlines import Deadlines
@@ -266,7 +265,7 @@ class Client(ClientSetup):
         from streamlib.pipeline.starts import fallback
 
         streams = self._streams_of(prompt, models, options)
-        return fallback([partial(_itself, stream) for stream in streams])
+        return fallback([partial(lambda opened: opened, stream) for stream in streams])
 
     def _streams_of(
         self,
@@ -473,12 +472,8 @@ class Client(ClientSetup):
         prompt = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
         name = model or prompt.model or ""
         target, service = self._target(name, provider, wire_api, base_url, account)
-        endpoint = endpoint_of(target)
-        counted: PromptTokens | None = None
-        if endpoint is not None:
-            request = count_request(prompt, target, endpoint)
-            key = options.get("api_key")
-            counted = await counted_tokens(self, request, endpoint, service, key)
+        request = count_request(prompt, target)
+        counted = await counted_tokens(self, request, service, options.get("api_key"))
         return counted or count_locally(prompt, target, last, estimate)
 
     async def fetch(
@@ -582,7 +577,3 @@ class Client(ClientSetup):
                 ssl_context=ssl_context,
             )
         )
-
-
-def _itself(stream: ResponseStream) -> ResponseStream:
-    return stream

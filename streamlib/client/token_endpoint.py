@@ -7,7 +7,7 @@ from typing import Protocol
 from streamlib.client.credentials import ApiKey
 from streamlib.providers import Provider
 from streamlib.request.build import Request
-from streamlib.request.token_count import NO_ENDPOINT, PromptTokens, TokenEndpoint, read_count
+from streamlib.request.token_count import NO_ENDPOINT, CountRequest, PromptTokens, read_count
 from streamlib_parsers.stream_error import StreamError
 
 
@@ -26,28 +26,25 @@ class Fetcher(Protocol):
 
 
 async def counted_tokens(
-    client: Fetcher,
-    request: Request,
-    endpoint: TokenEndpoint,
-    provider: Provider,
-    key: ApiKey | None,
+    client: Fetcher, asked: CountRequest | None, provider: Provider, key: ApiKey | None
 ) -> PromptTokens | None:
     """The tokens of a prompt as its provider counts them; None if it does not count.
 
     Args:
         client: sends the request.
-        request: of `count_request`.
-        endpoint: of the provider.
+        asked: the request; None for a provider that cannot count.
         provider: whose key is sent.
         key: key of this request.
 
     Raises:
         StreamError: the request failed, or the response is no count.
     """
+    if asked is None:
+        return None
     try:
-        body = await client.fetch(request, provider, api_key=key)
+        body = await client.fetch(asked.request, provider, api_key=key)
     except StreamError as error:
         if error.info.status in NO_ENDPOINT:
             return None
         raise
-    return PromptTokens(read_count(body, endpoint), "counted")
+    return PromptTokens(read_count(body, asked.key), "counted")

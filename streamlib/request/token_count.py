@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -160,8 +160,18 @@ def endpoint_of(target: Target) -> TokenEndpoint | None:
     return ENDPOINTS.get((target.provider.name, target.wire_api))
 
 
-def count_request(prompt: Prompt, target: Target, endpoint: TokenEndpoint) -> Request:
-    """The request for the number of tokens of a prompt."""
+class CountRequest(NamedTuple):
+    """The request for a number of tokens, and where its response holds the number."""
+
+    request: Request
+    key: str
+
+
+def count_request(prompt: Prompt, target: Target) -> CountRequest | None:
+    """The request for the number of tokens of a prompt; None for a provider that cannot count."""
+    endpoint = endpoint_of(target)
+    if endpoint is None:
+        return None
     # A count is never streamed.
     request = build_for(msgspec.structs.replace(prompt, stream=None), target)
     body: JsonObject = dict(msgspec.json.decode(request.body, type=dict[str, msgspec.Raw]))
@@ -173,17 +183,19 @@ def count_request(prompt: Prompt, target: Target, endpoint: TokenEndpoint) -> Re
     if endpoint.ends_at:
         # The end of the URL and its query are those of a response.
         url = url.partition("?")[0].rpartition(endpoint.ends_at)[0]
-    return msgspec.structs.replace(request, url=url + endpoint.path, body=msgspec.json.encode(body))
+    url += endpoint.path
+    request = msgspec.structs.replace(request, url=url, body=msgspec.json.encode(body))
+    return CountRequest(request, endpoint.count)
 
 
-def read_count(response: bytes, endpoint: TokenEndpoint) -> int:
-    """The number in the response of an endpoint.
+def read_count(response: bytes, key: str) -> int:
+    """The number under a key of the response of an endpoint.
 
     Raises:
         StreamError: `malformed`; there is none.
     """
     try:
-        count = msgspec.json.decode(response, type=dict[str, Any])[endpoint.count]
+        count = msgspec.json.decode(response, type=dict[str, Any])[key]
         return msgspec.convert(count, int)
     except (msgspec.MsgspecError, KeyError) as error:
         message = f"the response is not a token count: {error}"

@@ -33,6 +33,7 @@ from streamlib.providers import Provider
 from streamlib.request.build import Request
 from streamlib.request.prompt import Prompt
 from streamlib.request.token_count import ItemCounter, PromptTokens
+from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.items import ResponseItem, WireApi
 from streamlib_parsers.stream_error import StreamError
@@ -150,6 +151,11 @@ class SyncClient:
         """
         self._finalizer.detach()
         self._connections.close()
+
+    @property
+    def deadlines(self) -> Deadlines:
+        """The time limits of its streams."""
+        return self._client.deadlines
 
     @overload
     def stream(
