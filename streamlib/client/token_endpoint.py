@@ -26,25 +26,25 @@ class Fetcher(Protocol):
 
 
 async def counted_tokens(
-    client: Fetcher, asked: CountRequest | None, provider: Provider, key: ApiKey | None
+    client: Fetcher, count: CountRequest | None, provider: Provider, key: ApiKey | None
 ) -> PromptTokens | None:
     """The tokens of a prompt as its provider counts them; None if it does not count.
 
     Args:
         client: sends the request.
-        asked: the request; None for a provider that cannot count.
+        count: the request; None for a provider that cannot count.
         provider: whose key is sent.
         key: key of this request.
 
     Raises:
         StreamError: the request failed, or the response is no count.
     """
-    if asked is None:
+    if count is None:
         return None
     try:
-        body = await client.fetch(asked.request, provider, api_key=key)
+        body = await client.fetch(count.request, provider, api_key=key)
     except StreamError as error:
         if error.info.status in NO_ENDPOINT:
             return None
         raise
-    return PromptTokens(read_count(body, asked.key), "counted")
+    return PromptTokens(read_count(body, count.key), "counted")

@@ -29,8 +29,8 @@ async def count_tokens(
     Raises:
         StreamError: the provider refused to count.
     """
-    asked = await workers.run(size, count_request, prompt, target.resolved)
-    counted = await counted_tokens(client, asked, target.provider, target.key)
+    request = await workers.run(size, count_request, prompt, target.resolved)
+    counted = await counted_tokens(client, request, target.provider, target.key)
     if counted is not None:
         return counted.tokens, False
     return await workers.run(size, estimated_tokens, prompt), True
