@@ -274,7 +274,8 @@ ADDED: Final = {
     r"/input/\d+/(content|output)/\d+/filename": "WIRE: bytes of a file do not go without a name",
 }
 REPORTED: Final = {
-    "input": ("/input",),
+    "input": ("/input", "/cache/breakpoints"),
+    "max_output_tokens": ("/max_output_tokens",),
     "instructions": ("/instructions",),
     "tools": ("/tools/*",),
     "tool_choice": ("/tool_choice",),

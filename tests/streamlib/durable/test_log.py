@@ -222,18 +222,6 @@ async def test_deleted_log_is_gone_and_its_writer_ends(make_log: OpenLog) -> Non
         assert (info.value.kind, info.value.known) == ("gone", False)
 
 
-async def test_log_that_was_read_may_come_back(make_log: OpenLog) -> None:
-    """Its engine may have lost it, and its writer has one lease to write it again."""
-    async with make_log(lease=0.05) as log:
-        began = anyio.current_time()
-        with pytest.raises(LogError, match="no log"):
-            await entries(log, "a")
-        assert anyio.current_time() - began < 0.05
-        with pytest.raises(LogError, match="no log"):
-            await entries(log, "a", "1-1")
-        assert anyio.current_time() - began >= 0.05
-
-
 async def test_cursor_of_a_former_log_is_rewound(make_log: OpenLog) -> None:
     async with make_log() as log:
         await log.write("a", stream(*FRAMES))

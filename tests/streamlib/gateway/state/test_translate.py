@@ -183,7 +183,7 @@ def test_items_that_overlap_come_one_after_the_other() -> None:
     added = [OutputItemAdded(index, item) for index, item in items.items()]
     deltas = [OutputTextDelta(index, 0, "x") for index in items]
     done = [OutputItemDone(index, item) for index, item in items.items()]
-    sequencer = ItemSequencer()
+    sequencer = ItemSequencer((Message,))
     released = [
         [event.index for event in sequencer.feed(event)]
         for event in (*added, *deltas, done[0], deltas[2], deltas[1], done[2], done[1])
