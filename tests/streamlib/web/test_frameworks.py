@@ -109,7 +109,9 @@ def litestar_app(chat: Chat) -> Any:
         sent = error_response(error)
         return litestar.Response(sent.body, status_code=sent.status_code)
 
-    return litestar.Litestar([handler], exception_handlers={StreamError: refused})
+    return litestar.Litestar(
+        [handler], exception_handlers={StreamError: refused}, logging_config=None
+    )
 
 
 FRAMEWORKS: Final[dict[str, Callable[[Chat], Any]]] = {
