@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import uvicorn
 
-from streamlib.asgi import END_SECONDS
 from streamlib.gateway.log_text import log_text
 from streamlib.providers import Provider
 from streamlib.providers.loopback import loopback_at
@@ -34,8 +33,9 @@ if TYPE_CHECKING:
 TICK_SECONDS: Final = 0.05
 """Seconds between two looks of a stopping server at whether a second signal came."""
 
-SPARE_SECONDS: Final = 2.0
-"""Seconds after the end of all streams until connections are closed by force."""
+SPARE_SECONDS: Final = 3.0
+"""Seconds after `--grace` until connections are closed by force: more than a stream needs to end
+(`streamlib.asgi.END_SECONDS`)."""
 
 _log: Final = logging.getLogger("streamlib.gateway")
 
@@ -61,7 +61,7 @@ class GatewayServer(uvicorn.Server):
             read_routes: reads routes and clients again.
             parent: process id of the parent, whose end stops the server; None without one.
         """
-        config.timeout_graceful_shutdown = math.ceil(grace + END_SECONDS + SPARE_SECONDS)
+        config.timeout_graceful_shutdown = math.ceil(grace + SPARE_SECONDS)
         super().__init__(config)
         self.was_interrupted = False
         """Whether Ctrl-C stopped the server."""

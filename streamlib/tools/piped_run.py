@@ -8,7 +8,6 @@ from typing import ClassVar, Literal, Self, TypeVar
 import anyio
 
 from streamlib.client.stream import ResponseStream
-from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib_parsers.events import RunEvent
 
 ClientT = TypeVar("ClientT")
@@ -17,7 +16,7 @@ ClientT = TypeVar("ClientT")
 class PipedRun:
     """Base of `AgentRun`: how it is iterated, piped, and ended within its block."""
 
-    pipe: ClassVar = pipe_method
+    pipe: ClassVar = ResponseStream.pipe
     """The events through stages: ``run.pipe(coalesce(1 / 30))``; see `streamlib.pipeline`."""
     is_run = True
     """Its events are those of several responses."""
