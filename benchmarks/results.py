@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+import streamlib
 from streamlib.testing.bench.records import BenchRecord, load_of_machine, machine, table
 from streamlib_parsers import build_kind
 
@@ -123,7 +124,7 @@ def make_result(
         absent: reasons why others could not take part.
         load: load of the machine at the start.
     """
-    about = machine()
+    about = machine(streamlib.__version__)
     about["cores"] = str(os.cpu_count())
     about["load"] = f"{load} before, {load_of_machine()} after"
     about["build"] = "compiled" if is_compiled() else "pure Python"

@@ -18,7 +18,7 @@ from typing import Final, NoReturn
 from streamlib import __version__
 from streamlib.cli.arguments import CommandParser, did_you_mean
 from streamlib.cli.commands import COMMANDS, names_a_file, nearest_command
-from streamlib.printable import one_line
+from streamlib.display.safe_text import one_line
 
 USAGE: Final = """streamlib [OPTIONS] "QUESTION"
        streamlib COMMAND …"""

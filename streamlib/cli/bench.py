@@ -8,11 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from streamlib import __version__
 from streamlib.cli.captures import read_captures
 from streamlib.cli.command_error import CommandError
 from streamlib.cli.commands import COMMANDS
 from streamlib.cli.numbers import integer
-from streamlib.printable import printable
+from streamlib.display.safe_text import printable
 from streamlib_parsers import WIRE_APIS
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
     if doubled:
         print(f"\nTwice the input\n{table(doubled)}", end="")
     if arguments.json:
-        Path(arguments.json).write_bytes(as_json([*records, *doubled]))
+        Path(arguments.json).write_bytes(as_json([*records, *doubled], __version__))
     if arguments.chart:
         _draw_chart(Path(arguments.chart), records)
     return 0
@@ -160,7 +161,7 @@ def _corpus_records(arguments: argparse.Namespace) -> tuple[list[BenchRecord], l
     bar = Bar(arguments.rounds * len(corpus.CHUNKS))
     records = corpus.measure(streams, arguments.rounds, bar.advance)
     bar.done()
-    about = machine()
+    about = machine(__version__)
     print(f"{about['date']}, Python {about['python']}, {about['cpu']}, load {about['load']}")
     return records, []
 

@@ -14,9 +14,9 @@ from typing import Final
 
 from streamlib.cli.command_error import CommandError
 from streamlib.cli.progress import Progress
+from streamlib.display.safe_text import printable
 from streamlib.inspection.capture import Capture, likely_wire
 from streamlib.inspection.capture import events_of as parsed
-from streamlib.printable import printable
 from streamlib.recording.files import (
     from_body,
     is_inspection,

@@ -15,7 +15,7 @@ from streamlib.cli.conversation import Conversation
 from streamlib.cli.exit_codes import EXIT_CODES, USAGE
 from streamlib.cli.keyboard import has_pipe, is_conversation, read_piped
 from streamlib.cli.model_options import MODEL_VARIABLE
-from streamlib.printable import printable
+from streamlib.display.safe_text import printable
 from streamlib.request.prompt import EFFORTS
 from streamlib_parsers import WIRE_APIS
 

@@ -40,6 +40,7 @@ EXTRAS: Final = {
     "zstd": ("backports.zstd",) if sys.version_info < (3, 14) else (),
     "aiohttp": ("aiohttp",),
     "web": ("starlette",),
+    "seal": ("cryptography",),
     "gateway": ("starlette", "uvicorn"),
     "metrics": ("prometheus_client",),
     "pipeline": ("regex",),

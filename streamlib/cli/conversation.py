@@ -49,7 +49,7 @@ from streamlib.cli.patience import NotedRetry, is_unreachable, unreachable_text
 from streamlib.cli.screen import Screen
 from streamlib.cli.waiting import WaitingLine
 from streamlib.client.unreachable import address_of
-from streamlib.printable import printable
+from streamlib.display.safe_text import printable
 from streamlib.providers import find
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.prompt import Prompt

@@ -9,8 +9,8 @@ from typing import Any, Final
 from streamlib.cli.captures import add_wire_option, events_of, find_error, for_each_capture
 from streamlib.cli.commands import COMMANDS
 from streamlib.cli.exit_codes import EXIT_CODES, code_of_error, code_of_response
+from streamlib.display.safe_text import printable
 from streamlib.inspection.capture import Capture, wrong_wire_hint
-from streamlib.printable import printable
 from streamlib.wires.encoders import encode_body, encoder
 from streamlib_parsers import WIRE_APIS, accumulate
 

@@ -9,9 +9,9 @@ from typing import Final
 from streamlib.cli.colours import BOLD, DIM, GREEN, RED, YELLOW, paint
 from streamlib.cli.tables import hanging, terminal_width
 from streamlib.cli.timeline import fitted
+from streamlib.display.safe_text import one_line
 from streamlib.inspection.difference import Difference, DifferenceRow, parting_texts
 from streamlib.inspection.event_text import quote
-from streamlib.printable import one_line
 
 MARKS: Final = {"same": " ", "ids": "~", "changed": "!", "only_a": "-", "only_b": "+"}
 """Result of comparing two rows -> the mark in front of them."""

@@ -14,7 +14,7 @@ from streamlib.cli.colours import DIM, GREEN, RED, YELLOW, paint
 from streamlib.cli.commands import COMMANDS
 from streamlib.cli.tables import GAP, terminal_width, wrapped
 from streamlib.cli.waiting import WaitingLine
-from streamlib.printable import one_line
+from streamlib.display.safe_text import one_line
 
 DESCRIPTION: Final = """\
 Checks this installation: versions, extras, HTTP libraries, proxies, the store

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from streamlib.cli.commands import COMMANDS
 from streamlib.cli.numbers import positive_seconds
-from streamlib.printable import one_line
+from streamlib.display.safe_text import one_line
 from streamlib.testing.fuzz_targets import TARGETS, FuzzTarget, find_target
 from streamlib.testing.fuzzing import Campaign, FuzzFinding, reproducer, shrink
 

@@ -26,7 +26,7 @@ from streamlib.cli.gateway_checks import (
 from streamlib.client.auth import KeyStore, variables_of
 from streamlib.client.credentials import Secret
 from streamlib.client.origins import LOOPBACK
-from streamlib.printable import one_line, printable
+from streamlib.display.safe_text import one_line, printable
 from streamlib_parsers.stream_error import StreamError
 
 if TYPE_CHECKING:

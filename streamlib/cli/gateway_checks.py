@@ -14,7 +14,7 @@ import anyio
 
 from streamlib.client import Client
 from streamlib.client.retry import NO_RETRY
-from streamlib.printable import printable
+from streamlib.display.safe_text import printable
 from streamlib.providers.loopback import loopback_at
 from streamlib.request.prompt import Prompt
 from streamlib.testing import running as running_loopback

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import uvicorn
 
-from streamlib.asgi import END_SECONDS
 from streamlib.gateway.log_text import log_text
 from streamlib.providers import Provider
 from streamlib.providers.loopback import loopback_at
@@ -48,8 +47,9 @@ SPARE: Final = 100
 """Connections above the limit that are accepted until the next look, and open files of other kinds:
 the log, stores, recordings."""
 
-SPARE_SECONDS: Final = 2.0
-"""Seconds after the end of all streams until connections are closed by force."""
+SPARE_SECONDS: Final = 3.0
+"""Seconds after `--grace` until connections are closed by force: more than a stream needs to end
+(`streamlib.asgi.END_SECONDS`)."""
 
 _log: Final = logging.getLogger("streamlib.gateway")
 
@@ -80,7 +80,7 @@ class GatewayServer(uvicorn.Server):
         self._connections = connection_limit(connections)
         # Beyond these, uvicorn responds with 503.
         config.limit_concurrency = self._connections + SPARE
-        config.timeout_graceful_shutdown = math.ceil(grace + END_SECONDS + SPARE_SECONDS)
+        config.timeout_graceful_shutdown = math.ceil(grace + SPARE_SECONDS)
         super().__init__(config)
         self.was_interrupted = False
         """Whether Ctrl-C stopped the server."""

@@ -17,10 +17,10 @@ from streamlib.cli.inspect_page import print_page, reading_of
 from streamlib.cli.inspect_summary import summary
 from streamlib.cli.numbers import byte_count
 from streamlib.cli.progress import Progress
+from streamlib.display.safe_text import printable
 from streamlib.inspection.capture import Capture, events_of
 from streamlib.inspection.document import encode
 from streamlib.inspection.inspector import inspected
-from streamlib.printable import printable
 
 if TYPE_CHECKING:
     from streamlib.inspection.difference import Difference

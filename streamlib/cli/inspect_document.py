@@ -18,9 +18,9 @@ from streamlib.cli.exit_codes import FAILED, INCOMPLETE, REFUSED, RETRYABLE
 from streamlib.cli.inspect_page import print_finding, print_line
 from streamlib.cli.tables import hanging, terminal_width
 from streamlib.cli.timeline import MAX_KIND_WIDTH, fitted
+from streamlib.display.safe_text import one_line, printable
 from streamlib.inspection.capture import Capture
 from streamlib.inspection.document import Inspection, load
-from streamlib.printable import one_line, printable
 from streamlib.recording.files import Chunk, RecordedRequest, Recording
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.protocol import WIRE_APIS

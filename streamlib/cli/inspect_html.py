@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from streamlib.cli.command_error import CommandError
+from streamlib.display.safe_text import printable
 from streamlib.inspection import render
-from streamlib.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,11 +12,11 @@ from streamlib.cli.inspect_summary import calls
 from streamlib.cli.progress import Progress
 from streamlib.cli.tables import hanging, terminal_width
 from streamlib.cli.timeline import fitted, page
+from streamlib.display.safe_text import one_line, printable
 from streamlib.inspection.capture import Capture
 from streamlib.inspection.document import Finding
 from streamlib.inspection.event_text import quote, shorten, tool_name, usage_text
 from streamlib.inspection.inspector import CaptureReading, outcome_text, read_capture
-from streamlib.printable import one_line, printable
 from streamlib.recording.files import RecordedRequest
 from streamlib.request.built_in_text import describe_call
 from streamlib_parsers.items import BUILT_IN_CALLS

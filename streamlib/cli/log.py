@@ -17,8 +17,8 @@ from streamlib.cli.command_error import CommandError
 from streamlib.cli.commands import COMMANDS
 from streamlib.cli.numbers import integer
 from streamlib.cli.tables import terminal_width
+from streamlib.display.safe_text import one_line
 from streamlib.inspection.event_text import describe_event, shorten
-from streamlib.printable import one_line
 from streamlib_parsers import Failed, RunEvent
 
 if TYPE_CHECKING:

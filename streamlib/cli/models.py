@@ -17,7 +17,7 @@ from streamlib.cli.option_names import with_option_names
 from streamlib.cli.patience import NotedRetry, is_unreachable, unreachable_text
 from streamlib.cli.waiting import WaitingLine
 from streamlib.client.auth import variables_of
-from streamlib.printable import one_line, printable
+from streamlib.display.safe_text import one_line, printable
 from streamlib.providers import Provider, known
 from streamlib.providers import provider as find_provider
 from streamlib.providers.loopback import PROVIDER as LOOPBACK

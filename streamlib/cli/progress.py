@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TextIO
 
-from streamlib.printable import printable
+from streamlib.display.safe_text import printable
 
 DELAY: Final = 0.5
 """Seconds before the first line: most work is done by then."""

@@ -12,7 +12,7 @@ from streamlib.cli.captures import read_bytes
 from streamlib.cli.command_error import CommandError
 from streamlib.cli.commands import COMMANDS
 from streamlib.cli.numbers import byte_count, integer, seconds
-from streamlib.printable import printable
+from streamlib.display.safe_text import printable
 from streamlib.recording.files import is_recording, read
 from streamlib.testing import Behaviour, Fault, running
 from streamlib_parsers import WIRE_APIS

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
+from streamlib.display.safe_text import printable
 from streamlib.inspection.capture import Capture
 from streamlib.inspection.clock import Clock
 from streamlib.inspection.event_text import describe_event
 from streamlib.inspection.frames import Step
-from streamlib.printable import printable
 from streamlib_parsers.events import DELTA_KEYS, Notice, Passthrough, ResponseEvent, TokenCount
 
 MAX_KIND_WIDTH: Final = 44

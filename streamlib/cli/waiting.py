@@ -8,7 +8,7 @@ import time
 from types import TracebackType
 from typing import Final, TextIO
 
-from streamlib.printable import one_line
+from streamlib.display.safe_text import one_line
 from streamlib_parsers import Created, RateLimits, ResponseEvent, ResponseMetadata, TokenCount
 
 DELAY: Final = 0.4

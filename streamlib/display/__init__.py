@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamlib.display.safe_text import Printable, one_line, printable
 from streamlib.lazy import lazy
-from streamlib.printable import Printable, one_line, printable
 
 if TYPE_CHECKING:
     from streamlib.display.markdown import MarkdownWriter

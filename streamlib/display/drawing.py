@@ -8,10 +8,10 @@ from typing import Final, TypeAlias
 from streamlib.display.blocks import Alignment
 from streamlib.display.cells import cells, split_cells
 from streamlib.display.paragraphs import Paragraph
+from streamlib.display.safe_text import one_line
 from streamlib.display.tables import Table
 from streamlib.display.themes import Theme
 from streamlib.display.wrapping import StyledText, paint
-from streamlib.printable import one_line
 
 NARROWEST: Final = 10
 """Minimum columns of a text, however deep it is nested."""

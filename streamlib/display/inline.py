@@ -9,9 +9,9 @@ from typing import Final
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from streamlib.display.safe_text import one_line
 from streamlib.display.themes import Theme
 from streamlib.display.wrapping import StyledText
-from streamlib.printable import one_line
 
 LINE_BREAK: Final = StyledText("\n")
 """A line break that the author wrote."""

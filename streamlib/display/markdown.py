@@ -6,9 +6,9 @@ from typing import Final
 
 from streamlib.display.blocks import BlockReader
 from streamlib.display.drawing import Drawing
+from streamlib.display.safe_text import Printable
 from streamlib.display.themes import THEMES, Theme, ThemeName
 from streamlib.display.wrapping import visible_cells
-from streamlib.printable import Printable
 
 LINE: Final = 400
 """Maximum characters of a line that is read as one; a longer line is read in parts."""

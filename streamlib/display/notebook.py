@@ -10,14 +10,13 @@ notebook little, and its file holds each text once.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Protocol
 
 import anyio
 
-from streamlib.client.stream import ResponseStream
 from streamlib.display.notebook_items import Block, block_markdown, blocks
-from streamlib.pipeline import Pipeline
 from streamlib_parsers.events import (
     OutputItemAdded,
     OutputItemDone,
@@ -49,11 +48,28 @@ class CellOutput(Protocol):
         ...
 
 
+class ShownStream(AbstractAsyncContextManager[AsyncIterable[ResponseEvent]], Protocol):
+    """What can be shown: the stream of a response, or a pipeline of its events."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it was not entered yet."""
+        ...
+
+    def batches(self) -> AsyncIterator[Sequence[ResponseEvent]]:
+        """The events, in lists as they arrived together."""
+        ...
+
+    def text(self) -> AsyncIterator[str]:
+        """The fragments of the text."""
+        ...
+
+
 MakeOutput = Callable[[str], CellOutput]
 """Shows Markdown as a new output of the cell."""
 
 
-async def display(stream: ResponseStream | Pipeline[ResponseEvent]) -> None:
+async def display(stream: ShownStream) -> None:
     """Shows a stream in the running cell until it ends.
 
     Reasoning is folded, tags and images in the text are shown as text, keys are masked. Without a
@@ -73,7 +89,7 @@ async def display(stream: ResponseStream | Pipeline[ResponseEvent]) -> None:
         await _show(stream)
 
 
-async def _show(stream: ResponseStream | Pipeline[ResponseEvent]) -> None:
+async def _show(stream: ShownStream) -> None:
     make_output = notebook_output()
     if make_output is None:
         await _write(stream)
@@ -101,7 +117,7 @@ async def _keep_painting(cell: LiveCell) -> None:
         cell.paint()
 
 
-async def _write(stream: ResponseStream | Pipeline[ResponseEvent]) -> None:
+async def _write(stream: ShownStream) -> None:
     """The text as it arrives, for a terminal: without what would move its cursor."""
     async for text in stream.text():
         printable = [letter for letter in text if letter.isprintable() or letter in "\n\t"]

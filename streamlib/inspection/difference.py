@@ -15,8 +15,8 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from streamlib.display.safe_text import printable
 from streamlib.inspection.document import Inspection
-from streamlib.printable import printable
 from streamlib_parsers.items import JsonObject
 
 DIFFERENCE_FORMAT: Final = "streamlib.difference/1"

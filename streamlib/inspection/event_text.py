@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from streamlib.printable import printable
+from streamlib.display.safe_text import printable
 from streamlib_parsers.events import (
     DELTA_KEYS,
     Completed,

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from streamlib.display.safe_text import printable
 from streamlib.inspection.capture import Capture, wrong_wire_hint
 from streamlib.inspection.clock import Waits, longest
 from streamlib.inspection.document import Finding, FindingCode
 from streamlib.inspection.event_text import item_label, quote
 from streamlib.inspection.frames import Step
-from streamlib.printable import printable
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib_parsers.events import (
     Completed,

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -20,10 +20,12 @@ from streamlib.pipeline.opening import PipeOptions, merged
 from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.pipeline.reading import Batches, OutputText, TextDeltas
 from streamlib.pipeline.stages import Stage
-from streamlib.transport.closing import CLOSING_SECONDS
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import RunEvent
 from streamlib_parsers.items import ResponseItem
+
+CLOSING_SECONDS: Final = 2.0
+"""How long closing a source may take once its reader was cancelled."""
 
 Event_co = TypeVar("Event_co", covariant=True)
 

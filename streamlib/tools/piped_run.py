@@ -8,7 +8,6 @@ from typing import ClassVar, Literal, Self, TypeVar
 import anyio
 
 from streamlib.client.stream import ResponseStream
-from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.tools.calls import Toolbox
 from streamlib.tools.rounds import Round
 from streamlib_parsers.events import RunEvent
@@ -20,7 +19,7 @@ ClientT = TypeVar("ClientT")
 class PipedRun:
     """Base of `AgentRun`: how it is iterated, piped, and ended within its block."""
 
-    pipe: ClassVar = pipe_method
+    pipe: ClassVar = ResponseStream.pipe
     """The events through stages: ``run.pipe(coalesce(1 / 30))``; see `streamlib.pipeline`."""
     is_run = True
     """Its events are those of several responses."""

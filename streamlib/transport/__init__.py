@@ -12,11 +12,11 @@ there stays in the queue for ever (encode/httpcore #830), so callers wait at `sl
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from importlib.util import find_spec
 from typing import Any, Final
 from urllib.request import getproxies
+
+from anyio.lowlevel import current_token
 
 from streamlib.transport.base import (
     CONNECTIONS,
@@ -134,9 +134,7 @@ def _takes_aiohttp() -> bool:
 
 def _runs_asyncio() -> bool:
     try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+        loop = current_token()
+    except RuntimeError:  # no loop runs
         return False
-    # Trio may run inside of asyncio's loop.
-    trio = sys.modules.get("trio")
-    return trio is None or not trio.lowlevel.in_trio_task()
+    return loop.backend_class.__module__.endswith("_asyncio")

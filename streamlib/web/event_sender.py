@@ -18,7 +18,6 @@ import anyio
 
 from streamlib.asgi import COMMENT, AsgiExchange, Pings
 from streamlib.client.stream import RETRY_SAFE_EVENTS
-from streamlib.pipeline.branches import EventLists
 from streamlib.web.failure_log import log_failure
 from streamlib.web.http_errors import INTERNAL, public_error
 from streamlib.web.public_errors import ErrorText
@@ -107,13 +106,13 @@ class EventSender:
         """
         try:
             async with self._source as events:
-                batches = EventLists(events)  # type: ignore[arg-type]
-                while True:
-                    try:
-                        batch = await batches.batch()
-                    except StopAsyncIteration:
-                        break
-                    await self._send(batch)
+                batches = getattr(events, "batches", None)
+                if batches is not None:
+                    async for batch in batches():
+                        await self._send(batch)
+                else:
+                    async for event in events:
+                        await self._send([event])
         except StreamError as error:
             await self._send([Failed(error.info)])
         except Exception:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from streamlib.printable import one_line
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.stream_error import StreamError
 
@@ -24,4 +23,5 @@ def log_failure(error: ErrorInfo) -> None:
     if error.kind == "cancelled":
         return
     text = str(StreamError(error))[:TEXT_CHARACTERS]
-    _log.warning("the response of a model failed: %s", one_line(text))
+    # As a literal: a line break or an escape sequence of the provider cannot forge another line.
+    _log.warning("the response of a model failed: %r", text)

@@ -6,8 +6,7 @@ it.
 
 A page that sends its whole conversation has the only copy: without its signatures no provider takes
 reasoning back. So the item goes to the page as one text: encrypted, and authenticated together with
-the user, so that no other user can send it. Both are built on the standard library: the key stream
-is SHAKE-256 over key and nonce, the tag HMAC-SHA-256 over user, nonce and ciphertext.
+the user, so that no other user can send it (AES-256-GCM of the package cryptography, extra `seal`).
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import hmac
 import secrets
 from collections.abc import Sequence
 from typing import Any, Final
@@ -37,8 +35,8 @@ MAX_CHARACTERS: Final = 8 << 20
 """Characters of one sealed text: encrypted reasoning of a long response is far smaller."""
 
 MIN_KEY_BYTES: Final = 16
-NONCE_BYTES: Final = 16
-TAG_BYTES: Final = 32
+NONCE_BYTES: Final = 12
+"""Of AES-GCM. It is random: one key may seal four thousand million items."""
 
 SEALED: Final = (Reasoning, Message, FunctionCall, CustomToolCall)
 """Items that are sealed. Results of a provider's own tools go to every model as text."""
@@ -58,30 +56,35 @@ class Seal:
 
     Raises:
         ValueError: a key is too short.
+        ModuleNotFoundError: the extra `seal` is not installed.
     """
 
     def __init__(self, key: str | bytes | Sequence[str | bytes], user: str) -> None:
-        keys = [key] if isinstance(key, (str, bytes)) else list(key)
-        self._keys: list[tuple[bytes, bytes]] = []
-        """For each key one that encrypts and one that authenticates."""
-        for each in keys:
+        try:
+            from cryptography.exceptions import InvalidTag
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+        except ModuleNotFoundError:
+            raise ModuleNotFoundError(
+                "Seal needs the package cryptography: pip install 'streamlib[seal]'"
+            ) from None
+        self._broken = InvalidTag
+        self._ciphers: list[AESGCM] = []
+        """One for each key; the first seals."""
+        for each in [key] if isinstance(key, (str, bytes)) else key:
             secret = each.encode() if isinstance(each, str) else each
             if len(secret) < MIN_KEY_BYTES:
                 raise ValueError(f"a key has at least {MIN_KEY_BYTES} bytes")
-            encrypting = hmac.digest(secret, b"streamlib seal: encrypt", "sha256")
-            authenticating = hmac.digest(secret, b"streamlib seal: authenticate", "sha256")
-            self._keys.append((encrypting, authenticating))
-        if not self._keys:
+            # Of a length that the cipher takes.
+            self._ciphers.append(AESGCM(hashlib.sha256(b"streamlib seal: " + secret).digest()))
+        if not self._ciphers:
             raise ValueError("a seal needs a key")
         self._user = hashlib.sha256(user.encode("utf-8", "surrogatepass")).digest()
 
     def close(self, item: ResponseItem) -> str:
         """The item as a text for the page."""
-        encrypting, authenticating = self._keys[0]
         nonce = secrets.token_bytes(NONCE_BYTES)
-        hidden = _encrypted(msgspec.json.encode(item), encrypting, nonce)
-        tag = hmac.digest(authenticating, self._user + nonce + hidden, "sha256")
-        return PREFIX + base64.urlsafe_b64encode(nonce + tag + hidden).decode("ascii")
+        hidden = self._ciphers[0].encrypt(nonce, msgspec.json.encode(item), self._user)
+        return PREFIX + base64.urlsafe_b64encode(nonce + hidden).decode("ascii")
 
     def open(self, text: str) -> ResponseItem | None:
         """The item of a sealed text; None if it was changed, or sealed with other keys or users."""
@@ -91,25 +94,18 @@ class Seal:
             raw = base64.urlsafe_b64decode(text.removeprefix(PREFIX))
         except (binascii.Error, ValueError):
             return None
-        nonce, rest = raw[:NONCE_BYTES], raw[NONCE_BYTES:]
-        tag, hidden = rest[:TAG_BYTES], rest[TAG_BYTES:]
-        for encrypting, authenticating in self._keys:
-            expected = hmac.digest(authenticating, self._user + nonce + hidden, "sha256")
-            if hmac.compare_digest(tag, expected):
-                return _item_of(_encrypted(hidden, encrypting, nonce))
+        nonce, hidden = raw[:NONCE_BYTES], raw[NONCE_BYTES:]
+        for cipher in self._ciphers:
+            try:
+                return _item_of(cipher.decrypt(nonce, hidden, self._user))
+            except (self._broken, ValueError):  # ValueError: the nonce or the tag is cut
+                continue
         return None
 
 
 def is_sealed(text: str) -> bool:
     """Whether a text claims to be sealed; only `Seal.open` knows."""
     return text.startswith(PREFIX)
-
-
-def _encrypted(data: bytes, key: bytes, nonce: bytes) -> bytes:
-    """The data xor a stream of key and nonce: the same encrypts and decrypts."""
-    stream = hashlib.shake_256(key + nonce).digest(len(data))
-    mixed = int.from_bytes(data, "big") ^ int.from_bytes(stream, "big")
-    return mixed.to_bytes(len(data), "big")
 
 
 def _item_of(data: bytes) -> ResponseItem | None:

@@ -31,8 +31,8 @@ ERROR_TYPES: Final = frozenset(
         "service_unavailable_error",
     }
 )
-"""What OpenAI writes: the standard's own names (`invalid_request`, `too_many_requests`) are known to
-no client of OpenAI."""
+"""What OpenAI writes: no client of OpenAI knows the standard's own names (`invalid_request`,
+`too_many_requests`)."""
 
 ENDS: Final = ("response.completed", "response.incomplete", "response.failed")
 

@@ -13,8 +13,6 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from streamlib import __version__
-
 
 class BenchRecord(Struct, frozen=True):
     """One figure. A smaller value is better unless the unit is "x" or a rate.
@@ -58,10 +56,14 @@ def record(
     )
 
 
-def machine() -> dict[str, str]:
-    """Versions, system, processor and load of this machine, and the time."""
+def machine(version: str) -> dict[str, str]:
+    """Versions, system, processor and load of this machine, and the time.
+
+    Args:
+        version: streamlib's own.
+    """
     return {
-        "streamlib": __version__,
+        "streamlib": version,
         "python": platform.python_version(),
         "system": platform.platform(),
         "cpu": _cpu(),
@@ -90,9 +92,9 @@ def _cpu() -> str:
     return platform.machine()
 
 
-def as_json(records: Iterable[BenchRecord]) -> bytes:
+def as_json(records: Iterable[BenchRecord], version: str) -> bytes:
     """The contents of a file of records, with the machine that they were measured on."""
-    document = msgspec.json.encode({"machine": machine(), "records": list(records)})
+    document = msgspec.json.encode({"machine": machine(version), "records": list(records)})
     return msgspec.json.format(document, indent=1)
 
 

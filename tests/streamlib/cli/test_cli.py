@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from streamlib.cli import main, parse
-from streamlib.printable import Printable, printable
+from streamlib.display.safe_text import Printable, printable
 from tests.support.metrics import figure
 from tests.support.shared import ROOT, each_vector
 

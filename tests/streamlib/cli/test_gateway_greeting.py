@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
+from streamlib.asgi import END_SECONDS
 from streamlib.cli.gateway import greeting
+from streamlib.cli.gateway_server import SPARE_SECONDS
 from streamlib.client.credentials import Secret
 from streamlib.gateway import NamedClient, RouteTable
 
@@ -29,3 +31,7 @@ def test_greeting_names_no_page_that_nobody_can_open() -> None:
     table = RouteTable([], clients=clients)
     assert not named(greeting(table, None, ADDRESS))
     assert named(greeting(table, Secret("a-token-of-the-owner"), ADDRESS))
+
+
+def test_stopping_server_waits_for_the_end_of_its_streams() -> None:
+    assert SPARE_SECONDS > END_SECONDS

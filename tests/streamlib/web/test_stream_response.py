@@ -108,7 +108,7 @@ async def test_unreachable_provider_is_named_in_the_log_only(
     assert b"127.0.0.1" not in call.body
     [line] = [record for record in caplog.records if record.name == "streamlib.web"]
     assert line.levelname == "WARNING"
-    start = "the response of a model failed: connection (http://127.0.0.1:9): no response was"
+    start = "the response of a model failed: 'connection (http://127.0.0.1:9): no response was"
     assert line.getMessage().startswith(start)
     assert "hidden" not in line.getMessage()
 
@@ -117,7 +117,7 @@ def test_failure_before_a_stream_is_logged_on_one_line(caplog: pytest.LogCapture
     error_response(StreamError(ErrorInfo("authentication", "no key\nin \x1b[2J", code="no_key")))
     error_response(UIRequestError("messages are missing"))
     assert caplog.messages == [
-        r"the response of a model failed: authentication: no key\nin \x1b[2J"
+        r"the response of a model failed: 'authentication: no key\nin \x1b[2J'"
     ]
 
 

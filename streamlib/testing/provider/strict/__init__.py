@@ -1,6 +1,7 @@
 """The strict provider: it refuses what the real service refuses, and signs what it sends.
 
-Each rule is a function of a request; its docstring names its number in docs/wires and its source.
+Each rule is a function that raises what it refuses a request with; its docstring names its number
+in docs/wires and its source.
 Each wire has a module with a tuple of rules. `Behaviour(strict=True)` turns them on.
 """
 

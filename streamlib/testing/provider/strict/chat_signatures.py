@@ -53,7 +53,7 @@ def call_keys(model: str) -> frozenset[str]:
     return names("extra_content") if model.startswith("gemini-") else NOTHING
 
 
-def check_reasoning_details(request: StrictRequest) -> Rejection | None:
+def check_reasoning_details(request: StrictRequest) -> None:
     """Signed reasoning is sent back unmodified (C6; anthropics/claude-code#10627)."""
     for n, message in enumerate(objects(request.body["messages"])):
         for m, element in enumerate(objects(message.get("reasoning_details"))):
@@ -62,16 +62,15 @@ def check_reasoning_details(request: StrictRequest) -> Rejection | None:
                 continue
             text = string(element.get("text"))
             if request.ledger.read("chat", signature, text) is None:
-                return Rejection(
+                raise Rejection(
                     f"messages.{n}.content.{m}: Invalid `signature` in `thinking` block"
                 )
-    return None
 
 
-def check_call_signatures(request: StrictRequest) -> Rejection | None:
+def check_call_signatures(request: StrictRequest) -> None:
     """Gemini 3: the first call of each step of the current turn is signed (C4; langroid#969)."""
     if not signs_calls(request.model):
-        return None
+        return
     messages = objects(request.body["messages"])
     start = 0
     for n, message in enumerate(messages):
@@ -83,7 +82,7 @@ def check_call_signatures(request: StrictRequest) -> Rejection | None:
             signature = _signature_of(call)
             is_missing = signature is None and m == 0 and n > start
             if is_missing:
-                return Rejection(
+                raise Rejection(
                     "Function call is missing a thought_signature in functionCall parts. This is "
                     "required for tools to work correctly, and missing thought_signature may lead "
                     f"to degraded model performance. Additional data, function call `{name}` , "
@@ -91,8 +90,7 @@ def check_call_signatures(request: StrictRequest) -> Rejection | None:
                 )
             is_known = signature is None or is_placeholder(signature)
             if not is_known and request.ledger.read("chat", signature, name) is None:
-                return Rejection("Thought signature is not valid.")
-    return None
+                raise Rejection("Thought signature is not valid.")
 
 
 def _signature_of(call: JsonObject) -> Any:

@@ -13,11 +13,11 @@ from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
+    check_repeated_calls,
     missing_key,
     names,
     object_of,
     objects,
-    repeated_call_rejection,
     string,
     unknown_key,
 )
@@ -59,57 +59,52 @@ def _invalid(message: str) -> Rejection:
     return Rejection(f"invalid request: {message}")
 
 
-def check_fields(request: StrictRequest) -> Rejection | None:
+def check_fields(request: StrictRequest) -> None:
     """A model and messages are there, and no unknown fields (reference, "Chat")."""
     missing = missing_key(request.body, ("model", "messages"))
     if missing is not None:
-        return _invalid(f"{missing} is required")
+        raise _invalid(f"{missing} is required")
     unknown = unknown_key(request.body, FIELDS)
     if unknown is not None:
-        return _invalid(f"unknown field: parameter '{unknown}' is not a valid field")
+        raise _invalid(f"unknown field: parameter '{unknown}' is not a valid field")
     if not objects(request.body["messages"]):
-        return _invalid("messages must not be empty")
-    return None
+        raise _invalid("messages must not be empty")
 
 
-def check_messages(request: StrictRequest) -> Rejection | None:
+def check_messages(request: StrictRequest) -> None:
     """Roles are known, and contents fit them (H1, H2, H3; SDK, ``ChatMessageV2``)."""
     for n, message in enumerate(objects(request.body["messages"])):
         role = string(message.get("role"))
         if role not in MESSAGES:
-            return _invalid(f"messages[{n}]: unknown role '{role}'")
+            raise _invalid(f"messages[{n}]: unknown role '{role}'")
         unknown = unknown_key(message, MESSAGES[role])
         if unknown is not None:
-            return _invalid(f"messages[{n}]: unknown field '{unknown}'")
+            raise _invalid(f"messages[{n}]: unknown field '{unknown}'")
         if not message.get("content") and not message.get("tool_calls") and role != "tool":
-            return _invalid(f"messages[{n}]: content or tool_calls is required")
+            raise _invalid(f"messages[{n}]: content or tool_calls is required")
         for content in objects(message.get("content")):
-            rejection = _content_rejection(content, role, f"messages[{n}].content")
-            if rejection is not None:
-                return rejection
-    return None
+            _check_content(content, role, f"messages[{n}].content")
 
 
-def _content_rejection(content: JsonObject, role: str, path: str) -> Rejection | None:
+def _check_content(content: JsonObject, role: str, path: str) -> None:
     kind = string(content.get("type"))
     if kind not in CONTENTS[role]:
-        return _invalid(f"{path}: a {role} message has no content of type '{kind}'")
+        raise _invalid(f"{path}: a {role} message has no content of type '{kind}'")
     if kind == "text" and not string(content.get("text")):
-        return _invalid(f"{path}: text must not be empty")
+        raise _invalid(f"{path}: text must not be empty")
     if kind == "image_url" and not string(object_of(content.get("image_url")).get("url")):
-        return _invalid(f"{path}: image_url.url is required")
-    return None
+        raise _invalid(f"{path}: image_url.url is required")
 
 
-def check_call_ids(request: StrictRequest) -> Rejection | None:
-    """No two calls have the same id (see `repeated_call_rejection`)."""
+def check_call_ids(request: StrictRequest) -> None:
+    """No two calls have the same id (see `check_repeated_calls`)."""
     call_ids: list[Any] = []
     for message in objects(request.body["messages"]):
         call_ids += [call.get("id") for call in objects(message.get("tool_calls"))]
-    return repeated_call_rejection(call_ids)
+    check_repeated_calls(call_ids)
 
 
-def check_pairs(request: StrictRequest) -> Rejection | None:
+def check_pairs(request: StrictRequest) -> None:
     """Every call has one result after it, and every result a call (H4; langchain-oracle#10)."""
     waiting: set[str] = set()
     for message in objects(request.body["messages"]):
@@ -117,7 +112,7 @@ def check_pairs(request: StrictRequest) -> Rejection | None:
         if role == "tool":
             call_id = string(message.get("tool_call_id"))
             if call_id not in waiting:
-                return _invalid(f"tool_call_id '{call_id}' is of no tool call before it")
+                raise _invalid(f"tool_call_id '{call_id}' is of no tool call before it")
             waiting.discard(call_id)
             continue
         if waiting:
@@ -126,46 +121,43 @@ def check_pairs(request: StrictRequest) -> Rejection | None:
             waiting.add(string(call.get("id")))
             function = object_of(call.get("function"))
             if not string(function.get("name")) or not isinstance(function.get("arguments"), str):
-                return _invalid("a tool call needs a name, and arguments as a string")
+                raise _invalid("a tool call needs a name, and arguments as a string")
     if waiting:
         listed = ", ".join(sorted(waiting))
-        return _invalid(
+        raise _invalid(
             "An assistant message with 'tool_calls' must be followed by tool messages responding "
             "to each 'tool_call_id'. The following tool_call_ids did not have response messages: "
             f"{listed}"
         )
-    return None
 
 
-def check_tools(request: StrictRequest) -> Rejection | None:
+def check_tools(request: StrictRequest) -> None:
     """Tools are functions with parameters, and a tool choice exists (H5; SDK, ``ToolV2``)."""
     body = request.body
     for n, tool in enumerate(objects(body.get("tools"))):
         function = object_of(tool.get("function"))
         if tool.get("type") != "function" or not string(function.get("name")):
-            return _invalid(f"tools[{n}]: a function with a name is required")
+            raise _invalid(f"tools[{n}]: a function with a name is required")
         if not isinstance(function.get("parameters"), dict):
-            return _invalid(f"tools[{n}]: parameters is required")
+            raise _invalid(f"tools[{n}]: parameters is required")
     choice = body.get("tool_choice")
     if choice not in (None, "REQUIRED", "NONE"):
-        return _invalid(f"tool_choice '{choice}' is not one of REQUIRED, NONE")
+        raise _invalid(f"tool_choice '{choice}' is not one of REQUIRED, NONE")
     if choice == "REQUIRED" and not body.get("tools"):
-        return _invalid("tool_choice REQUIRED needs tools")
-    return None
+        raise _invalid("tool_choice REQUIRED needs tools")
 
 
-def check_settings(request: StrictRequest) -> Rejection | None:
+def check_settings(request: StrictRequest) -> None:
     """Thinking and numbers are in the ranges of the reference (H6; SDK, ``Thinking``)."""
     thinking = request.body.get("thinking")
     if thinking is not None and object_of(thinking).get("type") not in ("enabled", "disabled"):
-        return _invalid("thinking.type must be one of enabled, disabled")
+        raise _invalid("thinking.type must be one of enabled, disabled")
     for name, (smallest, largest) in RANGES.items():
         value = request.body.get(name)
         if not isinstance(value, int | float) or isinstance(value, bool):
             continue
         if value < smallest or (largest is not None and value > largest):
-            return _invalid(f"{name} is out of range")
-    return None
+            raise _invalid(f"{name} is out of range")
 
 
 RULES: Final[tuple[Rule, ...]] = (

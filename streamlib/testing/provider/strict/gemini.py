@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from streamlib.providers.models import traits
@@ -19,10 +19,10 @@ from streamlib.testing.provider.strict.rules import (
     Rule,
     StrictRequest,
     canonical,
+    check_repeated_calls,
     names,
     object_of,
     objects,
-    repeated_call_rejection,
     schemas_in,
     string,
     unknown_key,
@@ -102,37 +102,34 @@ def _unknown(name: str, path: str) -> Rejection:
     )
 
 
-def check_fields(request: StrictRequest) -> Rejection | None:
+def _check_keys(values: JsonObject, known: Iterable[str], path: str) -> None:
+    unknown = unknown_key(values, known)
+    if unknown is not None:
+        raise _unknown(unknown, path)
+
+
+def check_fields(request: StrictRequest) -> None:
     """No field is unknown (G12; the error of Google's JSON reader)."""
     body = camel_case(request.body)
-    unknown = unknown_key(body, FIELDS)
-    if unknown is not None:
-        return _unknown(unknown, "")
+    _check_keys(body, FIELDS, "")
     settings = camel_case(object_of(body.get("generationConfig")))
-    unknown = unknown_key(settings, SETTINGS)
-    if unknown is not None:
-        return _unknown(unknown, "generation_config")
+    _check_keys(settings, SETTINGS, "generation_config")
     for n, turn in enumerate(turns_of(request)):
-        unknown = unknown_key(turn, ("role", "parts"))
-        if unknown is not None:
-            return _unknown(unknown, f"contents[{n}]")
+        _check_keys(turn, ("role", "parts"), f"contents[{n}]")
         for m, part in enumerate(parts_of(turn)):
-            unknown = unknown_key(part, PART_FIELDS)
-            if unknown is not None:
-                return _unknown(unknown, f"contents[{n}].parts[{m}]")
-    return None
+            _check_keys(part, PART_FIELDS, f"contents[{n}].parts[{m}]")
 
 
-def check_contents(request: StrictRequest) -> Rejection | None:
+def check_contents(request: StrictRequest) -> None:
     """There are contents, they have roles and parts, and parts have data (G7, G8; genkit#3690)."""
     turns = turns_of(request)
     if not turns:
-        return Rejection("* GenerateContentRequest.contents: contents is not specified\n")
+        raise Rejection("* GenerateContentRequest.contents: contents is not specified\n")
     for n, turn in enumerate(turns):
         if turn.get("role", "user") not in ("user", "model"):
-            return Rejection("Please use a valid role: user, model.")
+            raise Rejection("Please use a valid role: user, model.")
         if not parts_of(turn):
-            return Rejection(
+            raise Rejection(
                 f"* GenerateContentRequest.contents[{n}].parts: contents.parts must not be empty.\n"
             )
         for m, part in enumerate(parts_of(turn)):
@@ -140,15 +137,14 @@ def check_contents(request: StrictRequest) -> Rejection | None:
             path = f"GenerateContentRequest.contents[{n}].parts[{m}].data"
             is_empty = part.get("text") == "" and "thoughtSignature" not in part
             if not data or is_empty:
-                return Rejection(
+                raise Rejection(
                     f"* {path}: required oneof field 'data' must have one initialized field\n"
                 )
             if len(data) > 1:
-                return Rejection(f"oneof field 'data' is already set at 'contents[{n}].parts[{m}]'")
-    return None
+                raise Rejection(f"oneof field 'data' is already set at 'contents[{n}].parts[{m}]'")
 
 
-def check_calls(request: StrictRequest) -> Rejection | None:
+def check_calls(request: StrictRequest) -> None:
     """Calls have names and object arguments, and responses are objects (G14, G21, G22)."""
     for path, part in _function_parts(request):
         for kind, field in (("functionCall", "args"), ("functionResponse", "response")):
@@ -156,22 +152,21 @@ def check_calls(request: StrictRequest) -> Rejection | None:
             if value is None:
                 continue
             if not FUNCTION_NAME.fullmatch(string(value.get("name"))):
-                return Rejection(f"Invalid function name at '{path}.{kind}.name'.")
+                raise Rejection(f"Invalid function name at '{path}.{kind}.name'.")
             if not isinstance(value.get(field, {}), dict):
-                return Rejection(
+                raise Rejection(
                     f"Invalid value at '{path}.{kind}.{field}' (type.googleapis.com/"
                     "google.protobuf.Struct)"
                 )
         response = object_of(part.get("functionResponse"))
         if "$ref" in canonical(response.get("response")) and not response.get("parts"):
-            return Rejection(f"Invalid part reference in '{path}.function_response.response'.")
-    return None
+            raise Rejection(f"Invalid part reference in '{path}.function_response.response'.")
 
 
-def check_call_ids(request: StrictRequest) -> Rejection | None:
-    """No two calls have the same id (see `repeated_call_rejection`)."""
+def check_call_ids(request: StrictRequest) -> None:
+    """No two calls have the same id (see `check_repeated_calls`)."""
     calls = [object_of(part.get("functionCall")) for _, part in _function_parts(request)]
-    return repeated_call_rejection([call.get("id") for call in calls])
+    check_repeated_calls([call.get("id") for call in calls])
 
 
 def _function_parts(request: StrictRequest) -> Iterator[tuple[str, JsonObject]]:
@@ -185,21 +180,20 @@ def _count(turn: JsonObject, kind: str) -> int:
     return len([part for part in parts_of(turn) if kind in part])
 
 
-def check_call_places(request: StrictRequest) -> Rejection | None:
+def check_call_places(request: StrictRequest) -> None:
     """A turn of calls follows a user turn or function responses (G1; gemini-cli#26486)."""
     previous_role = ""
     for turn in turns_of(request):
         role = turn.get("role", "user")
         if _count(turn, "functionCall") and (role != "model" or previous_role != "user"):
-            return Rejection(
+            raise Rejection(
                 "Please ensure that function call turn comes immediately after a user turn or "
                 "after a function response turn."
             )
         previous_role = role
-    return None
 
 
-def check_pairing(request: StrictRequest) -> Rejection | None:
+def check_pairing(request: StrictRequest) -> None:
     """The turn after calls has as many responses as there were calls, and nothing else (G2-G4).
 
     Sources: gemini-cli#4504 and #11814, pydantic-ai.
@@ -209,21 +203,20 @@ def check_pairing(request: StrictRequest) -> Rejection | None:
         parts = parts_of(turn)
         names = [part["functionResponse"]["name"] for part in parts if "functionResponse" in part]
         if names and not calls:
-            return Rejection(
+            raise Rejection(
                 "Please ensure that function response turn comes immediately after a function call "
                 "turn."
             )
         has_other_parts = bool(names) and len(names) != len(parts)
         if sorted(names) != sorted(calls) or has_other_parts:
-            return Rejection(
+            raise Rejection(
                 "Please ensure that the number of function response parts is equal to the number "
                 "of function call parts of the function call turn."
             )
         calls = [part["functionCall"]["name"] for part in parts if "functionCall" in part]
-    return None
 
 
-def check_signatures(request: StrictRequest) -> Rejection | None:
+def check_signatures(request: StrictRequest) -> None:
     """A signature is one that was issued for its part, or a documented placeholder (G6)."""
     for turn in turns_of(request):
         for part in parts_of(turn):
@@ -232,8 +225,7 @@ def check_signatures(request: StrictRequest) -> Rejection | None:
                 continue
             content = signed_content(part)
             if request.ledger.read("gemini", signature, content) is None:
-                return Rejection("Thought signature is not valid.")
-    return None
+                raise Rejection("Thought signature is not valid.")
 
 
 def signed_content(part: JsonObject) -> str:
@@ -251,14 +243,14 @@ def is_placeholder(signature: Any) -> bool:
     return signature in PLACEHOLDERS or signature in encoded
 
 
-def check_signed_calls(request: StrictRequest) -> Rejection | None:
+def check_signed_calls(request: StrictRequest) -> None:
     """Gemini 3: the first call of each step of the current turn is signed (G5).
 
     Source: docs, "Thought signatures". The current turn begins after the last user content that is
     not only function responses.
     """
     if not traits(request.model).signed_calls:
-        return None
+        return
     turns = turns_of(request)
     start = 0
     for n, turn in enumerate(turns):
@@ -268,54 +260,49 @@ def check_signed_calls(request: StrictRequest) -> Rejection | None:
         calls = [part for part in parts_of(turn) if "functionCall" in part]
         if calls and "thoughtSignature" not in calls[0]:
             name = calls[0]["functionCall"]["name"]
-            return Rejection(
+            raise Rejection(
                 "Function call is missing a thought_signature in functionCall parts. This is "
                 "required for tools to work correctly, and missing thought_signature may lead to "
                 f"degraded model performance. Additional data, function call `{name}` , position "
                 f"{n + 1}."
             )
-    return None
 
 
-def check_thinking(request: StrictRequest) -> Rejection | None:
+def check_thinking(request: StrictRequest) -> None:
     """Thinking has a budget or a level, not both, and only for models that reason (G10)."""
     thinking = _thinking_config(request)
-    unknown = unknown_key(thinking, ("includeThoughts", "thinkingBudget", "thinkingLevel"))
-    if unknown is not None:
-        return _unknown(unknown, "generation_config.thinking_config")
+    known = ("includeThoughts", "thinkingBudget", "thinkingLevel")
+    _check_keys(thinking, known, "generation_config.thinking_config")
     if "thinkingBudget" in thinking and "thinkingLevel" in thinking:
-        return Rejection("You can only set only one of thinking budget and thinking level.")
+        raise Rejection("You can only set only one of thinking budget and thinking level.")
     if thinking and _is_gemini(request) and not traits(request.model).thinking:
-        return Rejection("Thinking is not enabled for this model.")
-    return None
+        raise Rejection("Thinking is not enabled for this model.")
 
 
-def check_thinking_level(request: StrictRequest) -> Rejection | None:
+def check_thinking_level(request: StrictRequest) -> None:
     """The model has the thinking level (G11; pydantic-ai's probes)."""
     level = _thinking_config(request).get("thinkingLevel")
     if level is None or not _is_gemini(request):
-        return None
+        return
     accepted = traits(request.model)
     if "level" not in accepted.thinking or string(level).lower() not in accepted.efforts:
-        return Rejection(f"Thinking level {level} is not supported for this model.")
-    return None
+        raise Rejection(f"Thinking level {level} is not supported for this model.")
 
 
-def check_thinking_budget(request: StrictRequest) -> Rejection | None:
+def check_thinking_budget(request: StrictRequest) -> None:
     """The budget is in the model's range; 0 turns thinking off, -1 is dynamic (G11)."""
     budget = _thinking_config(request).get("thinkingBudget")
     accepted = traits(request.model)
     if budget is None or budget == -1 or accepted.budgets is None:
-        return None
+        return
     fewest, most = accepted.budgets
     if budget == 0 and accepted.thinking_off != "budget_0":
-        return Rejection("Budget 0 is invalid. This model only works in thinking mode.")
+        raise Rejection("Budget 0 is invalid. This model only works in thinking mode.")
     if budget != 0 and not fewest <= budget <= most:
-        return Rejection(
+        raise Rejection(
             f"The thinking budget {budget} is invalid. Please choose a value between {fewest} "
             f"and {most}."
         )
-    return None
 
 
 def _thinking_config(request: StrictRequest) -> JsonObject:
@@ -327,132 +314,117 @@ def _is_gemini(request: StrictRequest) -> bool:
     return request.model.lower().startswith("gemini-")
 
 
-def check_settings(request: StrictRequest) -> Rejection | None:
+def check_settings(request: StrictRequest) -> None:
     """The model accepts penalties, stop sequences and the output schema (G18, G23, G24)."""
     body = camel_case(request.body)
     settings = camel_case(object_of(body.get("generationConfig")))
     accepted = traits(request.model)
     for name in ("presencePenalty", "frequencyPenalty"):
         if name in settings and not accepted.penalties:
-            return Rejection("Penalty is not enabled for this model.")
+            raise Rejection("Penalty is not enabled for this model.")
     if len(settings.get("stopSequences") or ()) > STOP_LIMIT:
-        return Rejection("The number of stop sequences must be at most 5.")
+        raise Rejection("The number of stop sequences must be at most 5.")
     has_schema = "responseSchema" in settings or "responseJsonSchema" in settings
     if "responseSchema" in settings and "responseJsonSchema" in settings:
-        return Rejection("Only one of response_schema and response_json_schema can be set.")
+        raise Rejection("Only one of response_schema and response_json_schema can be set.")
     if has_schema and settings.get("responseMimeType") not in ("application/json", "text/x.enum"):
-        return Rejection(
+        raise Rejection(
             "Response schema is only supported when response_mime_type is application/json."
         )
     is_json = settings.get("responseMimeType") == "application/json"
     if is_json and body.get("tools") and not accepted.typed_tools:
-        return Rejection(
+        raise Rejection(
             "Function calling with a response mime type: 'application/json' is unsupported"
         )
     schema = settings.get("responseSchema")
-    return _schema_rejection(schema, "generation_config.response_schema")
+    _check_schema(schema, "generation_config.response_schema")
 
 
-def check_tools(request: StrictRequest) -> Rejection | None:
+def check_tools(request: StrictRequest) -> None:
     """Kinds of tools are known; declarations have valid names and schemas (G12-G14, G17)."""
     body = camel_case(request.body)
     hosted = 0
     declared = 0
     for n, raw in enumerate(objects(body.get("tools"))):
         tool = camel_case(raw)
-        unknown = unknown_key(tool, TOOL_FIELDS)
-        if unknown is not None:
-            return _unknown(unknown, f"tools[{n}]")
+        _check_keys(tool, TOOL_FIELDS, f"tools[{n}]")
         hosted += bool(tool.keys() - {"functionDeclarations"})
         for m, declaration in enumerate(objects(tool.get("functionDeclarations"))):
             declared += 1
             path = f"tools[{n}].function_declarations[{m}]"
-            rejection = _declaration_rejection(camel_case(declaration), path)
-            if rejection is not None:
-                return rejection
+            _check_declaration(camel_case(declaration), path)
     accepted = traits(request.model)
     switch = camel_case(object_of(body.get("toolConfig"))).get("includeServerSideToolInvocations")
     if hosted and declared and not accepted.mixed_tools:
-        return Rejection(
+        raise Rejection(
             "Built-in tools ({google_search}) and Function Calling cannot be combined in the same "
             "request."
         )
     if hosted and declared and not switch:
-        return Rejection(
+        raise Rejection(
             "Please enable tool_config.include_server_side_tool_invocations to use built-in tools "
             "with function calling."
         )
-    return None
 
 
-def _declaration_rejection(declaration: JsonObject, path: str) -> Rejection | None:
-    unknown = unknown_key(declaration, DECLARATION_FIELDS)
-    if unknown is not None:
-        return _unknown(unknown, path)
+def _check_declaration(declaration: JsonObject, path: str) -> None:
+    _check_keys(declaration, DECLARATION_FIELDS, path)
     if not FUNCTION_NAME.fullmatch(string(declaration.get("name"))):
-        return Rejection(
+        raise Rejection(
             f"Invalid function name at '{path}.name'. Must start with a letter or an underscore."
         )
     if "parameters" in declaration and "parametersJsonSchema" in declaration:
-        return Rejection(f"parameters and parameters_json_schema are exclusive at '{path}'.")
-    rejection = _schema_rejection(declaration.get("parameters"), f"{path}.parameters")
-    if rejection is not None:
-        return rejection
+        raise Rejection(f"parameters and parameters_json_schema are exclusive at '{path}'.")
+    _check_schema(declaration.get("parameters"), f"{path}.parameters")
     for inner_path, schema in schemas_in(declaration.get("parametersJsonSchema")):
         if "$schema" in schema and inner_path:
-            return _unknown("$schema", f"{path}.parameters_json_schema{inner_path}")
-    return None
+            raise _unknown("$schema", f"{path}.parameters_json_schema{inner_path}")
 
 
-def _schema_rejection(schema: Any, path: str) -> Rejection | None:
+def _check_schema(schema: Any, path: str) -> None:
     """A schema in Google's own format has only the fields of ``Schema`` (G12)."""
     for inner_path, inner in schemas_in(schema):
-        unknown = unknown_key(inner, SCHEMA_FIELDS)
-        if unknown is not None:
-            return _unknown(unknown, f"{path}{inner_path}")
+        _check_keys(inner, SCHEMA_FIELDS, f"{path}{inner_path}")
         values = inner.get("enum")
         if values is not None and not all(isinstance(value, str) and value for value in values):
-            return Rejection(f"{path}{inner_path}.enum: cannot be empty")
-    return None
+            raise Rejection(f"{path}{inner_path}.enum: cannot be empty")
 
 
-def check_tool_config(request: StrictRequest) -> Rejection | None:
+def check_tool_config(request: StrictRequest) -> None:
     """A choice of functions needs functions; allowed names need a forced mode (G15)."""
     body = camel_case(request.body)
     config = camel_case(object_of(body.get("toolConfig")))
     choice = camel_case(object_of(config.get("functionCallingConfig")))
     if not choice:
-        return None
+        return
     tools = [camel_case(tool) for tool in objects(body.get("tools"))]
     declared = [tool for tool in tools if tool.get("functionDeclarations")]
     if not declared:
-        return Rejection("Function calling config is set without function_declarations.")
+        raise Rejection("Function calling config is set without function_declarations.")
     if choice.get("allowedFunctionNames") and choice.get("mode") not in ("ANY", "VALIDATED"):
-        return Rejection("allowed_function_names should only be set when mode is ANY or VALIDATED.")
-    return None
+        raise Rejection("allowed_function_names should only be set when mode is ANY or VALIDATED.")
 
 
-def check_cached_content(request: StrictRequest) -> Rejection | None:
+def check_cached_content(request: StrictRequest) -> None:
     """Cached content exists, is for this model, and is not repeated in the request (G16)."""
     body = camel_case(request.body)
     name = body.get("cachedContent")
     if name is None:
-        return None
+        return
     # On Vertex the project and the location stand before the name.
     cached_for = request.ledger.cached.get("/".join(string(name).split("/")[-2:]))
     if cached_for is None:
-        return Rejection("CachedContent not found (or permission denied)", status=403)
+        raise Rejection("CachedContent not found (or permission denied)", status=403)
     if cached_for != request.model:
-        return Rejection(
+        raise Rejection(
             f"Model used by GenerateContent request (models/{request.model}) and CachedContent "
             f"(models/{cached_for}) has to be the same."
         )
     if body.keys() & {"systemInstruction", "tools", "toolConfig"}:
-        return Rejection(
+        raise Rejection(
             "CachedContent can not be used with GenerateContent request setting "
             "system_instruction, tools or tool_config."
         )
-    return None
 
 
 RULES: Final[tuple[Rule, ...]] = (

@@ -16,11 +16,11 @@ from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
+    check_repeated_calls,
     missing_key,
     names,
     object_of,
     objects,
-    repeated_call_rejection,
     schemas_in,
     string,
     unknown_key,
@@ -88,80 +88,73 @@ def steps_of(request: StrictRequest) -> list[JsonObject]:
     return steps
 
 
-def check_fields(request: StrictRequest) -> Rejection | None:
+def check_fields(request: StrictRequest) -> None:
     """No field is unknown (SDK, ``CreateModelInteraction``, ``CreateAgentInteraction``)."""
     unknown = unknown_key(request.body, FIELDS)
     if unknown is not None:
-        return Rejection(f"Unknown parameter '{unknown}'.", code="parameter_unknown")
+        raise Rejection(f"Unknown parameter '{unknown}'.", code="parameter_unknown")
     if ("model" in request.body) == ("agent" in request.body):
-        return Rejection("Exactly one of model and agent must be set.")
-    return None
+        raise Rejection("Exactly one of model and agent must be set.")
 
 
-def check_agent(request: StrictRequest) -> Rejection | None:
+def check_agent(request: StrictRequest) -> None:
     """Only a model has `generation_config` (I8; SDK: ``CreateAgentInteraction`` lacks it)."""
     if "agent" in request.body and "generation_config" in request.body:
-        return Rejection("generation_config is not supported for agents.")
+        raise Rejection("generation_config is not supported for agents.")
     if "model" in request.body and "agent_config" in request.body:
-        return Rejection("agent_config is not supported for models.")
-    return None
+        raise Rejection("agent_config is not supported for models.")
 
 
-def check_background(request: StrictRequest) -> Rejection | None:
+def check_background(request: StrictRequest) -> None:
     """A background interaction is stored (I9; docs, "Background execution")."""
     if request.body.get("background") and request.body.get("store") is False:
-        return Rejection("background requires store.")
-    return None
+        raise Rejection("background requires store.")
 
 
-def check_steps(request: StrictRequest) -> Rejection | None:
+def check_steps(request: StrictRequest) -> None:
     """Steps are known and complete, and contents have data (I2; SDK, ``StepParam``)."""
     body = request.body
     if (
         not body.get("input")
         and not {"previous_interaction_id", "continuation_token"} & body.keys()
     ):
-        return Rejection("input is required.")
+        raise Rejection("input is required.")
     for n, step in enumerate(steps_of(request)):
         kind = string(step.get("type"))
         if kind not in STEPS:
-            return Rejection(f"input[{n}]: unknown step type '{kind}'.")
+            raise Rejection(f"input[{n}]: unknown step type '{kind}'.")
         missing = missing_key(step, STEPS[kind])
         if missing is not None:
-            return Rejection(f"input[{n}]: {missing} is required.")
+            raise Rejection(f"input[{n}]: {missing} is required.")
         if kind == "function_call" and not isinstance(step["arguments"], dict):
-            return Rejection(f"input[{n}].arguments: must be an object.")
+            raise Rejection(f"input[{n}].arguments: must be an object.")
         for m, content in enumerate(objects(step.get("content"))):
-            rejection = _content_rejection(content, f"input[{n}].content[{m}]")
-            if rejection is not None:
-                return rejection
-    return None
+            _check_content(content, f"input[{n}].content[{m}]")
 
 
-def _content_rejection(content: JsonObject, path: str) -> Rejection | None:
+def _check_content(content: JsonObject, path: str) -> None:
     kind = string(content.get("type"))
     # Clients send function results among the contents, and the server accepts them (rig).
     if kind == "function_result":
-        return None
+        return
     if kind not in CONTENTS:
-        return Rejection(f"{path}: unknown content type '{kind}'.")
+        raise Rejection(f"{path}: unknown content type '{kind}'.")
     unknown = unknown_key(content, CONTENTS[kind])
     if unknown is not None:
-        return Rejection(f"{path}: unknown parameter '{unknown}'.", code="parameter_unknown")
+        raise Rejection(f"{path}: unknown parameter '{unknown}'.", code="parameter_unknown")
     if kind == "text" and not string(content.get("text")):
-        return Rejection(f"{path}: text must not be empty.")
+        raise Rejection(f"{path}: text must not be empty.")
     if kind != "text" and not (content.get("data") or content.get("uri")):
-        return Rejection(f"{path}: data or uri is required.")
-    return None
+        raise Rejection(f"{path}: data or uri is required.")
 
 
-def check_call_ids(request: StrictRequest) -> Rejection | None:
-    """No two calls have the same id (see `repeated_call_rejection`)."""
+def check_call_ids(request: StrictRequest) -> None:
+    """No two calls have the same id (see `check_repeated_calls`)."""
     steps = [step for step in steps_of(request) if step.get("type") == "function_call"]
-    return repeated_call_rejection([step["id"] for step in steps])
+    check_repeated_calls([step["id"] for step in steps])
 
 
-def check_pairs(request: StrictRequest) -> Rejection | None:
+def check_pairs(request: StrictRequest) -> None:
     """Every call has one result, and every result a call (I4)."""
     waiting: set[str] = set()
     for step in steps_of(request):
@@ -171,33 +164,31 @@ def check_pairs(request: StrictRequest) -> Rejection | None:
         elif kind == "function_result":
             # The call may be in the interaction that this one continues.
             if step["call_id"] not in waiting and "previous_interaction_id" not in request.body:
-                return Rejection(f"No function call found for call_id '{step['call_id']}'.")
+                raise Rejection(f"No function call found for call_id '{step['call_id']}'.")
             waiting.discard(step["call_id"])
         elif kind == "user_input" and waiting:
             break
     if waiting:
-        return Rejection(f"Function call '{min(waiting)}' has no result.")
-    return None
+        raise Rejection(f"Function call '{min(waiting)}' has no result.")
 
 
-def check_signatures(request: StrictRequest) -> Rejection | None:
+def check_signatures(request: StrictRequest) -> None:
     """Signatures are those that were issued; an empty one is refused (I3; js-genai#1735)."""
     for n, step in enumerate(steps_of(request)):
         if step.get("type") != "thought":
             continue
         signature = string(step.get("signature"))
         if not signature:
-            return Rejection(f"input[{n}]: a thought needs its signature.")
+            raise Rejection(f"input[{n}]: a thought needs its signature.")
         stand_in = base64.b64encode(STAND_IN.encode()).decode()
         if signature != stand_in and request.ledger.read("interactions", signature, "") is None:
-            return Rejection(f"input[{n}]: Thought signature is not valid.")
-    return None
+            raise Rejection(f"input[{n}]: Thought signature is not valid.")
 
 
-def check_signed_calls(request: StrictRequest) -> Rejection | None:
+def check_signed_calls(request: StrictRequest) -> None:
     """Calls follow a signed thought of their turn (I3; pi#2172, obsidian-gemini#1269)."""
     if not traits(request.model).signed_calls:
-        return None
+        return
     is_signed = False
     for n, step in enumerate(steps_of(request)):
         kind = step.get("type")
@@ -206,53 +197,50 @@ def check_signed_calls(request: StrictRequest) -> Rejection | None:
         elif kind == "thought":
             is_signed = True
         elif kind == "function_call" and not is_signed:
-            return Rejection(f"Function call is missing a thought_signature: input[{n}].")
-    return None
+            raise Rejection(f"Function call is missing a thought_signature: input[{n}].")
 
 
-def check_settings(request: StrictRequest) -> Rejection | None:
+def check_settings(request: StrictRequest) -> None:
     """Settings are known, and the level exists (I6; SDK, ``GenerationConfig``)."""
     config = object_of(request.body.get("generation_config"))
     unknown = unknown_key(config, SETTINGS)
     if unknown is not None:
-        return Rejection(
+        raise Rejection(
             f"Unknown parameter 'generation_config.{unknown}'.", code="parameter_unknown"
         )
     level = config.get("thinking_level")
     if level is not None and level not in LEVELS:
-        return Rejection(f"Thinking level {level} is not supported.")
+        raise Rejection(f"Thinking level {level} is not supported.")
     accepted = traits(request.model)
     if level is not None and not accepted.thinking:
-        return Rejection("Thinking is not enabled for this model.")
+        raise Rejection("Thinking is not enabled for this model.")
     for name in ("temperature", "top_p"):
         if name in config and not accepted.sampling:
-            return Rejection(f"{name} is not supported for this model.")
-    return None
+            raise Rejection(f"{name} is not supported for this model.")
 
 
-def check_tools(request: StrictRequest) -> Rejection | None:
+def check_tools(request: StrictRequest) -> None:
     """Tools are known, functions have names, and no `required` is empty (I5; pi#2172)."""
     functions: set[str] = set()
     for n, tool in enumerate(objects(request.body.get("tools"))):
         kind = string(tool.get("type"))
         if kind not in TOOLS:
-            return Rejection(f"tools[{n}]: unknown tool type '{kind}'.")
+            raise Rejection(f"tools[{n}]: unknown tool type '{kind}'.")
         if kind != "function":
             continue
         unknown = unknown_key(tool, FUNCTION_FIELDS)
         if unknown is not None:
-            return Rejection(f"Unknown parameter 'tools[{n}].{unknown}'.", code="parameter_unknown")
+            raise Rejection(f"Unknown parameter 'tools[{n}].{unknown}'.", code="parameter_unknown")
         if not FUNCTION_NAME.fullmatch(string(tool.get("name"))):
-            return Rejection(f"tools[{n}]: invalid function name.")
+            raise Rejection(f"tools[{n}]: invalid function name.")
         functions.add(tool["name"])
         for path, schema in schemas_in(tool.get("parameters")):
             if schema.get("required") == []:
-                return Rejection(f"tools[{n}].parameters{path}.required: must not be empty.")
+                raise Rejection(f"tools[{n}].parameters{path}.required: must not be empty.")
     choice = object_of(request.body.get("generation_config")).get("tool_choice")
     allowed = object_of(object_of(choice).get("allowed_tools")).get("tools")
     if allowed and not set(allowed) <= functions:
-        return Rejection("tool_choice names a function that is not declared.")
-    return None
+        raise Rejection("tool_choice names a function that is not declared.")
 
 
 RULES: Final[tuple[Rule, ...]] = (

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamlib.testing.provider.strict.messages import CONTENT_RULES, EXTRA, FIELDS, all_blocks
+from streamlib.testing.provider.strict.messages import (
+    CONTENT_RULES,
+    FIELDS,
+    all_blocks,
+    check_keys,
+    check_required,
+)
 from streamlib.testing.provider.strict.messages_thinking import THINKING_RULES
 from streamlib.testing.provider.strict.messages_tools import TOOL_RULES
 from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
-    first_rejection,
-    missing_key,
+    check,
     object_of,
     objects,
-    unknown_key,
 )
 
 BEDROCK_FIELDS: Final = (FIELDS - {"model", "stream"}) | {
@@ -29,36 +33,29 @@ BEDROCK_FIELDS: Final = (FIELDS - {"model", "stream"}) | {
 }
 
 
-def check_fields(request: StrictRequest) -> Rejection | None:
+def check_fields(request: StrictRequest) -> None:
     """The version is in the body, the model in the path (AWS docs, "Anthropic Claude Messages")."""
-    missing = missing_key(request.body, ("anthropic_version", "max_tokens", "messages"))
-    if missing is not None:
-        return Rejection(f"{missing}: Field required")
-    unknown = unknown_key(request.body, BEDROCK_FIELDS)
-    if unknown is not None:
-        return Rejection(f"{unknown}: {EXTRA}")
+    check_required(request.body, ("anthropic_version", "max_tokens", "messages"))
+    check_keys(request.body, BEDROCK_FIELDS)
     if not isinstance(request.body.get("anthropic_beta", []), list):
-        return Rejection("anthropic_beta: Input should be a valid list")
-    return None
+        raise Rejection("anthropic_beta: Input should be a valid list")
 
 
-def check_first_role(request: StrictRequest) -> Rejection | None:
+def check_first_role(request: StrictRequest) -> None:
     """The first turn is the user's (A3).
 
     Anthropic's own API accepts other roles: anthropic-sdk-typescript#622.
     """
     if objects(request.body["messages"])[0]["role"] == "assistant":
-        return Rejection('messages: first message must use the "user" role')
-    return None
+        raise Rejection('messages: first message must use the "user" role')
 
 
-def check_media_sources(request: StrictRequest) -> Rejection | None:
+def check_media_sources(request: StrictRequest) -> None:
     """Media are in the body: Bedrock accepts no URLs and no file ids (A21)."""
     for path, _, block in all_blocks(request):
         source = object_of(block.get("source"))
         if block["type"] in ("image", "document") and source.get("type") in ("url", "file"):
-            return Rejection(f"{path}.{block['type']}.source: URL sources are not supported")
-    return None
+            raise Rejection(f"{path}.{block['type']}.source: URL sources are not supported")
 
 
 CLAUDE_RULES: Final[tuple[Rule, ...]] = (
@@ -71,12 +68,12 @@ CLAUDE_RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-def check_claude(request: StrictRequest) -> Rejection | None:
+def check_claude(request: StrictRequest) -> None:
     """The rules of Claude, applied if the model's name or the form of the body is Claude's."""
     is_claude = "claude" in request.model or "anthropic_version" in request.body
     if not is_claude:
-        return None
-    return first_rejection(CLAUDE_RULES, request)
+        return
+    check(CLAUDE_RULES, request)
 
 
 RULES: Final[tuple[Rule, ...]] = (check_claude,)

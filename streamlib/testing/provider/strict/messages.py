@@ -8,13 +8,14 @@ of errors are those that users reported, if any did (anthropics/claude-code and 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
+    below,
     first_repeated,
     is_integer,
     missing_key,
@@ -146,45 +147,52 @@ def has_beta(request: StrictRequest, beginning: str) -> bool:
     return False
 
 
-def check_version(request: StrictRequest) -> Rejection | None:
+def check_keys(values: JsonObject, known: Iterable[str], path: str = "") -> None:
+    """No key of the object at a path is unknown."""
+    unknown = unknown_key(values, known)
+    if unknown is not None:
+        raise Rejection(f"{below(path, unknown)}: {EXTRA}")
+
+
+def check_required(values: JsonObject, required: Iterable[str], path: str = "") -> None:
+    """The object at a path has all required keys."""
+    missing = missing_key(values, required)
+    if missing is not None:
+        raise Rejection(f"{below(path, missing)}: Field required")
+
+
+def check_version(request: StrictRequest) -> None:
     """The header ``anthropic-version`` is required (docs, "Versions")."""
     if "anthropic-version" not in request.headers:
-        return Rejection("anthropic-version: header is required")
-    return None
+        raise Rejection("anthropic-version: header is required")
 
 
-def check_beta_names(request: StrictRequest) -> Rejection | None:
+def check_beta_names(request: StrictRequest) -> None:
     """Unknown betas are refused (S11). Only the form of their names is checked."""
     for beta in request.headers.get("anthropic-beta", "").split(","):
         name = beta.strip()
         if name and not BETA_NAME.fullmatch(name):
-            return Rejection(f"Unexpected value(s) `{name}` for the `anthropic-beta` header")
-    return None
+            raise Rejection(f"Unexpected value(s) `{name}` for the `anthropic-beta` header")
 
 
-def check_fields(request: StrictRequest) -> Rejection | None:
+def check_fields(request: StrictRequest) -> None:
     """Fields are complete and known (SDK: ``MessageCreateParams``; Aider-AI/aider#3367)."""
-    missing = missing_key(request.body, ("max_tokens", "messages", "model"))
-    if missing is not None:
-        return Rejection(f"{missing}: Field required")
-    return check_known_fields(request)
+    check_required(request.body, ("max_tokens", "messages", "model"))
+    check_known_fields(request)
 
 
-def check_known_fields(request: StrictRequest) -> Rejection | None:
+def check_known_fields(request: StrictRequest) -> None:
     """Fields are known and not null, and beta fields have their header."""
-    unknown = unknown_key(request.body, FIELDS | FIELDS_OF_BETAS.keys())
-    if unknown is not None:
-        return Rejection(f"{unknown}: {EXTRA}")
+    check_keys(request.body, FIELDS | FIELDS_OF_BETAS.keys())
     for field, betas in FIELDS_OF_BETAS.items():
         if field not in request.body:
             continue
         named = [beta for beta in betas if has_beta(request, beta)]
         if not named:
-            return Rejection(f"{field}: {EXTRA}")
-    return None
+            raise Rejection(f"{field}: {EXTRA}")
 
 
-def check_beta_values(request: StrictRequest) -> Rejection | None:
+def check_beta_values(request: StrictRequest) -> None:
     """Values that need a beta have its header: edits, task budgets, bound blocks (SDK)."""
     edits = objects(object_of(request.body.get("context_management")).get("edits"))
     for n, edit in enumerate(edits):
@@ -192,54 +200,48 @@ def check_beta_values(request: StrictRequest) -> Rejection | None:
         if string(edit.get("type")).startswith("compact_"):
             beta = "compact-2026-01-12"
         if not has_beta(request, beta):
-            return Rejection(f"context_management.edits.{n}: {EXTRA}")
+            raise Rejection(f"context_management.edits.{n}: {EXTRA}")
     if "task_budget" in object_of(request.body.get("output_config")):
         if not has_beta(request, "task-budgets"):
-            return Rejection(f"output_config.task_budget: {EXTRA}")
+            raise Rejection(f"output_config.task_budget: {EXTRA}")
     thinking = object_of(request.body.get("thinking"))
     if "block_binding" in thinking and not has_beta(request, "thinking-binding-controls"):
-        return Rejection(f"thinking.{thinking.get('type')}.block_binding: {EXTRA}")
-    return None
+        raise Rejection(f"thinking.{thinking.get('type')}.block_binding: {EXTRA}")
 
 
-def check_max_tokens(request: StrictRequest) -> Rejection | None:
+def check_max_tokens(request: StrictRequest) -> None:
     """``max_tokens`` is an integer, 0 or more; 0 only fills a cache (docs, "Messages")."""
     value = request.body.get("max_tokens")
     if not is_integer(value):
-        return Rejection("max_tokens: Input should be a valid integer")
+        raise Rejection("max_tokens: Input should be a valid integer")
     if value < 0:
-        return Rejection("max_tokens: Input should be greater than or equal to 0")
-    return None
+        raise Rejection("max_tokens: Input should be greater than or equal to 0")
 
 
-def check_stop_sequences(request: StrictRequest) -> Rejection | None:
+def check_stop_sequences(request: StrictRequest) -> None:
     """No stop sequence is only whitespace (docs, ``stop_sequences``)."""
     sequences = request.body.get("stop_sequences") or ()
     for sequence in sequences:
         if not string(sequence).strip():
-            return Rejection("stop_sequences: each stop sequence must contain non-whitespace")
-    return None
+            raise Rejection("stop_sequences: each stop sequence must contain non-whitespace")
 
 
-def check_roles(request: StrictRequest) -> Rejection | None:
+def check_roles(request: StrictRequest) -> None:
     """There is a message, and roles are known (SDK: ``MessageParam``)."""
     messages = request.body.get("messages")
     if not isinstance(messages, list):
-        return Rejection("messages: Input should be a valid list")
+        raise Rejection("messages: Input should be a valid list")
     if not messages:
-        return Rejection("messages: at least one message is required")
+        raise Rejection("messages: at least one message is required")
     for n, turn in enumerate(messages):
         if not isinstance(turn, dict):
-            return Rejection(f"messages.{n}: Input should be a valid dictionary")
-        unknown = unknown_key(turn, ("role", "content", "clear_at", "output_config"))
-        if unknown is not None:
-            return Rejection(f"messages.{n}.{unknown}: {EXTRA}")
+            raise Rejection(f"messages.{n}: Input should be a valid dictionary")
+        check_keys(turn, ("role", "content", "clear_at", "output_config"), f"messages.{n}")
         if turn.get("role") not in ("user", "assistant", "system"):
-            return Rejection(f"messages.{n}.role: Input should be 'user' or 'assistant'")
-    return None
+            raise Rejection(f"messages.{n}.role: Input should be 'user' or 'assistant'")
 
 
-def check_system_places(request: StrictRequest) -> Rejection | None:
+def check_system_places(request: StrictRequest) -> None:
     """A system message follows a user turn, and ends the messages or precedes an assistant's (A17).
 
     It may also follow a turn that ends in a server tool's result (pydantic-ai#5706, gproxy#209).
@@ -251,7 +253,7 @@ def check_system_places(request: StrictRequest) -> Rejection | None:
         before = [other for other in turns[:n] if other["role"] != "system"]
         after = [other for other in turns[n:] if other["role"] != "system"]
         if not before:
-            return Rejection(
+            raise Rejection(
                 f"messages.{n}: use the top-level 'system' parameter for the initial system "
                 "prompt; the directive-only form (content: [] with output_config) is accepted at "
                 "any position"
@@ -259,71 +261,59 @@ def check_system_places(request: StrictRequest) -> Rejection | None:
         kinds = [string(block.get("type")) for block in blocks_of(before[-1])]
         is_after_result = bool(kinds) and kinds[-1] in SERVER_RESULTS
         if before[-1]["role"] != "user" and not is_after_result:
-            return Rejection(f"messages.{n}: role 'system' must follow a user message")
+            raise Rejection(f"messages.{n}: role 'system' must follow a user message")
         if after and after[0]["role"] != "assistant":
-            return Rejection(f"messages.{n}: role 'system' must precede an assistant message")
-    return None
+            raise Rejection(f"messages.{n}: role 'system' must precede an assistant message")
 
 
-def check_content(request: StrictRequest) -> Rejection | None:
+def check_content(request: StrictRequest) -> None:
     """Content is a text or a list of blocks; only a final assistant turn may be empty (A2)."""
     turns = objects(request.body["messages"])
     for n, turn in enumerate(turns):
         content = turn.get("content")
         if not isinstance(content, (str, list)):
-            return Rejection(f"messages.{n}.content: Input should be a valid list")
+            raise Rejection(f"messages.{n}.content: Input should be a valid list")
         is_final_assistant = n == len(turns) - 1 and turn["role"] == "assistant"
         is_directive = turn["role"] == "system" and "output_config" in turn
         if not content and not is_final_assistant and not is_directive:
-            return Rejection(
+            raise Rejection(
                 f"messages.{n}: all messages must have non-empty content except for the optional "
                 "final assistant message"
             )
         if isinstance(content, str) and content and not content.strip():
-            return Rejection("messages: text content blocks must contain non-whitespace text")
-    return None
+            raise Rejection("messages: text content blocks must contain non-whitespace text")
 
 
-def check_blocks(request: StrictRequest) -> Rejection | None:
+def check_blocks(request: StrictRequest) -> None:
     """Blocks have known types and fields (anthropics/claude-code#4378, langchain#31208)."""
     for path, _, block in all_blocks(request):
-        rejection = _block_rejection(request, path, block)
-        if rejection is not None:
-            return rejection
+        _check_block(request, path, block)
         if block["type"] == "tool_result":
             for n, inner in enumerate(objects(block.get("content"))):
                 inner_path = f"{path}.tool_result.content.{n}"
-                rejection = _block_rejection(request, inner_path, inner)
-                if rejection is not None:
-                    return rejection
-    return None
+                _check_block(request, inner_path, inner)
 
 
-def _block_rejection(request: StrictRequest, path: str, block: JsonObject) -> Rejection | None:
+def _check_block(request: StrictRequest, path: str, block: JsonObject) -> None:
     kind = string(block.get("type"))
     if kind in ("tool_reference", "browser_state"):  # allowed inside results only
-        return None
+        return
     known = BLOCK_FIELDS.get(kind)
     beta = BLOCKS_OF_BETAS.get(kind)
     if known is None or (beta is not None and not has_beta(request, beta)):
         expected = ", ".join(f"'{name}'" for name in BLOCK_FIELDS)
-        return Rejection(
+        raise Rejection(
             f"{path}: Input tag '{kind}' found using 'type' does not match any of the expected "
             f"tags: {expected}"
         )
     allowed = known | {"type"}
     if kind not in UNCACHED_BLOCKS:
         allowed |= {"cache_control"}
-    unknown = unknown_key(block, allowed)
-    if unknown is not None:
-        return Rejection(f"{path}.{kind}.{unknown}: {EXTRA}")
-    missing = missing_key(block, REQUIRED_FIELDS.get(kind, ()))
-    if missing is not None:
-        return Rejection(f"{path}.{kind}.{missing}: Field required")
-    return None
+    check_keys(block, allowed, f"{path}.{kind}")
+    check_required(block, REQUIRED_FIELDS.get(kind, ()), f"{path}.{kind}")
 
 
-def check_texts(request: StrictRequest) -> Rejection | None:
+def check_texts(request: StrictRequest) -> None:
     """No text is blank, in messages, results or the system prompt (A1; aliasrobotics/cai#182)."""
     texts = [block for _, _, block in all_blocks(request)]
     texts += objects(request.body.get("system"))
@@ -334,42 +324,39 @@ def check_texts(request: StrictRequest) -> Rejection | None:
         if block.get("type") != "text":
             continue
         if not block["text"]:
-            return Rejection("messages: text content blocks must be non-empty")
+            raise Rejection("messages: text content blocks must be non-empty")
         if not string(block["text"]).strip():
-            return Rejection("messages: text content blocks must contain non-whitespace text")
-    return None
+            raise Rejection("messages: text content blocks must contain non-whitespace text")
 
 
-def check_block_roles(request: StrictRequest) -> Rejection | None:
+def check_block_roles(request: StrictRequest) -> None:
     """Thinking and calls are in assistant turns, media and results in user turns (SDK docs)."""
     for path, turn, block in all_blocks(request):
         kind, role = block["type"], turn["role"]
         if kind in ASSISTANT_BLOCKS and role != "assistant":
-            return Rejection(f"{path}: `{kind}` blocks can only be in `assistant` messages")
+            raise Rejection(f"{path}: `{kind}` blocks can only be in `assistant` messages")
         if kind in USER_BLOCKS and role != "user":
-            return Rejection(f"{path}: `{kind}` blocks can only be in `user` messages")
-    return None
+            raise Rejection(f"{path}: `{kind}` blocks can only be in `user` messages")
 
 
-def check_media(request: StrictRequest) -> Rejection | None:
+def check_media(request: StrictRequest) -> None:
     """Images are JPEG, PNG, GIF or WebP: as base64, URL or file id (docs, "Vision"; A19)."""
     for path, _, block in all_blocks(request):
         if block["type"] != "image":
             continue
         source = object_of(block["source"])
         if source.get("type") not in ("base64", "url", "file"):
-            return Rejection(f"{path}.image.source: Input tag found using 'type' is not known")
+            raise Rejection(f"{path}.image.source: Input tag found using 'type' is not known")
         media_type = source.get("media_type")
         allowed = ("image/jpeg", "image/png", "image/gif", "image/webp")
         if source["type"] == "base64" and media_type not in allowed:
-            return Rejection(
+            raise Rejection(
                 f"{path}.image.source.base64.media_type: Input should be 'image/jpeg', "
                 "'image/png', 'image/gif' or 'image/webp'"
             )
-    return None
 
 
-def check_call_ids(request: StrictRequest) -> Rejection | None:
+def check_call_ids(request: StrictRequest) -> None:
     """Ids of calls match a pattern and are unique (A8, A9; litellm ``factory.py``)."""
     ids: list[Any] = []
     for path, _, block in all_blocks(request):
@@ -377,15 +364,14 @@ def check_call_ids(request: StrictRequest) -> Rejection | None:
             continue
         ids.append(block["id"])
         if not CALL_ID.fullmatch(string(block["id"])):
-            return Rejection(f"{path}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
+            raise Rejection(f"{path}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
         if not isinstance(block["input"], dict):
-            return Rejection(f"{path}.tool_use.input: Input should be a valid dictionary")
+            raise Rejection(f"{path}.tool_use.input: Input should be a valid dictionary")
     if first_repeated(ids) is not None:
-        return Rejection("messages: `tool_use` ids must be unique")
-    return None
+        raise Rejection("messages: `tool_use` ids must be unique")
 
 
-def check_pairing(request: StrictRequest) -> Rejection | None:
+def check_pairing(request: StrictRequest) -> None:
     """Each call has its result at the start of the next user turn (A4-A7).
 
     Sources: anthropics/claude-code#7929 and #13460; docs, "Handle tool calls".
@@ -397,7 +383,7 @@ def check_pairing(request: StrictRequest) -> Rejection | None:
         if role == "user":
             for tool_use_id in results:
                 if tool_use_id not in called:
-                    return Rejection(
+                    raise Rejection(
                         f"messages.{n}.content.0: unexpected `tool_use_id` found in `tool_result` "
                         f"blocks: {tool_use_id}. Each `tool_result` block must have a "
                         "corresponding `tool_use` block in the previous message."
@@ -408,18 +394,17 @@ def check_pairing(request: StrictRequest) -> Rejection | None:
         )
         if unanswered or is_late:
             names = ", ".join(unanswered or called)
-            return Rejection(
+            raise Rejection(
                 f"messages.{n - 1}: `tool_use` ids were found without `tool_result` blocks "
                 f"immediately after: {names}. Each `tool_use` block must have a corresponding "
                 "`tool_result` block in the next message."
             )
         if first_repeated(results) is not None:
-            return Rejection(
+            raise Rejection(
                 f"messages.{n}.content: each tool_use must have a single result. Found multiple "
                 "`tool_result` blocks"
             )
         called = [block["id"] for block in blocks if block["type"] == "tool_use"]
-    return None
 
 
 def _joined_turns(request: StrictRequest) -> list[tuple[str, list[JsonObject]]]:
@@ -438,7 +423,7 @@ def _joined_turns(request: StrictRequest) -> list[tuple[str, list[JsonObject]]]:
     return turns
 
 
-def check_server_tools(request: StrictRequest) -> Rejection | None:
+def check_server_tools(request: StrictRequest) -> None:
     """A server tool's call and its result are in one turn, except in the last turn (A15).
 
     Source: anthropics/claude-code#62577.
@@ -454,15 +439,14 @@ def check_server_tools(request: StrictRequest) -> Rejection | None:
             elif kind.endswith("_tool_result"):
                 answered.add(string(block.get("tool_use_id")))
         if answered - called:
-            return Rejection(
+            raise Rejection(
                 f"messages.{n}: unexpected `tool_use_id` found in server tool result blocks"
             )
         if called - answered and n < len(turns) - 1:
-            return Rejection(
+            raise Rejection(
                 f"messages.{n}: `server_tool_use` ids were found without a corresponding "
                 f"tool result block: {', '.join(sorted(called - answered))}"
             )
-    return None
 
 
 CONTENT_RULES: Final[tuple[Rule, ...]] = (

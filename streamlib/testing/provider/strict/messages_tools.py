@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from streamlib.providers.models import traits
-from streamlib.testing.provider.strict.messages import EXTRA, all_blocks, has_beta
+from streamlib.testing.provider.strict.messages import EXTRA, all_blocks, check_keys, has_beta
 from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
@@ -22,7 +22,6 @@ from streamlib.testing.provider.strict.rules import (
     objects,
     schemas_in,
     string,
-    unknown_key,
 )
 from streamlib_parsers.items import JsonObject
 
@@ -103,126 +102,115 @@ UNSUPPORTED_KEYWORDS: Final = names(
 the description: ``lib/_parse/_transform.py``)."""
 
 
-def check_tools(request: StrictRequest) -> Rejection | None:
+def check_tools(request: StrictRequest) -> None:
     """Types and fields are known, names and schemas valid (A10, S5, S8; claude-code#31033)."""
     tools = request.body.get("tools")
     if tools is not None and not isinstance(tools, list):
-        return Rejection("tools: Input should be a valid list")
+        raise Rejection("tools: Input should be a valid list")
     names: list[str] = []
     for n, tool in enumerate(objects(tools)):
         kind = tool.get("type") or "custom"
         if kind == "custom":
-            rejection = _custom_rejection(tool, f"tools.{n}.custom")
+            _check_custom(tool, f"tools.{n}.custom")
         else:
-            rejection = _defined_rejection(request, tool, n)
-        if rejection is not None:
-            return rejection
+            _check_defined(request, tool, n)
         if "name" in tool:
             names.append(tool["name"])
     if first_repeated(names) is not None:
-        return Rejection("tools: Tool names must be unique.")
-    return None
+        raise Rejection("tools: Tool names must be unique.")
 
 
-def _custom_rejection(tool: JsonObject, path: str) -> Rejection | None:
-    unknown = unknown_key(tool, CUSTOM_FIELDS)
-    if unknown is not None:
-        return Rejection(f"{path}.{unknown}: {EXTRA}")
+def _check_custom(tool: JsonObject, path: str) -> None:
+    check_keys(tool, CUSTOM_FIELDS, path)
     if not TOOL_NAME.fullmatch(string(tool.get("name"))):
-        return Rejection(f"{path}.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'")
+        raise Rejection(f"{path}.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'")
     if not isinstance(tool.get("description", ""), str):
-        return Rejection(f"{path}.description: Input should be a valid string")
+        raise Rejection(f"{path}.description: Input should be a valid string")
     schema = tool.get("input_schema")
     if not isinstance(schema, dict):
-        return Rejection(f"{path}.input_schema: Field required")
+        raise Rejection(f"{path}.input_schema: Field required")
     if schema.get("type") != "object":
-        return Rejection(f"{path}.input_schema.type: Input should be 'object'")
+        raise Rejection(f"{path}.input_schema.type: Input should be 'object'")
     for keyword in ("oneOf", "allOf", "anyOf"):
         if keyword in schema:
-            return Rejection(
+            raise Rejection(
                 f"{path}.input_schema: input_schema does not support oneOf, allOf, or anyOf at "
                 "the top level"
             )
     if tool.get("strict"):
-        return _strict_schema_rejection(schema, f"{path}.input_schema")
-    return None
+        _check_strict_schema(schema, f"{path}.input_schema")
+        return
 
 
-def _defined_rejection(request: StrictRequest, tool: JsonObject, n: int) -> Rejection | None:
+def _check_defined(request: StrictRequest, tool: JsonObject, n: int) -> None:
     kind = string(tool["type"])
     beta = TOOLS_OF_BETAS.get(kind)
     if kind not in TOOL_FIELDS or (beta is not None and not has_beta(request, beta)):
         expected = ", ".join(f"'{name}'" for name in TOOL_FIELDS)
-        return Rejection(
+        raise Rejection(
             f"tools.{n}: Input tag '{kind}' found using 'type' does not match any of the expected "
             f"tags: {expected}"
         )
-    unknown = unknown_key(tool, TOOL_FIELDS[kind])
-    if unknown is not None:
-        return Rejection(f"tools.{n}.{kind}.{unknown}: {EXTRA}")
-    return None
+    check_keys(tool, TOOL_FIELDS[kind], f"tools.{n}.{kind}")
 
 
-def _strict_schema_rejection(schema: JsonObject, path: str) -> Rejection | None:
+def _check_strict_schema(schema: JsonObject, path: str) -> None:
     """A strict schema is closed and has no unsupported keywords (docs, "Structured outputs")."""
     for inner_path, inner in schemas_in(schema):
         schema_path = f"{path}{inner_path}"
         for keyword in inner:
             if keyword in UNSUPPORTED_KEYWORDS:
-                return Rejection(
+                raise Rejection(
                     f"{schema_path}: For this type, property '{keyword}' is not supported"
                 )
         is_object = inner.get("type") == "object" or "properties" in inner
         if is_object and inner.get("additionalProperties") is not False:
-            return Rejection(
+            raise Rejection(
                 f"{schema_path}: For 'object' type, 'additionalProperties' must be explicitly set "
                 "to false"
             )
-    return None
 
 
-def check_output_format(request: StrictRequest) -> Rejection | None:
+def check_output_format(request: StrictRequest) -> None:
     """The schema of an output format is valid in strict mode (docs, "Structured outputs")."""
     output_format = object_of(object_of(request.body.get("output_config")).get("format"))
     if not output_format:
-        return None
+        return
     schema = output_format.get("schema")
     if output_format.get("type") != "json_schema" or not isinstance(schema, dict):
-        return Rejection("output_config.format: Field required")
-    return _strict_schema_rejection(schema, "output_config.format.schema")
+        raise Rejection("output_config.format: Field required")
+    _check_strict_schema(schema, "output_config.format.schema")
 
 
-def check_tool_choice(request: StrictRequest) -> Rejection | None:
+def check_tool_choice(request: StrictRequest) -> None:
     """A tool choice needs tools, and a named tool must be one of them (S6)."""
     choice = request.body.get("tool_choice")
     if choice is None:
-        return None
+        return
     kind = object_of(choice).get("type")
     if kind not in CHOICES:
-        return Rejection(
+        raise Rejection(
             f"tool_choice: Input tag '{kind}' found using 'type' does not match any of the "
             "expected tags: 'auto', 'any', 'tool', 'none'"
         )
     tools = objects(request.body.get("tools"))
     if not tools and kind != "none":
-        return Rejection("tool_choice: tool_choice may only be specified while providing tools.")
+        raise Rejection("tool_choice: tool_choice may only be specified while providing tools.")
     if kind == "none" and "disable_parallel_tool_use" in choice:
-        return Rejection(f"tool_choice.none.disable_parallel_tool_use: {EXTRA}")
+        raise Rejection(f"tool_choice.none.disable_parallel_tool_use: {EXTRA}")
     names = [tool.get("name") for tool in tools]
     if kind == "tool" and choice.get("name") not in names:
-        return Rejection(f"tool_choice: Tool '{choice.get('name')}' not found in provided tools")
-    return None
+        raise Rejection(f"tool_choice: Tool '{choice.get('name')}' not found in provided tools")
 
 
-def check_forced_choice(request: StrictRequest) -> Rejection | None:
+def check_forced_choice(request: StrictRequest) -> None:
     """The newest models refuse a choice that forces a call (T7)."""
     kind = object_of(request.body.get("tool_choice")).get("type")
     if kind in ("any", "tool") and not traits(request.model).forced_tools:
-        return Rejection(f'tool_choice: type "{kind}" is not supported on this model.')
-    return None
+        raise Rejection(f'tool_choice: type "{kind}" is not supported on this model.')
 
 
-def check_cache_marks(request: StrictRequest) -> Rejection | None:
+def check_cache_marks(request: StrictRequest) -> None:
     """There are at most four cache marks, those of one hour before those of five minutes (A23).
 
     Source: docs, "Prompt caching". The order is tools, system prompt, messages.
@@ -236,16 +224,14 @@ def check_cache_marks(request: StrictRequest) -> Rejection | None:
         count += 1
         ttl = object_of(mark).get("ttl", "5m")
         if object_of(mark).get("type") != "ephemeral" or ttl not in ("5m", "1h"):
-            return Rejection(f"{path}.cache_control: Input should be 'ephemeral'")
-        unknown = unknown_key(mark, ("type", "ttl"))
-        if unknown is not None:
-            return Rejection(f"{path}.cache_control.ephemeral.{unknown}: {EXTRA}")
+            raise Rejection(f"{path}.cache_control: Input should be 'ephemeral'")
+        check_keys(mark, ("type", "ttl"), f"{path}.cache_control.ephemeral")
         if holder.get("defer_loading"):
-            return Rejection(f"{path}: cache_control cannot be set on a tool with defer_loading")
+            raise Rejection(f"{path}: cache_control cannot be set on a tool with defer_loading")
         if holder.get("type") == "text" and not holder.get("text"):
-            return Rejection(f"{path}: cache_control cannot be set for empty text blocks")
+            raise Rejection(f"{path}: cache_control cannot be set for empty text blocks")
         if ttl == "1h" and seen_short:
-            return Rejection(
+            raise Rejection(
                 f"{path}.cache_control.ttl: a ttl='1h' cache_control block must not come after a "
                 "ttl='5m' cache_control block"
             )
@@ -253,10 +239,9 @@ def check_cache_marks(request: StrictRequest) -> Rejection | None:
     if "cache_control" in request.body:
         count += 1
     if count > CACHE_LIMIT:
-        return Rejection(
+        raise Rejection(
             f"A maximum of {CACHE_LIMIT} blocks with cache_control may be provided. Found {count}."
         )
-    return None
 
 
 def _cacheable(request: StrictRequest) -> Iterator[tuple[str, JsonObject]]:
@@ -272,13 +257,12 @@ def _cacheable(request: StrictRequest) -> Iterator[tuple[str, JsonObject]]:
         yield path, block
 
 
-def check_deferred(request: StrictRequest) -> Rejection | None:
+def check_deferred(request: StrictRequest) -> None:
     """At least one tool is not deferred (S7)."""
     tools: list[Any] = objects(request.body.get("tools"))
     deferred = [tool for tool in tools if tool.get("defer_loading")]
     if tools and len(deferred) == len(tools):
-        return Rejection("tools: at least one tool must have defer_loading=false")
-    return None
+        raise Rejection("tools: at least one tool must have defer_loading=false")
 
 
 TOOL_RULES: Final[tuple[Rule, ...]] = (

@@ -14,9 +14,9 @@ from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
+    check_repeated_calls,
     object_of,
     objects,
-    repeated_call_rejection,
 )
 from streamlib_parsers.items import JsonObject
 
@@ -44,103 +44,95 @@ def _go_kind(value: Any) -> str:
             return "number"
 
 
-def check_model(request: StrictRequest) -> Rejection | None:
+def check_model(request: StrictRequest) -> None:
     """The request names a model (``server/routes.go``)."""
     if not isinstance(request.body.get("model"), str) or not request.body["model"]:
-        return Rejection("model is required")
-    return None
+        raise Rejection("model is required")
 
 
-def check_messages(request: StrictRequest) -> Rejection | None:
+def check_messages(request: StrictRequest) -> None:
     """Content is one text, images are base64 in their own field, arguments are objects (O1, O2)."""
     messages = request.body.get("messages")
     if messages is not None and not isinstance(messages, list):
-        return _type_error(messages, "ChatRequest.messages", "[]api.Message")
+        raise _type_error(messages, "ChatRequest.messages", "[]api.Message")
     for message in objects(messages):
         if message.get("role") not in ROLES:
-            return Rejection(
+            raise Rejection(
                 f"invalid role: {message.get('role')}, must be one of [{' '.join(ROLES)}]"
             )
         for field in ("content", "thinking", "tool_name", "tool_call_id"):
             value = message.get(field, "")
             if value is not None and not isinstance(value, str):
-                return _type_error(value, f"ChatRequest.messages.{field}", "string")
-        rejection = _images_rejection(message) or _calls_rejection(message)
-        if rejection is not None:
-            return rejection
-    return None
+                raise _type_error(value, f"ChatRequest.messages.{field}", "string")
+        _check_images(message)
+        _check_calls(message)
 
 
-def _images_rejection(message: JsonObject) -> Rejection | None:
+def _check_images(message: JsonObject) -> None:
     for image in message.get("images") or ():
         try:
             base64.b64decode(image, validate=True)
         except (binascii.Error, ValueError, TypeError):
-            return Rejection("illegal base64 data at input byte 0")
-    return None
+            raise Rejection("illegal base64 data at input byte 0") from None
 
 
-def _calls_rejection(message: JsonObject) -> Rejection | None:
+def _check_calls(message: JsonObject) -> None:
     for call in objects(message.get("tool_calls")):
         arguments = object_of(call.get("function")).get("arguments")
         if not isinstance(arguments, dict):
             field = "ChatRequest.messages.tool_calls.function.arguments"
-            return _type_error(arguments, field, "api.ToolCallFunctionArguments")
-    return None
+            raise _type_error(arguments, field, "api.ToolCallFunctionArguments")
 
 
-def check_call_ids(request: StrictRequest) -> Rejection | None:
-    """No two calls have the same id (see `repeated_call_rejection`)."""
+def check_call_ids(request: StrictRequest) -> None:
+    """No two calls have the same id (see `check_repeated_calls`)."""
     call_ids: list[Any] = []
     for message in objects(request.body.get("messages")):
         call_ids += [call.get("id") for call in objects(message.get("tool_calls"))]
-    return repeated_call_rejection(call_ids)
+    check_repeated_calls(call_ids)
 
 
-def check_tools(request: StrictRequest) -> Rejection | None:
+def check_tools(request: StrictRequest) -> None:
     """A tool is a function with a name; hosted tools do not exist (O6, B1)."""
     for n, tool in enumerate(objects(request.body.get("tools"))):
         function = tool.get("function")
         if tool.get("type") != "function" or not isinstance(function, dict):
-            return Rejection(f"tools[{n}]: only tools of type function are supported")
+            raise Rejection(f"tools[{n}]: only tools of type function are supported")
         if not isinstance(function.get("name"), str):
-            return _type_error(function.get("name"), "ChatRequest.tools.function.name", "string")
+            raise _type_error(function.get("name"), "ChatRequest.tools.function.name", "string")
         parameters = function.get("parameters", {})
         if not isinstance(parameters, dict):
-            return _type_error(parameters, "ChatRequest.tools.function.parameters", "struct")
-    return None
+            raise _type_error(parameters, "ChatRequest.tools.function.parameters", "struct")
 
 
-def check_think(request: StrictRequest) -> Rejection | None:
+def check_think(request: StrictRequest) -> None:
     """``think`` is a boolean or a level (O5)."""
     think = request.body.get("think")
     if think is None or isinstance(think, bool):
-        return None
+        return
     if think not in LEVELS:
-        return Rejection(
+        raise Rejection(
             f"invalid think value: {think!r} (must be high, medium, low, true, or false)"
         )
-    return None
 
 
-def check_options(request: StrictRequest) -> Rejection | None:
+def check_options(request: StrictRequest) -> None:
     """Options are an object with typed values (O4; ``Options.FromMap``)."""
     options = request.body.get("options")
     if options is None:
-        return None
+        return
     if not isinstance(options, dict):
-        return _type_error(options, "ChatRequest.options", "map[string]interface {}")
+        raise _type_error(options, "ChatRequest.options", "map[string]interface {}")
     for name in ("num_predict", "num_ctx", "top_k", "seed"):
         value = options.get(name, 0)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value):
-            return Rejection(f'option "{name}" must be of type integer')
+            raise Rejection(f'option "{name}" must be of type integer')
     for name in ("temperature", "top_p", "presence_penalty", "frequency_penalty"):
         value = options.get(name, 0.0)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            return Rejection(f'option "{name}" must be of type float32')
+            raise Rejection(f'option "{name}" must be of type float32')
     if not isinstance(options.get("stop", []), list):
-        return Rejection('option "stop" must be of type array')
-    return None
+        raise Rejection('option "stop" must be of type array')
 
 
 RULES: Final[tuple[Rule, ...]] = (

@@ -6,16 +6,19 @@ Messages of errors, their ``param`` and their ``code`` are those that users repo
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 from streamlib.providers.models import OPENAI, longest_prefix, traits
 from streamlib.testing.provider.strict.rules import (
     Rejection,
     StrictRequest,
+    below,
     names,
     objects,
     schemas_in,
     string,
+    unknown_key,
 )
 from streamlib_parsers.items import JsonObject
 
@@ -38,6 +41,13 @@ UNSUPPORTED_KEYWORDS: Final = names(
 def unknown_parameter(path: str) -> Rejection:
     """The rejection of a field that the service does not know (pydantic-ai#3653)."""
     return Rejection(f"Unknown parameter: '{path}'.", path, "unknown_parameter")
+
+
+def check_keys(values: JsonObject, known: Iterable[str], path: str = "") -> None:
+    """No key of the object at a path is unknown."""
+    unknown = unknown_key(values, known)
+    if unknown is not None:
+        raise unknown_parameter(below(path, unknown))
 
 
 def missing_parameter(path: str) -> Rejection:
@@ -82,31 +92,28 @@ def wrong_type(path: str, expected: str, value: Any) -> Rejection:
     return Rejection(message, path, "invalid_type")
 
 
-def name_rejection(name: Any, path: str) -> Rejection | None:
+def check_name(name: Any, path: str) -> None:
     """A name has 1 to 64 letters, digits, ``_`` and ``-`` (docs, ``function.name``)."""
     if not NAME.fullmatch(string(name)):
-        return Rejection(
+        raise Rejection(
             f"Invalid '{path}': string does not match pattern. Expected a string that matches the "
             "pattern '^[a-zA-Z0-9_-]+$'.",
             path,
             "invalid_value",
         )
     if len(name) > LONGEST_NAME:
-        return too_long(path, LONGEST_NAME, name)
-    return None
+        raise too_long(path, LONGEST_NAME, name)
 
 
-def function_rejection(function: JsonObject, path: str, *, strict: bool) -> Rejection | None:
+def check_function(function: JsonObject, path: str, *, strict: bool) -> None:
     """A function has a valid name and the schema of an object (``invalid_function_parameters``)."""
-    rejection = name_rejection(function.get("name"), f"{path}.name")
-    if rejection is not None:
-        return rejection
+    check_name(function.get("name"), f"{path}.name")
     schema = function.get("parameters")
     if schema is None:
-        return None
+        return
     name = function["name"]
     if not isinstance(schema, dict) or schema.get("type") != "object":
-        return Rejection(
+        raise Rejection(
             f"Invalid schema for function '{name}': schema must be a JSON Schema of 'type: "
             f'"object"\', got \'type: "{_type_of(schema)}"\'.',
             f"{path}.parameters",
@@ -114,15 +121,15 @@ def function_rejection(function: JsonObject, path: str, *, strict: bool) -> Reje
         )
     for keyword in ("oneOf", "anyOf", "allOf", "enum", "not"):
         if keyword in schema:
-            return Rejection(
+            raise Rejection(
                 f"Invalid schema for function '{name}': schema must have type 'object' and not "
                 "have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level.",
                 f"{path}.parameters",
                 "invalid_function_parameters",
             )
     if strict:
-        return schema_rejection(schema, f"function '{name}'", f"{path}.parameters")
-    return None
+        check_schema(schema, f"function '{name}'", f"{path}.parameters")
+        return
 
 
 def _type_of(schema: Any) -> Any:
@@ -131,7 +138,7 @@ def _type_of(schema: Any) -> Any:
     return None
 
 
-def schema_rejection(schema: JsonObject, owner: str, path: str) -> Rejection | None:
+def check_schema(schema: JsonObject, owner: str, path: str) -> None:
     """A strict schema is closed, requires every property, and has supported keywords only."""
     code = "invalid_json_schema"
     if owner.startswith("function"):
@@ -140,22 +147,21 @@ def schema_rejection(schema: JsonObject, owner: str, path: str) -> Rejection | N
         context = f"Invalid schema for {owner}: In context=({inner_path}), "
         for keyword in inner:
             if keyword in UNSUPPORTED_KEYWORDS:
-                return Rejection(f"{context}'{keyword}' is not permitted.", path, code)
+                raise Rejection(f"{context}'{keyword}' is not permitted.", path, code)
         is_object = inner.get("type") == "object" or "properties" in inner
         if not is_object:
             continue
         if inner.get("additionalProperties") is not False:
             message = f"{context}'additionalProperties' is required to be supplied and to be false."
-            return Rejection(message, path, code)
+            raise Rejection(message, path, code)
         properties = inner.get("properties") or {}
         if sorted(inner.get("required") or ()) != sorted(properties):
-            return Rejection(
+            raise Rejection(
                 f"{context}'required' is required to be supplied and to be an array including "
                 "every key in properties.",
                 path,
                 code,
             )
-    return None
 
 
 def is_thinking(request: StrictRequest, effort: Any) -> bool:
@@ -168,37 +174,35 @@ def is_thinking(request: StrictRequest, effort: Any) -> bool:
     return effort is not None or accepted.thinking_default
 
 
-def effort_rejection(request: StrictRequest, effort: Any, path: str) -> Rejection | None:
+def check_effort(request: StrictRequest, effort: Any, path: str) -> None:
     """The model has the level of effort; a model that does not reason has none (S2)."""
     if effort is None or longest_prefix(request.model, OPENAI) is None:
-        return None
+        return
     accepted = traits(request.model)
     if not accepted.thinking:
         message = f"Unsupported parameter: '{path}' is not supported with this model."
-        return Rejection(message, path, "unsupported_parameter")
+        raise Rejection(message, path, "unsupported_parameter")
     supported = accepted.efforts
     if accepted.thinking_off == "none":
         supported = ("none", *supported)
     if effort not in supported:
         names = ", ".join(f"'{name}'" for name in supported)
-        return Rejection(
+        raise Rejection(
             f"Unsupported value: '{effort}' is not supported with the '{request.model}' model. "
             f"Supported values are: {names}.",
             path,
             "unsupported_value",
         )
-    return None
 
 
-def sampling_rejection(request: StrictRequest, effort: Any) -> Rejection | None:
+def check_sampling(request: StrictRequest, effort: Any) -> None:
     """A model that reasons accepts no sampling parameters (S4)."""
     if not is_thinking(request, effort) or traits(request.model).sampling:
-        return None
+        return
     for name in SAMPLING:
         if name in request.body and request.body[name] is not None:
             message = f"Unsupported parameter: '{name}' is not supported with this model."
-            return Rejection(message, name, "unsupported_parameter")
-    return None
+            raise Rejection(message, name, "unsupported_parameter")
 
 
 def tool_names(request: StrictRequest) -> list[str]:

@@ -33,7 +33,7 @@ from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
-    first_rejection,
+    check,
     string,
 )
 from streamlib_parsers.events import (
@@ -123,10 +123,11 @@ class StrictProvider:
             model or string(body.get("model")),
             self.ledger,
         )
-        rejection = first_rejection(RULES[wire_api], request)
-        if rejection is None:
-            return None
-        return _refused(wire_api, rejection)
+        try:
+            check(RULES[wire_api], request)
+        except Rejection as rejection:
+            return _refused(wire_api, rejection)
+        return None
 
     def cached(self, method: str, path: str, body: bytes) -> CacheResponse | None:
         """The response to a request about cached content; None for any other path.

@@ -11,14 +11,15 @@ import re
 from typing import Any, Final
 
 from streamlib.testing.provider.strict.openai import (
-    effort_rejection,
+    check_effort,
+    check_function,
+    check_keys,
+    check_name,
+    check_sampling,
+    check_schema,
     empty_array,
-    function_rejection,
     is_thinking,
     missing_parameter,
-    name_rejection,
-    sampling_rejection,
-    schema_rejection,
     too_long,
     tool_names,
     unknown_parameter,
@@ -34,7 +35,6 @@ from streamlib.testing.provider.strict.rules import (
     object_of,
     objects,
     string,
-    unknown_key,
 )
 from streamlib_parsers.items import JsonObject
 
@@ -186,71 +186,63 @@ def conversation(request: StrictRequest) -> list[JsonObject]:
     return [*stored.items, *input_items(request)]
 
 
-def check_fields(request: StrictRequest) -> Rejection | None:
+def check_fields(request: StrictRequest) -> None:
     """Fields are known, and the required ones are there (``unknown_parameter``)."""
     if "model" not in request.body:
-        return missing_parameter("model")
-    unknown = unknown_key(request.body, FIELDS)
-    if unknown is not None:
-        return unknown_parameter(unknown)
+        raise missing_parameter("model")
+    check_keys(request.body, FIELDS)
     if "tools" in request.body and request.body["tools"] is None:
-        return wrong_type("tools", "an array of objects", None)
+        raise wrong_type("tools", "an array of objects", None)
     has_input = "input" in request.body or "prompt" in request.body
     if not has_input and not {"previous_response_id", "conversation"} & request.body.keys():
-        return missing_parameter("input")
+        raise missing_parameter("input")
     if request.body.get("input") == []:
-        return empty_array("input")
-    return None
+        raise empty_array("input")
 
 
-def check_previous_response(request: StrictRequest) -> Rejection | None:
+def check_previous_response(request: StrictRequest) -> None:
     """The previous response was stored (``previous_response_not_found``)."""
     response_id = request.body.get("previous_response_id")
     if response_id is None:
-        return None
+        return
     if "conversation" in request.body:
-        return Rejection(
+        raise Rejection(
             "Mutually exclusive parameters: 'previous_response_id' and 'conversation'.",
             "previous_response_id",
             "mutually_exclusive_parameters",
         )
     if response_id not in request.ledger.stored:
-        return Rejection(
+        raise Rejection(
             f"Previous response with id '{response_id}' not found.",
             "previous_response_id",
             "previous_response_not_found",
         )
-    return None
 
 
-def check_items(request: StrictRequest) -> Rejection | None:
+def check_items(request: StrictRequest) -> None:
     """Items have known types and fields, and no null in a required field (R7)."""
     for n, item in enumerate(input_items(request)):
         path = f"input[{n}]"
         kind = kind_of(item)
         known = ITEM_FIELDS.get(kind)
         if known is None:
-            return wrong_value(path, kind, tuple(ITEM_FIELDS))
-        unknown = unknown_key(item, known | {"type", "id"})
-        if unknown is not None:
-            return unknown_parameter(f"{path}.{unknown}")
+            raise wrong_value(path, kind, tuple(ITEM_FIELDS))
+        check_keys(item, known | {"type", "id"}, path)
         for name in REQUIRED_FIELDS.get(kind, ()):
             if item.get(name) is None:
-                return missing_parameter(f"{path}.{name}")
+                raise missing_parameter(f"{path}.{name}")
         status = item.get("status")
         if status is not None and not isinstance(status, str):
-            return wrong_type(f"{path}.status", "a string", status)
-    return None
+            raise wrong_type(f"{path}.status", "a string", status)
 
 
-def check_background(request: StrictRequest) -> Rejection | None:
+def check_background(request: StrictRequest) -> None:
     """A background response is stored (developers.openai.com, guide "Background mode")."""
     if request.body.get("background") and request.body.get("store") is False:
-        return Rejection("Background mode requires 'store' to be true.", "store")
-    return None
+        raise Rejection("Background mode requires 'store' to be true.", "store")
 
 
-def check_contents(request: StrictRequest) -> Rejection | None:
+def check_contents(request: StrictRequest) -> None:
     """Roles are known, and the parts are allowed for their role (R5)."""
     for n, item in enumerate(input_items(request)):
         if kind_of(item) != "message":
@@ -258,47 +250,43 @@ def check_contents(request: StrictRequest) -> Rejection | None:
         path = f"input[{n}]"
         role = string(item["role"])
         if role not in PARTS:
-            return wrong_value(f"{path}.role", role, tuple(PARTS))
+            raise wrong_value(f"{path}.role", role, tuple(PARTS))
         content = item["content"]
         if isinstance(content, str):
             continue
         if not isinstance(content, list):
-            return wrong_type(f"{path}.content", "one of an array of objects or string", content)
+            raise wrong_type(f"{path}.content", "one of an array of objects or string", content)
         for m, part in enumerate(objects(content)):
             if part.get("type") not in PARTS[role]:
-                return wrong_value(f"{path}.content[{m}]", part.get("type"), PARTS[role])
+                raise wrong_value(f"{path}.content[{m}]", part.get("type"), PARTS[role])
             if part["type"] == "input_image" and isinstance(part.get("image_url"), dict):
                 image_path = f"{path}.content[{m}].image_url"
-                return wrong_type(image_path, "an image URL", part["image_url"])
-    return None
+                raise wrong_type(image_path, "an image URL", part["image_url"])
 
 
-def check_calls(request: StrictRequest) -> Rejection | None:
+def check_calls(request: StrictRequest) -> None:
     """Calls have ids, names, and arguments as a text; outputs are texts or parts (B8, R6)."""
     for n, item in enumerate(input_items(request)):
         path = f"input[{n}]"
         kind = kind_of(item)
         call_id = item.get("call_id")
         if isinstance(call_id, str) and len(call_id) > LONGEST_ID:
-            return too_long(f"{path}.call_id", LONGEST_ID, call_id)
+            raise too_long(f"{path}.call_id", LONGEST_ID, call_id)
         if kind in ("function_call", "custom_tool_call"):
-            rejection = name_rejection(item["name"], f"{path}.name")
-            if rejection is not None:
-                return rejection
+            check_name(item["name"], f"{path}.name")
         if kind == "function_call" and not isinstance(item["arguments"], str):
-            return wrong_type(f"{path}.arguments", "a string", item["arguments"])
+            raise wrong_type(f"{path}.arguments", "a string", item["arguments"])
         if kind in ("function_call_output", "custom_tool_call_output"):
             output = item["output"]
             if not isinstance(output, (str, list)):
-                return wrong_type(f"{path}.output", "one of an array of objects or string", output)
+                raise wrong_type(f"{path}.output", "one of an array of objects or string", output)
             for m, part in enumerate(objects(output)):
                 supported = ("input_text", "input_image", "input_file")
                 if part.get("type") not in supported:
-                    return wrong_value(f"{path}.output[{m}]", part.get("type"), supported)
-    return None
+                    raise wrong_value(f"{path}.output[{m}]", part.get("type"), supported)
 
 
-def check_ids(request: StrictRequest) -> Rejection | None:
+def check_ids(request: StrictRequest) -> None:
     """Ids have the prefix of their type, and at most 64 characters (R4)."""
     for n, item in enumerate(input_items(request)):
         item_id = item.get("id")
@@ -306,28 +294,27 @@ def check_ids(request: StrictRequest) -> Rejection | None:
             continue
         path = f"input[{n}].id"
         if not ITEM_ID.fullmatch(string(item_id)):
-            return Rejection(
+            raise Rejection(
                 f"Invalid '{path}': '{item_id}'. Expected an ID that contains letters, numbers, "
                 "underscores, or dashes, but this value contained additional characters.",
                 path,
                 "invalid_value",
             )
         if len(item_id) > LONGEST_ID:
-            return too_long(path, LONGEST_ID, item_id)
+            raise too_long(path, LONGEST_ID, item_id)
         prefix = PREFIXES.get(kind_of(item))
         is_own = kind_of(item) != "message" or item.get("role") == "assistant"
         if prefix is not None and is_own and not item_id.startswith(prefix):
             message = f"Invalid '{path}': '{item_id}'. Expected an ID that begins with '{prefix}'."
-            return Rejection(message, path, "invalid_value")
+            raise Rejection(message, path, "invalid_value")
     ids = [item["id"] for item in conversation(request) if item.get("id")]
     repeated = first_repeated(ids)
     if repeated is not None:
         message = f"Duplicate item found with id {repeated}. Remove duplicate items from your input"
-        return Rejection(f"{message} and try again.", "input")
-    return None
+        raise Rejection(f"{message} and try again.", "input")
 
 
-def check_stored_items(request: StrictRequest) -> Rejection | None:
+def check_stored_items(request: StrictRequest) -> None:
     """An item that is only a reference by id was stored (R1, R2)."""
     stored_ids: set[Any] = set()
     for stored in request.ledger.stored.values():
@@ -338,7 +325,7 @@ def check_stored_items(request: StrictRequest) -> Rejection | None:
         if kind == "reasoning" and not item.get("encrypted_content"):
             is_reference = not item.get("content")  # plain reasoning comes from an open model
         if is_reference and item.get("id") not in stored_ids:
-            return Rejection(
+            raise Rejection(
                 f"Item with id '{item.get('id')}' not found. Items are not persisted when `store` "
                 "is set to false. Try again with `store` set to true, or remove this item from "
                 "your input.",
@@ -346,24 +333,22 @@ def check_stored_items(request: StrictRequest) -> Rejection | None:
                 None,
                 404,
             )
-    return None
 
 
-def check_encrypted_content(request: StrictRequest) -> Rejection | None:
+def check_encrypted_content(request: StrictRequest) -> None:
     """Encrypted content was encrypted by this provider (codex#8145, sub2api#2863)."""
     for item in input_items(request):
         content = item.get("encrypted_content")
         if content is not None and request.ledger.read("responses", content, "") is None:
-            return Rejection(
+            raise Rejection(
                 f"The encrypted content {string(content)[:8]}... could not be verified. Reason: "
                 "Encrypted content could not be decrypted or parsed.",
                 None,
                 "invalid_encrypted_content",
             )
-    return None
 
 
-def check_reasoning_places(request: StrictRequest) -> Rejection | None:
+def check_reasoning_places(request: StrictRequest) -> None:
     """Reasoning stands directly before the item that it produced, or both are missing (R3)."""
     items = conversation(request)
     for n, item in enumerate(items):
@@ -373,7 +358,7 @@ def check_reasoning_places(request: StrictRequest) -> Rejection | None:
                 following = items[n + 1]
             is_produced = following.get("role", "assistant") == "assistant"
             if not following or not is_produced or kind_of(following).endswith("_output"):
-                return Rejection(
+                raise Rejection(
                     f"Item '{item.get('id')}' of type 'reasoning' was provided without its "
                     "required following item.",
                     "input",
@@ -382,15 +367,14 @@ def check_reasoning_places(request: StrictRequest) -> Rejection | None:
         if reasoning_id is None:
             continue
         if n == 0 or kind_of(items[n - 1]) != "reasoning":
-            return Rejection(
+            raise Rejection(
                 f"Item '{item['id']}' of type '{kind_of(item)}' was provided without its required "
                 f"'reasoning' item: '{reasoning_id}'.",
                 "input",
             )
-    return None
 
 
-def check_pairing(request: StrictRequest) -> Rejection | None:
+def check_pairing(request: StrictRequest) -> None:
     """Each call has one output after it, and each output has its call before it (R6)."""
     waiting: dict[tuple[str, Any], JsonObject] = {}
     answered: set[tuple[str, Any]] = set()
@@ -400,103 +384,91 @@ def check_pairing(request: StrictRequest) -> Rejection | None:
             key = (OUTPUTS[kind], item.get("call_id"))
             if key in waiting or key in answered:
                 message = f"Duplicate tool call found for call id {item.get('call_id')}."
-                return Rejection(message, "input")
+                raise Rejection(message, "input")
             waiting[key] = item
         elif kind in OUTPUT_NAMES:
             key = (kind, item.get("call_id"))
             if key not in waiting:
                 message = f"No {OUTPUT_NAMES[kind]} with call_id {item.get('call_id')}."
-                return Rejection(message, "input")
+                raise Rejection(message, "input")
             del waiting[key]
             answered.add(key)
     for (_, call_id), call in waiting.items():
         name = kind_of(call).replace("_", " ")
-        return Rejection(f"No tool output found for {name} {call_id}.", "input")
-    return None
+        raise Rejection(f"No tool output found for {name} {call_id}.", "input")
 
 
-def check_tools(request: StrictRequest) -> Rejection | None:
+def check_tools(request: StrictRequest) -> None:
     """Tools are known and have valid names and schemas (S1, B1).
 
     Without ``strict`` the service makes a schema strict if it can, and refuses none (docs,
     "Function calling").
     """
     for n, tool in enumerate(objects(request.body.get("tools"))):
-        rejection = _tool_rejection(tool, f"tools[{n}]")
-        if rejection is not None:
-            return rejection
-    return None
+        _check_tool(tool, f"tools[{n}]")
 
 
-def _tool_rejection(tool: JsonObject, path: str) -> Rejection | None:
+def _check_tool(tool: JsonObject, path: str) -> None:
     kind = string(tool.get("type"))
     if kind not in TOOL_TYPES:
-        return wrong_value(f"{path}.type", kind, TOOL_TYPES)
+        raise wrong_value(f"{path}.type", kind, TOOL_TYPES)
     if kind == "function":
-        unknown = unknown_key(tool, FUNCTION_FIELDS)
-        if unknown is not None:
-            return unknown_parameter(f"{path}.{unknown}")
-        return function_rejection(tool, path, strict=bool(tool.get("strict")))
+        check_keys(tool, FUNCTION_FIELDS, path)
+        check_function(tool, path, strict=bool(tool.get("strict")))
+        return
     if kind == "custom":
-        return name_rejection(tool.get("name"), f"{path}.name")
+        check_name(tool.get("name"), f"{path}.name")
+        return
     if kind == "namespace":
         for m, inner in enumerate(objects(tool.get("tools"))):
-            rejection = _tool_rejection(inner, f"{path}.tools[{m}]")
-            if rejection is not None:
-                return rejection
-    return None
+            _check_tool(inner, f"{path}.tools[{m}]")
 
 
-def check_tool_choice(request: StrictRequest) -> Rejection | None:
+def check_tool_choice(request: StrictRequest) -> None:
     """A tool choice needs tools, and a named tool must be one of them; it has no nesting (S6)."""
     choice = request.body.get("tool_choice")
     if choice is None:
-        return None
+        return
     if isinstance(choice, str):
         if choice not in ("none", "auto", "required"):
-            return wrong_value("tool_choice", choice, ("none", "auto", "required"))
+            raise wrong_value("tool_choice", choice, ("none", "auto", "required"))
         if choice == "required" and not request.body.get("tools"):
             message = "Tool choice 'required' must be specified with 'tools' parameter."
-            return Rejection(message, "tool_choice")
-        return None
+            raise Rejection(message, "tool_choice")
+        return
     values = object_of(choice)
     if "function" in values:
-        return unknown_parameter("tool_choice.function")
+        raise unknown_parameter("tool_choice.function")
     named = values.get("type") in ("function", "custom")
     if named and values.get("name") not in tool_names(request):
         message = f"Tool choice '{values.get('name')}' not found in 'tools' parameter."
-        return Rejection(message, "tool_choice")
-    return None
+        raise Rejection(message, "tool_choice")
 
 
-def check_settings(request: StrictRequest) -> Rejection | None:
+def check_settings(request: StrictRequest) -> None:
     """Effort, sampling, keys and the output schema are valid (S2-S5)."""
     body = request.body
     reasoning = object_of(body.get("reasoning"))
-    unknown = unknown_key(reasoning, ("effort", "summary", "generate_summary", "context", "mode"))
-    if unknown is not None:
-        return unknown_parameter(f"reasoning.{unknown}")
+    check_keys(reasoning, ("effort", "summary", "generate_summary", "context", "mode"), "reasoning")
     effort = reasoning.get("effort")
-    rejection = effort_rejection(request, effort, "reasoning.effort")
-    rejection = rejection or sampling_rejection(request, effort)
-    if rejection is not None:
-        return rejection
+    check_effort(request, effort, "reasoning.effort")
+    check_sampling(request, effort)
     cache_key = string(body.get("prompt_cache_key"))
     if len(cache_key) > LONGEST_CACHE_KEY:
-        return too_long("prompt_cache_key", LONGEST_CACHE_KEY, cache_key)
+        raise too_long("prompt_cache_key", LONGEST_CACHE_KEY, cache_key)
     wanted = body.get("include") or ()
     is_known = effort is not None or is_thinking(request, "medium")
     if "reasoning.encrypted_content" in wanted and not is_known and request.model.startswith("gpt"):
         message = "Encrypted content is not supported with this model."
-        return Rejection(message, "include", None)
+        raise Rejection(message, "include", None)
     output = object_of(object_of(body.get("text")).get("format"))
     if output.get("type") != "json_schema":
-        return None
-    rejection = name_rejection(output.get("name"), "text.format.name")
-    if rejection is not None or not output.get("strict"):
-        return rejection
+        return
+    check_name(output.get("name"), "text.format.name")
+    if not output.get("strict"):
+        return
     schema = object_of(output.get("schema"))
-    return schema_rejection(schema, f"response_format '{output['name']}'", "text.format.schema")
+    check_schema(schema, f"response_format '{output['name']}'", "text.format.schema")
 
 
 RULES: Final[tuple[Rule, ...]] = (

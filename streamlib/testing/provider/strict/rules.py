@@ -1,4 +1,4 @@
-"""The types of a service's rules: functions of a request that return a rejection or None."""
+"""The types of a service's rules: functions of a request that raise a rejection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamlib_parsers.items import JsonObject, WireApi
 T = TypeVar("T")
 
 
-class Rejection(Struct, frozen=True):
+class Rejection(Exception):
     """Why the real service refuses a request.
 
     Attributes:
@@ -24,10 +24,14 @@ class Rejection(Struct, frozen=True):
         status: the HTTP status.
     """
 
-    message: str
-    param: str | None = None
-    code: str | None = None
-    status: int = 400
+    def __init__(
+        self, message: str, param: str | None = None, code: str | None = None, status: int = 400
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.param = param
+        self.code = code
+        self.status = status
 
 
 class StrictRequest(Struct, frozen=True):
@@ -48,20 +52,29 @@ class StrictRequest(Struct, frozen=True):
     ledger: Ledger
 
 
-Rule: TypeAlias = Callable[[StrictRequest], Rejection | None]
-"""A rule of a service. Its docstring names the rule's number in docs/wires, and its source."""
+Rule: TypeAlias = Callable[[StrictRequest], None]
+"""A rule of a service, which raises the `Rejection` of a request that violates it. Its docstring
+names the rule's number in docs/wires, and its source."""
 
 MISSING: Final = object()
 """Stands for the value of a key that an object does not have."""
 
 
-def first_rejection(rules: Iterable[Rule], request: StrictRequest) -> Rejection | None:
-    """The rejection by the first rule that the request violates; None if it violates none."""
+def check(rules: Iterable[Rule], request: StrictRequest) -> None:
+    """Applies rules in their order.
+
+    Raises:
+        Rejection: the one of the first rule that the request violates.
+    """
     for rule in rules:
-        rejection = rule(request)
-        if rejection is not None:
-            return rejection
-    return None
+        rule(request)
+
+
+def below(path: str, key: str) -> str:
+    """The path of a key of the object at `path`, which is "" for the body."""
+    if not path:
+        return key
+    return f"{path}.{key}"
 
 
 def names(text: str) -> frozenset[str]:
@@ -122,15 +135,14 @@ def first_repeated(values: Iterable[T]) -> T | None:
     return None
 
 
-def repeated_call_rejection(call_ids: Iterable[Any]) -> Rejection | None:
+def check_repeated_calls(call_ids: Iterable[Any]) -> None:
     """No two calls of a conversation have the same id: outputs and clients find calls by it.
 
     Some services accept it. A model never makes such a conversation: an id was generated twice.
     """
     repeated = first_repeated([call_id for call_id in map(string, call_ids) if call_id])
-    if repeated is None:
-        return None
-    return Rejection(f"Duplicate tool call found for call id {repeated}.")
+    if repeated is not None:
+        raise Rejection(f"Duplicate tool call found for call id {repeated}.")
 
 
 def canonical(value: Any) -> str:

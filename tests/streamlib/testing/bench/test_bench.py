@@ -84,7 +84,9 @@ def test_chart_is_an_svg_with_a_bar_for_each_record() -> None:
 
 
 def test_json_has_the_records_and_the_machine() -> None:
-    written = json.loads(as_json([BenchRecord("feed", "chat", "16 KiB", OURS, "time", "ns", 1, 1)]))
+    measured = BenchRecord("feed", "chat", "16 KiB", OURS, "time", "ns", 1, 1)
+    written = json.loads(as_json([measured], "1.2.3"))
+    assert written["machine"]["streamlib"] == "1.2.3"
     assert set(written["machine"]) == {"streamlib", "python", "system", "cpu", "load", "date"}
     assert set(written["records"][0]) == {
         "bench",
