@@ -40,7 +40,8 @@ class Envelope:
         )
         self.status = nonempty_string(response, "status") or self.status
         values = {key: value for key, value in response.items() if key not in TYPED_KEYS}
-        values |= {key: value for key, value in event.items() if key not in _EVENT_KEYS}
+        if not _EVENT_KEYS.issuperset(event):
+            values |= {key: value for key, value in event.items() if key not in _EVENT_KEYS}
         self.emit_metadata(values)
         raw = response.get("usage")
         if isinstance(raw, dict):
