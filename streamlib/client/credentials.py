@@ -153,7 +153,6 @@ class RequestAuth(NamedTuple):
             return [self.redact_value(item) for item in value]
         return value
 
-
     def redact_texts(self, texts: Mapping[str, str]) -> dict[str, str]:
         """Names and texts, such as headers, with keys masked."""
         # Nearly always no key is in any of them: one search, not one for each.
