@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
 from streamlib_parsers.durations import (
@@ -165,7 +165,7 @@ def read_rate_limits(headers: Mapping[str, str], received_at: datetime | None = 
         window = _window(fields, clock, bare_is_seconds=not is_azure)
         _add_known(windows, name, window)
     raw = {name: text[:_VALUE_LENGTH] for name, text in limits.items()}
-    return _limits(windows, retry_after(readable, clock), _request_id(readable), raw)
+    return _limits(windows, _delay(readable, clock), _request_id(readable), raw)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
@@ -175,11 +175,13 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
     ``retry-after``); then seconds; then a date in any of the three HTTP forms, which needs `now`.
     A success may carry the header too: act on it only when the status is an error.
     """
-    readable = _readable_headers(headers)
+    return _delay(_readable_headers(headers), as_utc(now))
+
+
+def _delay(readable: Mapping[str, str], clock: datetime | None) -> float | None:
     milliseconds = parse_number(readable.get("retry-after-ms"))
     if milliseconds:
         return min(milliseconds / 1000, CENTURY)
-    clock = as_utc(now)
     for name in ("retry-after", "x-ratelimit-user-retry-after"):
         text = readable.get(name)
         seconds = parse_duration(text)
@@ -224,6 +226,7 @@ def _fields_by_window(headers: Mapping[str, str]) -> dict[str, dict[str, str]]:
     return fields
 
 
+@lru_cache(maxsize=256)  # every response has the same few dozen names
 def _window_and_field(header: str) -> tuple[str, str] | None:
     if len(header) > _NAME_LENGTH:
         return None

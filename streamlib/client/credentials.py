@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 import msgspec
@@ -152,6 +152,15 @@ class RequestAuth(NamedTuple):
         if isinstance(value, list):
             return [self.redact_value(item) for item in value]
         return value
+
+    def redact_texts(self, texts: Mapping[str, str]) -> dict[str, str]:
+        """Names and texts, such as headers, with keys masked."""
+        # Nearly always no key is in any of them: one search, not one for each.
+        everything = "\n".join((*texts, *texts.values()))
+        if self.redact_value(everything) == everything:
+            return dict(texts)
+        redacted: dict[str, str] = self.redact_value(dict(texts))
+        return redacted
 
 
 def _mask(text: str, key: str) -> str:

@@ -6,6 +6,7 @@ An origin is `scheme://host:port`. A key is sent only to an origin it belongs to
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -28,6 +29,7 @@ _HOST_LABEL: Final = "[a-z0-9-]+"
 """What a variable matches: one label, so that it cannot cross a dot into another domain."""
 
 
+@lru_cache(maxsize=128)  # each request has one of the same few, several times
 def origin_of(url: str) -> str:
     """The origin of a URL, in lower case and with its port.
 

@@ -227,8 +227,7 @@ class HttpSource:
 
     def redact_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         """See `ResponseSource`."""
-        redacted: dict[str, str] = self._auth.redact_value(dict(headers))
-        return redacted
+        return self._auth.redact_texts(headers)
 
     def redact_rate_limits(self, event: RateLimits) -> RateLimits:
         """See `ResponseSource`."""
@@ -236,7 +235,7 @@ class HttpSource:
             event,
             windows=self._auth.redact_value(event.windows),
             request_id=self._auth.redact_value(event.request_id),
-            raw=self._auth.redact_value(event.raw),
+            raw=self._auth.redact_texts(event.raw),
         )
 
 

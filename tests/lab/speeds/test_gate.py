@@ -50,7 +50,7 @@ def test_gate_fails_above_a_twentieth(
     assert ("slower than v1: chat, all, 16 KiB" in shown) is bool(code)
 
 
-def test_gate_says_loudly_that_it_compared_nothing(
+def test_gate_without_a_release_compares_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(gate, "release_before", lambda: None)

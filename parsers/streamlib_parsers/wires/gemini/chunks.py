@@ -78,7 +78,7 @@ class Chunk(Struct, gc=False, forbid_unknown_fields=True):
 
     candidates: Annotated[list[TypedCandidate], Meta(min_length=1, max_length=1)]
     # The wire's names.
-    usageMetadata: Counts | None = None  # noqa: N815
+    usageMetadata: JsonObject | None = None  # noqa: N815
     modelVersion: str | None = None  # noqa: N815
     responseId: str | None = None  # noqa: N815
     createTime: str | None = None  # noqa: N815

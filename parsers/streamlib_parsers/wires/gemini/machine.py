@@ -167,7 +167,7 @@ class Machine:
         if chunk.createTime is not None and chunk.createTime != self._create_time:
             self._read_envelope({"createTime": chunk.createTime})
         if chunk.usageMetadata is not None:
-            assembler.usage(self._reports.read_usual(chunk.usageMetadata))
+            assembler.usage(self._reports.read(chunk.usageMetadata))
 
     def _read_untyped(self, event: str | None, data: bytes) -> None:
         if event is _END_OF_BODY:

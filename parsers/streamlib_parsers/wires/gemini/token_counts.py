@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
-from msgspec import to_builtins
 
 from streamlib_parsers.usage import Usage, count, number, overlay, total
 from streamlib_parsers.wires.gemini.chunks import Counts, Details
@@ -34,32 +33,16 @@ class Reports:
     def __init__(self) -> None:
         self.merged: dict[str, Any] = {}
         """All reports so far; never changed, but replaced."""
-        self._counts: Counts | None = None
-        """The last report, if it was of the usual shape and has every key of `merged`."""
         self._usage = Usage()
         """The meaning of the last report."""
 
     def read(self, report: dict[str, Any]) -> Usage:
-        """The usage after a report of any shape."""
-        known = {key: value for key, value in report.items() if value is not None}
-        self._counts = None
-        self.merged = merged(self.merged, known)
-        self._usage = usage(self.merged)
-        return self._usage
-
-    def read_usual(self, counts: Counts) -> Usage:
-        """The usage after a report of the usual shape."""
+        """The usage after a report."""
+        if None in report.values():
+            report = {key: value for key, value in report.items() if value is not None}
         # Many chunks repeat the counts of the one before; comparing costs less than reading them.
-        if counts == self._counts:
-            return self._usage
-        report: dict[str, Any] = to_builtins(counts)
-        self.merged = merged(self.merged, report)
-        # Identical if the report has every key so far: then the decoded one is complete.
-        if self.merged is report:
-            self._counts = counts
-            self._usage = usage_of_counts(counts, report)
-        else:
-            self._counts = None
+        if report != self.merged:
+            self.merged = merged(self.merged, report)
             self._usage = usage(self.merged)
         return self._usage
 

@@ -153,14 +153,6 @@ WireEvent: TypeAlias = (
 )
 decode: Final = msgspec.json.Decoder(WireEvent).decode
 
-
-class CallInput(Struct, gc=False):
-    """The block of a call: its arguments, where no delta brings any."""
-
-    input: Raw = Raw()
-
-
-decode_call: Final = msgspec.json.Decoder(CallInput).decode
 decode_values: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 
 DELTAS: Final[tuple[type[Delta], ...]] = get_args(Delta)

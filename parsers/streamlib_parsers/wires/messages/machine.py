@@ -78,7 +78,6 @@ from streamlib_parsers.wires.messages.events import (
     ThinkingDelta,
     WireEvent,
     decode,
-    decode_call,
     decode_values,
 )
 from streamlib_parsers.wires.messages.token_counts import ESTIMATE, usage
@@ -324,7 +323,7 @@ class Machine:
         self._blocks[index] = Block(item, text_delta, emit_text)
         if kind in CALLS:
             # In the provider's own bytes.
-            self._inputs[index] = bytes(decode_call(raw).input)
+            self._inputs[index] = bytes(decode_values(raw).get("input", b""))
         self._read_initial_content(item, kind, block)
 
     def _open(self, item: ResponseItem) -> OpenItem:

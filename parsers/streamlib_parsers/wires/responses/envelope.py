@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from streamlib_parsers.assembler import EventAssembler
-from streamlib_parsers.usage import Usage, count, overlay
+from streamlib_parsers.usage import Usage, count, number, overlay
 from streamlib_parsers.wires.responses.events import TYPED_KEYS, nonempty_string
 
-_EVENT_KEYS: Final = ("type", "response", "sequence_number")
+_EVENT_KEYS: Final = frozenset({"type", "response", "sequence_number"})
 """Keys of an event that belong to the stream, not to the response."""
+
+MODALITY_KEYS: Final = {"text": "text_tokens", "image": "image_tokens", "audio": "audio_tokens"}
+"""Modality -> its key in an object of details."""
 
 
 class Envelope:
@@ -21,17 +24,24 @@ class Envelope:
         self.status: str | None = None
         # Metadata keys that had a value once; from then on null is reported too.
         self._reported_keys: set[str] = set()
+        # The last response object, which the next event may repeat.
+        self._latest: dict[str, Any] = {}
         # The usage object, merged over the stream.
         self._usage: dict[str, Any] = {}
 
     def read(self, event: dict[str, Any], response: dict[str, Any]) -> None:
         """Reads the response object, and the keys beside it in its event."""
+        # `response.in_progress` repeats that of `response.created`.
+        if response == self._latest and _EVENT_KEYS.issuperset(event):
+            return
+        self._latest = response
         self._assembler.identify(
             nonempty_string(response, "id"), nonempty_string(response, "model")
         )
         self.status = nonempty_string(response, "status") or self.status
         values = {key: value for key, value in response.items() if key not in TYPED_KEYS}
-        values |= {key: value for key, value in event.items() if key not in _EVENT_KEYS}
+        if not _EVENT_KEYS.issuperset(event):
+            values |= {key: value for key, value in event.items() if key not in _EVENT_KEYS}
         self.emit_metadata(values)
         raw = response.get("usage")
         if isinstance(raw, dict):
@@ -43,7 +53,7 @@ class Envelope:
         reported = {
             key: value
             for key, value in values.items()
-            if key in self._reported_keys or value not in (None, "", [], {})
+            if value or key in self._reported_keys or isinstance(value, (int, float))
         }
         self._reported_keys.update(reported)
         self._assembler.metadata(reported)
@@ -70,8 +80,10 @@ def usage(raw: dict[str, Any]) -> Usage:
 def _modalities(raw: dict[str, Any], details: str) -> dict[str, int]:
     """Reads `text_tokens`, `image_tokens` and `audio_tokens` of one details object."""
     counts: dict[str, int] = {}
-    for modality in ("text", "image", "audio"):
-        number = count(raw, f"{details}.{modality}_tokens")
-        if number is not None:
-            counts[modality] = number
+    values = raw.get(details)
+    if isinstance(values, dict):
+        for modality, key in MODALITY_KEYS.items():
+            tokens = number(values.get(key))
+            if tokens is not None:
+                counts[modality] = tokens
     return counts

@@ -300,6 +300,15 @@ ROWS = [
             "native_finish_reason": "end",
         },
     ),
+    row(
+        "X31-a-key-changes-and-changes-back",
+        {**HI, "service_tier": "flex"},
+        {**HI, "service_tier": "default", "citations": ["u"]},
+        {**STOP, "service_tier": "flex"},
+        text="HiHi",
+        stop="stop",
+        metadata={"service_tier": "flex", "citations": ["u"]},
+    ),
     row("X32-id-and-model-change", HI, {**STOP, "id": "c2", "model": "n"}, **ENDED),
     row(
         "X33-the-same-delta-twice-is-kept",
