@@ -18,7 +18,7 @@ import anyio
 
 from streamlib.asgi import COMMENT, AsgiExchange, Pings
 from streamlib.client.stream import RETRY_SAFE_EVENTS
-from streamlib.pipeline.branches import EventLists
+from streamlib.pipeline.reading import EventLists
 from streamlib.web.failure_log import log_failure
 from streamlib.web.http_errors import INTERNAL, public_error
 from streamlib.web.public_errors import ErrorText
@@ -107,7 +107,7 @@ class EventSender:
         """
         try:
             async with self._source as events:
-                batches = EventLists(events)  # type: ignore[arg-type]
+                batches = EventLists(events)
                 while True:
                     try:
                         batch = await batches.batch()
