@@ -30,7 +30,6 @@ from streamlib.client.stream_state import (
     BUSY,
     ENDED,
     TRANSITIONS,
-    Loops,
     StreamAction,
     StreamState,
     next_state,
@@ -39,7 +38,7 @@ from streamlib.client.stream_state import (
 from streamlib.client.stream_timing import StreamTimes
 from streamlib.pipeline.item_streams import items as items_method
 from streamlib.pipeline.opening import pipe as pipe_method
-from streamlib.pipeline.reading import Batches, OutputText, TextDeltas
+from streamlib.pipeline.reading import Batches, Loops, OutputText, TextDeltas
 from streamlib.request.build import Request
 from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib.transport.deadlines import NO_DEADLINES, Deadlines

@@ -153,37 +153,6 @@ def shown_state(state: StreamState) -> str:
     return "open"
 
 
-class Loops:
-    """The loops over a stream, which is read once.
-
-    A loop that was left may be followed by another, which goes on from there. After one that came
-    to the end, a further one would get nothing, as if the response were empty. Reading to the end
-    by `anext` alone is no loop.
-    """
-
-    def __init__(self) -> None:
-        self._has_begun = False
-        self._has_ended = False
-        """A loop came to the end of the stream, or to its failure."""
-
-    def begin(self) -> None:
-        """A loop begins.
-
-        Raises:
-            RuntimeError: Another one came to the end.
-        """
-        if self._has_ended:
-            raise RuntimeError(
-                "this stream was read to its end, and a stream is read once: "
-                "what was received is in `stream.response`"
-            )
-        self._has_begun = True
-
-    def end(self) -> None:
-        """The stream was read to its end."""
-        self._has_ended = self._has_begun
-
-
 def next_state(state: StreamState, action: StreamAction) -> StreamState:
     """The state after an action.
 

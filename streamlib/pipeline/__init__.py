@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from streamlib.lazy import lazy
 
 if TYPE_CHECKING:
+    from streamlib.pipeline.attempts import StartFailure
     from streamlib.pipeline.branches import READ_AHEAD
     from streamlib.pipeline.endings import OpenItems
     from streamlib.pipeline.event_stages import (
@@ -43,12 +44,11 @@ if TYPE_CHECKING:
     )
     from streamlib.pipeline.machine import Clock, Machine
     from streamlib.pipeline.measure import Measure, MeasuredUse
-    from streamlib.pipeline.merging import Merge, merge
     from streamlib.pipeline.opening import PipeOptions, pipe
     from streamlib.pipeline.pacing import coalesce, smooth, timeout
-    from streamlib.pipeline.sharing import ReaderStream, Share, Tee, share, tee
+    from streamlib.pipeline.sharing import Merge, ReaderStream, Share, Tee, merge, share, tee
     from streamlib.pipeline.stages import Keep, Narrow, chain, from_machine, through
-    from streamlib.pipeline.starts import Start, StartedStream, StartFailure, fallback, race
+    from streamlib.pipeline.starts import Start, StartedStream, fallback, race
     from streamlib.pipeline.stream import Pipeline
     from streamlib.pipeline.sync_stream import SyncPipeline
     from streamlib.pipeline.text_stages import (
@@ -92,9 +92,17 @@ _MODULES = {
     "streamlib.pipeline.stages": ("Keep", "Narrow", "chain", "from_machine", "through"),
     "streamlib.pipeline.stream": ("Pipeline",),
     "streamlib.pipeline.sync_stream": ("SyncPipeline",),
-    "streamlib.pipeline.merging": ("Merge", "merge"),
-    "streamlib.pipeline.sharing": ("ReaderStream", "Share", "Tee", "share", "tee"),
-    "streamlib.pipeline.starts": ("Start", "StartFailure", "StartedStream", "fallback", "race"),
+    "streamlib.pipeline.attempts": ("StartFailure",),
+    "streamlib.pipeline.sharing": (
+        "Merge",
+        "ReaderStream",
+        "Share",
+        "Tee",
+        "merge",
+        "share",
+        "tee",
+    ),
+    "streamlib.pipeline.starts": ("Start", "StartedStream", "fallback", "race"),
     "streamlib.pipeline.branches": ("READ_AHEAD",),
     "streamlib.pipeline.text_stages": (
         "blocks",

@@ -16,7 +16,7 @@ of the next stream learns nothing of the one that failed, and has one `Created` 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (
@@ -51,6 +51,18 @@ BUFFERED_EVENTS: Final = 1000
 stream is taken as it is."""
 
 Start = TypeVar("Start")
+
+
+class StartFailure(NamedTuple):
+    """Why a start gave no response.
+
+    Attributes:
+        number: its position among the starts.
+        error: the failure of its stream, before any output.
+    """
+
+    number: int
+    error: ErrorInfo
 
 
 class Opened:

@@ -1,26 +1,18 @@
-"""The task that reads one stream for several readers, each with a buffer of its own."""
+"""Tasks that read streams for others: their blocks, and a reader with several branches."""
 
 from __future__ import annotations
 
-import math
 from collections import deque
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterable,
-)
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import Any, Final, Literal, TypeAlias
 
 import anyio
 import anyio.lowlevel
+from anyio.abc import TaskGroup
 
 from streamlib.pipeline.pacing import TextDelta, joined, text_key
-from streamlib.pipeline.reading import Batches
+from streamlib.pipeline.reading import BatchSource, EventLists, owned
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import TEXT_DELTAS, ResponseEvent
 from streamlib_parsers.stream_error import StreamError
@@ -34,169 +26,35 @@ Slow: TypeAlias = Literal["wait", "coalesce", "fail"]
 """What happens where a branch is too far behind."""
 
 
-class EventLists:
-    """Events of a source in lists, as they arrived together where the source has `batches`.
+class Signal:
+    """Wakes all tasks that wait for it. What it tells of is looked at before each wait."""
 
-    A class and not a generator: a generator that is left early stays suspended in its source.
-    """
+    def __init__(self) -> None:
+        self._event: anyio.Event | None = None
+        """None while nobody waits: most signals wake nobody."""
 
-    def __init__(self, source: AsyncIterable[ResponseEvent]) -> None:
-        self._lists: AsyncIterator[list[ResponseEvent]] | None = None
-        """The source's own batches, where it has some."""
-        batches = getattr(source, "batches", None)
-        if batches is not None:
-            self._lists = batches()
-        self._single = aiter(source)
+    def set(self) -> None:
+        """Wakes those that wait now."""
+        if self._event is not None:
+            self._event.set()
+            self._event = None  # it cannot be cleared
 
-    async def batch(self) -> list[ResponseEvent]:
-        """The next events.
-
-        Raises:
-            StopAsyncIteration: the source has ended.
-        """
-        if self._lists is not None:
-            return await anext(self._lists)
-        return [await anext(self._single)]
+    async def wait(self) -> None:
+        """Waits for the next `set`."""
+        if self._event is None:
+            self._event = anyio.Event()
+        await self._event.wait()
 
 
-@asynccontextmanager
-async def owned(stream: Any) -> AsyncGenerator[Any]:
-    """A stream for its only reader: entered if it was not, closed at the end of the block."""
-    if getattr(stream, "is_new", hasattr(stream, "__aenter__")):
-        async with stream as entered:
-            yield entered
-        return
-    try:
-        yield stream
-    finally:
-        aclose = getattr(stream, "aclose", None)
-        if aclose is not None:
-            with anyio.CancelScope(shield=True):
-                await aclose()
+class TaskBlock:
+    """Base of what has tasks of its own: they are cancelled at the end of its block."""
 
+    _group: TaskGroup
+    """Made at the entry: before, there may be no event loop."""
 
-class Branch:
-    """One reader of a tee."""
-
-    def __init__(self, reader: TeeReader) -> None:
-        self.buffer: deque[ResponseEvent] = deque()
-        """Events not read yet. Filled by the reader's task."""
-        self.closed = False
-        """The branch gets no more events. Set by `aclose`."""
-        self.failure: StreamError | None = None
-        """Raised behind what is buffered: the branch is too slow, and gets no more events."""
-        self._reader = reader
-
-    def __aiter__(self) -> Branch:
-        return self
-
-    async def __anext__(self) -> ResponseEvent:
-        await self._wait_for_event()
-        event = self.buffer.popleft()
-        self._reader.on_read()
-        return event
-
-    async def batch(self) -> list[ResponseEvent]:
-        """All events that have arrived, at least one.
-
-        Raises:
-            StopAsyncIteration: the source has ended.
-        """
-        await self._wait_for_event()
-        events = list(self.buffer)
-        self.buffer.clear()
-        self._reader.on_read()
-        return events
-
-    @property
-    def takes_events(self) -> bool:
-        """Whether it still gets events."""
-        return not self.closed and self.failure is None
-
-    def arrived(self) -> list[ResponseEvent]:
-        """All events that have arrived, without waiting; maybe none."""
-        events = list(self.buffer)
-        if events:
-            self.buffer.clear()
-            self._reader.on_read()
-        return events
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the source has ended and every event was read."""
-        return self._reader.ended and not self.buffer
-
-    @property
-    def error(self) -> Exception | None:
-        """The failure of the source, once it has ended."""
-        return self._reader.error
-
-    async def wait(self, seconds: float, *, for_events: bool = True) -> None:
-        """Waits until an event, the end of the source, or of a call (`TeeReader.start`) arrives.
-
-        Args:
-            seconds: the longest wait.
-            for_events: False: only for what arrives from now on.
-        """
-        if for_events and (self.buffer or self._reader.ended):
-            return
-        if seconds == math.inf:  # no scope where there is no time
-            await self._reader.next_arrival()
-            return
-        with anyio.move_on_after(seconds):
-            await self._reader.next_arrival()
-
-    def batches(self) -> AsyncIterator[list[ResponseEvent]]:
-        """The events in lists: all that have arrived since the last one."""
-        return Batches(self.batch)
-
-    async def aclose(self) -> None:
-        """Closes this branch: the others no longer wait for it."""
-        self.closed = True
-        self.buffer.clear()
-        self._reader.on_read()
-
-    async def _wait_for_event(self) -> None:
-        await self._reader.arrival(self)
-        if self.buffer:
-            return
-        if self.failure is not None:
-            raise self.failure
-        if self._reader.error is not None:
-            raise self._reader.error
-        raise StopAsyncIteration
-
-
-class TeeReader:
-    """Reads a source in one task and passes every event to each branch."""
-
-    def __init__(
-        self,
-        source: AsyncIterable[ResponseEvent],
-        count: int,
-        ahead: int = READ_AHEAD,
-        slow: Slow = "wait",
-    ) -> None:
-        self.branches = tuple(Branch(self) for _ in range(count))
-        self.ended = False
-        """The source has ended or failed."""
-        self.error: Exception | None = None
-        """Failure of the source, which each branch raises after the events before it."""
-        self._source = source
-        self._ahead = ahead
-        self._slow: Slow = slow
-        self._arrived = anyio.Event()
-        """Set and replaced when events arrive, and at the end."""
-        self._room = anyio.Event()
-        """Set when a branch has read; replaced when the task waits for one."""
-        self._reading = anyio.CancelScope()
-        """Ends the task without the block."""
+    async def _begin_tasks(self) -> None:
         self._group = anyio.create_task_group()
-
-    async def __aenter__(self) -> tuple[Branch, ...]:
         await self._group.__aenter__()
-        self._group.start_soon(self._read)
-        return self.branches
 
     async def __aexit__(
         self,
@@ -209,56 +67,185 @@ class TeeReader:
         # StreamError` would not catch it. As nothing is returned, it goes on by itself.
         await self._group.__aexit__(None, None, None)
 
-    async def arrival(self, branch: Branch) -> None:
-        """Waits until the branch has an event, or the source has ended."""
-        while not branch.buffer and branch.takes_events and not self.ended:
-            await self._arrived.wait()
 
-    async def next_arrival(self) -> None:
-        """Waits until something arrives: an event, the end of the source or of a call."""
-        await self._arrived.wait()
+async def read_lists(
+    source: AsyncIterable[Any], take: Callable[[list[Any]], Awaitable[object]]
+) -> None:
+    """Hands on the events of a source, in lists, until it ends."""
+    lists = EventLists(source)
+    while True:
+        try:
+            events = await lists.batch()
+        except StopAsyncIteration:
+            return
+        await take(events)
+
+
+async def read_owned(
+    source: AsyncIterable[Any], take: Callable[[list[Any]], Awaitable[object]]
+) -> None:
+    """The same of a source that is entered if it was not, and closed at the end."""
+    async with owned(source) as stream:
+        await read_lists(stream, take)
+
+
+class Branch(BatchSource):
+    """One reader of a tee."""
+
+    def __init__(self, reader: TeeReader) -> None:
+        super().__init__()
+        self.buffer: deque[ResponseEvent] = deque()
+        """Events not read yet. Filled by the reader's task."""
+        self.closed = False
+        """The branch gets no more events. Set by `aclose`."""
+        self.failure: StreamError | None = None
+        """Raised behind what is buffered: the branch is too slow, and gets no more events."""
+        self._reader = reader
+
+    @property
+    def takes_events(self) -> bool:
+        """Whether it still gets events."""
+        return not self.closed and self.failure is None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the source has ended and every event was read."""
+        return self._reader.ended and not self.buffer
+
+    @property
+    def error(self) -> Exception | None:
+        """The failure of the source, once it has ended."""
+        return self._reader.error
+
+    def arrived(self) -> list[ResponseEvent]:
+        """All events that have arrived, without waiting; maybe none."""
+        events = list(self.buffer)
+        if events:
+            self.buffer.clear()
+            self._reader.room.set()
+        return events
+
+    async def wait(self, *, for_events: bool = True) -> None:
+        """Waits until an event, the end of the source, or of a call (`TeeReader.start`) arrives.
+
+        Args:
+            for_events: False: only for what arrives from now on.
+        """
+        if not (for_events and (self.buffer or self._reader.ended)):
+            await self._reader.arrival.wait()
+
+    async def aclose(self) -> None:
+        """Closes this branch: the others no longer wait for it."""
+        self.closed = True
+        self.buffer.clear()
+        self._reader.room.set()
+
+    async def _next_batch(self) -> list[ResponseEvent]:
+        while not self.buffer and self.takes_events and not self._reader.ended:
+            await self._reader.arrival.wait()
+        if self.buffer:
+            return self.arrived()
+        error = self.failure or self._reader.error
+        if error is not None:
+            raise error
+        raise StopAsyncIteration
+
+
+class TeeReader(TaskBlock):
+    """Reads a source in one task and passes every event to each branch.
+
+    Args:
+        source: what is read.
+        count: number of branches.
+        ahead: the most events that a branch may be behind.
+        slow: what happens with one that is.
+        read: how the source is read: `read_owned` enters and closes it, too.
+    """
+
+    def __init__(
+        self,
+        source: AsyncIterable[ResponseEvent],
+        count: int,
+        ahead: int = READ_AHEAD,
+        slow: Slow = "wait",
+        *,
+        read: Callable[..., Awaitable[None]] = read_lists,
+    ) -> None:
+        self.branches = tuple(Branch(self) for _ in range(count))
+        self.ended = False
+        """The source has ended or failed."""
+        self.error: Exception | None = None
+        """Failure of the source, which each branch raises after the events before it."""
+        self.arrival = Signal()
+        """Events, the end of the source or of a call."""
+        self.room = Signal()
+        """A branch has read, so there may be room again."""
+        self._source = source
+        self._ahead = ahead
+        self._slow: Slow = slow
+        self._read = read
+        self._reading = anyio.CancelScope()
+        """Ends the task without the block."""
+
+    async def __aenter__(self) -> tuple[Branch, ...]:
+        await self._begin_tasks()
+        self._group.start_soon(self._run)
+        return self.branches
 
     def start(self, call: Callable[[], Awaitable[None]]) -> None:
         """Runs a function in the block beside the reading, and wakes who waits when it ends."""
-        self._group.start_soon(self._run, call)
+        self._group.start_soon(self._run_call, call)
 
     async def stop(self) -> None:
         """Ends the reading; what was read stays."""
         self._reading.cancel()
         while not self.ended:
-            await self._arrived.wait()
+            await self.arrival.wait()
 
-    async def _run(self, call: Callable[[], Awaitable[None]]) -> None:
+    async def _run_call(self, call: Callable[[], Awaitable[None]]) -> None:
         try:
             await call()
         finally:
-            self._wake()
+            self.arrival.set()
 
-    def on_read(self) -> None:
-        """Wakes the task: a branch has read, so there may be room again."""
-        self._room.set()
-
-    async def _read(self) -> None:
+    async def _run(self) -> None:
         try:
             with self._reading:
-                await self._read_on()
-        except StopAsyncIteration:
-            pass
+                await self._read(self._source, self._pass_on)
         except Exception as error:  # noqa: BLE001  # each branch raises it at its end
             self.error = error
         finally:
             self.ended = True
-            self._wake()
+            self.arrival.set()
 
-    async def _read_on(self) -> None:
-        source = EventLists(self._source)
-        while True:
-            events = await source.batch()
-            for branch in self.branches:
-                if branch.takes_events:
-                    branch.buffer.extend(events)
-            self._wake()
-            await self._wait_for_room()
+    async def _pass_on(self, events: list[ResponseEvent]) -> None:
+        """Gives events to the branches, and waits until all have room for more."""
+        for branch in self.branches:
+            if branch.takes_events:
+                branch.buffer.extend(events)
+        self.arrival.set()
+        if self._slow != "wait" and self._full():
+            # A source that has much at once must not make its readers seem slow.
+            await anyio.lowlevel.checkpoint()
+            self._relieve_slow_ones()
+        while self._full():
+            await self.room.wait()
+            self._relieve_slow_ones()
+
+    def _full(self) -> list[Branch]:
+        """The open branches with `ahead` events or more to read."""
+        return [
+            branch
+            for branch in self.branches
+            if branch.takes_events and len(branch.buffer) >= self._ahead
+        ]
+
+    def _relieve_slow_ones(self) -> None:
+        full = self._full()
+        if all(branch in full for branch in self.branches if branch.takes_events):
+            return  # it is the source that is fast
+        for branch in full:
+            self._relieve(branch)
 
     def _relieve(self, branch: Branch) -> None:
         """Does with a branch that is far behind what `slow` says."""
@@ -270,35 +257,6 @@ class TeeReader:
         elif self._slow == "fail":
             message = f"the reader is {len(branch.buffer)} events behind"
             branch.failure = StreamError(ErrorInfo("limit_exceeded", message, code="slow_reader"))
-
-    def _wake(self) -> None:
-        # An anyio event cannot be cleared, therefore a new one for the next arrival.
-        self._arrived.set()
-        self._arrived = anyio.Event()
-
-    async def _wait_for_room(self) -> None:
-        if self._slow != "wait" and self._is_full():
-            # A source that has much at once must not make its readers seem slow.
-            await anyio.lowlevel.checkpoint()
-            self._relieve_slow_ones()
-        while self._is_full():
-            self._room = anyio.Event()
-            await self._room.wait()
-            self._relieve_slow_ones()
-
-    def _relieve_slow_ones(self) -> None:
-        """Where all branches are full, it is the source that is fast."""
-        branches = [branch for branch in self.branches if branch.takes_events]
-        full = [branch for branch in branches if len(branch.buffer) >= self._ahead]
-        if len(full) < len(branches):
-            for branch in full:
-                self._relieve(branch)
-
-    def _is_full(self) -> bool:
-        """Whether an open branch has `ahead` events or more to read."""
-        return any(
-            len(branch.buffer) >= self._ahead for branch in self.branches if branch.takes_events
-        )
 
 
 def _joined_neighbours(events: Iterable[ResponseEvent]) -> deque[ResponseEvent]:

@@ -7,10 +7,12 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
+from streamlib.pipeline.attempts import StartFailure
 from streamlib.pipeline.endings import TERMINAL
 from streamlib.pipeline.flow import CALL_OUTPUTS, ORDINARY, ErrorMode, Flow
 from streamlib.pipeline.machine import Clock, PlainMachine
 from streamlib.pipeline.measure import Measure, MeasuredUse
+from streamlib.pipeline.reading import Loops
 from streamlib.pipeline.stages import Stage
 from streamlib_parsers.accumulate import Accumulator, Response
 from streamlib_parsers.errors import ErrorInfo
@@ -66,6 +68,7 @@ class Delivery:
         """What the source raised; raised again after the events before it."""
         self._skips_failed = False
         """The `Failed` that stands for `_source_error` is not delivered."""
+        self._loops = Loops()
         self._has_raised = False
         """The reader has read to the end, however it ended."""
 
@@ -83,6 +86,11 @@ class Delivery:
     def snapshot(self) -> Response:
         """The same as `response`, under a name that tells that it may be incomplete."""
         return self.response
+
+    @property
+    def report(self) -> tuple[StartFailure, ...]:
+        """The starts of `fallback` or `race` that have failed, in order; of another stream none."""
+        return ()
 
     @property
     def is_selection(self) -> bool:
@@ -262,6 +270,7 @@ class Delivery:
 
     def _end_error(self) -> Exception | None:
         """What is raised after the last event, once; None: nothing."""
+        self._loops.end()
         if self._has_raised:
             return None
         self._has_raised = True

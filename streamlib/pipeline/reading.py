@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Generic, Self, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Generic, Self, TypeVar
 
+import anyio
+
+from streamlib.pipeline.attempts import StartFailure
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import Created, Failed, OutputTextDelta, ResponseEvent, RunEvent
 from streamlib_parsers.items import Message, ResponseItem
@@ -49,6 +53,11 @@ class Batches(Generic[T]):
 class BatchSource(ABC):
     """A source whose events arrive in lists; iterated, it gives them one by one."""
 
+    @property
+    def report(self) -> tuple[StartFailure, ...]:
+        """The starts that have failed, where it is one of several."""
+        return ()
+
     def __init__(self) -> None:
         self._rest: deque[ResponseEvent] = deque()
         """Events of the last list that were not given yet."""
@@ -68,6 +77,78 @@ class BatchSource(ABC):
     @abstractmethod
     async def _next_batch(self) -> list[ResponseEvent]:
         """The next list; it raises `StopAsyncIteration` at the end."""
+
+
+class EventLists:
+    """Events of a source in lists, as they arrived together where the source has `batches`.
+
+    A class and not a generator: a generator that is left early stays suspended in its source.
+    """
+
+    def __init__(self, source: AsyncIterable[Any]) -> None:
+        self._lists: AsyncIterator[list[Any]] | None = None
+        """The source's own batches, where it has some."""
+        batches = getattr(source, "batches", None)
+        self._single = aiter(source)  # raises if it was read to its end
+        if batches is not None:
+            self._lists = batches()
+
+    async def batch(self) -> list[Any]:
+        """The next events.
+
+        Raises:
+            StopAsyncIteration: the source has ended.
+        """
+        if self._lists is not None:
+            return await anext(self._lists)
+        return [await anext(self._single)]
+
+
+@asynccontextmanager
+async def owned(stream: Any) -> AsyncGenerator[Any]:
+    """A stream for its only reader: entered if it was not, closed at the end of the block."""
+    if getattr(stream, "is_new", hasattr(stream, "__aenter__")):
+        async with stream as entered:
+            yield entered
+        return
+    try:
+        yield stream
+    finally:
+        aclose = getattr(stream, "aclose", None)
+        if aclose is not None:
+            with anyio.CancelScope(shield=True):
+                await aclose()
+
+
+class Loops:
+    """The loops over a stream, which is read once.
+
+    A loop that was left may be followed by another, which goes on from there. After one that came
+    to the end, a further one would get nothing, as if the response were empty. Reading to the end
+    by `anext` alone is no loop.
+    """
+
+    def __init__(self) -> None:
+        self._has_begun = False
+        self._has_ended = False
+        """A loop came to the end of the stream, or to its failure."""
+
+    def begin(self) -> None:
+        """A loop begins.
+
+        Raises:
+            RuntimeError: Another one came to the end.
+        """
+        if self._has_ended:
+            raise RuntimeError(
+                "this stream was read to its end, and a stream is read once: "
+                "what was received is in `stream.response`"
+            )
+        self._has_begun = True
+
+    def end(self) -> None:
+        """The stream was read to its end."""
+        self._has_ended = self._has_begun
 
 
 class OutputText:

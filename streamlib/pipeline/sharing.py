@@ -1,20 +1,39 @@
-"""One stream for several readers: `tee` for those who read at once, `share` for late ones too."""
+"""One stream for several readers, and several streams for one.
+
+    async with tee(stream, 2) as (screen, log): ...   # readers that read at once
+    async with share(stream) as shared: ...           # readers that come whenever they want
+    async with merge({"a": a, "b": b}) as pairs: ...  # the name of a stream and its event
+
+All of them enter a stream that was not entered, and close it with their block.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable
-from types import TracebackType
-from typing import Any, Self, get_args
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from functools import partial
+from typing import Any, Final, Generic, Self, TypeVar, get_args
 
 import anyio
 
-from streamlib.pipeline.branches import READ_AHEAD, EventLists, Slow, TeeReader, owned
+from streamlib.pipeline.branches import (
+    READ_AHEAD,
+    Signal,
+    Slow,
+    TaskBlock,
+    TeeReader,
+    read_lists,
+    read_owned,
+)
 from streamlib.pipeline.event_stages import map_events
 from streamlib.pipeline.opening import PipeOptions
-from streamlib.pipeline.reading import BatchSource
+from streamlib.pipeline.reading import BatchSource, owned
 from streamlib.pipeline.stages import Stage
 from streamlib.pipeline.stream import Pipeline
-from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.events import Failed, ResponseEvent, RunEvent
+from streamlib_parsers.stream_error import StreamError
+
+Name = TypeVar("Name")
 
 
 class ReaderStream(Pipeline[ResponseEvent]):
@@ -31,25 +50,26 @@ class ReaderStream(Pipeline[ResponseEvent]):
         return self
 
 
+# --- readers that read at once ---
+
+
 class Tee:
     """The block of `tee`: at its entry the branches."""
 
-    def __init__(
-        self, source: AsyncIterable[ResponseEvent], count: int, ahead: int, slow: Slow
-    ) -> None:
-        self._reader = TeeReader(source, count, ahead, slow)
+    def __init__(self, reader: TeeReader) -> None:
+        self._reader = reader
 
     async def __aenter__(self) -> tuple[ReaderStream, ...]:
         branches = await self._reader.__aenter__()
         return tuple([ReaderStream(branch, map_events(_unchanged)) for branch in branches])
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self._reader.__aexit__(kind, error, traceback)
+    async def __aexit__(self, *error: Any) -> None:
+        await self._reader.__aexit__(*error)
+
+
+def _unchanged(event: Any) -> Any:
+    """With this stage a pipeline numbers what it lets out: joined deltas leave gaps."""
+    return event
 
 
 def tee(
@@ -65,7 +85,7 @@ def tee(
     a branch is at most `ahead` events behind. Close a branch that is no longer read (`aclose`).
 
     Args:
-        source: the events; its owner closes it.
+        source: the stream; it is entered if it was not, and closed with the block.
         count: number of branches.
         slow: what happens where a branch is `ahead` events behind: the source waits for it
             ("wait"); its deltas are joined, and the source waits only where that does not help
@@ -80,10 +100,13 @@ def tee(
         raise ValueError("a tee has at least one branch, and room for at least one event")
     if slow not in get_args(Slow):
         raise ValueError(f"slow is one of {', '.join(get_args(Slow))}, not {slow!r}")
-    return Tee(source, count, ahead, slow)
+    return Tee(TeeReader(source, count, ahead, slow, read=read_owned))
 
 
-class Share:
+# --- readers that come at any time ---
+
+
+class Share(TaskBlock):
     """One stream for any number of readers, each from the beginning, whenever it comes.
 
     It keeps all events, and reads on only where a reader has read them. Readers may be cancelled
@@ -97,26 +120,15 @@ class Share:
         self._has_ended = False
         self._error: Exception | None = None
         """Failure of the source, which each reader raises after the events before it."""
-        self._wanted = anyio.Event()
-        """Set where a reader needs the next events; replaced when they are asked for."""
-        self._arrived = anyio.Event()
-        """Set and replaced when events arrive, and at the end."""
-        self._group = anyio.create_task_group()
+        self._wanted = 0
+        """How many events the reader that is ahead of the others needs."""
+        self._asked = Signal()
+        self._arrived = Signal()
 
     async def __aenter__(self) -> Self:
-        await self._group.__aenter__()
+        await self._begin_tasks()
         self._group.start_soon(self._read)
         return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._group.cancel_scope.cancel()
-        # Without the exception: the group would wrap it in an ExceptionGroup.
-        await self._group.__aexit__(None, None, None)
 
     def reader(self) -> ReaderStream:
         """A stream of all events, from the first one on."""
@@ -133,30 +145,30 @@ class Share:
                 raise self._error
             if self._has_ended:
                 raise StopAsyncIteration
-            self._wanted.set()
+            self._wanted = position + 1
+            self._asked.set()
             await self._arrived.wait()
         return self.events[position:]
 
     async def _read(self) -> None:
         try:
             async with owned(self._source) as stream:
-                await self._read_on(EventLists(stream))
+                await self._wait_for_readers()
+                await read_lists(stream, self._keep)
         except Exception as error:  # noqa: BLE001  # each reader raises it at its end
             self._error = error
         finally:
             self._has_ended = True
             self._arrived.set()
 
-    async def _read_on(self, lists: EventLists) -> None:
-        while True:
-            await self._wanted.wait()
-            self._wanted = anyio.Event()
-            try:
-                self.events += await lists.batch()
-            except StopAsyncIteration:
-                return
-            self._arrived.set()
-            self._arrived = anyio.Event()
+    async def _keep(self, events: list[ResponseEvent]) -> None:
+        self.events += events
+        self._arrived.set()
+        await self._wait_for_readers()
+
+    async def _wait_for_readers(self) -> None:
+        while self._wanted <= len(self.events):
+            await self._asked.wait()
 
 
 class _FromTheStart(BatchSource):
@@ -185,6 +197,104 @@ def share(source: AsyncIterable[ResponseEvent]) -> Share:
     return Share(source)
 
 
-def _unchanged(event: Any) -> Any:
-    """With this stage a pipeline numbers what it lets out: joined deltas leave gaps."""
-    return event
+# --- several streams for one reader ---
+
+
+class Merge(TaskBlock, Generic[Name]):
+    """Pairs of a name and an event: ``async with merge({…}) as pairs: async for … in pairs``.
+
+    A task for each stream reads ahead, at most `ahead` events. Where several have arrived, their
+    streams take turns, so that a fast one does not hide the others.
+    """
+
+    def __init__(self, streams: Mapping[Name, AsyncIterable[RunEvent]], ahead: int) -> None:
+        if ahead < 1:
+            raise ValueError(f"ahead is a number of events from 1 on, not {ahead!r}")
+        self._inputs = [_Input(name, stream) for name, stream in streams.items()]
+        self._ahead = ahead
+        self._ready: deque[_Input[Name]] = deque()
+        """Streams that have events to deliver, each once, in the order of their turns."""
+        self._reading = 0
+        """Streams that have not ended."""
+        self._crash: Exception | None = None
+        """What is no failure of a stream; raised after the events before it."""
+        self._arrived = Signal()
+
+    async def __aenter__(self) -> Self:
+        await self._begin_tasks()
+        self._reading = len(self._inputs)
+        for each in self._inputs:
+            self._group.start_soon(self._read, each)
+        return self
+
+    def __aiter__(self) -> AsyncIterator[tuple[Name, RunEvent]]:
+        return self
+
+    async def __anext__(self) -> tuple[Name, RunEvent]:
+        while not self._ready:
+            if self._crash is not None:
+                raise self._crash
+            if not self._reading:
+                raise StopAsyncIteration
+            await self._arrived.wait()
+        turn = self._ready.popleft()
+        event = turn.events.popleft()
+        if turn.events:
+            self._ready.append(turn)
+        turn.room.set()
+        return turn.name, event
+
+    async def _read(self, each: _Input[Name]) -> None:
+        try:
+            await read_owned(each.stream, partial(self._keep, each))
+        except StreamError as error:
+            self._add(each, [Failed(error.info)])
+        except Exception as error:  # noqa: BLE001  # the reader raises it
+            self._crash = error
+        finally:
+            self._reading -= 1
+            self._arrived.set()
+
+    async def _keep(self, each: _Input[Name], events: list[Any]) -> None:
+        self._add(each, events)
+        while len(each.events) >= self._ahead:
+            await each.room.wait()
+
+    def _add(self, each: _Input[Name], events: list[Any]) -> None:
+        if not each.events:
+            self._ready.append(each)
+        each.events.extend(events)
+        self._arrived.set()
+
+
+class _Input(Generic[Name]):
+    """One of the streams."""
+
+    def __init__(self, name: Name, stream: Any) -> None:
+        self.name: Final = name
+        self.stream = stream
+        self.events: deque[RunEvent] = deque()
+        """Events that nobody has read."""
+        self.room = Signal()
+        """Set when an event was read."""
+
+
+def merge(
+    streams: Mapping[Name, AsyncIterable[RunEvent]], *, ahead: int = READ_AHEAD
+) -> Merge[Name]:
+    """Several streams as one, of pairs: the name of a stream and its next event.
+
+        async with merge({"a": client.stream(p, "a:x"), "b": client.stream(p, "b:y")}) as pairs:
+            async for name, event in pairs: ...
+
+    Streams that were not entered are entered; all are closed with the block. A stream that fails
+    ends with `Failed`, and the others go on.
+
+    Args:
+        streams: streams or runs, by name.
+        ahead: events that are read ahead of the reader, for each stream.
+
+    Raises:
+        ValueError: `ahead` is less than 1.
+    """
+    return Merge(streams, ahead)

@@ -16,17 +16,15 @@ import inspect
 import math
 from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
-from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import anyio
-from anyio.abc import TaskGroup
 
-from streamlib.pipeline.attempts import Attempts, Opened, is_output, read_opening
-from streamlib.pipeline.branches import READ_AHEAD, EventLists, owned
+from streamlib.pipeline.attempts import Attempts, StartFailure, is_output, read_opening
+from streamlib.pipeline.branches import READ_AHEAD, Signal, TaskBlock
 from streamlib.pipeline.event_stages import map_events
 from streamlib.pipeline.opening import PipeOptions
-from streamlib.pipeline.reading import Batches, BatchSource
+from streamlib.pipeline.reading import Batches, BatchSource, EventLists, owned
 from streamlib.pipeline.stages import Stage
 from streamlib.pipeline.stream import Pipeline
 from streamlib_parsers.errors import ErrorInfo
@@ -42,35 +40,18 @@ LATE: Final = "race_lost"
 """Code of the notice that names the starts which another one was faster than."""
 
 
-class StartFailure(NamedTuple):
-    """Why a start gave no response.
-
-    Attributes:
-        number: its position among the starts.
-        error: the failure of its stream, before any output.
-    """
-
-    number: int
-    error: ErrorInfo
-
-
 class StartedStream(Pipeline[ResponseEvent]):
     """The stream of one of several starts; a stream like any other.
 
     The block waits at its entry until a start has output or all have failed. If all have failed,
-    the last failure ends the stream as it would have ended that of the start.
+    the last failure ends the stream as it would have ended that of the start. `report` names each
+    failure, also behind stages.
     """
 
     has_task = True
 
     def __init__(self, choice: _Choice, *stages: Stage) -> None:
         super().__init__(choice, stages, PipeOptions())
-        self._choice = choice
-
-    @property
-    def report(self) -> tuple[StartFailure, ...]:
-        """The starts that have failed, in the order of their failures."""
-        return tuple(self._choice.failures)
 
 
 def fallback(
@@ -117,7 +98,7 @@ def race(starts: Sequence[Start], *, after: float = 0.8) -> StartedStream:
     return StartedStream(choice, map_events(choice.with_notices))
 
 
-class _Choice(BatchSource):
+class _Choice(TaskBlock, BatchSource):
     """Starts one after another until one has output: the source of a `StartedStream`."""
 
     is_run = False
@@ -150,20 +131,22 @@ class _Choice(BatchSource):
         """What is said of the others, behind `Created`."""
         self._error: StreamError | None = None
         """The end of a stream that none of the starts has ended."""
-        self._group: TaskGroup | None = None
-        """Made at the entry: before, there may be no event loop."""
-        self._news = anyio.Event()
-        """Set and replaced when a start has output, or its task has ended."""
+        self._news = Signal()
+        """A start has output, or its task has ended."""
+
+    @property
+    def report(self) -> tuple[StartFailure, ...]:
+        """The starts that have failed, in the order of their failures."""
+        return tuple(self.failures)
 
     # --- life cycle ---
 
     async def __aenter__(self) -> Self:
         self.is_new = False
-        self._group = anyio.create_task_group()
-        await self._group.__aenter__()
+        await self._begin_tasks()
         try:
             with anyio.move_on_after(self._deadline) as limit:
-                await self._choose(self._group)
+                await self._choose()
             if limit.cancelled_caught:
                 message = f"no start had output within {self._deadline} seconds"
                 self._error = StreamError(ErrorInfo("deadline", message, code="fallback"))
@@ -173,17 +156,6 @@ class _Choice(BatchSource):
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._group is not None:
-            self._group.cancel_scope.cancel()
-            # Without the exception: the group would wrap it in an ExceptionGroup.
-            await self._group.__aexit__(None, None, None)
-
     async def aclose(self) -> None:
         """Ends the stream while the block goes on."""
         if self._winner is not None:
@@ -191,10 +163,10 @@ class _Choice(BatchSource):
 
     # --- the choice ---
 
-    async def _choose(self, group: TaskGroup) -> None:
+    async def _choose(self) -> None:
         """Returns when a start has output, or none is left to wait for."""
         async for runner in self._attempts:
-            self._run(runner, group)
+            self._run(runner)
             while self._winner is None and self._attempts.failure is None:
                 is_late = not await self._wait_for_news()
                 # News and the end of the wait may come in one turn of the loop.
@@ -203,7 +175,7 @@ class _Choice(BatchSource):
                     continue
                 late = await self._attempts.another()
                 if late is not None:
-                    self._run(late, group)
+                    self._run(late)
             if self._winner is not None:
                 return
         # A failure that another start cannot mend: those that still run may have output.
@@ -215,11 +187,11 @@ class _Choice(BatchSource):
         if not self._left:
             return None
         number, start = self._left.popleft()
-        return _Runner(number, start, self._note_news)
+        return _Runner(number, start, self._news)
 
-    def _run(self, runner: _Runner, group: TaskGroup) -> None:
+    def _run(self, runner: _Runner) -> None:
         self._runners.append(runner)
-        group.start_soon(runner.run)
+        self._group.start_soon(runner.run)
 
     async def _wait_for_news(self) -> bool:
         """False if there was none for so long that the next start begins."""
@@ -230,11 +202,6 @@ class _Choice(BatchSource):
             await self._news.wait()
             return True
         return False
-
-    def _note_news(self) -> None:
-        # An anyio event cannot be cleared, therefore a new one for the next news.
-        self._news.set()
-        self._news = anyio.Event()
 
     def _note_ends(self) -> bool:
         """Takes the first runner that has output, counts those that have failed; False: neither."""
@@ -301,10 +268,10 @@ class _Runner:
     Args:
         number: its position among the starts.
         start: the function.
-        on_news: called when there is output, and when the task has ended.
+        news: set when there is output, and when the task has ended.
     """
 
-    def __init__(self, number: int, start: Start, on_news: Callable[[], None]) -> None:
+    def __init__(self, number: int, start: Start, news: Signal) -> None:
         self.number = number
         self.scope = anyio.CancelScope()
         """Ends the task."""
@@ -317,29 +284,33 @@ class _Runner:
         self.has_output = False
         self.has_ended = False
         self._start = start
-        self._on_news = on_news
+        self._news = news
+        self._lists: EventLists | None = None
+        """The events of the stream, once it is open."""
         self._error: StreamError | None = None
         """What the stream has raised: raised again after the events before it."""
         self._batches: deque[list[ResponseEvent]] = deque()
         """Events that nobody has read, as they arrived together."""
         self._count = 0
         """Their number."""
-        self._arrived = anyio.Event()
-        self._room = anyio.Event()
+        self._arrived = Signal()
+        self._room = Signal()
 
     async def run(self) -> None:
         """Reads the stream to its end; the reader gets its events from `next_batch`."""
         try:
             with self.scope:
                 await self._open_and_read()
-        except StreamError as error:
-            self._fail(error)
         except Exception as error:  # noqa: BLE001  # the reader raises it
-            self.crash = error
+            self._error = self._failure_of(error)
+            if self._error is None:
+                self.crash = error
+            elif not self.has_output:
+                self.failure = self._error.info
         finally:
             self.has_ended = True
             self._arrived.set()
-            self._on_news()
+            self._news.set()
 
     async def _open_and_read(self) -> None:
         stream: Any = self._start()
@@ -348,38 +319,47 @@ class _Runner:
         if getattr(stream, "is_run", False):
             raise TypeError("a run has several responses: a start returns the stream of one")
         async with owned(stream) as entered:
-            await self._read(entered)
-
-    async def _read(self, stream: AsyncIterable[ResponseEvent]) -> None:
-        opened = await read_opening(Batches(_Reported(stream, self).batch))
-        if opened.failure is not None:
+            self._lists = EventLists(entered)
+            opened = await read_opening(Batches(self._next_reported))
             self.failure = opened.failure
-        else:
-            self.has_output = True
-        self._on_news()
-        await self._pass(opened)
+            self.has_output = opened.failure is None
+            self._news.set()
+            async for batch in opened:
+                await self._keep(batch)
 
-    async def _pass(self, opened: Opened) -> None:
-        async for batch in opened:
-            events = batch
-            if self._error is not None and isinstance(batch[-1], Failed):
-                events = batch[:-1]  # the reader gets it as the exception that it was
-            if events:
-                self._batches.append(events)
-                self._count += len(events)
-            self._arrived.set()
-            while self._count >= READ_AHEAD:
-                self._room = anyio.Event()
-                await self._room.wait()
+    async def _next_reported(self) -> list[ResponseEvent]:
+        """The next events of the stream, with the failure that it raises as the last one."""
+        if self._lists is None or self._error is not None:
+            raise StopAsyncIteration
+        try:
+            return await self._lists.batch()
+        except Exception as error:
+            self._error = self._failure_of(error)
+            if self._error is None:
+                raise
+            return [Failed(self._error.info)]
 
-    def note_error(self, error: StreamError) -> None:
-        """The stream has raised."""
-        self._error = error
+    def _failure_of(self, error: Exception) -> StreamError | None:
+        """The exception as the failure of a stream; None where it is none."""
+        if isinstance(error, StreamError):
+            return error
+        # The server was not reached. After output it is the reader's, as of any other stream.
+        if isinstance(error, (ConnectionError, TimeoutError)) and not self.has_output:
+            info = ErrorInfo("connection", f"{type(error).__name__}: {error}", retryable=True)
+            failure = StreamError(info)
+            failure.__cause__ = error
+            return failure
+        return None
 
-    def _fail(self, error: StreamError) -> None:
-        self._error = error
-        if not self.has_output:
-            self.failure = error.info
+    async def _keep(self, batch: list[ResponseEvent]) -> None:
+        if self._error is not None and isinstance(batch[-1], Failed):
+            batch = batch[:-1]  # the reader gets it as the exception that it was
+        if batch:
+            self._batches.append(batch)
+            self._count += len(batch)
+        self._arrived.set()
+        while self._count >= READ_AHEAD:
+            await self._room.wait()
 
     async def next_batch(self) -> list[ResponseEvent]:
         """The events of the next read.
@@ -389,7 +369,6 @@ class _Runner:
             StreamError: it has failed, and reports that as an exception.
         """
         while not self._batches and not self.has_ended:
-            self._arrived = anyio.Event()
             await self._arrived.wait()
         if self._batches:
             batch = self._batches.popleft()
@@ -402,23 +381,3 @@ class _Runner:
         if error is not None:
             raise error
         raise StopAsyncIteration
-
-
-class _Reported:
-    """The lists of a stream, with the failure that it raises as an event."""
-
-    def __init__(self, stream: AsyncIterable[ResponseEvent], runner: _Runner) -> None:
-        self._lists = EventLists(stream)
-        self._runner = runner
-        self._has_failed = False
-
-    async def batch(self) -> list[ResponseEvent]:
-        """The next events."""
-        if self._has_failed:
-            raise StopAsyncIteration
-        try:
-            return await self._lists.batch()
-        except StreamError as error:
-            self._has_failed = True
-            self._runner.note_error(error)
-            return [Failed(error.info)]

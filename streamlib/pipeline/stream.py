@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 import anyio
 import anyio.lowlevel
 
+from streamlib.pipeline.attempts import StartFailure
 from streamlib.pipeline.branches import Branch, TeeReader
 from streamlib.pipeline.delivery import NOT_ENTERED, Delivery
 from streamlib.pipeline.flow import Flow
@@ -18,7 +19,7 @@ from streamlib.pipeline.item_streams import items as items_method
 from streamlib.pipeline.machine import PlainMachine
 from streamlib.pipeline.opening import PipeOptions, merged
 from streamlib.pipeline.opening import pipe as pipe_method
-from streamlib.pipeline.reading import Batches, OutputText, TextDeltas
+from streamlib.pipeline.reading import Batches, BatchSource, OutputText, TextDeltas
 from streamlib.pipeline.stages import Stage
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import RunEvent
@@ -89,6 +90,13 @@ class Pipeline(Delivery, Generic[Event_co]):
         """Whether it was not entered yet."""
         return self._flow is None
 
+    @property
+    def report(self) -> tuple[StartFailure, ...]:
+        """The starts of `fallback` or `race` that have failed, in order; of another stream none."""
+        if isinstance(self._source, (BatchSource, Delivery)):
+            return self._source.report
+        return ()
+
     # --- life cycle ---
 
     async def __aenter__(self) -> Self:
@@ -156,6 +164,7 @@ class Pipeline(Delivery, Generic[Event_co]):
     # --- reading ---
 
     def __aiter__(self) -> AsyncIterator[Event_co]:
+        self._loops.begin()
         return self
 
     async def __anext__(self) -> Event_co:
@@ -168,7 +177,7 @@ class Pipeline(Delivery, Generic[Event_co]):
 
     def batches(self) -> AsyncIterator[list[Event_co]]:
         """The same events in lists: what the stages made of one read of the source."""
-        return Batches(self._next_batch)
+        return Batches(self._next_batch, self._loops.begin)
 
     def text(self) -> AsyncIterator[str]:
         """The text that comes out, of the first choice; joined, it is `response.text`.
@@ -210,6 +219,7 @@ class Pipeline(Delivery, Generic[Event_co]):
             event = self._take_whole()
             if event is not None:
                 if self._is_silent_end(event):
+                    self._loops.end()
                     raise StopAsyncIteration
                 return event
             await self._fill()
@@ -310,7 +320,7 @@ class Pipeline(Delivery, Generic[Event_co]):
                 scope.deadline = math.inf
                 if due is not None:
                     scope.deadline = anyio.current_time() + due
-                await branch.wait(math.inf, for_events=takes_events)
+                await branch.wait(for_events=takes_events)
                 if not takes_events or branch.has_ended:
                     return
                 self._feed_arrived(flow, reader, branch)
@@ -351,6 +361,7 @@ class _WholeEvents:
         self._pipeline = pipeline
 
     def __aiter__(self) -> _WholeEvents:
+        aiter(self._pipeline)  # raises if it was read to its end
         return self
 
     async def __anext__(self) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, overload
 
+from streamlib.pipeline.attempts import StartFailure
 from streamlib.pipeline.delivery import NOT_ENTERED, Delivery
 from streamlib.pipeline.item_streams import sync_items
 from streamlib.pipeline.measure import Measure, MeasuredUse
@@ -74,6 +75,11 @@ class SyncPipeline(Generic[Event_co]):
         """Characters that the stages hold."""
         return self._delivery.buffered
 
+    @property
+    def report(self) -> tuple[StartFailure, ...]:
+        """The starts of a list of models that have failed: see `Pipeline.report`."""
+        return self._delivery.report
+
     def of(self, measure: Measure) -> MeasuredUse:
         """What a `Measure` among the stages has seen of this stream."""
         return self._delivery.of(measure)
@@ -129,6 +135,7 @@ class SyncPipeline(Generic[Event_co]):
     # --- reading ---
 
     def __iter__(self) -> Iterator[Event_co]:
+        self._delivery._loops.begin()
         return self
 
     def __next__(self) -> Event_co:
@@ -140,11 +147,11 @@ class SyncPipeline(Generic[Event_co]):
 
     def batches(self) -> Iterator[list[Event_co]]:
         """The same events in lists: what the stages made of one read of the source."""
-        return _PipedBatches(self)
+        return iter(_PipedBatches(self))
 
     def text(self) -> Iterator[str]:
         """The text that comes out, of the first choice: see `Pipeline.text`."""
-        return _PipedTexts(self)
+        return iter(_PipedTexts(self))
 
     def _fill(self) -> None:
         """Passes further events through the stages.
@@ -182,6 +189,7 @@ class _PipedBatches(Generic[Event_co]):
         self._pipeline = pipeline
 
     def __iter__(self) -> Iterator[list[Event_co]]:
+        iter(self._pipeline)  # raises if it was read to its end
         return self
 
     def __next__(self) -> list[Event_co]:
@@ -200,6 +208,7 @@ class _PipedTexts:
         self._text = OutputText(self._delivery.item, lambda: pipeline.response)
 
     def __iter__(self) -> Iterator[str]:
+        iter(self._pipeline)  # raises if it was read to its end
         return self
 
     def __next__(self) -> str:
@@ -209,6 +218,7 @@ class _PipedTexts:
                 self._pipeline._fill()
                 continue
             if self._delivery._is_silent_end(event):
+                self._delivery._loops.end()
                 raise StopIteration
             text = self._text.of(event)
             if text:

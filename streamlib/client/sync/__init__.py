@@ -35,11 +35,13 @@ from streamlib.request.prompt import Prompt
 from streamlib.request.token_count import ItemCounter, PromptTokens
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.accumulate import Response
+from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import ResponseItem, WireApi
 from streamlib_parsers.stream_error import StreamError
 
 if TYPE_CHECKING:
-    from streamlib.client.sync.piped import HookedEvents, SyncStartedStream
+    from streamlib.client.sync.piped import HookedEvents
+    from streamlib.pipeline.sync_stream import SyncPipeline
 
 __all__ = ["SyncClient", "SyncOptions", "SyncStream"]
 
@@ -170,20 +172,20 @@ class SyncClient:
         prompt: Prompt | str | Sequence[ResponseItem],
         model: list[str] | tuple[str, ...],
         **options: Unpack[StreamOptions],
-    ) -> SyncStartedStream: ...
+    ) -> SyncPipeline[ResponseEvent]: ...
     @overload
     def stream(
         self,
         prompt: Prompt | str | Sequence[ResponseItem] | Request,
         model: str | list[str] | tuple[str, ...] | None,
         **options: Unpack[StreamOptions],
-    ) -> SyncStream | SyncStartedStream: ...
+    ) -> SyncStream | SyncPipeline[ResponseEvent]: ...
     def stream(
         self,
         prompt: Prompt | str | Sequence[ResponseItem] | Request,
         model: str | list[str] | tuple[str, ...] | None = None,
         **options: Unpack[StreamOptions],
-    ) -> SyncStream | SyncStartedStream:
+    ) -> SyncStream | SyncPipeline[ResponseEvent]:
         """Prepares the stream of one response, to be used with `with`.
 
         Nothing is sent before `with`. A request that cannot be built raises here; every other
@@ -404,14 +406,15 @@ class SyncClient:
         prompt: Prompt | str | Sequence[ResponseItem] | Request,
         models: Sequence[str],
         options: StreamOptions,
-    ) -> SyncStartedStream:
-        from streamlib.client.sync.piped import HookedEvents, SyncStartedStream
+    ) -> SyncPipeline[ResponseEvent]:
+        from streamlib.client.sync.piped import HookedEvents, HostedDriver
         from streamlib.pipeline.starts import fallback
+        from streamlib.pipeline.sync_stream import SyncPipeline
 
         starts: list[Callable[[], HookedEvents]] = []
         for stream in self._client._streams_of(prompt, models, options):
             starts.append(partial(HookedEvents, stream, self._on_event))
-        return SyncStartedStream(fallback(starts), self._connections.loop)
+        return SyncPipeline(HostedDriver(fallback(starts), self._connections.loop))
 
     def _in_thread(self, stream: ResponseStream) -> SyncStream:
         """The stream for a reader without an event loop."""

@@ -13,9 +13,8 @@ from streamlib.client.hooks import OnEvent, call_hook
 from streamlib.pipeline.opening import PipeOptions, merged
 from streamlib.pipeline.reading import BatchSource
 from streamlib.pipeline.stages import Stage
-from streamlib.pipeline.starts import StartedStream, StartFailure
 from streamlib.pipeline.stream import Pipeline
-from streamlib.pipeline.sync_stream import Driver, SyncPipeline
+from streamlib.pipeline.sync_stream import Driver
 from streamlib_parsers.events import ResponseEvent
 
 if TYPE_CHECKING:
@@ -103,19 +102,6 @@ class LoopDriver(HostedDriver):
         """The same for further stages."""
         together = merged(self._options, options)
         return LoopDriver(self._stream, (*self._stages, *stages), together)
-
-
-class SyncStartedStream(SyncPipeline[ResponseEvent]):
-    """The stream of one of several models, as `StartedStream`, with `with` and `for`."""
-
-    def __init__(self, stream: StartedStream, loop: LoopThread) -> None:
-        super().__init__(HostedDriver(stream, loop))
-        self._started = stream
-
-    @property
-    def report(self) -> tuple[StartFailure, ...]:
-        """The models that have failed: their positions, and why."""
-        return self._started.report
 
 
 class HookedEvents(BatchSource):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from streamlib.pipeline.merging import merge
+from streamlib.pipeline.sharing import merge
 from streamlib_parsers.events import Failed, OutputTextDelta
 from streamlib_parsers.stream_error import StreamError
 from tests.streamlib.pipeline.test_starts import BUSY, Scripted, answer
