@@ -46,7 +46,9 @@ def log_encoder(meta: Mapping[str, Any]) -> RunEncoder:
         meta: the `meta` of the log. `wire`: `vercel` (default), `agui` or `jsonl`; options of
             that encoder: `run` (true for the log of a run), `message_id`, `model`, `page_tools`,
             `approval_tools`; `tools`, `metadata` and `version` (vercel); `thread_id` and `run_id`
-            (agui). Other keys are ignored. `UIRequest.encoder_options` has those of a request.
+            (agui). `continues`: the log that the message began in, if this one goes on with it
+            after an approval: a page that resumes gets both. Other keys are ignored.
+            `UIRequest.encoder_options` has those of a request.
 
     Raises:
         ValueError: there is no such UI protocol.
@@ -170,18 +172,34 @@ class MessageStream:
             await self._exchange.respond(204)
             return
         encode = log_encoder(head.meta)
+        earlier = await self._earlier_logs(head.meta)
         fields = {**SSE_HEADERS, "content-type": encode.media_type}
         fields.update(getattr(encode, "headers", {}))
         reader = self._log.read(self._log_id)
         try:
             async with self._exchange.while_connected(Pings(encode.ping, self._ping)):
                 await self._exchange.start(200, fields)
-                await self._follow(reader, encode)
+                for log_id in earlier:
+                    await self._send_all(self._log.read(log_id), encode)
+                await self._send_all(reader, encode)
+                await self._exchange.write(encode.close())
             await self._exchange.end()
         finally:
             reader.close()
 
-    async def _follow(self, reader: LogReader, encode: RunEncoder) -> None:
+    async def _earlier_logs(self, meta: Mapping[str, Any]) -> list[str]:
+        """The logs that the message began in, the oldest first.
+
+        After an approval a message goes on in another log, and a reloaded page has nothing of it.
+        """
+        earlier: list[str] = []
+        log_id = meta.get("continues")
+        while isinstance(log_id, str) and log_id not in earlier:
+            earlier.insert(0, log_id)
+            log_id = (await self._log.head(log_id)).meta.get("continues")
+        return earlier
+
+    async def _send_all(self, reader: LogReader, encode: RunEncoder) -> None:
         exchange = self._exchange
         while not reader.is_ended:
             try:
@@ -190,7 +208,6 @@ class MessageStream:
                 # A partial message cannot be withdrawn, so it ends as a truncated one.
                 break
             await exchange.write(_encoded(encode, entries or []))
-        await exchange.write(encode.close())
 
 
 def _encoded(encode: RunEncoder, entries: list[Entry]) -> bytes:

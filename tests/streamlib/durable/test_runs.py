@@ -216,3 +216,18 @@ async def test_output_in_the_log_of_a_run_is_its_item() -> None:
         await log.write("a", Run(*three_steps()))  # type: ignore[arg-type]
         outputs = [e for _, e in await read(log) if isinstance(e, FunctionCallOutput)]
     assert [output.is_error for output in outputs] == [True, False, False]
+
+
+async def test_page_resumes_a_message_of_two_logs() -> None:
+    """After an approval a message goes on in a log of its own: a reloaded page gets all of it."""
+    meta = {"run": True, "message_id": "m1", "approval_tools": ["weather"]}
+    rest = [FunctionCallOutput("a", "sunny"), *response(said("It is sunny."))]
+    async with open_log(memory_engine()) as log:
+        asking: Any = Run(*response(said("May I?"), call("a"), stop="tool_calls"))
+        await log.write("log-1", asking, meta)
+        await log.write("log-2", Run(*rest), {**meta, "continues": "log-1"})  # type: ignore[arg-type]
+        app = log_app(log, allow=everybody, chat_log={"chat": "log-2"}.get, replay_ended=True)
+        body = (await AsgiCall(method="GET", path="/api/chat/chat/stream")(app)).body
+    assert body.count(b'"type":"start"') == body.count(b'"type":"finish"') == 1
+    assert body.index(b"tool-input-available") < body.index(b"tool-output-available")
+    assert body.index(b"May") < body.index(b"sunny")
