@@ -21,7 +21,9 @@ from streamlib.testing.bench.records import OURS, BenchRecord, record
 from streamlib.testing.bench.workloads import EVENT, FAST, chunked, chunking
 from streamlib_parsers.events import Completed
 from streamlib_parsers.items import WireApi
+from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.protocol import WIRE_APIS, parser
+from streamlib_parsers.protocol import wire as module_of
 
 SUFFIXES: Final = (".sse", ".eventstream", ".ndjson", ".jsonl")
 """Names of files that hold bytes as received; `.jsonl` are recordings of streamlib."""
@@ -205,9 +207,27 @@ def _records(
     events = sum(len(stream.events) for stream in members)
     return [
         record(*key, "streams", "count", [len(members)]),
+        record(*key, "read at once", "%", [100 * read_at_once(members)]),
         record(*key, "an event", "µs", [total / events * 1e6 for total in totals]),
         record(*key, "a response", "µs", [total / len(members) * 1e6 for total in totals]),
     ]
+
+
+def read_at_once(streams: Iterable[Stream]) -> float:
+    """The share of the events that a framing reads without looking for their lines.
+
+    That is the one fast path of the framings: below a half it would not be worth its code.
+    """
+    events = hits = 0
+    for stream in streams:
+        framing = module_of(stream.wire_api).framing(LIMITS)
+        for event in stream.events:
+            events += 1
+            if framing.single(event) is not None:
+                hits += 1
+            else:
+                framing.feed(event)
+    return hits / max(1, events)
 
 
 def described(left_out: Mapping[str, int]) -> str:

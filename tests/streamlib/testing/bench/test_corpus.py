@@ -104,6 +104,15 @@ def test_measure_divides_by_events_and_by_responses(
         assert found["chat, all", chunks, "a response"] == pytest.approx(6 * mean)
 
 
+def test_share_of_events_that_are_read_at_once() -> None:
+    usual = [b": comment\n\n", *body("messages", 7)]
+    several_lines = [b"data: {\ndata: }\n\n"] * len(usual)
+    stream = corpus.Stream("a", "messages", usual + several_lines)
+    # The first chunk of a stream may begin with a mark of the byte order.
+    at_once = (len(usual) - 1) / (2 * len(usual))
+    assert corpus.read_at_once([stream]) == pytest.approx(at_once)
+
+
 def test_command_times_the_recordings_of_this_repository(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,7 +125,8 @@ def test_command_times_the_recordings_of_this_repository(
     assert "messages" not in printed
     assert "load" in printed.splitlines()[0]
     records = json.loads(Path(out).read_bytes())["records"]
-    assert {entry["measure"] for entry in records} == {"streams", "an event", "a response"}
+    measures = {"streams", "read at once", "an event", "a response"}
+    assert {entry["measure"] for entry in records} == measures
     assert "chat, all" in chart.read_text(encoding="utf-8")
 
 
